@@ -1,0 +1,80 @@
+# Railyard: the front door. `make help` lists the targets.
+#
+# The C tree is discovered: a room is a folder, every *.c in it that is not a test or a main joins the room's
+# library, every *_test.c becomes one test program. Adding a file needs no line here.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VARIANT ?= release
+CC ?= gcc
+PKGS := gnutls libnghttp3 jansson
+
+OUT := build/$(VARIANT)
+BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
+BASE_CFLAGS := -std=c17 -D_GNU_SOURCE $(WARN) -g -fno-omit-frame-pointer -MMD -MP -I. -Itransport/include
+ifeq ($(VARIANT),asan)
+BASE_CFLAGS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+LDSAN := -fsanitize=address,undefined
+else
+BASE_CFLAGS += -O2
+endif
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKG_LIBS = $(shell pkg-config --libs $(PKGS))
+CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
+
+# Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
+TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard emulator/*/*.c http/*.c player/*.c server/*.c))
+TEST_SRC := $(wildcard transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c)
+
+TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
+HOUSE_OBJ := $(HOUSE_SRC:%.c=$(OUT)/%.o)
+TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
+LIBXLINK := $(OUT)/libxlink.a
+LIBHOUSE := $(OUT)/libhouse.a
+PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player
+
+.PHONY: build
+build: $(PROGRAMS) ## compile the C programs into build/bin
+
+$(OUT)/transport/%.o: transport/%.c
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	@$(CC) $(CFLAGS_ALL) -Itransport -c $< -o $@
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	@$(CC) $(CFLAGS_ALL) -c $< -o $@
+
+$(LIBXLINK): $(TRANSPORT_OBJ)
+	@rm -f $@ && ar rcs $@ $^
+
+$(LIBHOUSE): $(HOUSE_OBJ)
+	@rm -f $@ && ar rcs $@ $^
+
+LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
+
+$(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
+	$(LINK)
+$(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+$(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+
+$(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
+	@echo "LD   $@"
+	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+
+-include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(TEST_BIN:=.d)
+
+.PHONY: help
+help: ## explain each target
+	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf build

@@ -1,0 +1,37 @@
+/* The link's log, in mm-link's text format, batched. Times are ms since the start of the links.
+ *
+ *   # mahimahi mm-link (Uplink) [trace] > log        T # 1504          an opportunity
+ *   # command line: ...                              T + bytes         a packet arrives at the queue
+ *   # queue: droptail [packets=100]                  T - bytes delay   a packet departs, delay ms after its arrival
+ *   # init timestamp: <ms since 1970>                T d packets bytes packets dropped by the queue
+ *   # base timestamp: 0
+ *
+ * Departures carry the time of the actual departure, not the scheduled one. */
+#ifndef RAILYARD_LINK_LOG_H
+#define RAILYARD_LINK_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Receives whole lines, many at a time; the text is only valid during the call. */
+typedef void xl_link_log_sink(void *context, const char *text, size_t length);
+
+struct xl_link_log {
+    xl_link_log_sink *sink;
+    void *context;
+    size_t used;
+    char buffer[32768];
+};
+
+void xl_link_log_init(struct xl_link_log *log, xl_link_log_sink *sink, void *context);
+/* The opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
+void xl_link_log_header(struct xl_link_log *log, const char *direction, const char *trace, const char *log_name,
+                        const char *command_line, const char *queue, uint64_t init_epoch_ms);
+void xl_link_log_opportunity(struct xl_link_log *log, uint64_t t_ms);
+void xl_link_log_arrival(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes);
+void xl_link_log_departure(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
+void xl_link_log_drop(struct xl_link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
+/* Hands what is buffered to the sink. */
+void xl_link_log_flush(struct xl_link_log *log);
+
+#endif

@@ -1,0 +1,102 @@
+#include "emulator/link/packet.h"
+
+#include <stdlib.h>
+
+#define SLAB_PACKETS 128u
+
+struct slab {
+    struct slab *next;
+    struct xl_link_packet packets[SLAB_PACKETS];
+};
+
+struct xl_link_pool {
+    struct slab *slabs;
+    struct xl_link_packet *spare;
+    size_t in_use;
+    size_t limit;
+};
+
+void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet) {
+    packet->next = NULL;
+    if (fifo->tail == NULL) {
+        fifo->head = packet;
+    } else {
+        fifo->tail->next = packet;
+    }
+    fifo->tail = packet;
+    fifo->packets++;
+    fifo->bytes += xl_link_packet_bytes(packet);
+}
+
+struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo) {
+    struct xl_link_packet *packet = fifo->head;
+    if (packet == NULL) {
+        return NULL;
+    }
+    fifo->head = packet->next;
+    if (fifo->head == NULL) {
+        fifo->tail = NULL;
+    }
+    packet->next = NULL;
+    fifo->packets--;
+    fifo->bytes -= xl_link_packet_bytes(packet);
+    return packet;
+}
+
+struct xl_link_pool *xl_link_pool_new(size_t limit_packets) {
+    struct xl_link_pool *pool = calloc(1, sizeof(*pool));
+    if (pool != NULL) {
+        pool->limit = limit_packets == 0 ? SIZE_MAX : limit_packets;
+    }
+    return pool;
+}
+
+void xl_link_pool_free(struct xl_link_pool *pool) {
+    if (pool == NULL) {
+        return;
+    }
+    while (pool->slabs != NULL) {
+        struct slab *slab = pool->slabs;
+        pool->slabs = slab->next;
+        free(slab);
+    }
+    free(pool);
+}
+
+static int grow(struct xl_link_pool *pool) {
+    struct slab *slab = malloc(sizeof(*slab));
+    if (slab == NULL) {
+        return -1;
+    }
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    for (size_t i = 0; i < SLAB_PACKETS; i++) {
+        slab->packets[i].next = pool->spare;
+        pool->spare = &slab->packets[i];
+    }
+    return 0;
+}
+
+struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
+    if (pool->in_use >= pool->limit || (pool->spare == NULL && grow(pool) != 0)) {
+        return NULL;
+    }
+    struct xl_link_packet *packet = pool->spare;
+    pool->spare = packet->next;
+    packet->next = NULL;
+    pool->in_use++;
+    return packet;
+}
+
+void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet) {
+    if (packet == NULL) {
+        return;
+    }
+    packet->next = pool->spare;
+    pool->spare = packet;
+    pool->in_use--;
+}
+
+size_t xl_link_pool_in_use(const struct xl_link_pool *pool) {
+    return pool->in_use;
+}

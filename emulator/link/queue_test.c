@@ -1,0 +1,151 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "emulator/link/queue.h"
+
+static void put(struct xl_queue *queue, uint32_t length) {
+    struct xl_link_packet *packet = xl_link_pool_get(queue->pool);
+    assert_non_null(packet);
+    packet->length = length;
+    xl_queue_enqueue(queue, packet, 0);
+}
+
+static uint32_t take(struct xl_queue *queue) {
+    struct xl_link_packet *packet = xl_queue_dequeue(queue, 0);
+    uint32_t length = packet == NULL ? 0 : packet->length;
+    xl_link_pool_put(queue->pool, packet);
+    return length;
+}
+
+static void infinite_keeps_everything_in_order(void **state) {
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char error[256];
+    struct xl_queue *queue = xl_queue_new("infinite", pool, error, sizeof(error));
+    (void)state;
+    for (uint32_t i = 1; i <= 1000; i++) {
+        put(queue, i);
+    }
+    assert_int_equal(queue->dropped_packets, 0);
+    assert_int_equal(queue->fifo.bytes, 1000 * 1001 / 2 + 4 * 1000);
+    for (uint32_t i = 1; i <= 1000; i++) {
+        assert_int_equal(take(queue), i);
+    }
+    assert_int_equal(take(queue), 0);
+    xl_queue_free(queue);
+    xl_link_pool_free(pool);
+}
+
+static void droptail_by_packets_drops_the_newest(void **state) {
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char error[256];
+    struct xl_queue *queue = xl_queue_new("droptail:packets=2", pool, error, sizeof(error));
+    (void)state;
+    put(queue, 100);
+    put(queue, 200);
+    put(queue, 300);
+    assert_int_equal(queue->dropped_packets, 1);
+    assert_int_equal(queue->dropped_bytes, 304);
+    assert_int_equal(take(queue), 100);
+    put(queue, 400);
+    assert_int_equal(queue->dropped_packets, 1);
+    assert_int_equal(take(queue), 200);
+    assert_int_equal(take(queue), 400);
+    assert_int_equal(take(queue), 0);
+    assert_int_equal(xl_link_pool_in_use(pool), 0);
+    xl_queue_free(queue);
+    xl_link_pool_free(pool);
+}
+
+static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char error[256];
+    struct xl_queue *fits = xl_queue_new("droptail:bytes=3008", pool, error, sizeof(error));
+    struct xl_queue *tight = xl_queue_new("droptail:bytes=3007", pool, error, sizeof(error));
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        put(fits, 1500);
+        put(tight, 1500);
+    }
+    assert_int_equal(fits->dropped_packets, 0);
+    assert_int_equal(tight->dropped_packets, 1);
+    put(tight, 1499); /* 1504 + 1503 = 3007: a smaller one still fits */
+    assert_int_equal(tight->dropped_packets, 1);
+    xl_queue_free(fits);
+    xl_queue_free(tight);
+    assert_int_equal(xl_link_pool_in_use(pool), 0);
+    xl_link_pool_free(pool);
+}
+
+static void droptail_with_two_limits_keeps_both(void **state) {
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char error[256];
+    struct xl_queue *queue = xl_queue_new("droptail:packets=2:bytes=1000", pool, error, sizeof(error));
+    (void)state;
+    assert_string_equal(queue->description, "droptail [packets=2, bytes=1000]");
+    put(queue, 997);
+    assert_int_equal(queue->dropped_packets, 1);
+    put(queue, 10);
+    put(queue, 10);
+    put(queue, 10);
+    assert_int_equal(queue->dropped_packets, 2);
+    xl_queue_free(queue);
+    xl_link_pool_free(pool);
+}
+
+static void tells_what_is_wrong_with_a_specification(void **state) {
+    static const struct {
+        const char *specification;
+        const char *what;
+    } cases[] = {
+        {"", "unknown queue discipline"},
+        {"codl", "known are infinite, droptail"},
+        {"droptailpackets=3", "unknown queue discipline"},
+        {"droptail", "needs a limit"},
+        {"droptail:", "does not understand"},
+        {"droptail:packets", "does not understand \"packets\""},
+        {"droptail:packets=", "does not understand"},
+        {"droptail:packets=0", "does not understand"},
+        {"droptail:packets=-1", "does not understand"},
+        {"droptail:packets=1x", "does not understand"},
+        {"droptail:packets=99999999999999999999", "does not understand"},
+        {"droptail:frames=3", "packets=N, bytes=N"},
+        {"infinite:packets=3", "options: none"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char error[256] = "";
+        assert_null(xl_queue_new(cases[i].specification, NULL, error, sizeof(error)));
+        assert_non_null(strstr(error, cases[i].what));
+    }
+}
+
+static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
+    struct xl_link_pool *pool = xl_link_pool_new(2);
+    (void)state;
+    struct xl_link_packet *a = xl_link_pool_get(pool);
+    struct xl_link_packet *b = xl_link_pool_get(pool);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_null(xl_link_pool_get(pool));
+    xl_link_pool_put(pool, a);
+    assert_ptr_equal(xl_link_pool_get(pool), a);
+    assert_int_equal(xl_link_pool_in_use(pool), 2);
+    xl_link_pool_free(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(infinite_keeps_everything_in_order),
+        cmocka_unit_test(droptail_by_packets_drops_the_newest),
+        cmocka_unit_test(droptail_by_bytes_counts_4_more_a_packet),
+        cmocka_unit_test(droptail_with_two_limits_keeps_both),
+        cmocka_unit_test(tells_what_is_wrong_with_a_specification),
+        cmocka_unit_test(the_pool_keeps_its_limit_and_reuses_packets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

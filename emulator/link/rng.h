@@ -1,0 +1,35 @@
+/* The random numbers of one link and direction: SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+ * Generators, OOPSLA 2014), a stream of its own for every (seed, path, direction). */
+#ifndef RAILYARD_LINK_RNG_H
+#define RAILYARD_LINK_RNG_H
+
+#include <stdint.h>
+
+struct xl_link_rng {
+    uint64_t state;
+};
+
+static inline uint64_t xl_link_mix64(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t xl_link_rng_next(struct xl_link_rng *rng) {
+    rng->state += UINT64_C(0x9e3779b97f4a7c15);
+    return xl_link_mix64(rng->state);
+}
+
+/* Uniform in [0, 1), 53 bits. */
+static inline double xl_link_rng_uniform(struct xl_link_rng *rng) {
+    return (double)(xl_link_rng_next(rng) >> 11) * 0x1.0p-53;
+}
+
+/* The seed of one direction of one path: direction 0 is the uplink, 1 the downlink. */
+static inline uint64_t xl_link_seed(uint64_t seed, uint32_t path, uint32_t direction) {
+    uint64_t stream = ((uint64_t)path << 1) | (direction & 1u);
+    return xl_link_mix64(xl_link_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^
+                         xl_link_mix64(stream + UINT64_C(0x632be59bd9b4e019)));
+}
+
+#endif

@@ -1,0 +1,143 @@
+#include "emulator/link/trace.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cursor {
+    const char *name;
+    const char *at;
+    const char *end;
+    size_t line;
+};
+
+static bool append(struct xl_trace *trace, size_t *capacity, uint32_t value) {
+    if (trace->count == *capacity) {
+        size_t wanted = *capacity == 0 ? 1024 : *capacity * 2;
+        uint32_t *grown = realloc(trace->at_ms, wanted * sizeof(*grown));
+        if (grown == NULL) {
+            return false;
+        }
+        trace->at_ms = grown;
+        *capacity = wanted;
+    }
+    trace->at_ms[trace->count++] = value;
+    return true;
+}
+
+/* Says what is wrong with the line that starts at the cursor. */
+static void describe_bad_line(const struct cursor *c, char *error, size_t error_size) {
+    const char *newline = memchr(c->at, '\n', (size_t)(c->end - c->at));
+    size_t length = (size_t)((newline == NULL ? c->end : newline) - c->at);
+    if (length == 0) {
+        snprintf(error, error_size, "%s:%zu: blank line; a trace has one timestamp in ms on every line, remove it",
+                 c->name, c->line);
+        return;
+    }
+    if (c->at[length - 1] == '\r') {
+        snprintf(error, error_size, "%s:%zu: the line ends in CR LF; convert the trace to plain newlines", c->name,
+                 c->line);
+        return;
+    }
+    char shown[41];
+    size_t n = length < sizeof(shown) - 1 ? length : sizeof(shown) - 1;
+    for (size_t i = 0; i < n; i++) {
+        shown[i] = c->at[i] >= 0x20 && c->at[i] < 0x7f ? c->at[i] : '?';
+    }
+    shown[n] = '\0';
+    snprintf(error, error_size,
+             "%s:%zu: \"%s%s\" is not a timestamp; write one whole number of ms (0 to 4294967295) a line, nothing else",
+             c->name, c->line, shown, n < length ? "..." : "");
+}
+
+/* Reads one line of digits; false if it is anything else. */
+static bool read_value(struct cursor *c, uint32_t *value) {
+    const char *p = c->at;
+    uint64_t v = 0;
+    while (p < c->end && *p >= '0' && *p <= '9') {
+        v = v * 10 + (uint64_t)(*p - '0');
+        if (v > UINT32_MAX) {
+            return false;
+        }
+        p++;
+    }
+    if (p == c->at || (p < c->end && *p != '\n')) {
+        return false;
+    }
+    c->at = p < c->end ? p + 1 : p;
+    *value = (uint32_t)v;
+    return true;
+}
+
+static int parse_lines(struct xl_trace *trace, struct cursor *c, char *error, size_t error_size) {
+    size_t capacity = 0;
+    uint32_t last = 0;
+    while (c->at < c->end) {
+        uint32_t value;
+        c->line++;
+        if (!read_value(c, &value)) {
+            describe_bad_line(c, error, error_size);
+            return -1;
+        }
+        if (value < last) {
+            snprintf(error, error_size, "%s:%zu: %u comes after %u; timestamps must not decrease, sort the trace",
+                     c->name, c->line, value, last);
+            return -1;
+        }
+        last = value;
+        if (!append(trace, &capacity, value)) {
+            snprintf(error, error_size, "%s:%zu: no memory for so long a trace", c->name, c->line);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, size_t length, char *error,
+                   size_t error_size) {
+    struct cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
+    memset(trace, 0, sizeof(*trace));
+    if (length == 0) {
+        snprintf(error, error_size, "%s:1: the trace is empty; it needs at least one timestamp in ms", name);
+        return -1;
+    }
+    if (parse_lines(trace, &c, error, error_size) != 0) {
+        xl_trace_free(trace);
+        return -1;
+    }
+    trace->period_ms = trace->at_ms[trace->count - 1];
+    if (trace->period_ms == 0) {
+        snprintf(error, error_size,
+                 "%s:%zu: the last timestamp is 0; it is the period of the trace and must be at least 1 ms", name,
+                 c.line);
+        xl_trace_free(trace);
+        return -1;
+    }
+    return 0;
+}
+
+void xl_trace_free(struct xl_trace *trace) {
+    free(trace->at_ms);
+    memset(trace, 0, sizeof(*trace));
+}
+
+uint64_t xl_trace_opportunity_ms(const struct xl_trace *trace, uint64_t k) {
+    return k / trace->count * trace->period_ms + trace->at_ms[k % trace->count];
+}
+
+uint64_t xl_trace_count_until(const struct xl_trace *trace, uint64_t t_ms) {
+    uint64_t rounds = t_ms / trace->period_ms;
+    uint64_t rest = t_ms % trace->period_ms;
+    size_t low = 0;
+    size_t high = trace->count; /* the first timestamp greater than rest lies in [low, high] */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (trace->at_ms[middle] <= rest) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return rounds * trace->count + low;
+}

@@ -1,0 +1,138 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emulator/link/trace.h"
+
+static int parse(struct xl_trace *trace, const char *text, char error[512]) {
+    return xl_trace_parse(trace, "some.trace", text, strlen(text), error, 512);
+}
+
+static void reads_one_timestamp_a_line(void **state) {
+    struct xl_trace trace;
+    char error[512];
+    (void)state;
+    assert_int_equal(parse(&trace, "0\n3\n3\n10\n", error), 0);
+    assert_int_equal(trace.count, 4);
+    assert_int_equal(trace.period_ms, 10);
+    assert_int_equal(trace.at_ms[0], 0);
+    assert_int_equal(trace.at_ms[2], 3);
+    xl_trace_free(&trace);
+    assert_int_equal(parse(&trace, "7", error), 0); /* no newline at the end of the file */
+    assert_int_equal(trace.period_ms, 7);
+    xl_trace_free(&trace);
+    assert_int_equal(parse(&trace, "4294967295\n", error), 0);
+    assert_int_equal(trace.period_ms, UINT32_MAX);
+    xl_trace_free(&trace);
+}
+
+static void names_file_and_line_of_every_error(void **state) {
+    static const struct {
+        const char *text;
+        const char *where;
+        const char *what;
+    } cases[] = {
+        {"", "some.trace:1:", "empty"},
+        {"1\n\n2\n", "some.trace:2:", "blank line"},
+        {"1\n2\n\n", "some.trace:3:", "blank line"},
+        {"\n", "some.trace:1:", "blank line"},
+        {"1\n2x\n", "some.trace:2:", "\"2x\""},
+        {"1\n2 \n", "some.trace:2:", "\"2 \""},
+        {" 1\n", "some.trace:1:", "\" 1\""},
+        {"1\r\n2\r\n", "some.trace:1:", "CR LF"},
+        {"-1\n", "some.trace:1:", "\"-1\""},
+        {"+1\n", "some.trace:1:", "\"+1\""},
+        {"1.5\n", "some.trace:1:", "\"1.5\""},
+        {"5\n4\n", "some.trace:2:", "4 comes after 5"},
+        {"0\n0\n", "some.trace:2:", "last timestamp is 0"},
+        {"4294967296\n", "some.trace:1:", "4294967296"},
+        {"99999999999999999999999\n", "some.trace:1:", "99999"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct xl_trace trace;
+        char error[512] = "";
+        assert_int_equal(parse(&trace, cases[i].text, error), -1);
+        assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
+        assert_non_null(strstr(error, cases[i].what));
+        assert_null(trace.at_ms);
+    }
+}
+
+static void a_byte_of_zero_is_an_error_and_not_the_end(void **state) {
+    struct xl_trace trace;
+    char error[512];
+    (void)state;
+    assert_int_equal(xl_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof(error)), -1);
+    assert_non_null(strstr(error, "t:2:"));
+}
+
+static void opportunities_repeat_after_the_last_timestamp(void **state) {
+    struct xl_trace trace;
+    char error[512];
+    (void)state;
+    assert_int_equal(parse(&trace, "0\n4\n10\n", error), 0);
+    static const uint64_t expected[] = {0, 4, 10, 10, 14, 20, 20, 24, 30};
+    for (uint64_t k = 0; k < 9; k++) {
+        assert_int_equal(xl_trace_opportunity_ms(&trace, k), expected[k]);
+    }
+    xl_trace_free(&trace);
+}
+
+static void counts_as_a_walk_over_the_opportunities_does(void **state) {
+    static const char *const texts[] = {"0\n4\n10\n", "1\n", "3\n3\n3\n", "0\n0\n5\n5\n", "2\n9\n9\n17\n"};
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        struct xl_trace trace;
+        char error[512];
+        assert_int_equal(parse(&trace, texts[i], error), 0);
+        uint64_t walked = 0;
+        for (uint64_t t = 0; t < 100; t++) {
+            while (xl_trace_opportunity_ms(&trace, walked) <= t) {
+                walked++;
+            }
+            assert_int_equal(xl_trace_count_until(&trace, t), walked);
+        }
+        xl_trace_free(&trace);
+    }
+}
+
+static void reads_files_and_says_why_not(void **state) {
+    char name[] = "/tmp/trace_test.XXXXXX";
+    char error[512];
+    char *data = NULL;
+    size_t length = 0;
+    (void)state;
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "1\n2\n", 4), 4);
+    close(fd);
+    assert_int_equal(xl_trace_read_file(name, &data, &length, error, sizeof(error)), 0);
+    assert_int_equal(length, 4);
+    assert_string_equal(data, "1\n2\n");
+    free(data);
+    unlink(name);
+    assert_int_equal(xl_trace_read_file(name, &data, &length, error, sizeof(error)), -1);
+    assert_non_null(strstr(error, name));
+    assert_int_equal(xl_trace_read_file("/tmp", &data, &length, error, sizeof(error)), -1);
+    assert_non_null(strstr(error, "directory"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_one_timestamp_a_line),
+        cmocka_unit_test(names_file_and_line_of_every_error),
+        cmocka_unit_test(a_byte_of_zero_is_an_error_and_not_the_end),
+        cmocka_unit_test(opportunities_repeat_after_the_last_timestamp),
+        cmocka_unit_test(counts_as_a_walk_over_the_opportunities_does),
+        cmocka_unit_test(reads_files_and_says_why_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

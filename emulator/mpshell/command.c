@@ -1,0 +1,157 @@
+#include "emulator/mpshell/command.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/netns.h"
+
+static void set_number_variable(size_t k, const char *suffix, const char *value) {
+    char name[48];
+    snprintf(name, sizeof(name), "MPSHELL_PATH_%zu_%s", k, suffix);
+    setenv(name, value, 1);
+}
+
+static void set_environment(const struct mp_shell *shell) {
+    char names[MP_MAX_PATHS * MP_NAME_SIZE + 1] = "";
+    for (size_t k = 0; k < shell->path_count; k++) {
+        const struct mp_path *path = &shell->paths[k];
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", k == 0 ? "" : " ", path->options->name);
+        set_number_variable(k, "NAME", path->options->name);
+        set_number_variable(k, "ADDR", path->inside_address);
+        set_number_variable(k, "GATEWAY", path->outside_address);
+    }
+    setenv("MPSHELL_PATHS", names, 1);
+    setenv("MPSHELL_GATEWAY", shell->paths[0].outside_address, 1);
+}
+
+/* /sys and /proc of the new namespaces, so that programs see their own devices and processes. Where a container
+ * forbids mounts, the outer views stay. */
+static void mount_views(void) {
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        return;
+    }
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+    mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+}
+
+__attribute__((noreturn)) static void execute(char **argv, const sigset_t *mask) {
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int saved = errno;
+    fprintf(stderr, "mpshell: cannot run %s: %s\n", argv[0], saved == ENOENT ? "command not found" : strerror(saved));
+    _exit(saved == ENOENT ? 127 : 126);
+}
+
+/* Collects children until COMMAND is among them; 1 if it was. */
+static int reap(pid_t command, int *status) {
+    int one;
+    for (pid_t pid = waitpid(-1, &one, WNOHANG); pid > 0; pid = waitpid(-1, &one, WNOHANG)) {
+        if (pid == command) {
+            *status = one;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+__attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd,
+                                               const sigset_t *mask) {
+    sigset_t all;
+    int status = 0;
+    char byte;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL); /* signals wait until init takes them one by one */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "mpshell-init");
+    mount_views();
+    set_environment(shell);
+    if (read(go_fd, &byte, 1) != 1) { /* mpshell gave up or died */
+        _exit(1);
+    }
+    pid_t command = fork();
+    if (command == 0) {
+        execute(shell->options.command, mask);
+    }
+    if (command < 0) {
+        fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
+        status = 126 << 8;
+    }
+    while (command > 0 && !reap(command, &status)) {
+        int signal = sigwaitinfo(&all, NULL);
+        if (signal > 0 && signal != SIGCHLD) {
+            kill(command, signal);
+        }
+    }
+    if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status)) {
+        _exit(1);
+    }
+    _exit(0);
+}
+
+int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const sigset_t *original_mask,
+                       char error[MP_ERROR_SIZE]) {
+    int go[2];
+    int status[2];
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0) {
+        return mp_fail(error, "cannot make a pipe: %s", strerror(errno));
+    }
+    if (setns(shell->inside_netns, CLONE_NEWNET) != 0) {
+        return mp_fail(error, "cannot enter the inner network namespace: %s", strerror(errno));
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_NEWPID | CLONE_NEWNS | SIGCHLD), NULL, NULL, NULL, 0ul);
+    if (pid == 0) {
+        close(go[1]);
+        close(status[0]);
+        mp_netns_destroy(shell); /* a copy of a TUN descriptor would keep the device alive */
+        run_init(shell, go[0], status[1], original_mask);
+    }
+    int saved = errno;
+    close(go[0]);
+    close(status[1]);
+    command->init = pid;
+    command->go_fd = go[1];
+    command->status_fd = status[0];
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+        return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
+    }
+    return pid > 0 ? 0
+                   : mp_fail(error, "cannot make a process namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
+                             strerror(saved));
+}
+
+void mp_command_start(struct mp_command *command) {
+    ssize_t n = write(command->go_fd, "g", 1);
+    (void)n; /* if init is gone, status_fd tells */
+    close(command->go_fd);
+    command->go_fd = -1;
+}
+
+void mp_command_signal(const struct mp_command *command, int signal) {
+    kill(command->init, signal);
+}
+
+void mp_command_kill(const struct mp_command *command) {
+    kill(command->init, SIGKILL);
+}
+
+int mp_command_finish(struct mp_command *command) {
+    int status = SIGKILL; /* what stays if init was killed */
+    int of_init;
+    ssize_t n = read(command->status_fd, &status, sizeof(status));
+    if (n != (ssize_t)sizeof(status)) {
+        status = SIGKILL;
+    }
+    while (waitpid(command->init, &of_init, 0) < 0 && errno == EINTR) {
+    }
+    close(command->status_fd);
+    return status;
+}

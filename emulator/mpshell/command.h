@@ -1,0 +1,33 @@
+/* COMMAND and everything that it starts, in a PID namespace of its own.
+ *
+ * mpshell's child is the init of that namespace: it starts COMMAND, passes signals on to it, collects orphans, and
+ * reports how COMMAND ended. When init goes, the kernel kills all that is left in the namespace: after COMMAND's end,
+ * and also when mpshell is killed, for init dies with it (PR_SET_PDEATHSIG). */
+#ifndef RAILYARD_MPSHELL_COMMAND_H
+#define RAILYARD_MPSHELL_COMMAND_H
+
+#include <signal.h>
+
+#include "emulator/mpshell/shell.h"
+
+struct mp_command {
+    pid_t init;    /* process ID of init, outside */
+    int go_fd;     /* a byte written here starts COMMAND */
+    int status_fd; /* COMMAND's wait status comes out of here, or end of file if init died */
+};
+
+/* Makes init, in the inside network namespace and waiting for mp_command_start. original_mask is the signal mask for
+ * COMMAND. Returns 0, or -1 with a sentence in error. */
+int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const sigset_t *original_mask,
+                       char error[MP_ERROR_SIZE]);
+/* Starts COMMAND. */
+void mp_command_start(struct mp_command *command);
+/* Passes a signal on to COMMAND. */
+void mp_command_signal(const struct mp_command *command, int signal);
+/* Kills COMMAND and all its descendants. */
+void mp_command_kill(const struct mp_command *command);
+/* To be called when status_fd is readable, or after mp_command_kill: waits until all processes are gone and returns
+ * COMMAND's wait status. */
+int mp_command_finish(struct mp_command *command);
+
+#endif

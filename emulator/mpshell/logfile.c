@@ -1,0 +1,140 @@
+#include "emulator/mpshell/logfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct chunk {
+    struct chunk *next;
+    size_t length;
+    char text[];
+};
+
+struct mp_logfile {
+    int fd;
+    int error; /* of the writer: errno of its first failure */
+    bool lost; /* of the caller: a chunk found no memory */
+    bool closing;
+    pthread_t writer;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct chunk *head;
+    struct chunk **tail;
+};
+
+static int write_all(int fd, const char *text, size_t length) {
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return errno;
+        }
+        text += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+/* Takes all queued chunks at once; NULL when the file is being closed and nothing is left. */
+static struct chunk *take(struct mp_logfile *file) {
+    pthread_mutex_lock(&file->mutex);
+    while (file->head == NULL && !file->closing) {
+        pthread_cond_wait(&file->changed, &file->mutex);
+    }
+    struct chunk *list = file->head;
+    file->head = NULL;
+    file->tail = &file->head;
+    pthread_mutex_unlock(&file->mutex);
+    return list;
+}
+
+static void *write_chunks(void *context) {
+    struct mp_logfile *file = context;
+    for (struct chunk *list = take(file); list != NULL; list = take(file)) {
+        while (list != NULL) {
+            struct chunk *chunk = list;
+            list = chunk->next;
+            if (file->error == 0) {
+                file->error = write_all(file->fd, chunk->text, chunk->length);
+            }
+            free(chunk);
+        }
+    }
+    return NULL;
+}
+
+static int start(struct mp_logfile *file) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    /* The packet loop runs at real-time priority and must not wait for a writer that was preempted. */
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&file->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_cond_init(&file->changed, NULL);
+    file->tail = &file->head;
+    pthread_attr_t thread;
+    pthread_attr_init(&thread);
+    pthread_attr_setstacksize(&thread, 256 * 1024);
+    int rc = pthread_create(&file->writer, &thread, write_chunks, file);
+    pthread_attr_destroy(&thread);
+    return rc;
+}
+
+struct mp_logfile *mp_logfile_open(const char *path) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return NULL;
+    }
+    struct mp_logfile *file = calloc(1, sizeof(*file));
+    int rc = file == NULL ? ENOMEM : 0;
+    if (file != NULL) {
+        file->fd = fd;
+        rc = start(file);
+    }
+    if (rc != 0) {
+        close(fd);
+        free(file);
+        errno = rc;
+        return NULL;
+    }
+    return file;
+}
+
+void mp_logfile_write(void *context, const char *text, size_t length) {
+    struct mp_logfile *file = context;
+    struct chunk *chunk = malloc(sizeof(*chunk) + length);
+    pthread_mutex_lock(&file->mutex);
+    if (chunk == NULL) {
+        file->lost = true;
+    } else {
+        chunk->next = NULL;
+        chunk->length = length;
+        memcpy(chunk->text, text, length);
+        *file->tail = chunk;
+        file->tail = &chunk->next;
+        pthread_cond_signal(&file->changed);
+    }
+    pthread_mutex_unlock(&file->mutex);
+}
+
+int mp_logfile_close(struct mp_logfile *file) {
+    pthread_mutex_lock(&file->mutex);
+    file->closing = true;
+    pthread_cond_signal(&file->changed);
+    pthread_mutex_unlock(&file->mutex);
+    pthread_join(file->writer, NULL);
+    int error = file->error == 0 && file->lost ? ENOMEM : file->error;
+    if (close(file->fd) != 0 && error == 0) {
+        error = errno;
+    }
+    pthread_cond_destroy(&file->changed);
+    pthread_mutex_destroy(&file->mutex);
+    free(file);
+    return error;
+}

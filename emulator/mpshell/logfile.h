@@ -1,0 +1,16 @@
+/* Log files, written by a thread of their own: a slow disk must not make packets late. */
+#ifndef RAILYARD_MPSHELL_LOGFILE_H
+#define RAILYARD_MPSHELL_LOGFILE_H
+
+#include <stddef.h>
+
+struct mp_logfile;
+
+/* Creates (or truncates) the file. NULL with errno set. */
+struct mp_logfile *mp_logfile_open(const char *path);
+/* An xl_link_log_sink: queues a copy of the text. context is the mp_logfile. */
+void mp_logfile_write(void *context, const char *text, size_t length);
+/* Waits until everything is written. Returns 0, or the errno of the first failure. */
+int mp_logfile_close(struct mp_logfile *file);
+
+#endif

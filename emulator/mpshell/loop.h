@@ -1,0 +1,14 @@
+/* The real-time loop: packets from the devices through the links, until COMMAND ends. */
+#ifndef RAILYARD_MPSHELL_LOOP_H
+#define RAILYARD_MPSHELL_LOOP_H
+
+#include "emulator/mpshell/command.h"
+#include "emulator/mpshell/shell.h"
+
+/* Fixes t0, starts COMMAND and runs until it has ended; signal_fd delivers the signals to pass on.
+ * on_start is called once t0 is known, before COMMAND starts.
+ * Returns 0 with COMMAND's wait status in *status, or -1 with a sentence in error; COMMAND is gone in both cases. */
+int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_fd, void (*on_start)(struct mp_shell *),
+                int *status, char error[MP_ERROR_SIZE]);
+
+#endif

@@ -1,0 +1,124 @@
+/* mpshell: runs a command in a network namespace whose paths replay traces. See docs/mpshell.md. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/command.h"
+#include "emulator/mpshell/loop.h"
+#include "emulator/mpshell/netns.h"
+#include "emulator/mpshell/options.h"
+#include "emulator/mpshell/setup.h"
+#include "emulator/mpshell/summary.h"
+
+#define EXIT_CANNOT_START 2
+
+static void init_shell(struct mp_shell *shell) {
+    shell->path_count = shell->options.path_count;
+    shell->outside_netns = -1;
+    shell->inside_netns = -1;
+    for (size_t k = 0; k < MP_MAX_PATHS; k++) {
+        shell->claims[k] = -1;
+        shell->paths[k].inside_fd = -1;
+        shell->paths[k].outside_fd = -1;
+    }
+}
+
+static void connect_links(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        struct mp_path *path = &shell->paths[k];
+        path->up.from_fd = path->inside_fd;
+        path->up.to_fd = path->outside_fd;
+        path->down.from_fd = path->outside_fd;
+        path->down.to_fd = path->inside_fd;
+    }
+}
+
+/* The signals that are passed on to COMMAND are taken by the loop. Returns the signalfd. */
+static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
+    static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+        sigaddset(&set, passed_on[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, original);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd >= 0 ? fd : mp_fail(error, "cannot watch signals: %s", strerror(errno));
+}
+
+static void warn_of_device_drops(const struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        const struct mp_path *path = &shell->paths[k];
+        uint64_t drops = path->inside_drops.received + path->inside_drops.transmitted + path->outside_drops.received +
+                         path->outside_drops.transmitted + path->up.write_errors + path->down.write_errors;
+        if (drops > 0) {
+            fprintf(stderr, "mpshell: the devices of path %s dropped %llu packets, which no trace asked for\n",
+                    path->options->name, (unsigned long long)drops);
+        }
+    }
+}
+
+static int start_and_run(struct mp_shell *shell, int *status, char error[MP_ERROR_SIZE]) {
+    struct mp_command command;
+    sigset_t original;
+    if (mp_setup_links(shell, error) != 0 || mp_setup_output(shell, error) != 0) {
+        return -1;
+    }
+    int signal_fd = block_signals(&original, error);
+    if (signal_fd < 0 || mp_netns_build(shell, error) != 0 ||
+        mp_command_prepare(&command, shell, &original, error) != 0) {
+        return -1;
+    }
+    connect_links(shell);
+    int rc = mp_setup_logs(shell, error);
+    if (rc == 0) {
+        rc = mp_loop_run(shell, &command, signal_fd, mp_setup_log_headers, status, error);
+    } else {
+        mp_command_kill(&command);
+        mp_command_finish(&command);
+    }
+    mp_setup_close_logs(shell);
+    close(signal_fd);
+    return rc;
+}
+
+static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    int status = 0;
+    int rc = start_and_run(shell, &status, error);
+    if (rc == 0) {
+        mp_netns_count_drops(shell);
+        warn_of_device_drops(shell);
+        if (shell->options.summary != NULL && mp_summary_write(shell, status, error) != 0) {
+            fprintf(stderr, "mpshell: %s\n", error);
+        }
+    }
+    mp_netns_destroy(shell);
+    mp_setup_free(shell);
+    if (rc != 0) {
+        fprintf(stderr, "mpshell: %s\n", error);
+        return EXIT_CANNOT_START;
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv) {
+    static struct mp_shell shell;
+    char error[MP_ERROR_SIZE] = "";
+    int rc = mp_options_parse(&shell.options, argc, argv, error, sizeof(error));
+    if (rc != 0) {
+        fprintf(stderr, "mpshell: %s\n", error);
+        rc = EXIT_CANNOT_START;
+    } else if (shell.options.help) {
+        fputs(mp_options_usage, stdout);
+    } else {
+        init_shell(&shell);
+        rc = run(&shell, error);
+    }
+    mp_options_free(&shell.options);
+    return rc;
+}

@@ -1,0 +1,278 @@
+#include "emulator/mpshell/netns.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/run.h"
+#include "emulator/mpshell/tun.h"
+
+/* Packets that a device holds for mpshell: a late reader must not lose any. Some 150 ms at 1 Gbps. */
+#define TUN_QUEUE_PACKETS 12000
+#define FIRST_TABLE       1000 /* routing table of path k, and the priority of its rule: 1000 + k */
+
+/* Writes a sysctl; names are paths below /proc/sys. Kernels without that switch do not need it. */
+static int write_sysctl(const char *value, const char *name) {
+    char path[160];
+    snprintf(path, sizeof(path), "/proc/sys/%s", name);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t n = write(fd, value, strlen(value));
+    close(fd);
+    return n == (ssize_t)strlen(value) ? 0 : -1;
+}
+
+/* Path devices speak IPv4 only: without this, router solicitations would use up opportunities. */
+static void disable_ipv6(const char *device) {
+    char name[96];
+    snprintf(name, sizeof(name), "net/ipv6/conf/%s/disable_ipv6", device);
+    write_sysctl("1", name);
+}
+
+/* Holds 100.64.N.0/30 in the outside namespace against other mpshells: abstract socket names belong to the network
+ * namespace, can be bound once, and vanish with the process. Returns the socket, or -1 if N is taken. */
+static int claim_range(unsigned n) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "mpshell/100.64.%u.0", n);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, size) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Is any address of 100.64.N.0/24 configured in the current namespace? */
+static bool range_in_use(const struct ifaddrs *list, unsigned n) {
+    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
+        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET) {
+            struct sockaddr_in in;
+            memcpy(&in, i->ifa_addr, sizeof(in));
+            if (ntohl(in.sin_addr.s_addr) >> 8 == ((100u << 16) | (64u << 8) | n)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void release_claims(struct mp_shell *shell) {
+    for (size_t k = 0; k < MP_MAX_PATHS; k++) {
+        if (shell->claims[k] >= 0) {
+            close(shell->claims[k]);
+            shell->claims[k] = -1;
+        }
+    }
+}
+
+static bool claim_ranges(struct mp_shell *shell, const struct ifaddrs *list, unsigned base) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        unsigned n = base + (unsigned)k;
+        shell->claims[k] = range_in_use(list, n) ? -1 : claim_range(n);
+        if (shell->claims[k] < 0) {
+            release_claims(shell);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Finds consecutive free ranges for the paths and names their addresses. */
+static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct ifaddrs *list = NULL;
+    if (getifaddrs(&list) != 0) {
+        return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
+    }
+    unsigned base = 0;
+    while (base + shell->path_count <= 256 && !claim_ranges(shell, list, base)) {
+        base++;
+    }
+    freeifaddrs(list);
+    if (base + shell->path_count > 256) {
+        return mp_fail(error, "100.64.0.0/16 has no %zu free ranges; stop other mpshells", shell->path_count);
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        struct mp_path *path = &shell->paths[k];
+        snprintf(path->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
+        snprintf(path->inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
+    }
+    return 0;
+}
+
+/* The name carries the process ID; in another PID namespace the same number may be in use, then the next one is tried.
+ */
+static int open_outside(struct mp_path *path, size_t k, char error[MP_ERROR_SIZE]) {
+    bool busy = true;
+    for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
+        snprintf(path->outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
+                 (unsigned)k % 100u);
+        path->outside_fd = mp_tun_open(path->outside_name, &busy, error);
+    }
+    if (path->outside_fd < 0) {
+        return -1;
+    }
+    disable_ipv6(path->outside_name);
+    return 0;
+}
+
+static char *const ip_batch[] = {"ip", "-batch", "-", NULL};
+static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
+
+static void add_device(struct mp_script *script, const char *device, const char *address) {
+    mp_script_add(script, "link set dev %s mtu 1500 txqueuelen %d multicast off\n", device, TUN_QUEUE_PACKETS);
+    mp_script_add(script, "addr add %s/30 dev %s noprefixroute\n", address, device);
+    mp_script_add(script, "link set dev %s up\n", device);
+}
+
+/* The network that the devices of a /30 belong to. */
+static void network_of(const char *address, char network[MP_ADDRESS_SIZE]) {
+    snprintf(network, MP_ADDRESS_SIZE, "%s", address);
+    network[strlen(network) - 1] = '0';
+}
+
+/* Devices transmit straight into the ring that mpshell reads, so that every drop shows on the device. */
+static int remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    for (size_t i = 0; i < count; i++) {
+        mp_script_add(&script, "qdisc replace dev %s root noqueue\n", devices[i]);
+    }
+    return mp_run(tc_batch, &script, error);
+}
+
+static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    const char *devices[MP_MAX_PATHS];
+    for (size_t k = 0; k < shell->path_count; k++) {
+        struct mp_path *path = &shell->paths[k];
+        if (open_outside(path, k, error) != 0) {
+            return -1;
+        }
+        devices[k] = path->outside_name;
+        add_device(&script, path->outside_name, path->outside_address);
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        char network[MP_ADDRESS_SIZE];
+        network_of(shell->paths[k].outside_address, network);
+        /* Replies of sockets without an address of their own come from the gateway of path 0 over every path. */
+        mp_script_add(&script, "route add %s/30 dev %s src %s\n", network, shell->paths[k].outside_name,
+                      shell->paths[0].outside_address);
+    }
+    return mp_run(ip_batch, &script, error) != 0 ? -1 : remove_qdiscs(devices, shell->path_count, error);
+}
+
+static void add_inside_routes(struct mp_script *script, const struct mp_path *path, size_t k) {
+    char network[MP_ADDRESS_SIZE];
+    const char *name = path->options->name;
+    unsigned table = FIRST_TABLE + (unsigned)k;
+    network_of(path->inside_address, network);
+    mp_script_add(script, "route add %s/30 dev %s src %s\n", network, name, path->inside_address);
+    mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address, name,
+                  path->inside_address, (unsigned)k + 1);
+    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address, name,
+                  path->inside_address, table);
+    mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
+}
+
+static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    size_t limit = shell->path_count < 8 ? shell->path_count : 8; /* the kernel's maximum */
+    if (write_sysctl("1", "net/mptcp/enabled") != 0) {
+        return mp_fail(error, "--mptcp: this kernel has no MPTCP (net.mptcp.enabled cannot be set)");
+    }
+    mp_script_add(&script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", limit, limit);
+    for (size_t k = 0; k < limit; k++) {
+        mp_script_add(&script, "mptcp endpoint add %s dev %s subflow\n", shell->paths[k].inside_address,
+                      shell->paths[k].options->name);
+    }
+    return mp_run(ip_batch, &script, error);
+}
+
+static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    const char *devices[MP_MAX_PATHS];
+    write_sysctl("0", "net/ipv4/conf/all/rp_filter");
+    write_sysctl("0", "net/ipv4/conf/default/rp_filter");
+    mp_script_add(&script, "link set dev lo up\n");
+    for (size_t k = 0; k < shell->path_count; k++) {
+        struct mp_path *path = &shell->paths[k];
+        bool busy;
+        path->inside_fd = mp_tun_open(path->options->name, &busy, error);
+        if (path->inside_fd < 0) {
+            return -1;
+        }
+        devices[k] = path->options->name;
+        disable_ipv6(path->options->name);
+        add_device(&script, path->options->name, path->inside_address);
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        add_inside_routes(&script, &shell->paths[k], k);
+    }
+    if (mp_run(ip_batch, &script, error) != 0 || remove_qdiscs(devices, shell->path_count, error) != 0) {
+        return -1;
+    }
+    return shell->options.mptcp ? enable_mptcp(shell, error) : 0;
+}
+
+int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    shell->outside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (shell->outside_netns < 0) {
+        return mp_fail(error, "cannot open /proc/self/ns/net: %s; is /proc mounted?", strerror(errno));
+    }
+    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0) {
+        return -1;
+    }
+    if (unshare(CLONE_NEWNET) != 0) {
+        return mp_fail(error, "cannot make a network namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
+                       strerror(errno));
+    }
+    shell->inside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    int rc = shell->inside_netns < 0 ? mp_fail(error, "cannot open /proc/self/ns/net: %s", strerror(errno))
+                                     : configure_inside(shell, error);
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && rc == 0) {
+        rc = mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
+    }
+    return rc;
+}
+
+void mp_netns_count_drops(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        shell->paths[k].outside_drops = mp_tun_drops(shell->paths[k].outside_name);
+    }
+    if (setns(shell->inside_netns, CLONE_NEWNET) != 0) {
+        return;
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        shell->paths[k].inside_drops = mp_tun_drops(shell->paths[k].options->name);
+    }
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+        perror("mpshell: cannot return to the outer network namespace");
+    }
+}
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+void mp_netns_destroy(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        close_fd(&shell->paths[k].outside_fd);
+        close_fd(&shell->paths[k].inside_fd);
+    }
+    release_claims(shell);
+    close_fd(&shell->inside_netns);
+    close_fd(&shell->outside_netns);
+}

@@ -1,0 +1,15 @@
+/* The network around the command: namespace, devices, addresses, routes. */
+#ifndef RAILYARD_MPSHELL_NETNS_H
+#define RAILYARD_MPSHELL_NETNS_H
+
+#include "emulator/mpshell/shell.h"
+
+/* Makes the inside namespace and the devices of all paths, inside and outside, with addresses and routes.
+ * The caller is in the outside namespace before and after. Returns 0, or -1 with a sentence in error. */
+int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
+/* Reads the drops of all devices into the paths. */
+void mp_netns_count_drops(struct mp_shell *shell);
+/* Closes every descriptor: devices, namespace, addresses are gone then. */
+void mp_netns_destroy(struct mp_shell *shell);
+
+#endif

@@ -1,0 +1,270 @@
+#include "emulator/mpshell/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char mp_options_usage[] =
+    "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P] [--path ...] [options] -- "
+    "COMMAND...\n"
+    "\n"
+    "Runs COMMAND in a network namespace with one device per path; every path replays its traces.\n"
+    "\n"
+    "  --path SPEC          a path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace, one-way delay "
+    "in\n"
+    "                       ms, queue (infinite, the default; droptail:packets=N; droptail:bytes=N), random loss 0..1\n"
+    "  --seed N             seed of the random loss (default 1)\n"
+    "  --start-offset MS    place in the traces at which COMMAND starts (default 0)\n"
+    "  --log-dir DIR        write NAME.up.log and NAME.down.log (mm-link's format) and mpshell.json\n"
+    "  --summary FILE       write the summary there instead\n"
+    "  --mptcp              make the kernel's MPTCP use every path\n"
+    "  --help               this text\n"
+    "\n"
+    "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _GATEWAY and MPSHELL_GATEWAY.\n"
+    "The exit status is COMMAND's (128 + n if signal n ended it), 2 if mpshell cannot start.\n";
+
+__attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, error_size, format, args);
+    va_end(args);
+    return -1;
+}
+
+static bool parse_u64(const char *text, uint64_t limit, uint64_t *value) {
+    char *end;
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    *value = v;
+    return errno == 0 && *end == '\0' && v <= limit;
+}
+
+static bool parse_double(const char *text, double low, double high, double *value) {
+    char *end;
+    if ((text[0] < '0' || text[0] > '9') && text[0] != '.') {
+        return false;
+    }
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value) && *value >= low && *value <= high;
+}
+
+static bool is_device_name(const char *name, size_t length) {
+    static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses itself */
+    if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-') {
+        return false;
+    }
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-')) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
+        if (strlen(reserved[i]) == length && memcmp(reserved[i], name, length) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int set_string(char **slot, const char *value, const char *what, char *error, size_t error_size) {
+    if (*slot != NULL) {
+        return fail(error, error_size, "%s is given twice", what);
+    }
+    if (value[0] == '\0') {
+        return fail(error, error_size, "%s is empty", what);
+    }
+    *slot = strdup(value);
+    return *slot != NULL ? 0 : fail(error, error_size, "no memory");
+}
+
+/* One key=value of a path. */
+static int path_member(struct mp_path_options *path, const char *member, bool *has_delay, char *error,
+                       size_t error_size) {
+    const char *equals = strchr(member, '=');
+    size_t n = equals == NULL ? 0 : (size_t)(equals - member);
+    const char *value = equals == NULL ? "" : equals + 1;
+    double number;
+    if (n == 2 && memcmp(member, "up", n) == 0) {
+        return set_string(&path->up, value, "up= of a path", error, error_size);
+    }
+    if (n == 4 && memcmp(member, "down", n) == 0) {
+        return set_string(&path->down, value, "down= of a path", error, error_size);
+    }
+    if (n == 5 && memcmp(member, "queue", n) == 0) {
+        return set_string(&path->queue, value, "queue= of a path", error, error_size);
+    }
+    if (n == 5 && memcmp(member, "delay", n) == 0) {
+        if (!parse_double(value, 0.0, 3600000.0, &number)) {
+            return fail(error, error_size, "path %s: delay=%s is not a one-way delay in ms (0 to 3600000)", path->name,
+                        value);
+        }
+        path->delay_us = (uint64_t)llround(number * 1000.0);
+        *has_delay = true;
+        return 0;
+    }
+    if (n == 4 && memcmp(member, "loss", n) == 0) {
+        if (!parse_double(value, 0.0, 1.0, &path->loss)) {
+            return fail(error, error_size, "path %s: loss=%s is not a probability (0 to 1)", path->name, value);
+        }
+        return 0;
+    }
+    return fail(error, error_size, "path %s: \"%s\" is not one of up=TRACE, down=TRACE, delay=MS, queue=QUEUE, loss=P",
+                path->name, member);
+}
+
+static int parse_members(struct mp_path_options *path, char *text, char *error, size_t error_size) {
+    bool has_delay = false;
+    char *rest = text;
+    for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member != NULL; member = strsep(&rest, ",")) {
+        if (path_member(path, member, &has_delay, error, error_size) != 0) {
+            return -1;
+        }
+    }
+    if (path->up == NULL || path->down == NULL || !has_delay) {
+        return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s is missing", path->name,
+                    path->up == NULL     ? "up"
+                    : path->down == NULL ? "down"
+                                         : "delay");
+    }
+    if (path->queue == NULL) {
+        path->queue = strdup("infinite");
+    }
+    return path->queue != NULL ? 0 : fail(error, error_size, "no memory");
+}
+
+static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
+    if (options->path_count == MP_MAX_PATHS) {
+        return fail(error, error_size, "more than %d paths", MP_MAX_PATHS);
+    }
+    const char *colon = strchr(text, ':');
+    size_t name_length = colon == NULL ? strlen(text) : (size_t)(colon - text);
+    if (!is_device_name(text, name_length)) {
+        return fail(error, error_size,
+                    "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
+                    (int)(name_length < 40 ? name_length : 40), text);
+    }
+    struct mp_path_options *path = &options->paths[options->path_count];
+    memcpy(path->name, text, name_length);
+    path->name[name_length] = '\0';
+    for (size_t i = 0; i < options->path_count; i++) {
+        if (strcmp(options->paths[i].name, path->name) == 0) {
+            return fail(error, error_size, "two paths are named %s", path->name);
+        }
+    }
+    options->path_count++;
+    char *members = strdup(colon == NULL ? "" : colon + 1);
+    if (members == NULL) {
+        return fail(error, error_size, "no memory");
+    }
+    int rc = parse_members(path, members, error, error_size);
+    free(members);
+    return rc;
+}
+
+enum { OPT_PATH = 256, OPT_SEED, OPT_OFFSET, OPT_LOG_DIR, OPT_SUMMARY, OPT_MPTCP, OPT_HELP };
+
+static int parse_option(struct mp_options *options, int option, char **argv, char *error, size_t error_size) {
+    switch (option) {
+    case OPT_PATH:
+        return parse_path(options, optarg, error, error_size);
+    case OPT_SEED:
+        return parse_u64(optarg, INT64_MAX, &options->seed)
+                   ? 0
+                   : fail(error, error_size, "--seed %s is not a whole number", optarg);
+    case OPT_OFFSET:
+        return parse_u64(optarg, UINT32_MAX, &options->start_offset_ms)
+                   ? 0
+                   : fail(error, error_size, "--start-offset %s is not a whole number of ms", optarg);
+    case OPT_LOG_DIR:
+        return set_string(&options->log_dir, optarg, "--log-dir", error, error_size);
+    case OPT_SUMMARY:
+        return set_string(&options->summary, optarg, "--summary", error, error_size);
+    case OPT_MPTCP:
+        options->mptcp = true;
+        return 0;
+    case OPT_HELP:
+        options->help = true;
+        return 0;
+    case ':':
+        return fail(error, error_size, "option %s needs a value; see mpshell --help", argv[optind - 1]);
+    default:
+        return fail(error, error_size, "unknown option %s; see mpshell --help", argv[optind - 1]);
+    }
+}
+
+static char *join(int argc, char **argv) {
+    size_t length = 1;
+    for (int i = 0; i < argc; i++) {
+        length += strlen(argv[i]) + 1;
+    }
+    char *line = malloc(length);
+    size_t used = 0;
+    for (int i = 0; i < argc && line != NULL; i++) {
+        used += (size_t)snprintf(line + used, length - used, "%s%s", i == 0 ? "" : " ", argv[i]);
+    }
+    return line;
+}
+
+/* What only makes sense when all options are known. */
+static int complete(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+    if (options->path_count == 0) {
+        return fail(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
+    }
+    if (optind >= argc) {
+        return fail(error, error_size, "no command; give it after --, for example: -- sh");
+    }
+    options->command = argv + optind;
+    options->command_line = join(argc, argv);
+    if (options->log_dir != NULL && options->summary == NULL &&
+        asprintf(&options->summary, "%s/mpshell.json", options->log_dir) < 0) {
+        options->summary = NULL;
+        return fail(error, error_size, "no memory");
+    }
+    return options->command_line != NULL ? 0 : fail(error, error_size, "no memory");
+}
+
+int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+    static const struct option known[] = {
+        {"path", required_argument, NULL, OPT_PATH},
+        {"seed", required_argument, NULL, OPT_SEED},
+        {"start-offset", required_argument, NULL, OPT_OFFSET},
+        {"log-dir", required_argument, NULL, OPT_LOG_DIR},
+        {"summary", required_argument, NULL, OPT_SUMMARY},
+        {"mptcp", no_argument, NULL, OPT_MPTCP},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
+    };
+    memset(options, 0, sizeof(*options));
+    options->seed = 1;
+    optind = 0; /* starts getopt afresh */
+    for (int option = getopt_long(argc, argv, "+:", known, NULL); option != -1;
+         option = getopt_long(argc, argv, "+:", known, NULL)) {
+        if (parse_option(options, option, argv, error, error_size) != 0) {
+            return -1;
+        }
+        if (options->help) {
+            return 0;
+        }
+    }
+    return complete(options, argc, argv, error, error_size);
+}
+
+void mp_options_free(struct mp_options *options) {
+    for (size_t i = 0; i < options->path_count; i++) {
+        free(options->paths[i].up);
+        free(options->paths[i].down);
+        free(options->paths[i].queue);
+    }
+    free(options->log_dir);
+    free(options->summary);
+    free(options->command_line);
+    memset(options, 0, sizeof(*options));
+}

@@ -1,0 +1,175 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "emulator/mpshell/options.h"
+
+#define WIFI "--path", "wifi:up=a,down=b,delay=10"
+
+static int parse(struct mp_options *options, char **argv, char error[512]) {
+    int argc = 0;
+    while (argv[argc] != NULL) {
+        argc++;
+    }
+    return mp_options_parse(options, argc, argv, error, 512);
+}
+
+static void reads_every_option(void **state) {
+    char *argv[] = {"mpshell",
+                    "--path",
+                    "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01",
+                    "--path",
+                    "lte-2:delay=0,down=x,up=y",
+                    "--seed",
+                    "42",
+                    "--log-dir",
+                    "logs",
+                    "--start-offset",
+                    "1500",
+                    "--mptcp",
+                    "--",
+                    "sh",
+                    "-c",
+                    "--seed",
+                    NULL};
+    struct mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_int_equal(o.path_count, 2);
+    assert_string_equal(o.paths[0].name, "wifi");
+    assert_string_equal(o.paths[0].up, "u");
+    assert_string_equal(o.paths[0].down, "d");
+    assert_string_equal(o.paths[0].queue, "droptail:packets=100:bytes=9000");
+    assert_int_equal(o.paths[0].delay_us, 15250);
+    assert_true(o.paths[0].loss > 0.0099 && o.paths[0].loss < 0.0101);
+    assert_string_equal(o.paths[1].name, "lte-2");
+    assert_string_equal(o.paths[1].queue, "infinite");
+    assert_int_equal(o.seed, 42);
+    assert_int_equal(o.start_offset_ms, 1500);
+    assert_true(o.mptcp);
+    assert_string_equal(o.summary, "logs/mpshell.json");
+    assert_string_equal(o.command[0], "sh");
+    assert_string_equal(o.command[2], "--seed"); /* the command's own options are not looked at */
+    mp_options_free(&o);
+}
+
+static void the_command_needs_no_dashes_before_it(void **state) {
+    char *argv[] = {"mpshell", WIFI, "--summary", "s.json", "ls", "-l", NULL};
+    struct mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_string_equal(o.command[0], "ls");
+    assert_string_equal(o.command[1], "-l");
+    assert_string_equal(o.summary, "s.json");
+    assert_null(o.log_dir);
+    mp_options_free(&o);
+}
+
+static void help_needs_nothing_else(void **state) {
+    char *argv[] = {"mpshell", "--help", NULL};
+    struct mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(o.help);
+    mp_options_free(&o);
+}
+
+static void tells_what_is_wrong(void **state) {
+    static const struct {
+        char *path;
+        const char *what;
+    } cases[] = {
+        {"wifi", "up is missing"},
+        {"wifi:", "up is missing"},
+        {"wifi:,up=a", "is not one of"},
+        {"wifi:up=a,down=b", "delay is missing"},
+        {"wifi:up=a,delay=1", "down is missing"},
+        {"wifi:up=,down=b,delay=1", "up= of a path is empty"},
+        {"wifi:up=a,up=c,down=b,delay=1", "given twice"},
+        {"wifi:up=a,down=b,delay=-1", "delay=-1"},
+        {"wifi:up=a,down=b,delay=1ms", "delay=1ms"},
+        {"wifi:up=a,down=b,delay=", "delay="},
+        {"wifi:up=a,down=b,delay=1e99", "delay=1e99"},
+        {"wifi:up=a,down=b,delay=1,loss=1.1", "loss=1.1"},
+        {"wifi:up=a,down=b,delay=1,los=1", "\"los=1\""},
+        {"WiFi:up=a,down=b,delay=1", "\"WiFi\""},
+        {"lo:up=a,down=b,delay=1", "\"lo\""},
+        {"-a:up=a,down=b,delay=1", "\"-a\""},
+        {":up=a,down=b,delay=1", "\"\""},
+        {"abcdefghijklmnop:up=a,down=b,delay=1", "at most 15"},
+        {"lte:up=a,down=b,delay=1", "two paths are named lte"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
+        struct mp_options o;
+        char error[512] = "";
+        assert_int_equal(parse(&o, argv, error), -1);
+        assert_non_null(strstr(error, cases[i].what));
+        mp_options_free(&o);
+    }
+}
+
+static void tells_what_is_missing_or_unknown(void **state) {
+    static char *const lines[][8] = {
+        {"mpshell", "--", "sh", NULL},
+        {"mpshell", WIFI, NULL},
+        {"mpshell", WIFI, "--", NULL},
+        {"mpshell", WIFI, "--sed", "3", "--", "sh", NULL},
+        {"mpshell", WIFI, "--seed", NULL},
+        {"mpshell", WIFI, "--seed", "-3", "--", "sh", NULL},
+        {"mpshell", WIFI, "--log-dir", "", "x", NULL},
+        {"mpshell", WIFI, "-x", "--", "sh", NULL},
+    };
+    static const char *const what[] = {"no path",       "no command", "no command",         "unknown option --sed",
+                                       "needs a value", "--seed -3",  "--log-dir is empty", "unknown option -x"};
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        struct mp_options o;
+        char error[512] = "";
+        char *argv[8];
+        memcpy(argv, lines[i], sizeof(argv));
+        assert_int_equal(parse(&o, argv, error), -1);
+        assert_non_null(strstr(error, what[i]));
+        mp_options_free(&o);
+    }
+}
+
+static void more_paths_than_the_limit_are_refused(void **state) {
+    static char specs[MP_MAX_PATHS + 1][40];
+    char *argv[2 * (MP_MAX_PATHS + 1) + 4] = {"mpshell"};
+    size_t n = 1;
+    struct mp_options o;
+    char error[512] = "";
+    (void)state;
+    for (size_t k = 0; k <= MP_MAX_PATHS; k++) {
+        memcpy(specs[k], "p00:up=a,down=b,delay=1", sizeof("p00:up=a,down=b,delay=1"));
+        specs[k][1] = (char)('0' + k / 10);
+        specs[k][2] = (char)('0' + k % 10);
+        argv[n++] = "--path";
+        argv[n++] = specs[k];
+    }
+    argv[n++] = "sh";
+    assert_int_equal(parse(&o, argv, error), -1);
+    assert_non_null(strstr(error, "more than 32 paths"));
+    mp_options_free(&o);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_option),
+        cmocka_unit_test(the_command_needs_no_dashes_before_it),
+        cmocka_unit_test(help_needs_nothing_else),
+        cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(tells_what_is_missing_or_unknown),
+        cmocka_unit_test(more_paths_than_the_limit_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

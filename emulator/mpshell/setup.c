@@ -1,0 +1,218 @@
+#include "emulator/mpshell/setup.h"
+
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emulator/link/rng.h"
+#include "emulator/mpshell/logfile.h"
+
+int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, MP_ERROR_SIZE, format, args);
+    va_end(args);
+    return -1;
+}
+
+static int hash(const char *data, size_t length, char hex[65]) {
+    unsigned char digest[32];
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    }
+    return 0;
+}
+
+/* Each file is loaded once, however many links replay it. */
+static const struct mp_trace *load_trace(struct mp_shell *shell, const char *path, char error[MP_ERROR_SIZE]) {
+    char absolute[PATH_MAX];
+    if (realpath(path, absolute) == NULL) {
+        mp_fail(error, "%s: cannot read the trace: %s", path, strerror(errno));
+        return NULL;
+    }
+    for (size_t i = 0; i < shell->trace_count; i++) {
+        if (strcmp(shell->traces[i].path, absolute) == 0) {
+            return &shell->traces[i];
+        }
+    }
+    struct mp_trace *trace = &shell->traces[shell->trace_count];
+    char *data;
+    size_t length;
+    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0) {
+        return NULL;
+    }
+    int rc = xl_trace_parse(&trace->trace, path, data, length, error, MP_ERROR_SIZE);
+    if (rc == 0 && hash(data, length, trace->sha256) != 0) {
+        rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", path);
+    }
+    free(data);
+    trace->path = rc == 0 ? strdup(absolute) : NULL;
+    if (trace->path == NULL) {
+        xl_trace_free(&trace->trace);
+        return NULL;
+    }
+    shell->trace_count++;
+    return trace;
+}
+
+static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+    const struct mp_path_options *options = &shell->options.paths[k];
+    struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+    char reason[MP_ERROR_SIZE - 64];
+    direction->trace = load_trace(shell, way == 0 ? options->up : options->down, error);
+    if (direction->trace == NULL) {
+        return -1;
+    }
+    if (shell->options.log_dir != NULL) {
+        direction->log = malloc(sizeof(*direction->log));
+        if (direction->log == NULL) {
+            return mp_fail(error, "no memory for a log");
+        }
+        direction->log->used = 0;
+    }
+    struct xl_link_config config = {
+        .trace = &direction->trace->trace,
+        .pool = shell->pool,
+        .log = direction->log,
+        .queue = options->queue,
+        .delay_us = options->delay_us,
+        .loss = options->loss,
+        .seed = xl_link_seed(shell->options.seed, (uint32_t)k, way),
+        .start_offset_ms = shell->options.start_offset_ms,
+    };
+    direction->link = xl_link_new(&config, reason, sizeof(reason));
+    return direction->link != NULL ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
+}
+
+int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    shell->pool = xl_link_pool_new(0);
+    if (shell->pool == NULL) {
+        return mp_fail(error, "no memory");
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        shell->paths[k].options = &shell->options.paths[k];
+        if (make_direction(shell, k, 0, error) != 0 || make_direction(shell, k, 1, error) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* mkdir -p */
+static int make_directories(const char *path) {
+    char part[PATH_MAX];
+    if (strlen(path) >= sizeof(part)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(part, path);
+    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST) {
+            return -1;
+        }
+        *slash = '/';
+    }
+    return mkdir(part, 0755) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    const struct mp_options *options = &shell->options;
+    if (options->log_dir != NULL && make_directories(options->log_dir) != 0) {
+        return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
+    }
+    if (options->summary != NULL) {
+        const char *slash = strrchr(options->summary, '/');
+        char directory[PATH_MAX];
+        snprintf(directory, sizeof(directory), "%.*s", slash == NULL ? 1 : (int)(slash - options->summary + 1),
+                 slash == NULL ? "." : options->summary);
+        struct stat st;
+        if (access(directory, W_OK) != 0 || stat(directory, &st) != 0) {
+            return mp_fail(error, "cannot write the summary %s: %s", options->summary, strerror(errno));
+        }
+        if (stat(options->summary, &st) == 0 && S_ISDIR(st.st_mode)) {
+            return mp_fail(error, "cannot write the summary %s: it is a directory", options->summary);
+        }
+    }
+    return 0;
+}
+
+static int open_log(struct mp_shell *shell, struct mp_path *path, struct mp_direction *direction, const char *way,
+                    char error[MP_ERROR_SIZE]) {
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path->options->name, way);
+    direction->file = mp_logfile_open(name);
+    if (direction->file == NULL) {
+        return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
+    }
+    xl_link_log_init(direction->log, mp_logfile_write, direction->file);
+    return 0;
+}
+
+int mp_setup_logs(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    for (size_t k = 0; k < shell->path_count && shell->options.log_dir != NULL; k++) {
+        struct mp_path *path = &shell->paths[k];
+        if (open_log(shell, path, &path->up, "up", error) != 0 ||
+            open_log(shell, path, &path->down, "down", error) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void mp_setup_log_headers(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count && shell->options.log_dir != NULL; k++) {
+        const struct mp_path *path = &shell->paths[k];
+        const struct mp_direction *both[2] = {&path->up, &path->down};
+        for (size_t d = 0; d < 2; d++) {
+            char name[PATH_MAX];
+            snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path->options->name,
+                     d == 0 ? "up" : "down");
+            xl_link_log_header(both[d]->log, d == 0 ? "Uplink" : "Downlink", both[d]->trace->path, name,
+                               shell->options.command_line, xl_link_queue_description(both[d]->link),
+                               shell->t0_epoch_ms);
+        }
+    }
+}
+
+static void close_log(struct mp_direction *direction, const char *name) {
+    if (direction->file != NULL) {
+        int rc = mp_logfile_close(direction->file);
+        if (rc != 0) {
+            fprintf(stderr, "mpshell: a link log of path %s is incomplete: %s\n", name, strerror(rc));
+        }
+        direction->file = NULL;
+    }
+}
+
+void mp_setup_close_logs(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        close_log(&shell->paths[k].up, shell->options.paths[k].name);
+        close_log(&shell->paths[k].down, shell->options.paths[k].name);
+    }
+}
+
+void mp_setup_free(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
+        for (size_t d = 0; d < 2; d++) {
+            xl_link_free(both[d]->link);
+            free(both[d]->log);
+        }
+    }
+    for (size_t i = 0; i < shell->trace_count; i++) {
+        xl_trace_free(&shell->traces[i].trace);
+        free(shell->traces[i].path);
+    }
+    xl_link_pool_free(shell->pool);
+}

@@ -1,0 +1,76 @@
+/* What an mpshell consists of while it runs. */
+#ifndef RAILYARD_MPSHELL_SHELL_H
+#define RAILYARD_MPSHELL_SHELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "emulator/link/link.h"
+#include "emulator/mpshell/options.h"
+
+#define MP_ADDRESS_SIZE 16 /* dotted quad with its NUL */
+#define MP_ERROR_SIZE   1024
+
+struct mp_trace {
+    char *path; /* absolute */
+    char sha256[65];
+    struct xl_trace trace;
+};
+
+struct mp_logfile;
+
+/* One direction of a path: packets read from one device go through the link to the other. */
+struct mp_direction {
+    const struct mp_trace *trace;
+    struct xl_link *link;
+    struct xl_link_log *log; /* NULL without --log-dir */
+    struct mp_logfile *file;
+    int from_fd;
+    int to_fd;
+    uint64_t write_errors; /* packets that the receiving device refused */
+    uint64_t looked_us;    /* when the sending device was last found empty */
+};
+
+/* Packets that a device dropped: received = written to it by mpshell, transmitted = routed into it by the kernel. */
+struct mp_device_drops {
+    uint64_t received;
+    uint64_t transmitted;
+};
+
+struct mp_path {
+    const struct mp_path_options *options;
+    char outside_name[MP_NAME_SIZE];
+    char inside_address[MP_ADDRESS_SIZE];
+    char outside_address[MP_ADDRESS_SIZE];
+    int inside_fd;
+    int outside_fd;
+    struct mp_direction up;
+    struct mp_direction down;
+    struct mp_device_drops inside_drops;
+    struct mp_device_drops outside_drops;
+};
+
+struct mp_shell {
+    struct mp_options options;
+    struct mp_path paths[MP_MAX_PATHS];
+    size_t path_count;
+    struct mp_trace traces[2 * MP_MAX_PATHS];
+    size_t trace_count;
+    struct xl_link_pool *pool;
+    int outside_netns; /* descriptors of the namespaces */
+    int inside_netns;
+    int claims[MP_MAX_PATHS]; /* sockets that hold the address ranges, see netns.c */
+    uint64_t t0_us;           /* CLOCK_MONOTONIC */
+    uint64_t t0_epoch_ms;
+    uint64_t duration_us;
+    bool sched_fifo;
+};
+
+/* CLOCK_MONOTONIC in us. */
+uint64_t mp_clock_us(void);
+/* Formats one sentence into error and returns -1. */
+__attribute__((format(printf, 2, 3))) int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...);
+
+#endif

@@ -1,0 +1,15 @@
+/* TUN devices. They are not persistent: they vanish with their descriptor, so also when mpshell is killed. */
+#ifndef RAILYARD_MPSHELL_TUN_H
+#define RAILYARD_MPSHELL_TUN_H
+
+#include <stdbool.h>
+
+#include "emulator/mpshell/shell.h"
+
+/* Makes a device in the current network namespace. Returns a non-blocking descriptor, each read or write of which is
+ * one IP packet; -1 with a sentence in error; *busy tells that the name is taken. */
+int mp_tun_open(const char *name, bool *busy, char error[MP_ERROR_SIZE]);
+/* The drops of a device of the current namespace so far. */
+struct mp_device_drops mp_tun_drops(const char *name);
+
+#endif

@@ -1,0 +1,3 @@
+from railyard.cli import main
+
+main()

@@ -1,0 +1,246 @@
+"""From runs to figures per pair and scheme, and to the campaign's Parquet files. Void runs are never averaged in."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from railyard.records import RESULT_OUTCOMES, Chunk, Run
+
+PARQUET_SCHEMA = "1"
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile in seconds. `at_least`: it rests on chunks that never completed, so the true value is no smaller."""
+
+    value: float
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        return f"{'≥ ' if self.at_least else ''}{self.value:.3f}"
+
+
+def quantile(chunks: Sequence[Chunk], q: float) -> Quantile | None:
+    """Nearest-rank quantile of the request completion times, with censored chunks at their lower bounds.
+
+    The q-quantile is the smallest value that at least a share q of the chunks does not exceed (inverse of the empirical
+    distribution). It is exact when every censored chunk waited longer than it; otherwise it is a lower bound.
+    """
+    if not chunks:
+        return None
+    ordered = sorted(chunk.rct_s for chunk in chunks)
+    value = ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
+    return Quantile(value, any(not chunk.completed and chunk.rct_s <= value for chunk in chunks))
+
+
+def median_or_none(values: Sequence[float]) -> float | None:
+    """Nearest-rank median, the same rule as for the chunks."""
+    return sorted(values)[(len(values) - 1) // 2] if values else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pair under one scheme: the runs that count, and what they add up to."""
+
+    pair: str
+    label: str
+    runs: list[Run]  # those that are not void
+    void_runs: list[Run]
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        return [chunk for run in self.runs for chunk in run.chunks]
+
+    def rct(self, q: float) -> Quantile | None:
+        return quantile(self.chunks, q)
+
+    @property
+    def censored(self) -> int:
+        return sum(not chunk.completed for chunk in self.chunks)
+
+    @property
+    def first_frames(self) -> list[float]:
+        return [run.first_frame_s for run in self.runs if run.first_frame_s is not None]
+
+    @property
+    def first_frame_s(self) -> float | None:
+        return median_or_none(self.first_frames)
+
+    @property
+    def rebuffer_rate(self) -> float | None:
+        """sum(rebuffer time) / sum(play time) over the runs; none when nothing ever played."""
+        played = sum(run.play_time_s for run in self.runs)
+        return sum(run.rebuffer_time_s for run in self.runs) / played if played > 0 else None
+
+    @property
+    def redundancy(self) -> float | None:
+        """Pooled over the runs: all re-injected bytes / (all stream bytes sent − all re-injected bytes)."""
+        known = [run for run in self.runs if run.redundancy is not None]
+        sent = sum(run.stream_bytes_sent or 0 for run in known)
+        twice = sum(run.reinjected_bytes or 0 for run in known)
+        return twice / (sent - twice) if known and sent > twice else None
+
+    def path_bytes(self, direction: Callable[[Any], int]) -> dict[str, float]:
+        """Mean bytes per run that left the link of each path, one direction."""
+        names = [path.name for path in self.runs[0].paths] if self.runs else []
+        return {
+            name: sum(direction(path) for run in self.runs for path in run.paths if path.name == name) / len(self.runs)
+            for name in names
+        }
+
+    @property
+    def down_bytes(self) -> dict[str, float]:
+        return self.path_bytes(lambda path: path.down_bytes)
+
+    @property
+    def outcomes(self) -> str:
+        """'complete', or '2 complete, 1 time_limit', in words of the table."""
+        counts = Counter(run.outcome for run in self.runs)
+        words = [
+            (name if total == len(self.runs) and total == 1 else f"{total} {name}").replace("_", " ")
+            for name, total in counts.most_common()
+        ]
+        if self.void_runs:
+            words.append(f"{len(self.void_runs)} void")
+        return ", ".join(words) or "none"
+
+    @property
+    def faulty(self) -> bool:
+        """A program failed in one of the runs: its figures are no measurement of the scheme."""
+        return any(run.outcome not in RESULT_OUTCOMES for run in self.runs)
+
+    @property
+    def lateness_p99_us(self) -> float:
+        """The worst p99 lateness of any link, over the runs."""
+        runs = self.runs or self.void_runs
+        return max((run.record["fidelity"]["lateness_p99_us"] for run in runs), default=0.0)
+
+    @property
+    def fidelity(self) -> str:
+        word = "ok" if self.runs else "void"
+        return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms late"
+
+
+def cells(runs: Sequence[Run]) -> dict[str, list[Cell]]:
+    """Per pair, in order of appearance: one cell per scheme, in order of appearance."""
+    table: dict[str, list[Cell]] = {}
+    for run in runs:
+        row = table.setdefault(run.pair, [])
+        cell = next((cell for cell in row if cell.label == run.label), None)
+        if cell is None:
+            cell = Cell(run.pair, run.label, [], [])
+            row.append(cell)
+        (cell.void_runs if run.void else cell.runs).append(run)
+    return table
+
+
+RUN_FIELDS: list[tuple[str, Any]] = [
+    ("run_id", pa.string()),
+    ("experiment", pa.string()),
+    ("arena", pa.string()),
+    ("pair", pa.string()),
+    ("scheme", pa.string()),
+    ("label", pa.string()),
+    ("primary", pa.string()),
+    ("seed", pa.int64()),
+    ("start_offset_ms", pa.int64()),
+    ("outcome", pa.string()),
+    ("message", pa.string()),
+    ("void", pa.bool_()),
+    ("tries", pa.int32()),
+    ("chunks_requested", pa.int32()),
+    ("chunks_completed", pa.int32()),
+    ("received_bytes", pa.int64()),
+    ("handshake_s", pa.float64()),
+    ("first_frame_s", pa.float64()),
+    ("play_time_s", pa.float64()),
+    ("rebuffer_time_s", pa.float64()),
+    ("rebuffer_count", pa.int32()),
+    ("stream_bytes_sent", pa.int64()),
+    ("reinjected_bytes", pa.int64()),
+    ("retransmitted_bytes", pa.int64()),
+    ("redundancy", pa.float64()),
+    ("migrations", pa.int32()),
+    ("lateness_p99_us", pa.float64()),
+    ("lateness_max_us", pa.float64()),
+    ("wall_s", pa.float64()),
+    ("git_revision", pa.string()),
+    ("identity", pa.string()),
+    (
+        "paths",
+        pa.list_(
+            pa.struct(
+                [
+                    ("name", pa.string()),
+                    ("up_bytes", pa.int64()),
+                    ("down_bytes", pa.int64()),
+                    ("queue_drops", pa.int64()),
+                ]
+            )
+        ),
+    ),
+]
+CHUNK_FIELDS: list[tuple[str, Any]] = [
+    ("run_id", pa.string()),
+    ("pair", pa.string()),
+    ("label", pa.string()),
+    ("seed", pa.int64()),
+    ("void", pa.bool_()),
+    ("chunk", pa.int32()),
+    ("request_s", pa.float64()),
+    ("rct_s", pa.float64()),
+    ("completed", pa.bool_()),
+    ("bytes", pa.int64()),
+]
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    fidelity = run.record["fidelity"]
+    own = {name: getattr(run, name, None) for name, _ in RUN_FIELDS}
+    config = {name: run.config[name] for name in ("experiment", "arena", "scheme", "primary", "start_offset_ms")}
+    return (
+        own
+        | config
+        | {
+            "message": run.record["message"],
+            "tries": len(run.record["tries"]),
+            "chunks_requested": len(run.chunks),
+            "chunks_completed": sum(chunk.completed for chunk in run.chunks),
+            "lateness_p99_us": fidelity["lateness_p99_us"],
+            "lateness_max_us": fidelity["lateness_max_us"],
+            "wall_s": run.record["wall_s"],
+            "git_revision": run.record["git"]["revision"],
+            "identity": run.record["identity"],
+            "paths": [vars(path) for path in run.paths],
+        }
+    )
+
+
+def write_parquet(runs: Sequence[Run], out: Path) -> None:
+    """`runs.parquet` and `chunks.parquet`: void runs are in, and marked; the schema's version is in the metadata.
+
+    `rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound.
+    """
+    chunk_rows = [
+        {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
+        | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
+        | {"completed": chunk.completed, "bytes": chunk.bytes}
+        for run in runs
+        for chunk in run.chunks
+    ]
+    for name, fields, rows in (
+        ("runs", RUN_FIELDS, [_run_row(run) for run in runs]),
+        ("chunks", CHUNK_FIELDS, chunk_rows),
+    ):
+        schema = pa.schema(fields, metadata={"railyard_schema": PARQUET_SCHEMA})
+        partial = out / f".{name}.parquet.partial"
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
+        partial.rename(out / f"{name}.parquet")

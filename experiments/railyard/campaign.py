@@ -1,0 +1,197 @@
+"""A campaign: all runs of an experiment, some side by side, each whole or not there.
+
+Layout of the campaign's directory:
+    campaign.json         the experiment, the command, when and with what
+    runs/<run>/           one whole run; `run.json` in it is its record
+    runs/.partial-<run>/  a run under way; renamed when whole, removed at the next start when not
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from railyard.errors import UserError
+from railyard.fidelity import MAX_TRIES
+from railyard.runspec import HANG_GRACE_S, RunSpec
+
+PARTIAL = ".partial-"
+STOP_LIMIT_S = 25.0  # a worker stops its own children within less
+SLACK_S = 60.0  # set-up and collection around a run
+
+
+class Reporter(Protocol):
+    """Who is told how the campaign goes."""
+
+    def started(self, spec: RunSpec, attempt: int) -> None: ...
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Campaign:
+    out: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.out / "runs"
+
+    def record(self, run_id: str) -> dict[str, Any] | None:
+        """The record of a whole run, None where there is none."""
+        try:
+            record: dict[str, Any] = json.loads((self.runs / run_id / "run.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return record
+
+    def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
+        """The runs still to do: those that are not there, or came from other settings, traces or programs."""
+        return [spec for spec in specs if (self.record(spec.run_id) or {}).get("identity") != spec.identity()]
+
+    def sweep(self) -> None:
+        """Removes what a campaign that was killed left half done."""
+        for partial in self.runs.glob(f"{PARTIAL}*"):
+            shutil.rmtree(partial, ignore_errors=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One campaign a directory at a time; the lock goes with the process."""
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            lock = (self.out / ".lock").open("w")
+        except OSError as error:
+            raise UserError(
+                f"{self.out}: cannot write results there: {error.strerror}; choose another directory with --out."
+            ) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(
+                    f"{self.out}: another campaign is writing there; wait for it, or choose another with --out."
+                ) from None
+            try:
+                yield
+            finally:
+                (self.out / ".lock").unlink(missing_ok=True)
+
+    def install(self, partial: Path, run_id: str) -> None:
+        """Puts a whole run in its place, by rename."""
+        final = self.runs / run_id
+        if final.exists():
+            old = self.runs / f"{PARTIAL}{run_id}-replaced"
+            shutil.rmtree(old, ignore_errors=True)
+            final.rename(old)
+            partial.rename(final)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            partial.rename(final)
+
+
+def default_jobs() -> int:
+    """One emulated run keeps two cores honest: emulator and endpoints beside each other."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)
+
+
+async def _run_worker(spec: RunSpec, partial: Path) -> None:
+    """One try, in a namespace of its own. Whatever happens, the worker and its children are gone afterwards."""
+    with (partial / "worker.stderr").open("wb") as stderr:
+        worker = await asyncio.create_subprocess_exec(
+            *("setpriv", "--pdeathsig", "TERM", "--", "unshare", "--net", "--"),
+            *(sys.executable, "-m", "railyard.worker", str(partial)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    try:
+        status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
+    except TimeoutError:
+        raise UserError(f"{spec.run_id}: the run did not end; see {partial.name}/worker.stderr.") from None
+    finally:
+        await _stop(worker)
+    if status != 0:
+        words = [line for line in (partial / "worker.stderr").read_text(errors="replace").splitlines() if line.strip()]
+        raise UserError(f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}")
+    (partial / "worker.stderr").unlink()
+
+
+async def _stop(worker: asyncio.subprocess.Process) -> None:
+    if worker.returncode is None:
+        with suppress(ProcessLookupError):
+            worker.terminate()
+        try:
+            await asyncio.wait_for(worker.wait(), STOP_LIMIT_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            await worker.wait()
+
+
+async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) -> dict[str, Any]:
+    """Runs until the emulator was on time, MAX_TRIES at most; the record keeps what each void try was."""
+    partial = campaign.runs / f"{PARTIAL}{spec.run_id}"
+    tries: list[dict[str, Any]] = []
+    try:
+        for attempt in range(1, MAX_TRIES + 1):
+            reporter.started(spec, attempt)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
+            await _run_worker(spec, partial)
+            record: dict[str, Any] = json.loads((partial / "run.json").read_text())
+            tries.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})
+            if not record["fidelity"]["void"]:
+                break
+            if attempt < MAX_TRIES:
+                reporter.repeated(spec, attempt, record["fidelity"]["reasons"])
+        record["tries"] = tries
+        (partial / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        campaign.install(partial, spec.run_id)
+        return record
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+async def run_all(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter) -> None:
+    """All runs, `jobs` side by side. The first error ends the campaign; what is whole stays for the next start."""
+    waiting = iter(specs)
+
+    async def work() -> None:
+        for spec in waiting:
+            reporter.finished(spec, await run_until_true(campaign, spec, reporter))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(jobs, len(specs))):
+            group.create_task(work())
+
+
+def run_campaign(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter) -> None:
+    """Runs everything. SIGINT and SIGTERM end it cleanly, as KeyboardInterrupt."""
+
+    async def main() -> None:
+        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, work.cancel)
+        await work
+
+    try:
+        asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except BaseExceptionGroup as group:
+        for error in group.exceptions:
+            raise error from None

@@ -1,0 +1,213 @@
+"""What an experiment is: the models behind the YAML files in `experiments/`.
+
+An experiment is trace pairs × schemes × seeds over one set of player settings. The models check everything that can be
+checked without looking at the trace library; `railyard.resolve` looks there and makes the list of runs.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from railyard.errors import UserError
+from railyard.paths import EXPERIMENTS_DIR
+from railyard.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
+
+# Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
+TRANSPORT_OF_SCHEME = {
+    "sp": "quic",
+    "cm": "quic",
+    "vanilla-mp": "quic",
+    "xlink": "quic",
+    "mptcp": "mptcp",
+    "tcp": "tcp",
+}
+SCHEME_DESCRIPTION = {
+    "sp": "single-path QUIC",
+    "cm": "QUIC connection migration (RFC 9000 section 9)",
+    "vanilla-mp": "multipath QUIC, min-RTT scheduler, no re-injection",
+    "xlink": "multipath QUIC, min-RTT scheduler, stream-priority re-injection under double-threshold QoE control",
+    "mptcp": "kernel MPTCP v1, default scheduler",
+    "tcp": "single-path kernel TCP",
+}
+ARENAS = ("mpshell",)
+
+Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PairChoice(Strict):
+    """A pair by name, or the first of several names that the trace library has."""
+
+    first_found: list[str] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"first_found": [value]} if isinstance(value, str) else value
+
+
+class SchemeEntry(Strict):
+    """One scheme and its parameters; parameters left out take the programs' own defaults."""
+
+    scheme: str
+    label: str | None = Field(default=None, min_length=1, max_length=48)
+    # sp and tcp only: 'each' path in turn, the 'primary' one, or a path's name.
+    path: str = "each"
+    t_th1_ms: Milliseconds | None = None
+    t_th2_ms: Milliseconds | None = None
+    reinjection: Literal["none", "appending", "stream", "frame"] | None = None
+    ack_path: Literal["original", "fastest"] | None = None
+    cc: Literal["cubic", "newreno"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            scheme, _, path = value.partition(":")
+            return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
+        return value
+
+    @field_validator("scheme")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in TRANSPORT_OF_SCHEME:
+            raise ValueError(f"unknown scheme '{value}'; {near_miss(value, TRANSPORT_OF_SCHEME)}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> SchemeEntry:
+        if self.path != "each" and self.scheme not in ("sp", "tcp"):
+            raise FieldError("path", f"'path' is for sp and tcp; {self.scheme} uses all paths, so leave it out.")
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.quic_parameters():
+            name = next(iter(self.quic_parameters()))
+            raise FieldError(
+                name, f"'{name}' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
+            )
+        if self.t_th1_ms is not None and self.t_th2_ms is not None and self.t_th1_ms > self.t_th2_ms:
+            raise FieldError(
+                "t_th1_ms", "t_th1_ms is above t_th2_ms; the first threshold is the lower one (paper section 5.2.2)."
+            )
+        return self
+
+    def quic_parameters(self) -> dict[str, Any]:
+        names = ("t_th1_ms", "t_th2_ms", "reinjection", "ack_path")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def base_label(self) -> str:
+        """The name in tables: the label given, else the scheme with those parameters that differ from the default."""
+        if self.label:
+            return self.label
+        extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
+        return self.scheme + "".join(
+            f",{key}={value:g}" if isinstance(value, float) else f",{key}={value}" for key, value in extra.items()
+        )
+
+
+class PlayerSettings(Strict):
+    """The constant-bit-rate player and its video; every scheme gets the same."""
+
+    bitrate_bps: int = Field(default=4_000_000, ge=10_000, le=1_000_000_000)
+    duration_s: float = Field(default=20, gt=0, le=3600)
+    fps: float = Field(default=30, ge=1, le=240)
+    chunk_bytes: int = Field(default=524_288, ge=1024, le=1 << 30)
+    concurrency: int = Field(default=1, ge=1, le=64)
+    first_frame_bytes: int | None = Field(default=None, ge=1)
+    startup_buffer_ms: int | None = Field(default=None, ge=0, le=600_000)
+    rebuffer_target_ms: int = Field(default=500, ge=1, le=600_000)
+    max_buffer_ms: int = Field(default=10_000, ge=100, le=600_000)
+    verify: bool = True
+
+    @property
+    def video_bytes(self) -> int:
+        return int(self.duration_s * self.bitrate_bps / 8)
+
+
+class BufferLimits(Strict):
+    """Limits of the kernel's sockets; the defaults are libxlink's stream flow-control window and send buffer."""
+
+    receive_bytes: int = Field(default=6 << 20, ge=65536, le=1 << 30)
+    send_bytes: int = Field(default=4 << 20, ge=65536, le=1 << 30)
+
+
+class Experiment(Strict):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+    description: str = ""
+    arena: str = "mpshell"
+    pairs: list[PairChoice] = Field(min_length=1)
+    schemes: list[SchemeEntry] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
+    # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
+    start_offset_ms: Literal["drawn"] | Annotated[int, Field(ge=0)] = "drawn"
+    player: PlayerSettings = PlayerSettings()
+    time_limit_s: float = Field(default=60, gt=0, le=7200)
+    queue: str | None = None
+    congestion: Literal["cubic", "newreno"] = "cubic"
+    buffers: BufferLimits = BufferLimits()
+    qlog: bool = True
+
+    @field_validator("arena")
+    @classmethod
+    def _arena(cls, value: str) -> str:
+        if value not in ARENAS:
+            raise ValueError(f"unknown arena '{value}'; {near_miss(value, ARENAS)}")
+        return value
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not 1 <= value <= 10_000:
+                raise ValueError(f"a number of seeds is from 1 to 10000, but it is {value}.")
+            return list(range(1, value + 1))
+        return value
+
+    @field_validator("queue")
+    @classmethod
+    def _queue(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"infinite|droptail:(packets|bytes)=[1-9][0-9]*", value):
+            raise ValueError(f"'{value}' is no queue; write droptail:packets=N, droptail:bytes=N or infinite.")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Experiment:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise FieldError(
+                "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."
+            )
+        labels = [entry.base_label() + ":" + entry.path for entry in self.schemes]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise FieldError(
+                    "schemes", f"two schemes are both called '{label.removesuffix(':each')}'; give one a 'label'."
+                )
+        if self.time_limit_s < self.player.duration_s:
+            raise FieldError(
+                "time_limit_s",
+                f"time_limit_s ({self.time_limit_s:g}) is less than the video's duration_s "
+                f"({self.player.duration_s:g}), so no run could finish; raise it.",
+            )
+        return self
+
+
+def find_experiment(name: str) -> Path:
+    """A path as given, or `experiments/NAME.yaml`."""
+    given = Path(name)
+    if given.suffix in (".yaml", ".yml") or given.is_file():
+        return given
+    found = EXPERIMENTS_DIR / f"{name}.yaml"
+    if not found.is_file():
+        names = [file.stem for file in EXPERIMENTS_DIR.glob("*.yaml")]
+        raise UserError(f"there is no experiment '{name}' in {EXPERIMENTS_DIR}; {near_miss(name, names)}")
+    return found
+
+
+def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:
+    document = load_yaml(path)
+    return parse(document, Experiment), document

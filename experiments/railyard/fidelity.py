@@ -1,0 +1,72 @@
+"""Was the emulator on time? A wall-clock run whose links were late measured the machine, and is void."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
+MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
+MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveries
+MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
+MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
+MAX_TRIES = 3  # the first try and two repetitions
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The verdict on one try, and the worst figures of its links."""
+
+    void: bool
+    reasons: list[str]
+    lateness_p50_us: float
+    lateness_p99_us: float
+    lateness_max_us: float
+    over_1ms: int
+    deliveries: int
+    missed: int
+    device_drops: int
+    sched_fifo: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge(summary: dict[str, Any]) -> Fidelity:
+    """The verdict on the summary that mpshell wrote."""
+    reasons: list[str] = []
+    p50, p99, worst = [0.0], [0.0], [0.0]
+    over = count = missed = drops = 0
+    for path in summary["paths"]:
+        for direction in ("up", "down"):
+            link, name = path[direction], f"{path['name']} {direction}"
+            late = link["lateness_us"]
+            if late["count"]:
+                p50.append(late["p50"])
+                p99.append(late["p99"])
+                worst.append(late["max"])
+            over += late["over_1ms"]
+            count += late["count"]
+            missed += link["missed"]
+            if late["count"] and late["p99"] > MAX_P99_LATENESS_US:
+                reasons.append(f"{name}: p99 lateness {late['p99'] / 1000:.2f} ms")
+            if late["over_1ms"] > MAX_SHARE_OVER_1MS * late["count"]:
+                reasons.append(f"{name}: {late['over_1ms']} of {late['count']} deliveries over 1 ms late")
+            if link["missed"] > MAX_SHARE_MISSED * link["opportunities"]:
+                reasons.append(f"{name}: {link['missed']} of {link['opportunities']} opportunities missed")
+        for device, dropped in path["device_drops"].items():
+            drops += dropped
+            if dropped > MAX_DEVICE_DROPS:
+                reasons.append(f"{path['name']} {device.replace('_', ' ')}: {dropped} packets dropped by the device")
+    return Fidelity(
+        void=bool(reasons),
+        reasons=reasons,
+        lateness_p50_us=max(p50),
+        lateness_p99_us=max(p99),
+        lateness_max_us=max(worst),
+        over_1ms=over,
+        deliveries=count,
+        missed=missed,
+        device_drops=drops,
+        sched_fifo=bool(summary["sched_fifo"]),
+    )

@@ -1,0 +1,22 @@
+"""Where things stand in the project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from railyard.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPERIMENTS_DIR = ROOT / "experiments"
+RESULTS_DIR = ROOT / "results"
+PROGRAM_NAMES = ("mpshell", "xlink-server", "xlink-player")
+
+
+def program(name: str) -> Path:
+    """A C program of the project: in `build/bin`, or in $RAILYARD_BIN (another build, for instance with sanitizers)."""
+    folder = Path(os.environ.get("RAILYARD_BIN", ROOT / "build" / "bin"))
+    path = folder / name
+    if not os.access(path, os.X_OK):
+        raise UserError(f"{path} is not there or not executable; build the programs with `make build`.")
+    return path

@@ -1,0 +1,36 @@
+"""What a wall-clock run needs of the machine, checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from railyard.errors import UserError
+
+TUN = Path("/dev/net/tun")
+TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+
+
+def _effective_capabilities() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def check_machine() -> None:
+    """Raises UserError with the one thing that is missing."""
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+    capabilities = _effective_capabilities()
+    if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
+        raise UserError(
+            "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root."
+        )
+    if not TUN.exists():
+        raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")

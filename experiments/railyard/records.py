@@ -1,0 +1,195 @@
+"""From the files of a run to its figures: one row a run, one row a chunk, and the series that the report draws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from railyard.errors import UserError
+from railyard.jsonl import Event, read_jsonl, summary_of
+
+# Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
+RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One requested chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound."""
+
+    index: int
+    request_s: float
+    rct_s: float
+    completed: bool
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PathBytes:
+    """IP bytes (+ 4 a packet) that left each emulated link of one path."""
+
+    name: str
+    up_bytes: int
+    down_bytes: int
+    queue_drops: int
+
+
+@dataclass(frozen=True)
+class Run:
+    run_id: str
+    record: dict[str, Any]
+    chunks: list[Chunk]
+    paths: list[PathBytes]
+    first_frame_s: float | None
+    handshake_s: float | None
+    play_time_s: float
+    rebuffer_time_s: float
+    rebuffer_count: int
+    received_bytes: int
+    stream_bytes_sent: int | None
+    reinjected_bytes: int | None
+    retransmitted_bytes: int | None
+    migrations: int | None
+    buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
+    stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
+
+    @property
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = self.record["config"]
+        return config
+
+    @property
+    def pair(self) -> str:
+        return str(self.config["pair"])
+
+    @property
+    def label(self) -> str:
+        return str(self.config["label"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.config["seed"])
+
+    @property
+    def outcome(self) -> str:
+        return str(self.record["outcome"])
+
+    @property
+    def void(self) -> bool:
+        return bool(self.record["fidelity"]["void"])
+
+    @property
+    def redundancy(self) -> float | None:
+        """Re-injected bytes / (all stream bytes sent − re-injected bytes); none where the kernel does not tell."""
+        if self.stream_bytes_sent is None or self.reinjected_bytes is None:
+            return None
+        useful = self.stream_bytes_sent - self.reinjected_bytes
+        return self.reinjected_bytes / useful if useful > 0 else None
+
+
+def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
+    requested: dict[int, Event] = {}
+    done: dict[int, Event] = {}
+    for event in events:
+        if event["event"] == "request":
+            requested[event["chunk"]] = event
+        elif event["event"] == "chunk_done":
+            done[event["chunk"]] = event
+    chunks: list[Chunk] = []
+    for index, request in sorted(requested.items()):
+        size = request["last"] - request["first"] + 1
+        if index in done:
+            chunks.append(Chunk(index, request["t"], done[index]["rct_s"], True, size))
+        else:
+            chunks.append(Chunk(index, request["t"], max(0.0, end_s - request["t"]), False, size))
+    return chunks
+
+
+def _stalls(events: list[Event], end_s: float) -> list[tuple[float, float]]:
+    stalls: list[tuple[float, float]] = []
+    begin: float | None = None
+    for event in events:
+        if event["event"] == "stall_start":
+            begin = event["t"]
+        elif event["event"] == "stall_end" and begin is not None:
+            stalls.append((begin, event["t"]))
+            begin = None
+    if begin is not None:
+        stalls.append((begin, end_s))
+    return stalls
+
+
+def _first_frame(events: list[Event], summary: Event) -> float | None:
+    value = summary.get("first_frame_s")
+    if value is None:
+        value = next((event["latency_s"] for event in events if event["event"] == "first_frame"), None)
+    return None if value is None else float(value)
+
+
+def load_run(folder: Path) -> Run:
+    """The figures of a whole run. Raises UserError when its files are not what a run leaves."""
+    try:
+        record = json.loads((folder / "run.json").read_text())
+        return _load(folder, record)
+    except OSError as error:
+        raise UserError(f"{folder}: this is no whole run: {error.strerror}: {error.filename}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{folder}: this run cannot be read ({type(error).__name__}: {error}); remove it and run it again."
+        ) from None
+
+
+def _load(folder: Path, record: dict[str, Any]) -> Run:
+    events = [event for event in read_jsonl(folder / "player.jsonl") if "event" in event and "t" in event]
+    summary = summary_of(read_jsonl(folder / "player.jsonl")) or {}
+    server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
+    emulator = json.loads((folder / "mpshell.json").read_text())
+    end_s = events[-1]["t"] if events else 0.0
+    if record["config"]["scheme"] in ("mptcp", "tcp"):
+        server = {}
+    paths = [
+        PathBytes(
+            name=path["name"],
+            up_bytes=path["up"]["departed_bytes"],
+            down_bytes=path["down"]["departed_bytes"],
+            queue_drops=path["up"]["queue_drops"] + path["down"]["queue_drops"],
+        )
+        for path in emulator["paths"]
+    ]
+    return Run(
+        run_id=record["run_id"],
+        record=record,
+        chunks=_chunks(events, end_s),
+        paths=paths,
+        first_frame_s=_first_frame(events, summary),
+        handshake_s=summary.get("handshake_s"),
+        play_time_s=float(summary.get("play_time_s") or 0.0),
+        rebuffer_time_s=float(summary.get("rebuffer_time_s") or 0.0),
+        rebuffer_count=int(summary.get("rebuffer_count") or 0),
+        received_bytes=int(summary.get("bytes") or 0),
+        stream_bytes_sent=server.get("stream_bytes_sent"),
+        reinjected_bytes=server.get("reinjected_bytes"),
+        retransmitted_bytes=server.get("retransmitted_bytes"),
+        migrations=server.get("migrations"),
+        buffer_s=[(event["t"], event["buffered_ms"] / 1000) for event in events if event["event"] == "buffer"],
+        stalls=_stalls(events, end_s),
+    )
+
+
+def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
+    """The campaign's own record and its whole runs, in the order of the experiment."""
+    try:
+        campaign = json.loads((out / "campaign.json").read_text())
+    except FileNotFoundError:
+        raise UserError(
+            f"{out}: there is no campaign in this directory; `railyard run EXPERIMENT` makes one."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{out / 'campaign.json'}: cannot be read: {error}.") from None
+    runs = [
+        load_run(out / "runs" / run_id) for run_id in campaign["runs"] if (out / "runs" / run_id / "run.json").is_file()
+    ]
+    if not runs:
+        raise UserError(f"{out}: the campaign has no whole run yet; start it again with `{campaign['command']}`.")
+    return campaign, runs

@@ -1,0 +1,241 @@
+"""The sections of the page. A section is one function and one template; a new kind of experiment adds its own here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import plotly.graph_objects as go
+
+from railyard import fidelity
+from railyard.aggregate import Cell, cells
+from railyard.errors import UserError
+from railyard.experiment import SCHEME_DESCRIPTION
+from railyard.records import Run
+from railyard.report import figures
+from railyard.runspec import TECHNOLOGY_ORDER
+from railyard.tables import megabytes, percent, seconds
+from railyard.traces.trace import Trace, read_trace
+
+SERIES_PADDING_S = 0.5
+
+
+@dataclass
+class Figure:
+    """A figure of the page: its number, its caption, and the data that the page's script draws."""
+
+    number: int
+    caption: str
+    json: str
+    height: int
+
+
+@dataclass
+class Context:
+    """All that a section may draw on."""
+
+    campaign: dict[str, Any]
+    runs: list[Run]
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        experiment: dict[str, Any] = self.campaign["experiment"]
+        return experiment
+
+    @cached_property
+    def cells(self) -> dict[str, list[Cell]]:
+        return cells(self.runs)
+
+    def figure(self, drawn: go.Figure, caption: str) -> Figure:
+        text: str = drawn.to_json()
+        # Inside of a script element only this sequence could end it.
+        return Figure(next(self._numbers), caption, text.replace("</", "<\\/"), int(drawn.layout.height))
+
+
+@dataclass
+class Section:
+    anchor: str
+    title: str
+    template: str
+    data: dict[str, Any]
+
+
+def _change(cell: Cell, base: Cell | None, q: float) -> str:
+    """The change against single path on the primary path, where both are exact."""
+    mine, theirs = cell.rct(q), base.rct(q) if base else None
+    if cell is base or mine is None or theirs is None or mine.at_least or theirs.at_least or theirs.value == 0:
+        return ""
+    return f"{(mine.value / theirs.value - 1) * 100:+.0f} %"
+
+
+def abstract(context: Context) -> Iterator[Section]:
+    """What was compared, and the answer in one table."""
+    labels = list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row))
+    rows = []
+    for label in labels:
+        entries = []
+        for row in context.cells.values():
+            cell = next((cell for cell in row if cell.label == label), None)
+            base = next((cell for cell in row if cell.label == "sp"), None)
+            entries.append({"cell": cell, "change": _change(cell, base, 0.5) if cell else "", "best": _best(row)})
+        rows.append({"label": label, "entries": entries})
+    void = [run for run in context.runs if run.void]
+    cut = [run for run in context.runs if not run.void and run.outcome != "complete"]
+    yield Section("abstract", "Abstract", "abstract.html.j2", {"rows": rows, "void": void, "cut": cut})
+
+
+def _best(row: list[Cell]) -> dict[float, float]:
+    """The smallest exact value of each quantile among the schemes of a pair."""
+    best: dict[float, float] = {}
+    for q in (0.5, 0.95, 1.0):
+        exact = [value.value for cell in row if (value := cell.rct(q)) is not None and not value.at_least]
+        if exact:
+            best[q] = min(exact)
+    return best
+
+
+def _traces_of(run: Run) -> dict[str, tuple[Trace, Trace]]:
+    """The run's traces as (uplink, downlink) by path; none where the files are not what was replayed."""
+    traces: dict[str, tuple[Trace, Trace]] = {}
+    for path in run.config["paths"]:
+        try:
+            up, down = read_trace(path["up"]), read_trace(path["down"])
+        except UserError:
+            return {}
+        if (up.sha256, down.sha256) != (path["up_sha256"], path["down_sha256"]):
+            return {}
+        traces[path["name"]] = (up, down)
+    return traces
+
+
+def pairs(context: Context) -> Iterator[Section]:
+    """One section per pair: traces, completion times, start, interruptions, cost, buffer."""
+    for index, (pair, row) in enumerate(context.cells.items(), start=1):
+        measured = [run for cell in row for run in cell.runs]
+        first = (measured or [run for cell in row for run in cell.void_runs])[0]
+        duration_s = max((run.buffer_s[-1][0] for run in measured if run.buffer_s), default=1.0) + SERIES_PADDING_S
+        seed = first.seed
+        traces = _traces_of(first)
+        drawn: dict[str, Figure] = {}
+        if traces:
+            drawn["capacity"] = context.figure(
+                figures.capacity(first, traces, duration_s),
+                f"Capacity of the emulated links of {pair} during the runs of seed {seed}, in bins of "
+                f"{figures.CAPACITY_BIN_MS} ms, from {first.config['start_offset_ms'] / 1000:.1f} s into the traces. "
+                "Filled: downlink; dotted: uplink, where it has a trace of its own.",
+            )
+        if measured:
+            drawn |= _pair_figures(context, pair, row, seed, duration_s)
+        data = {"row": row, "paths": _described_paths(first), "figures": drawn, "has_traces": bool(traces)}
+        yield Section(f"pair-{index}", pair, "pair.html.j2", data)
+
+
+def _described_paths(run: Run) -> list[str]:
+    paths = run.config["paths"]
+    primary = min(paths, key=lambda path: TECHNOLOGY_ORDER.index(path["technology"]))
+    return [
+        f"{path['name']} ({path['technology']}{', primary' if path is primary else ''}): "
+        f"base RTT {path['delay_ms'] * 2:g} ms, queue {path['queue']}"
+        + (f", loss {path['loss']:g}" if path["loss"] else "")
+        for path in paths
+    ]
+
+
+def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, duration_s: float) -> dict[str, Figure]:
+    figure = context.figure
+    return {
+        "ranges": figure(figures.rct_ranges(row), f"Request completion time on {pair}: median, p95, p99 and maximum."),
+        "cdf": figure(
+            figures.rct_cdf(row),
+            f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
+            "A curve that ends below 100 % left requested chunks unfinished.",
+        ),
+        "first_frame": figure(
+            figures.bars(row, lambda cell: cell.first_frame_s, "first-frame latency, s", ".2f"),
+            "First-frame latency, median over the runs.",
+        ),
+        "rebuffer": figure(
+            figures.bars(row, lambda cell: cell.rebuffer_rate, "rebuffer rate", ".1%"),
+            "Rebuffer rate: time stalled / time played. Start-up is not counted.",
+        ),
+        "redundancy": figure(
+            figures.bars(row, lambda cell: cell.redundancy, "redundancy", ".1%"),
+            "Redundancy: re-injected bytes / other stream bytes sent. The kernel's MPTCP does not tell it (–).",
+        ),
+        "bytes": figure(figures.path_bytes(row), "Bytes that each path delivered downlink, headers included."),
+        "buffer": figure(
+            figures.buffer_levels(row, seed, duration_s),
+            f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
+        ),
+    }
+
+
+def on_time(context: Context) -> Iterator[Section]:
+    """Was the emulator on time, run by run?"""
+    limits = {
+        "p99_ms": fidelity.MAX_P99_LATENESS_US / 1000,
+        "share_late": fidelity.MAX_SHARE_OVER_1MS,
+        "share_missed": fidelity.MAX_SHARE_MISSED,
+        "device_drops": fidelity.MAX_DEVICE_DROPS,
+        "tries": fidelity.MAX_TRIES,
+    }
+    yield Section("fidelity", "Fidelity", "fidelity.html.j2", {"limits": limits})
+
+
+def provenance(context: Context) -> Iterator[Section]:
+    """Where the figures come from, and how to make them again."""
+    records = [run.record for run in context.runs]
+
+    def distinct(value: Callable[[dict[str, Any]], Any]) -> list[Any]:
+        found: list[Any] = []
+        for record in records:
+            if value(record) not in found:
+                found.append(value(record))
+        return found
+
+    traces = sorted(
+        {
+            (config["pair"], path["name"], direction, path[direction], path[f"{direction}_sha256"])
+            for config in (run.config for run in context.runs)
+            for path in config["paths"]
+            for direction in ("up", "down")
+        }
+    )
+    data = {
+        "revisions": distinct(lambda record: record["git"]),
+        "kernels": distinct(lambda record: record["kernel"]),
+        "cpus": distinct(lambda record: (record["cpu"]["model"], record["cpu"]["cores"])),
+        "versions": distinct(lambda record: record["versions"]),
+        "sysctls": _by_value([(run.config["scheme"], run.record["sysctls"]) for run in context.runs]),
+        "programs": distinct(lambda record: record["config"]["programs_sha256"]),
+        "traces": traces,
+        "buffers": context.experiment["buffers"],
+        "joins": [run for run in context.runs if run.config["scheme"] == "mptcp"],
+    }
+    yield Section("provenance", "Provenance", "provenance.html.j2", data)
+
+
+def _by_value(settings: list[tuple[str, dict[str, str]]]) -> dict[str, dict[str, list[str]]]:
+    """Per sysctl, per value: the schemes that ran under it."""
+    table: dict[str, dict[str, list[str]]] = {}
+    for scheme, values in settings:
+        for name, value in values.items():
+            schemes = table.setdefault(name, {}).setdefault(value, [])
+            if scheme not in schemes:
+                schemes.append(scheme)
+    return table
+
+
+def definitions(context: Context) -> Iterator[Section]:
+    """What exactly each figure means."""
+    schemes = {run.label: run.config["scheme"] for run in context.runs}
+    described = [(label, SCHEME_DESCRIPTION[scheme]) for label, scheme in schemes.items()]
+    yield Section("definitions", "Schemes and metrics", "definitions.html.j2", {"schemes": described})
+
+
+SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]
+FILTERS: dict[str, Callable[..., str]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}

@@ -1,0 +1,120 @@
+"""From an experiment to its list of runs: pairs looked up, traces checked, seeds and start offsets drawn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from railyard.errors import UserError
+from railyard.experiment import Experiment, PairChoice, SchemeEntry
+from railyard.paths import PROGRAM_NAMES, program
+from railyard.provenance import sha256_of
+from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.traces.index import Pair
+from railyard.traces.library import find_pair, list_pairs
+from railyard.traces.trace import Trace, read_trace
+from railyard.yamlfile import Location, YamlDocument, near_miss
+
+
+def _look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
+    """The first of the names that the trace library has."""
+    known = {pair.name for pair in list_pairs()}
+    for name in choice.first_found:
+        if name in known:
+            return find_pair(name)
+    name = choice.first_found[-1]
+    raise document.error(location, f"there is no trace pair '{name}' on the search path; {near_miss(name, known)}")
+
+
+def start_offset_ms(experiment: Experiment, pair: str, seed: int, traces: list[Trace]) -> int:
+    """Where in the traces a run starts: one draw per pair and seed, so every scheme starts at the same place.
+
+    Drawn uniformly from where the shortest trace still covers the time limit, so that no trace wraps around and the
+    paths stay aligned as recorded; from the whole of that trace where it is shorter than the time limit.
+    """
+    if experiment.start_offset_ms != "drawn":
+        return experiment.start_offset_ms
+    shortest = min(trace.period_ms for trace in traces)
+    room = shortest - round(experiment.time_limit_s * 1000)
+    digest = hashlib.sha256(f"start offset {pair} {seed}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % max(1, room if room > 0 else shortest)
+
+
+def _paths(pair: Pair, queue: str | None) -> tuple[tuple[RunPath, ...], list[Trace]]:
+    paths: list[RunPath] = []
+    traces: list[Trace] = []
+    for path in pair.paths:
+        up, down = read_trace(path.uplink), read_trace(path.downlink)
+        traces += [up, down]
+        paths.append(
+            RunPath(
+                name=path.name,
+                technology=path.technology,
+                up=path.uplink,
+                down=path.downlink,
+                up_sha256=up.sha256,
+                down_sha256=down.sha256,
+                delay_ms=path.delay_ms,
+                queue=queue or path.queue,
+            )
+        )
+    return tuple(paths), traces
+
+
+def _placements(
+    entry: SchemeEntry, paths: tuple[RunPath, ...], place: tuple[YamlDocument, Location]
+) -> Iterator[tuple[str, str]]:
+    """Label and primary path of each run that a scheme stands for: a single path scheme runs on each path in turn."""
+    primary, label = primary_path(paths).name, entry.base_label()
+    names = [path.name for path in paths]
+    if entry.scheme not in ("sp", "tcp") or entry.path == "primary":
+        yield label, primary
+    elif entry.path == "each":
+        yield label, primary
+        for name in names:
+            if name != primary:
+                yield f"{label}:{name}", name
+    elif entry.path in names:
+        yield (label if entry.path == primary else f"{label}:{entry.path}"), entry.path
+    else:
+        document, location = place
+        raise document.error(location, f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
+
+
+def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
+    """Every run of the experiment, seed by seed so that schemes stand beside each other in time."""
+    programs = {name: sha256_of(program(name)) for name in PROGRAM_NAMES}
+    specs: list[RunSpec] = []
+    for pair_index, choice in enumerate(experiment.pairs):
+        pair = _look_up(choice, document, ("pairs", pair_index))
+        paths, traces = _paths(pair, experiment.queue)
+        for seed in experiment.seeds:
+            offset = start_offset_ms(experiment, pair.name, seed, traces)
+            for scheme_index, entry in enumerate(experiment.schemes):
+                for label, primary in _placements(entry, paths, (document, ("schemes", scheme_index))):
+                    specs.append(
+                        RunSpec(
+                            experiment=experiment.name,
+                            arena=experiment.arena,
+                            pair=pair.name,
+                            label=label,
+                            scheme=entry.scheme,
+                            primary=primary,
+                            parameters=scheme_parameters(entry),
+                            congestion=entry.cc or experiment.congestion,
+                            paths=paths,
+                            seed=seed,
+                            start_offset_ms=offset,
+                            player=experiment.player,
+                            time_limit_s=experiment.time_limit_s,
+                            buffers=experiment.buffers,
+                            qlog=experiment.qlog,
+                            programs_sha256=programs,
+                        )
+                    )
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.run_id in seen:
+            raise UserError(f"{document.path}: two runs are both called {spec.run_id}; give one scheme a 'label'.")
+        seen.add(spec.run_id)
+    return specs

@@ -1,0 +1,164 @@
+"""One run, fully resolved: everything that decides its outcome, and the command lines that carry it out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from railyard.experiment import TRANSPORT_OF_SCHEME, BufferLimits, PlayerSettings, SchemeEntry
+
+QUIC_PORT = 4433
+HTTP_PORT = 8080
+# The player ends by itself at its time limit; a run that is still there so much later has hung.
+HANG_GRACE_S = 20.0
+# XLINK, section 5.3: the primary path follows the wireless order.
+TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
+
+
+class RunPath(BaseModel):
+    """One path of the pair as this run uses it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    technology: str
+    up: Path
+    down: Path
+    up_sha256: str
+    down_sha256: str
+    delay_ms: float  # one way, each direction: half of the base RTT
+    queue: str
+    loss: float = 0.0
+
+
+class RunSpec(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    experiment: str
+    arena: str
+    pair: str
+    label: str
+    scheme: str
+    primary: str
+    parameters: dict[str, str]
+    congestion: str
+    paths: tuple[RunPath, ...]
+    seed: int
+    start_offset_ms: int
+    player: PlayerSettings
+    time_limit_s: float
+    buffers: BufferLimits
+    qlog: bool
+    programs_sha256: dict[str, str]
+
+    @property
+    def run_id(self) -> str:
+        return "--".join(re.sub(r"[^A-Za-z0-9_.=-]+", "_", part) for part in (self.pair, self.label, f"s{self.seed}"))
+
+    @property
+    def transport(self) -> str:
+        return TRANSPORT_OF_SCHEME[self.scheme]
+
+    def identity(self) -> str:
+        """SHA-256 over all that decides the outcome. Where a trace file lies does not; its content does."""
+        facts = self.model_dump_json(exclude={"paths": {"__all__": {"up", "down"}}, "experiment": True})
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def primary_path(paths: tuple[RunPath, ...]) -> RunPath:
+    """The first path in the wireless order; among equals the one that the pair names first."""
+    order = {technology: rank for rank, technology in enumerate(TECHNOLOGY_ORDER)}
+    return min(paths, key=lambda path: order.get(path.technology, len(order)))
+
+
+def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
+    """The parameters that an experiment sets, as option name and value of the server."""
+    options = {"t_th1_ms": "t-th1", "t_th2_ms": "t-th2", "reinjection": "reinjection", "ack_path": "ack-path"}
+    return {
+        options[name]: f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in entry.quic_parameters().items()
+    }
+
+
+def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
+    player = spec.player
+    command = [str(program)]
+    if spec.transport == "quic":
+        command += ["--quic", f"0.0.0.0:{QUIC_PORT}", "--scheme", spec.scheme]
+        for option, value in spec.parameters.items():
+            command += [f"--{option}", value]
+        command += ["--send-buffer", str(spec.buffers.send_bytes)]
+    else:
+        command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
+        if spec.transport == "mptcp":
+            command += ["--mptcp"]
+    # The server sets it on its kernel sockets too: a namespace may not make a restricted controller its default.
+    command += ["--cc", spec.congestion]
+    command += ["--bitrate", str(player.bitrate_bps), "--fps", f"{player.fps:g}"]
+    if player.first_frame_bytes is not None:
+        command += ["--first-frame-bytes", str(player.first_frame_bytes)]
+    command += ["--seed", str(spec.seed), "--out", str(run_dir / "server.jsonl")]
+    if spec.qlog and spec.transport == "quic":
+        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "server.keys")]
+    return command
+
+
+def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
+    player = spec.player
+    command = [str(program), "--transport", spec.transport]
+    if spec.transport == "quic":
+        command += ["--scheme", spec.scheme, "--insecure"]
+        if "ack-path" in spec.parameters:
+            command += ["--ack-path", spec.parameters["ack-path"]]
+    port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
+    command += ["--server", f"@:{port}"]
+    for index, path in enumerate(spec.paths):
+        command += ["--path", f"{path.name}:@{index}:{path.technology}"]
+    command += ["--primary", spec.primary]
+    command += ["--url", f"/synthetic/{player.video_bytes}", "--chunk-bytes", str(player.chunk_bytes)]
+    command += [
+        "--concurrency",
+        str(player.concurrency),
+        "--bitrate",
+        str(player.bitrate_bps),
+        "--fps",
+        f"{player.fps:g}",
+    ]
+    if player.first_frame_bytes is not None:
+        command += ["--first-frame-bytes", str(player.first_frame_bytes)]
+    if player.startup_buffer_ms is not None:
+        command += ["--startup-buffer-ms", str(player.startup_buffer_ms)]
+    command += ["--rebuffer-target-ms", str(player.rebuffer_target_ms), "--max-buffer-ms", str(player.max_buffer_ms)]
+    command += ["--time-limit", f"{spec.time_limit_s:g}", "--seed", str(spec.seed)]
+    if player.verify:
+        command += ["--verify"]
+    command += ["--out", str(run_dir / "player.jsonl")]
+    if spec.qlog and spec.transport == "quic":
+        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "player.keys")]
+    return command
+
+
+def mpshell_command(spec: RunSpec, program: Path, run_dir: Path, inner: list[str]) -> list[str]:
+    command = [str(program)]
+    for path in spec.paths:
+        option = f"{path.name}:up={path.up},down={path.down},delay={path.delay_ms:g},queue={path.queue}"
+        command += ["--path", option + (f",loss={path.loss:g}" if path.loss else "")]
+    command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
+    command += ["--log-dir", str(run_dir / "links"), "--summary", str(run_dir / "mpshell.json")]
+    if spec.transport == "mptcp":
+        command += ["--mptcp"]
+    return [*command, "--", *inner]
+
+
+def sysctls(spec: RunSpec) -> dict[str, str]:
+    """Settings of both namespaces of a run, server's and player's: kernel sockets get the limits that QUIC has."""
+    receive, send = spec.buffers.receive_bytes, spec.buffers.send_bytes
+    return {
+        "net.mptcp.enabled": "1" if spec.transport == "mptcp" else "0",
+        "net.ipv4.tcp_rmem": f"4096 {min(131072, receive)} {receive}",
+        "net.ipv4.tcp_wmem": f"4096 {min(65536, send)} {send}",
+        "net.ipv4.tcp_no_metrics_save": "1",
+    }

@@ -1,0 +1,76 @@
+"""The comparison as a person reads it in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from railyard.aggregate import Cell, cells
+from railyard.records import RESULT_OUTCOMES, Run
+
+
+def seconds(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value * 100:.{digits}f} %"
+
+
+def megabytes(value: float) -> str:
+    return f"{value / 1e6:.2f}"
+
+
+def comparison(pair: str, row: list[Cell]) -> Table:
+    table = Table(title=f"{pair}", title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    table.add_column("scheme", no_wrap=True)
+    for name in ("RCT median", "p95", "p99", "max s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("first frame s", "rebuffer rate", "redun- dancy"):
+        table.add_column(name, justify="right", min_width=7)
+    paths = next((list(cell.down_bytes) for cell in row if cell.runs), [])
+    table.add_column(f"MB down {'/'.join(paths)}", justify="right", min_width=9)
+    table.add_column("chunks", justify="right")
+    table.add_column("outcome")
+    table.add_column("fidelity")
+    for cell in row:
+        done = len(cell.chunks) - cell.censored
+        chunks = f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
+        table.add_row(
+            cell.label,
+            *(seconds(cell.rct(q)) for q in (0.5, 0.95, 0.99, 1.0)),
+            seconds(cell.first_frame_s),
+            percent(cell.rebuffer_rate),
+            percent(cell.redundancy),
+            " / ".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
+            chunks,
+            Text(cell.outcomes, style="" if cell.outcomes == "complete" else "yellow"),
+            Text(cell.fidelity, style="red" if not cell.runs else ""),
+        )
+    return table
+
+
+def print_comparison(console: Console, runs: Sequence[Run]) -> None:
+    table = cells(runs)
+    for pair, row in table.items():
+        console.print(comparison(pair, row))
+    every = [cell for row in table.values() for cell in row]
+    if any(cell.censored for cell in every):
+        console.print(
+            "≥: rests on chunks that had not completed when the run ended; each counts with the time it had waited, "
+            "a lower bound. chunks: completed/requested.",
+            style="dim",
+        )
+    void = [run for run in runs if run.void]
+    if void:
+        console.print(f"Void after all tries, and in no figure: {', '.join(run.run_id for run in void)}.", style="red")
+    faulty = [cell for cell in every if cell.faulty]
+    if faulty:
+        failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]
+        names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
+        console.print(f"A program failed: {names}", style="red")

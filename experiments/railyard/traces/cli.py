@@ -1,0 +1,223 @@
+"""`railyard traces`: list, measure, check and generate traces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from railyard.errors import UserError
+from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
+from railyard.traces.index import Pair, read_index
+from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
+from railyard.traces.model import MAX_DURATION_S
+from railyard.traces.presets import MODELS
+from railyard.traces.stats import Dips, TraceStats, pair_stats, trace_stats
+from railyard.traces.trace import Trace, TraceError, read_trace
+
+app = typer.Typer(no_args_is_help=True, help="List, measure, check and generate trace pairs.")
+_out = Console(highlight=False, markup=False)
+
+
+class ModelName(StrEnum):
+    """The models by name; presets.MODELS has the same."""
+
+    SUBWAY = "subway"
+    HSR = "hsr"
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """A user's error ends the program with one sentence on stderr and exit code 2."""
+    try:
+        yield
+    except UserError as error:
+        typer.echo(f"railyard: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the pairs of the project's library and of RAILYARD_TRACE_PATH."""
+    with _one_sentence():
+        pairs = list_pairs()
+    for library in dict.fromkeys(pair.library for pair in pairs):
+        _out.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
+    _out.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
+
+
+def _library_table(library: Path, pairs: list[Pair]) -> Table:
+    table = Table(title=str(library), title_justify="left")
+    for heading in ("pair", "scenario", "path", "technology"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("base RTT", justify="right", no_wrap=True)
+    table.add_column("queue", no_wrap=True)
+    for pair in pairs:
+        for position, path in enumerate(pair.paths):
+            first = position == 0
+            table.add_row(
+                pair.name if first else "",
+                pair.scenario if first else "",
+                path.name,
+                path.technology,
+                f"{path.base_rtt_ms:g} ms",
+                path.queue,
+                end_section=position == len(pair.paths) - 1,
+            )
+    return table
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
+
+
+def _dip_lengths(dips: Dips) -> str:
+    lengths = (dips.length_p50_s, dips.length_p90_s, dips.length_max_s)
+    return "/".join(_number(length, 1) for length in lengths)
+
+
+ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
+    ("duration, s", lambda s: _number(s.duration_s, 1)),
+    ("opportunities", lambda s: f"{s.opportunities}"),
+    ("mean, Mbps", lambda s: _number(s.mean_mbps)),
+    ("CV of 1 s bins", lambda s: _number(s.cv)),
+    ("mu, sigma of ln(Mbps)", lambda s: f"{_number(s.ln_mu)}, {_number(s.ln_sigma)}"),
+    ("autocorrelation 1/e, s", lambda s: _number(s.autocorrelation_s, 1)),
+    ("time below 1 Mbps", lambda s: _percent(s.below_1mbps)),
+    ("dips below 1 Mbps", lambda s: f"{s.dips.count}"),
+    ("dips p50/p90/max, s", lambda s: _dip_lengths(s.dips)),
+    ("dip spacing, median, s", lambda s: _number(s.dips.spacing_median_s, 1)),
+    ("empty 100 ms bins", lambda s: _percent(s.empty_100ms)),
+    ("gaps >= 200 ms a minute", lambda s: _number(s.gaps_per_minute, 1)),
+    ("longest gap, s", lambda s: _number(s.longest_gap_s)),
+)
+
+
+def _print_traces(title: str, traces: dict[str, Trace]) -> None:
+    table = Table("", title=title, title_justify="left")
+    for name in traces:
+        table.add_column(name, justify="right", no_wrap=True)
+    stats = [trace_stats(trace) for trace in traces.values()]
+    for heading, cell in ROWS:
+        table.add_row(heading, *(cell(of_trace) for of_trace in stats))
+    _out.print(table)
+    for name, trace in traces.items():
+        _out.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
+
+
+def _print_pair(pair: Pair) -> None:
+    columns: dict[str, Trace] = {}
+    for path in pair.paths:
+        down = read_trace(path.downlink)
+        columns[f"{path.name} down" if path.uplink != path.downlink else f"{path.name} down = up"] = down
+        if path.uplink != path.downlink:
+            columns[f"{path.name} up"] = read_trace(path.uplink)
+    _print_traces(f"{pair.name} ({pair.scenario})", columns)
+    downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
+    for number, (name, trace) in enumerate(downlinks):
+        for other_name, other in downlinks[number + 1 :]:
+            together = pair_stats(trace, other)
+            _out.print(
+                f"{name} and {other_name}, downlinks: rate correlation {_number(together.rate_correlation)}; "
+                f"both below 1 Mbps {_percent(together.both_in_dip)} of the time "
+                f"({_percent(together.both_in_dip_if_independent)} if independent)",
+                soft_wrap=True,
+            )
+    _out.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
+
+
+def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
+    return [trace for name, trace in columns.items() if " down" in name]
+
+
+@app.command()
+def stats(
+    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, or a trace file.")],
+) -> None:
+    """Measure a pair or a trace: rates, dips, gaps, and how the paths go together."""
+    with _one_sentence():
+        if Path(what).is_file():
+            _print_traces(Path(what).name, {"trace": read_trace(what)})
+        elif "/" in what:
+            raise TraceError(f"{what}: there is no such trace file")
+        else:
+            _print_pair(find_pair(what))
+
+
+@app.command()
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
+) -> None:
+    """Check traces and indexes; says of each what it is or what is wrong, and exits with 2 if anything is."""
+    failed = False
+    table = Table("file", "opportunities", "period, s", "mean, Mbps", "SHA-256")
+    for file in files:
+        try:
+            if file.suffix in (".yaml", ".yml"):
+                pairs = read_index(file)
+                for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
+                    read_trace(trace)
+                table.add_row(str(file), f"{len(pairs)} pairs", "", "", "")
+                continue
+            trace_read = read_trace(file)
+        except UserError as error:
+            failed = True
+            typer.echo(f"railyard: {error}", err=True)
+            continue
+        table.add_row(
+            str(file),
+            f"{len(trace_read.opportunities_ms)}",
+            _number(trace_read.period_ms / 1e3, 3),
+            _number(trace_read.mean_mbps),
+            trace_read.sha256[:16],
+        )
+    if table.row_count:
+        _out.print(table)
+    if failed:
+        raise typer.Exit(2)
+
+
+@app.command()
+def generate(
+    *,
+    out: Annotated[Path, typer.Option(help="Directory of the library to write to; its index.yaml is updated.")],
+    model: Annotated[ModelName | None, typer.Option(help="The mobility model.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model.")] = 1,
+    duration: Annotated[int, typer.Option(min=1, max=MAX_DURATION_S, help="Length of the traces, s.")] = 120,
+    name: Annotated[str | None, typer.Option(help="Name of the pair; default MODEL-SEED.")] = None,
+    parameters: Annotated[
+        Path | None, typer.Option(help="Generate again from the parameters beside a pair, instead of from --model.")
+    ] = None,
+) -> None:
+    """Generate a pair of traces from a mobility model and a seed."""
+    with _one_sentence():
+        if (model is None) == (parameters is None):
+            raise TraceError("generate needs either --model NAME or --parameters FILE")
+        if parameters is not None:
+            pair = read_parameters(parameters)
+        else:
+            assert model is not None  # noqa: S101  the check above
+            pair = _new_pair(model.value, seed, duration, name)
+        files = write_pair(pair, out)
+    for file in files:
+        _out.print(f"{file}", soft_wrap=True)
+
+
+def _new_pair(model: str, seed: int, duration_s: int, name: str | None) -> GeneratedPair:
+    try:
+        return GeneratedPair(name=name or f"{model}-{seed}", seed=seed, duration_s=duration_s, model=MODELS[model])
+    except ValueError as error:
+        raise TraceError(
+            f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
+        ) from error

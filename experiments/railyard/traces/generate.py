@@ -1,0 +1,101 @@
+"""Writing generated pairs: the traces, the parameters that give them again byte for byte, and the index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from railyard.traces.index import INDEX_FILE, PairEntry, PathEntry, TraceIndex, entry_data
+from railyard.traces.model import MAX_DURATION_S, MobilityModel, generate_opportunities
+from railyard.traces.names import PairName
+from railyard.traces.trace import TraceError, format_trace
+from railyard.yamlfile import load_yaml, parse
+
+LICENCE = "Apache-2.0"
+_INDEX_HEADER = (
+    "# Trace pairs of this library. `railyard traces generate` adds to it; docs/traces.md explains the fields.\n"
+)
+_PARAMETERS_HEADER = (
+    "# Parameters of a generated trace pair: the same traces come again, byte for byte, from\n"
+    "#   railyard traces generate --parameters {name}.yaml --out DIR\n"
+)
+
+
+class GeneratedPair(BaseModel):
+    """Everything that decides the bytes of a generated pair."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    name: PairName
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    duration_s: Annotated[int, Field(ge=1, le=MAX_DURATION_S)]
+    model: MobilityModel
+
+
+def read_parameters(path: Path) -> GeneratedPair:
+    """The parameters that stand beside a generated pair. Raises UserError, whose message names file and line."""
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such file of model parameters")
+    return parse(load_yaml(path), GeneratedPair)
+
+
+def pair_files(pair: GeneratedPair) -> dict[str, bytes]:
+    """Names and bytes of the files of a pair: its traces, and its parameters."""
+    files = {}
+    for path in generate_opportunities(pair.model, pair.seed, pair.duration_s):
+        for direction, opportunities in (("up", path.up), ("down", path.down)):
+            files[f"{pair.name}.{path.name}.{direction}"] = format_trace(opportunities)
+    parameters = yaml.safe_dump(pair.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
+    files[f"{pair.name}.yaml"] = (_PARAMETERS_HEADER.format(name=pair.name) + parameters).encode()
+    return files
+
+
+def index_entry(pair: GeneratedPair) -> PairEntry:
+    """What the index says of a generated pair."""
+    paths = [
+        PathEntry(
+            name=path.name,
+            technology=path.technology,
+            uplink=f"{pair.name}.{path.name}.up",
+            downlink=f"{pair.name}.{path.name}.down",
+            base_rtt_ms=path.base_rtt_ms,
+            queue=path.queue,
+        )
+        for path in pair.model.paths
+    ]
+    return PairEntry(
+        name=pair.name,
+        scenario=pair.model.scenario,
+        licence=LICENCE,
+        source=f"generated; model, parameters and seed in {pair.name}.yaml",
+        paths=tuple(paths),
+    )
+
+
+def _index_bytes(index: Path, entry: PairEntry) -> bytes:
+    """The index with the entry in it, in the place of one of the same name."""
+    entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
+    names = [known.name for known in entries]
+    if entry.name in names:
+        entries[names.index(entry.name)] = entry
+    else:
+        entries.append(entry)
+    data = {"schema": 1, "pairs": [entry_data(known) for known in entries]}
+    return (_INDEX_HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)).encode()
+
+
+def write_pair(pair: GeneratedPair, out: Path) -> list[Path]:
+    """Generate a pair into a directory and enter it in the directory's index; returns the files. Raises UserError."""
+    files = {out / name: data for name, data in pair_files(pair).items()}
+    files[out / INDEX_FILE] = _index_bytes(out / INDEX_FILE, index_entry(pair))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for path, data in files.items():
+            path.write_bytes(data)
+    except OSError as error:
+        raise TraceError(f"{error.filename or out}: cannot be written: {(error.strerror or '').lower()}") from error
+    return list(files)

@@ -1,0 +1,138 @@
+"""The index of a trace library: `index.yaml`, which says which traces make a pair and what their paths are like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+from railyard.traces.trace import TraceError
+from railyard.yamlfile import YamlDocument, load_yaml, parse
+
+INDEX_FILE = "index.yaml"
+MAX_BASE_RTT_MS = 60_000.0
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class PairPath:
+    """One path of a pair, its traces found."""
+
+    name: str
+    technology: Technology
+    uplink: Path
+    downlink: Path
+    base_rtt_ms: float
+    queue: str
+
+    @property
+    def delay_ms(self) -> float:
+        """One-way delay of each direction: half of the base RTT, ms."""
+        return self.base_rtt_ms / 2
+
+    def mpshell_option(self) -> str:
+        """The value of mpshell's option `--path`."""
+        traces = f"up={self.uplink},down={self.downlink}"
+        return f"{self.name}:{traces},delay={self.delay_ms:g},queue={self.queue}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Traces that are replayed together, one path each."""
+
+    name: str
+    scenario: str
+    licence: str
+    source: str
+    paths: tuple[PairPath, ...]
+    library: Path
+    """The index that named it."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PathEntry(_Entry):
+    """One path as the index writes it; traces are relative to the index."""
+
+    name: DeviceName
+    technology: Technology
+    uplink: Text
+    downlink: Text
+    base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)]
+    queue: QueueSpec
+
+
+class PairEntry(_Entry):
+    """One pair as the index writes it."""
+
+    name: PairName
+    scenario: Text
+    licence: Text
+    source: Text
+    paths: tuple[PathEntry, ...]
+
+    @model_validator(mode="after")
+    def _two_paths_or_more(self) -> PairEntry:
+        if len(self.paths) < 2:
+            raise ValueError("a pair has two paths or more; add what is missing")
+        names = [path.name for path in self.paths]
+        if len(set(names)) != len(names):
+            raise ValueError(f"the paths are named {', '.join(names)}; give each a name of its own")
+        return self
+
+
+class TraceIndex(_Entry):
+    """A whole index."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    pairs: tuple[PairEntry, ...]
+
+
+def _find(document: YamlDocument, location: tuple[str | int, ...], name: str) -> Path:
+    trace = (document.path.parent / name).resolve()
+    if not trace.is_file():
+        message = f"there is no trace {trace}; traces are named relative to the index"
+        raise TraceError(str(document.error(location, message)))
+    return trace
+
+
+def read_index(path: Path) -> list[Pair]:
+    """The pairs of an index, their traces found (not read). Raises UserError, whose message names file and line."""
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such index; a trace library is a directory with an {INDEX_FILE}")
+    document = load_yaml(path)
+    index = parse(document, TraceIndex)
+    pairs: list[Pair] = []
+    for number, entry in enumerate(index.pairs):
+        if entry.name in {pair.name for pair in pairs}:
+            message = f"the pair {entry.name!r} is already in this index; rename or remove one"
+            raise TraceError(str(document.error(("pairs", number, "name"), message)))
+        paths = tuple(
+            PairPath(
+                name=item.name,
+                technology=item.technology,
+                uplink=_find(document, ("pairs", number, "paths", position, "uplink"), item.uplink),
+                downlink=_find(document, ("pairs", number, "paths", position, "downlink"), item.downlink),
+                base_rtt_ms=item.base_rtt_ms,
+                queue=item.queue,
+            )
+            for position, item in enumerate(entry.paths)
+        )
+        pairs.append(Pair(entry.name, entry.scenario, entry.licence, entry.source, paths, path))
+    return pairs
+
+
+def entry_data(entry: PairEntry) -> dict[str, object]:
+    """An entry as plain data for the YAML file; whole numbers are written as such."""
+    data = entry.model_dump(mode="json")
+    for path in data["paths"]:
+        if math.floor(path["base_rtt_ms"]) == path["base_rtt_ms"]:
+            path["base_rtt_ms"] = int(path["base_rtt_ms"])
+    return data

@@ -1,0 +1,19 @@
+"""The words of the index: path names, technologies, queues."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,15}$")]
+"""Name of a path, and of its network device: at most 15 characters, the kernel's limit."""
+
+Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
+"""Access technology, in the order in which a primary path is chosen (XLINK, section 5.3)."""
+
+QueueSpec = Annotated[str, Field(pattern=r"^(infinite|droptail:(packets|bytes)=[1-9][0-9]{0,9})$")]
+"""Queue of each direction of a path, as the mpshell option `queue=` takes it."""
+
+PairName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+"""Name of a trace pair; part of file names and of run names."""

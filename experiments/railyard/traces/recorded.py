@@ -1,0 +1,160 @@
+"""Pairs of a collection of recorded traces, derived from its `INDEX.csv`.
+
+The file has a line for each trace: file, scenario, technology, direction, source, licence, pair_with and more. Two
+downlink traces that name each other in pair_with are a pair. Its name is what the two file names have in common;
+`hsr_1624_lteU.down` and `hsr_1624_lteM.down` make `hsr_1624`. A downlink without a recorded uplink of the same name
+is replayed in both directions: what silences one direction silences the other.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from railyard.traces.index import Pair, PairPath
+from railyard.traces.links import link_defaults
+from railyard.traces.names import Technology
+from railyard.traces.trace import TraceError
+
+CSV_FILE = "INDEX.csv"
+COLUMNS = ("file", "scenario", "technology", "direction", "source", "licence", "pair_with")
+TECHNOLOGY_ORDER: tuple[Technology, ...] = get_args(Technology)
+
+_TECHNOLOGY_WORDS: tuple[tuple[str, Technology], ...] = (
+    (r"wi-?fi|starlink|satellite|\bleo\b", "wifi"),
+    (r"5g[ -]?sa", "5g-sa"),
+    (r"5g", "5g-nsa"),
+    (r"lte|hspa|hsdpa|umts|3g|4g", "lte"),
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    file: Path
+    scenario: str
+    technology_text: str
+    direction: str
+    source: str
+    licence: str
+    pair_with: str
+
+
+def _technology(index: Path, row: _Row) -> Technology:
+    for pattern, technology in _TECHNOLOGY_WORDS:
+        if re.search(pattern, row.technology_text.lower()):
+            return technology
+    raise TraceError(
+        f"{index}:{row.line}: the technology {row.technology_text!r} names none of "
+        f"{', '.join(TECHNOLOGY_ORDER)}; name one of them in that column"
+    )
+
+
+def _read_rows(index: Path) -> dict[str, _Row]:
+    try:
+        with index.open(encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
+            if missing:
+                raise TraceError(f"{index}:1: the column {missing[0]!r} is missing; add it to the header and the rows")
+            rows = {}
+            for fields in reader:
+                line = reader.line_num
+                cells = {name: fields[name] for name in COLUMNS}
+                short = [name for name, cell in cells.items() if cell is None]
+                if short or None in fields:
+                    raise TraceError(f"{index}:{line}: the row has not as many cells as the header; correct it")
+                rows[cells["file"]] = _Row(
+                    line, index.parent / cells["file"], cells["scenario"], cells["technology"], cells["direction"],
+                    cells["source"], cells["licence"], cells["pair_with"],
+                )  # fmt: skip
+    except OSError as error:
+        raise TraceError(f"{index}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TraceError(f"{index}: this is not a CSV file in UTF-8: {error}") from error
+    return rows
+
+
+def _pair_name(index: Path, first: _Row, second: _Row) -> str:
+    """The parts of the file names that agree, in place."""
+    one, other = first.file.stem.split("_"), second.file.stem.split("_")
+    common = [a for a, b in zip(one, other, strict=False) if a == b]
+    if not common:
+        raise TraceError(
+            f"{index}:{first.line}: {first.file.name} and {second.file.name} have no part of their names in common "
+            "to name the pair by; rename the files"
+        )
+    return "_".join(common)
+
+
+def _device_names(rows: list[_Row], technologies: list[Technology]) -> list[str]:
+    """wifi, lte and so on; the last part of the file name where technologies agree or a brand says more."""
+    names = []
+    for row, technology in zip(rows, technologies, strict=True):
+        plain = technologies.count(technology) == 1 and technology in ("wifi", "lte")
+        brand = technology == "wifi" and not re.search(r"wi-?fi", row.technology_text.lower())
+        suffix = re.sub(r"[^a-z0-9-]", "", row.file.stem.split("_")[-1].lower())[:15]
+        names.append(technology if (plain and not brand) or not suffix else suffix)
+    return names
+
+
+def _uplink(row: _Row) -> Path:
+    recorded = row.file.with_suffix(".up")
+    return recorded if recorded.is_file() else row.file
+
+
+def _together(first: str, second: str) -> str:
+    return first if first == second else f"{first}; {second}"
+
+
+def _make_pair(index: Path, rows: list[_Row]) -> Pair:
+    rows = sorted(rows, key=lambda row: TECHNOLOGY_ORDER.index(_technology(index, row)))
+    technologies = [_technology(index, row) for row in rows]
+    names = _device_names(rows, technologies)
+    if len(set(names)) != len(names):
+        raise TraceError(
+            f"{index}:{rows[0].line}: the paths of {rows[0].file.name} and {rows[1].file.name} would both be named "
+            f"{names[0]!r}; end the file names differently"
+        )
+    paths = []
+    for row, technology, name in zip(rows, technologies, names, strict=True):
+        if not row.file.is_file():
+            raise TraceError(f"{index}:{row.line}: there is no trace {row.file}; add the file or remove the row")
+        link = link_defaults(row.scenario, technology)
+        paths.append(
+            PairPath(name, technology, _uplink(row).resolve(), row.file.resolve(), link.base_rtt_ms, link.queue)
+        )
+    first, second = rows
+    return Pair(
+        name=_pair_name(index, first, second),
+        scenario=first.scenario,
+        licence=_together(first.licence, second.licence),
+        source=_together(first.source, second.source),
+        paths=tuple(paths),
+        library=index,
+    )
+
+
+def read_recorded(index: Path) -> list[Pair]:
+    """The pairs of an INDEX.csv, in its order. Raises TraceError, whose message names file and line."""
+    rows = _read_rows(index)
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    for name, row in rows.items():
+        if not row.pair_with or row.direction != "down" or name in seen:
+            continue
+        partner = rows.get(row.pair_with)
+        if partner is None or partner.pair_with != name or partner is row:
+            raise TraceError(
+                f"{index}:{row.line}: {name} is paired with {row.pair_with}, which has no row that says the same; "
+                "let both rows name each other"
+            )
+        seen |= {name, row.pair_with}
+        pair = _make_pair(index, [row, partner])
+        if pair.name in {known.name for known in pairs}:
+            raise TraceError(f"{index}:{row.line}: a second pair would be named {pair.name!r}; rename its files")
+        pairs.append(pair)
+    return pairs

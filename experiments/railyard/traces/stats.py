@@ -1,0 +1,134 @@
+"""What a trace, and a pair of traces, is like: the figures by which a generated pair is compared with recorded ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.traces.trace import FloatArray, IntArray, Trace
+
+DIP_MBPS = 1.0
+GAP_MS = 200
+SECOND_MS = 1000
+FINE_MS = 100
+
+
+@dataclass(frozen=True)
+class Dips:
+    """Runs of consecutive 1 s bins below 1 Mbps. Figures are NaN where there is nothing to measure them on."""
+
+    count: int
+    length_p50_s: float
+    length_p90_s: float
+    length_max_s: float
+    spacing_median_s: float
+    """Median time from the start of a dip to the start of the next."""
+
+
+@dataclass(frozen=True)
+class TraceStats:
+    """Statistics of one loop of one trace; rates count 1504 bytes an opportunity."""
+
+    opportunities: int
+    duration_s: float
+    mean_mbps: float
+    cv: float
+    """Coefficient of variation of the rate in 1 s bins."""
+    ln_mu: float
+    ln_sigma: float
+    """Mean and standard deviation of ln(Mbps) over the 1 s bins that are not empty."""
+    autocorrelation_s: float
+    """Lag at which the autocorrelation of the 1 s rate falls to 1/e, interpolated; NaN where it never does."""
+    below_1mbps: float
+    """Share of the 1 s bins below 1 Mbps."""
+    dips: Dips
+    empty_100ms: float
+    """Share of the 100 ms bins without any opportunity."""
+    gaps_per_minute: float
+    """Silences of 200 ms or more between neighbouring opportunities, per minute."""
+    longest_gap_s: float
+
+
+@dataclass(frozen=True)
+class PairStats:
+    """How two traces that are replayed together go together, over the length of the shorter one, in 1 s bins."""
+
+    duration_s: float
+    rate_correlation: float
+    both_in_dip: float
+    """Share of time in which both are below 1 Mbps."""
+    both_in_dip_if_independent: float
+    """Product of the two shares of time below 1 Mbps."""
+
+
+def _runs(flags: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Starts and lengths of the runs of true values."""
+    padded = np.concatenate(([0], flags.astype(np.int64), [0]))
+    change = np.diff(padded)
+    starts = np.flatnonzero(change == 1)
+    return starts.astype(np.int64), np.flatnonzero(change == -1) - starts
+
+
+def find_dips(rate_mbps: FloatArray) -> Dips:
+    """Dips below 1 Mbps of a rate in 1 s bins."""
+    starts, lengths = _runs(rate_mbps < DIP_MBPS)
+    if len(starts) == 0:
+        return Dips(0, math.nan, math.nan, math.nan, math.nan)
+    p50, p90 = np.percentile(lengths, [50, 90])
+    spacing = float(np.median(np.diff(starts))) if len(starts) > 1 else math.nan
+    return Dips(len(starts), float(p50), float(p90), float(lengths.max()), spacing)
+
+
+def autocorrelation_time_s(rate_mbps: FloatArray) -> float:
+    """First lag, in bins, at which the (biased) autocorrelation falls to 1/e, linearly interpolated."""
+    deviation = rate_mbps - rate_mbps.mean()
+    energy = float(deviation @ deviation)
+    if energy == 0.0:
+        return math.nan
+    before = 1.0
+    for lag in range(1, len(deviation)):
+        now = float(deviation[:-lag] @ deviation[lag:]) / energy
+        if now <= 1 / math.e:
+            return lag - 1 + (before - 1 / math.e) / (before - now)
+        before = now
+    return math.nan
+
+
+def trace_stats(trace: Trace) -> TraceStats:
+    """All figures of one trace."""
+    rate = trace.rate_mbps(SECOND_MS)
+    logs = np.log(rate[rate > 0])
+    gaps = np.diff(trace.opportunities_ms, prepend=0)
+    mean = float(rate.mean())
+    return TraceStats(
+        opportunities=len(trace.opportunities_ms),
+        duration_s=trace.period_ms / 1e3,
+        mean_mbps=trace.mean_mbps,
+        cv=float(rate.std()) / mean if mean > 0 else math.nan,
+        ln_mu=float(logs.mean()) if len(logs) else math.nan,
+        ln_sigma=float(logs.std()) if len(logs) else math.nan,
+        autocorrelation_s=autocorrelation_time_s(rate),
+        below_1mbps=float((rate < DIP_MBPS).mean()),
+        dips=find_dips(rate),
+        empty_100ms=float((trace.counts(FINE_MS) == 0).mean()),
+        gaps_per_minute=int((gaps >= GAP_MS).sum()) * 60e3 / trace.period_ms,
+        longest_gap_s=int(gaps.max()) / 1e3,
+    )
+
+
+def pair_stats(first: Trace, second: Trace) -> PairStats:
+    """How two traces go together."""
+    duration_ms = min(first.period_ms, second.period_ms)
+    one = first.rate_mbps(SECOND_MS, duration_ms=duration_ms)
+    other = second.rate_mbps(SECOND_MS, duration_ms=duration_ms)
+    varies = one.std() > 0 and other.std() > 0
+    one_dips, other_dips = one < DIP_MBPS, other < DIP_MBPS
+    return PairStats(
+        duration_s=duration_ms / 1e3,
+        rate_correlation=float(np.corrcoef(one, other)[0, 1]) if varies else math.nan,
+        both_in_dip=float((one_dips & other_dips).mean()),
+        both_in_dip_if_independent=float(one_dips.mean() * other_dips.mean()),
+    )

@@ -1,0 +1,323 @@
+#include "http/http1.h"
+
+#include <string.h>
+#include <strings.h>
+
+typedef struct {
+    const char *at;
+    size_t len;
+} span;
+
+static bool is_token_char(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool span_is(span s, const char *text) {
+    return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
+}
+
+static bool copy_span(span s, char *out, size_t cap) {
+    if (s.len >= cap) {
+        return false;
+    }
+    memcpy(out, s.at, s.len);
+    out[s.len] = '\0';
+    return true;
+}
+
+bool http1_parse_number(const char *text, size_t len, uint64_t *value) {
+    uint64_t v = 0;
+    if (len == 0 || len > 19) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return false;
+        }
+        v = v * 10 + (uint64_t)(text[i] - '0');
+    }
+    *value = v;
+    return true;
+}
+
+/* Length of the head with its empty line; 0 when that has not come; -431 when it cannot come any more. */
+static ssize_t head_length(const char *buf, size_t len, size_t *scanned) {
+    size_t limit = len < HTTP1_MAX_HEAD_BYTES ? len : HTTP1_MAX_HEAD_BYTES;
+    size_t from = *scanned > 3 ? *scanned - 3 : 0;
+    if (from < limit) {
+        const char *end = memmem(buf + from, limit - from, "\r\n\r\n", 4);
+        if (end != NULL) {
+            return end + 4 - buf;
+        }
+    }
+    *scanned = limit;
+    return len >= HTTP1_MAX_HEAD_BYTES ? -431 : 0;
+}
+
+/* Cuts the next CRLF-terminated line off *rest. A bare CR, LF or NUL within is an error (RFC 9112 section 2.2). */
+static bool next_line(span *rest, span *line) {
+    const char *end = memmem(rest->at, rest->len, "\r\n", 2);
+    if (end == NULL) {
+        return false;
+    }
+    *line = (span){rest->at, (size_t)(end - rest->at)};
+    rest->len -= line->len + 2;
+    rest->at = end + 2;
+    return memchr(line->at, '\r', line->len) == NULL && memchr(line->at, '\n', line->len) == NULL &&
+           memchr(line->at, '\0', line->len) == NULL;
+}
+
+/* Splits "name: value"; no space before the colon, no folded lines (RFC 9112 section 5). */
+static bool split_field(span line, span *name, span *value) {
+    size_t n = 0;
+    while (n < line.len && is_token_char(line.at[n])) {
+        n++;
+    }
+    if (n == 0 || n == line.len || line.at[n] != ':') {
+        return false;
+    }
+    *name = (span){line.at, n};
+    const char *begin = line.at + n + 1, *end = line.at + line.len;
+    while (begin < end && (*begin == ' ' || *begin == '\t')) {
+        begin++;
+    }
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+    *value = (span){begin, (size_t)(end - begin)};
+    for (const char *c = begin; c < end; c++) {
+        if ((unsigned char)*c < 0x20 && *c != '\t') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Does a comma-separated list hold this token? */
+static bool list_has(span list, const char *token) {
+    while (list.len > 0) {
+        const char *comma = memchr(list.at, ',', list.len);
+        size_t part_len = comma != NULL ? (size_t)(comma - list.at) : list.len;
+        span part = {list.at, part_len};
+        while (part.len > 0 && (*part.at == ' ' || *part.at == '\t')) {
+            part.at++;
+            part.len--;
+        }
+        while (part.len > 0 && (part.at[part.len - 1] == ' ' || part.at[part.len - 1] == '\t')) {
+            part.len--;
+        }
+        if (span_is(part, token)) {
+            return true;
+        }
+        size_t used = comma != NULL ? part_len + 1 : part_len;
+        list.at += used;
+        list.len -= used;
+    }
+    return false;
+}
+
+/* 0: HTTP/1.0, 1: HTTP/1.1 or a later minor version, -1: something else. */
+static int parse_version(span s) {
+    if (s.len != 8 || memcmp(s.at, "HTTP/", 5) != 0 || s.at[6] != '.' || s.at[5] < '0' || s.at[5] > '9' ||
+        s.at[7] < '0' || s.at[7] > '9') {
+        return -400;
+    }
+    return s.at[5] != '1' ? -505 : s.at[7] != '0';
+}
+
+/* Fields that requests and responses have in common. */
+typedef struct {
+    bool host, connection_close, connection_keep_alive, transfer_encoding;
+    unsigned hosts;
+    bool has_content_length;
+    uint64_t content_length;
+    span range, content_range;
+} fields;
+
+static bool take_field(fields *f, span name, span value) {
+    if (span_is(name, "content-length")) {
+        uint64_t n = 0;
+        if (!http1_parse_number(value.at, value.len, &n) || (f->has_content_length && n != f->content_length)) {
+            return false;
+        }
+        f->has_content_length = true;
+        f->content_length = n;
+    } else if (span_is(name, "transfer-encoding")) {
+        f->transfer_encoding = true;
+    } else if (span_is(name, "connection")) {
+        f->connection_close |= list_has(value, "close");
+        f->connection_keep_alive |= list_has(value, "keep-alive");
+    } else if (span_is(name, "host")) {
+        f->hosts++;
+    } else if (span_is(name, "range")) {
+        f->range = value;
+    } else if (span_is(name, "content-range")) {
+        f->content_range = value;
+    }
+    return true;
+}
+
+/* 0, or the negated status. */
+static ssize_t parse_fields(span rest, fields *f) {
+    *f = (fields){0};
+    for (unsigned count = 0; rest.len > 2; count++) {
+        span line, name, value;
+        if (count >= HTTP1_MAX_FIELDS) {
+            return -431;
+        }
+        if (!next_line(&rest, &line) || !split_field(line, &name, &value) || !take_field(f, name, value)) {
+            return -400;
+        }
+    }
+    return 0;
+}
+
+/* "GET /target HTTP/1.1": 1 or 0 for the minor version, or the negated status. */
+static ssize_t parse_request_line(span line, http1_request *out) {
+    const char *sp1 = memchr(line.at, ' ', line.len);
+    const char *sp2 = memrchr(line.at, ' ', line.len);
+    if (sp1 == NULL || sp1 == line.at || sp1 == sp2) {
+        return -400;
+    }
+    span method = {line.at, (size_t)(sp1 - line.at)};
+    span target = {sp1 + 1, (size_t)(sp2 - sp1 - 1)};
+    span version = {sp2 + 1, (size_t)(line.at + line.len - sp2 - 1)};
+    for (size_t i = 0; i < method.len; i++) {
+        if (!is_token_char(method.at[i])) {
+            return -400;
+        }
+    }
+    for (size_t i = 0; i < target.len; i++) {
+        if (target.at[i] <= ' ' || target.at[i] == 0x7f) {
+            return -400;
+        }
+    }
+    int minor = parse_version(version);
+    if (minor < 0) {
+        return minor;
+    }
+    if (!copy_span(method, out->method, sizeof out->method)) {
+        return -501;
+    }
+    if (target.len == 0) {
+        return -400;
+    }
+    return copy_span(target, out->target, sizeof out->target) ? minor : -414;
+}
+
+ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_request *out) {
+    *out = (http1_request){0};
+    /* Empty lines before a request are tolerated (RFC 9112 section 2.2): a few. */
+    size_t blank = 0;
+    while (blank + 1 < len && blank < 8 && buf[blank] == '\r' && buf[blank + 1] == '\n') {
+        blank += 2;
+    }
+    *scanned = *scanned > blank ? *scanned : blank;
+    ssize_t head = head_length(buf, len, scanned);
+    if (head <= 0) {
+        return head;
+    }
+    if ((size_t)head <= blank + 2) {
+        return -400;
+    }
+    span rest = {buf + blank, (size_t)head - blank}, line;
+    if (!next_line(&rest, &line)) {
+        return -400;
+    }
+    ssize_t minor = parse_request_line(line, out);
+    if (minor < 0) {
+        return minor;
+    }
+    fields f;
+    ssize_t error = parse_fields(rest, &f);
+    if (error < 0) {
+        return error;
+    }
+    if (f.hosts > 1 || (minor == 1 && f.hosts == 0)) {
+        return -400;
+    }
+    if (f.transfer_encoding) {
+        return -501;
+    }
+    if (f.content_length > 0) {
+        return -413;
+    }
+    if (f.range.at != NULL && !copy_span(f.range, out->range, sizeof out->range)) {
+        out->range[0] = '\0';
+    }
+    out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
+    return head;
+}
+
+/* "bytes 0-99/1000"; other units and forms do not count as a range. */
+static bool parse_content_range(span s, http1_response *out) {
+    if (s.len < 6 || strncasecmp(s.at, "bytes ", 6) != 0) {
+        return false;
+    }
+    const char *begin = s.at + 6, *end = s.at + s.len;
+    const char *dash = memchr(begin, '-', (size_t)(end - begin));
+    const char *slash = memchr(begin, '/', (size_t)(end - begin));
+    if (dash == NULL || slash == NULL || slash < dash) {
+        return false;
+    }
+    return http1_parse_number(begin, (size_t)(dash - begin), &out->range_first) &&
+           http1_parse_number(dash + 1, (size_t)(slash - dash - 1), &out->range_last) &&
+           http1_parse_number(slash + 1, (size_t)(end - slash - 1), &out->range_total) &&
+           out->range_first <= out->range_last && out->range_last < out->range_total;
+}
+
+ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1_response *out) {
+    *out = (http1_response){0};
+    ssize_t head = head_length(buf, len, scanned);
+    if (head <= 0) {
+        return head;
+    }
+    span rest = {buf, (size_t)head}, line;
+    /* "HTTP/1.1 206 Partial Content"; the reason phrase and its space may be missing. */
+    if (!next_line(&rest, &line) || line.len < 12 || line.at[8] != ' ' || (line.len > 12 && line.at[12] != ' ')) {
+        return -400;
+    }
+    int minor = parse_version((span){line.at, 8});
+    uint64_t status = 0;
+    if (minor < 0 || !http1_parse_number(line.at + 9, 3, &status) || status < 100 || status > 599) {
+        return -400;
+    }
+    fields f;
+    if (parse_fields(rest, &f) < 0 || f.transfer_encoding) {
+        return -400;
+    }
+    out->status = (int)status;
+    out->has_content_length = f.has_content_length;
+    out->content_length = f.content_length;
+    out->has_content_range = f.content_range.at != NULL && parse_content_range(f.content_range, out);
+    out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
+    return head;
+}
+
+const char *http1_reason(int status) {
+    static const struct {
+        int status;
+        const char *reason;
+    } known[] = {
+        {200, "OK"},
+        {206, "Partial Content"},
+        {400, "Bad Request"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {416, "Range Not Satisfiable"},
+        {431, "Request Header Fields Too Large"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].status == status) {
+            return known[i].reason;
+        }
+    }
+    return "";
+}

@@ -1,0 +1,25 @@
+/* JSON Lines records: one object a line, "t" (seconds since the log's start, six digits) and "event" first. */
+#ifndef HTTP_JSONL_H
+#define HTTP_JSONL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+typedef struct jsonl jsonl;
+
+/* Creates (truncates) the file; NULL with errno set. `start_us`: the moment of t = 0 on CLOCK_MONOTONIC. */
+jsonl *jsonl_open(const char *file, uint64_t start_us);
+/* Writes a record. `fields`: an object or NULL; its reference is taken. A NULL log takes the reference and drops it. */
+void jsonl_write(jsonl *, const char *event, json_t *fields, uint64_t now_us);
+/* The first record: "start" with monotonic_us, argv and `fields`. */
+void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
+/* False when a record could not be written whole (a full disk). */
+bool jsonl_flush(jsonl *);
+bool jsonl_close(jsonl *);
+
+/* A microsecond count as a JSON number in seconds. */
+json_t *jsonl_seconds(uint64_t us);
+
+#endif

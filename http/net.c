@@ -1,0 +1,80 @@
+#include "http/net.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool net_parse_ip(const char *text, xl_addr *out) {
+    *out = (xl_addr){0};
+    if (inet_pton(AF_INET, text, out->ip) == 1) {
+        out->family = 4;
+    } else if (inet_pton(AF_INET6, text, out->ip) == 1) {
+        out->family = 6;
+    }
+    return out->family != 0;
+}
+
+static bool parse_port(const char *text, uint16_t *port) {
+    size_t len = strlen(text);
+    if (len == 0 || len > 5 || strspn(text, "0123456789") != len) {
+        return false;
+    }
+    unsigned long value = strtoul(text, NULL, 10);
+    *port = (uint16_t)value;
+    return value <= 65535;
+}
+
+bool net_parse_endpoint(const char *text, xl_addr *out) {
+    char ip[64];
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || (size_t)(colon - text) >= sizeof ip) {
+        return false;
+    }
+    size_t len = (size_t)(colon - text);
+    bool bracketed = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+    if (bracketed) {
+        text++;
+        len -= 2;
+    }
+    memcpy(ip, text, len);
+    ip[len] = '\0';
+    /* IPv6 needs its brackets, IPv4 has none. */
+    return net_parse_ip(ip, out) && bracketed == (out->family == 6) && parse_port(colon + 1, &out->port);
+}
+
+socklen_t net_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out) {
+    memset(out, 0, sizeof *out);
+    if (addr->family == 6) {
+        struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)out;
+        sin6->sin6_family = AF_INET6;
+        sin6->sin6_port = htons(addr->port);
+        memcpy(&sin6->sin6_addr, addr->ip, 16);
+        return sizeof *sin6;
+    }
+    struct sockaddr_in *sin = (struct sockaddr_in *)out;
+    sin->sin_family = AF_INET;
+    sin->sin_port = htons(addr->port);
+    memcpy(&sin->sin_addr, addr->ip, 4);
+    return sizeof *sin;
+}
+
+bool net_from_sockaddr(const struct sockaddr *sa, xl_addr *out) {
+    *out = (xl_addr){0};
+    if (sa->sa_family == AF_INET) {
+        const struct sockaddr_in *sin = (const struct sockaddr_in *)sa;
+        out->family = 4;
+        out->port = ntohs(sin->sin_port);
+        memcpy(out->ip, &sin->sin_addr, 4);
+    } else if (sa->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)sa;
+        out->family = 6;
+        out->port = ntohs(sin6->sin6_port);
+        memcpy(out->ip, &sin6->sin6_addr, 16);
+    }
+    return out->family != 0;
+}
+
+bool net_same_ip(const xl_addr *a, const xl_addr *b) {
+    return a->family == b->family && memcmp(a->ip, b->ip, a->family == 6 ? 16 : 4) == 0;
+}

@@ -1,0 +1,22 @@
+/* Addresses on the command line and in the kernel's form. */
+#ifndef HTTP_NET_H
+#define HTTP_NET_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "xlink/xlink.h"
+
+/* "192.0.2.1" or "2001:db8::1", without a port. */
+bool net_parse_ip(const char *text, xl_addr *out);
+/* "192.0.2.1:443" or "[2001:db8::1]:443"; port 0 is allowed. */
+bool net_parse_endpoint(const char *text, xl_addr *out);
+
+/* The length of the sockaddr. */
+socklen_t net_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out);
+bool net_from_sockaddr(const struct sockaddr *sa, xl_addr *out);
+
+/* Same IP address, whatever the ports. */
+bool net_same_ip(const xl_addr *a, const xl_addr *b);
+
+#endif

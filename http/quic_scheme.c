@@ -1,0 +1,49 @@
+#include "http/quic_scheme.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    bool multipath, migration;
+    const char *scheduler, *reinjection;
+    bool qoe_control;
+} quic_scheme;
+
+static const quic_scheme schemes[] = {
+    /* One path, whatever happens to it. */
+    {"sp", .scheduler = "minrtt", .reinjection = "none"},
+    /* Connection migration: one path at a time, another one when it dies (RFC 9000 section 9). */
+    {"cm", .migration = true, .scheduler = "minrtt", .reinjection = "none"},
+    /* Multipath QUIC as it comes: min-RTT scheduler, nothing sent twice. */
+    {"vanilla-mp", .multipath = true, .scheduler = "minrtt", .reinjection = "none"},
+    /* XLINK: stream-priority re-injection under the double-threshold QoE control (paper sections 5.1 and 5.2). */
+    {"xlink", .multipath = true, .scheduler = "xlink", .reinjection = "stream", .qoe_control = true},
+};
+
+const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
+
+static const quic_scheme *find(const char *name) {
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (strcmp(schemes[i].name, name) == 0)
+            return &schemes[i];
+    }
+    return NULL;
+}
+
+bool quic_scheme_apply(const char *name, xl_config *config) {
+    const quic_scheme *scheme = find(name);
+    if (!scheme)
+        return false;
+    config->enable_multipath = scheme->multipath;
+    config->enable_migration = scheme->migration;
+    config->scheduler = scheme->scheduler;
+    config->reinjection = scheme->reinjection;
+    config->qoe_control = scheme->qoe_control;
+    return true;
+}
+
+bool quic_scheme_uses_all_paths(const char *name) {
+    const quic_scheme *scheme = find(name);
+    return scheme && (scheme->multipath || scheme->migration);
+}

@@ -1,0 +1,20 @@
+/* The QUIC schemes that are compared, by name, as settings of the transport. Client and server use the same table. */
+#ifndef HTTP_QUIC_SCHEME_H
+#define HTTP_QUIC_SCHEME_H
+
+#include <stdbool.h>
+
+#include "xlink/xlink.h"
+
+/* QUIC payload of a UDP datagram on links with an MTU of 1500 bytes, IPv6 headers included. */
+#define QUIC_UDP_PAYLOAD_BYTES 1452
+
+/* "sp", "cm", "vanilla-mp", "xlink"; NULL terminated. */
+extern const char *const quic_scheme_names[];
+
+/* Sets what distinguishes the scheme and leaves the rest of the config alone. False: no such scheme. */
+bool quic_scheme_apply(const char *name, xl_config *);
+/* Whether a client of this scheme uses more than its first path. */
+bool quic_scheme_uses_all_paths(const char *name);
+
+#endif

@@ -1,0 +1,164 @@
+#include "http/video.h"
+
+#include <string.h>
+
+typedef unsigned __int128 wide;
+
+/* Bytes of one frame time as a fraction: size_numerator / size_denominator. */
+static uint64_t size_numerator(uint64_t bitrate_bps) {
+    return bitrate_bps * 1000;
+}
+
+static uint64_t size_denominator(uint32_t fps_milli) {
+    return UINT64_C(8) * fps_milli;
+}
+
+uint64_t video_default_first_frame(uint64_t bitrate_bps, uint32_t fps_milli) {
+    if (fps_milli == 0) {
+        return 1;
+    }
+    uint64_t bytes = (uint64_t)((wide)4 * size_numerator(bitrate_bps) / size_denominator(fps_milli));
+    return bytes > 0 ? bytes : 1;
+}
+
+bool video_init(video *v, uint64_t bytes, uint64_t bitrate_bps, uint32_t fps_milli, uint64_t first_frame_bytes) {
+    if (bytes == 0 || bytes > VIDEO_MAX_BYTES || bitrate_bps == 0 || bitrate_bps > VIDEO_MAX_BITRATE_BPS ||
+        fps_milli == 0 || fps_milli > VIDEO_MAX_FPS_MILLI ||
+        size_numerator(bitrate_bps) < size_denominator(fps_milli)) {
+        return false;
+    }
+    if (first_frame_bytes == 0) {
+        first_frame_bytes = video_default_first_frame(bitrate_bps, fps_milli);
+    }
+    *v = (video){
+        .bytes = bytes,
+        .bitrate_bps = bitrate_bps,
+        .fps_milli = fps_milli,
+        .first_frame_bytes = first_frame_bytes < bytes ? first_frame_bytes : bytes,
+    };
+    return true;
+}
+
+uint64_t video_frame_at(const video *v, uint64_t offset) {
+    if (offset >= v->bytes) {
+        return video_frame_count(v);
+    }
+    if (offset < v->first_frame_bytes) {
+        return 0;
+    }
+    /* The largest k with floor(k * n / d) <= x is ceil((x + 1) * d / n) - 1. */
+    uint64_t x = offset - v->first_frame_bytes;
+    uint64_t n = size_numerator(v->bitrate_bps), d = size_denominator(v->fps_milli);
+    wide k = ((wide)(x + 1) * d + n - 1) / n - 1;
+    return (uint64_t)k + 1;
+}
+
+uint64_t video_frame_count(const video *v) {
+    return v->bytes > v->first_frame_bytes ? video_frame_at(v, v->bytes - 1) + 1 : 1;
+}
+
+uint64_t video_frame_begin(const video *v, uint64_t i) {
+    if (i == 0) {
+        return 0;
+    }
+    wide begin = v->first_frame_bytes + (wide)(i - 1) * size_numerator(v->bitrate_bps) / size_denominator(v->fps_milli);
+    return begin < v->bytes ? (uint64_t)begin : v->bytes;
+}
+
+uint64_t video_bytes_in(uint64_t bitrate_bps, uint64_t us) {
+    wide bytes = (wide)us * bitrate_bps / 8000000;
+    return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
+}
+
+uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes) {
+    wide us = ((wide)bytes * 8000000 + bitrate_bps - 1) / bitrate_bps;
+    return us > UINT64_MAX ? UINT64_MAX : (uint64_t)us;
+}
+
+/* SplitMix64's finaliser over the word's index: bytes repeat with no period, so that a shifted or swapped range shows.
+ */
+static uint64_t word_at(uint64_t index) {
+    uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The up to 8 bytes from `offset` to the end of its word, first byte lowest. Returns how many. */
+static size_t word_tail(uint64_t offset, uint8_t out[8]) {
+    unsigned skip = (unsigned)(offset % 8);
+    uint64_t word = word_at(offset / 8) >> (8 * skip);
+    for (unsigned i = 0; i < 8 - skip; i++) {
+        out[i] = (uint8_t)(word >> (8 * i));
+    }
+    return 8 - skip;
+}
+
+void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset) {
+    for (size_t done = 0; done < len;) {
+        uint8_t bytes[8];
+        size_t n = word_tail(offset + done, bytes);
+        n = n < len - done ? n : len - done;
+        memcpy(buf + done, bytes, n);
+        done += n;
+    }
+}
+
+size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset) {
+    for (size_t done = 0; done < len;) {
+        uint8_t bytes[8];
+        size_t n = word_tail(offset + done, bytes);
+        n = n < len - done ? n : len - done;
+        if (memcmp(buf + done, bytes, n) != 0) {
+            size_t i = 0;
+            while (buf[done + i] == bytes[i]) {
+                i++;
+            }
+            return done + i;
+        }
+        done += n;
+    }
+    return len;
+}
+
+bool video_synthetic_parse(const char *target, size_t len, uint64_t *bytes) {
+    static const char prefix[] = "/synthetic/";
+    const size_t prefix_len = sizeof prefix - 1;
+    if (len <= prefix_len || len > prefix_len + 14 || memcmp(target, prefix, prefix_len) != 0) {
+        return false;
+    }
+    uint64_t value = 0;
+    for (size_t i = prefix_len; i < len; i++) {
+        if (target[i] < '0' || target[i] > '9') {
+            return false;
+        }
+        value = value * 10 + (uint64_t)(target[i] - '0');
+    }
+    *bytes = value;
+    return value >= 1 && value <= VIDEO_MAX_BYTES;
+}
+
+bool video_parse_milli(const char *text, uint64_t *milli) {
+    uint64_t value = 0;
+    unsigned digits = 0, decimals = 0;
+    bool point = false;
+    for (; *text != '\0'; text++) {
+        if (*text == '.' && !point && digits > 0) {
+            point = true;
+        } else if (*text >= '0' && *text <= '9' && decimals < 3 && value < UINT64_MAX / 10000000) {
+            value = value * 10 + (uint64_t)(*text - '0');
+            digits++;
+            decimals += point;
+        } else {
+            return false;
+        }
+    }
+    if (digits == 0 || (point && decimals == 0)) {
+        return false;
+    }
+    for (; decimals < 3; decimals++) {
+        value *= 10;
+    }
+    *milli = value;
+    return true;
+}

@@ -1,0 +1,25 @@
+/* The command line of xlink-player. */
+#ifndef PLAYER_OPTIONS_H
+#define PLAYER_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "player/player.h"
+#include "player/transport.h"
+
+typedef struct {
+    const player_transport_ops *transport;
+    player_transport_config transport_config; /* its paths point to `paths` */
+    player_path paths[PLAYER_MAX_PATHS];
+    char authority[96];
+    char target[1100];
+    player_config player;
+    const char *out_file, *save_file;
+    bool help;
+} player_options;
+
+/* Reads the command line and $MPSHELL_…. False with one sentence in error. The strings of argv are pointed to. */
+bool player_options_parse(int argc, char **argv, player_options *out, char *error, size_t error_cap);
+const char *player_options_usage(void);
+
+#endif

@@ -1,0 +1,446 @@
+#include "player/player.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    uint64_t requested_at;
+    uint64_t received;
+    uint64_t rct_us;
+} chunk_state;
+
+typedef enum { PHASE_STARTUP, PHASE_PLAYING, PHASE_STALLED, PHASE_OVER } phase;
+
+struct player {
+    player_config config;
+    player_sink *sink;
+    void *user;
+    phase phase;
+    player_outcome outcome;
+    char message[PLAYER_MESSAGE_BYTES];
+
+    uint64_t started_at, ended_at;
+    uint64_t now; /* the state is as of this moment */
+    bool connected;
+    uint64_t connected_at;
+
+    /* What is requested and received. Chunks 0 .. next_chunk-1 are requested; `in_order` is the first byte not
+     * received. */
+    uint64_t end; /* bytes to play */
+    uint64_t chunk_count, next_chunk, first_incomplete, complete, open;
+    chunk_state *chunks;
+    uint64_t in_order, received;
+    bool deciding; /* the request for next_chunk is wanted since decided_at */
+    uint64_t decided_at;
+
+    /* While playing, the play position at time t is anchor_bytes + floor((t - anchor_at) * bitrate / 8e6); else it is
+     * anchor_bytes. Anchors are whole bytes at whole microseconds, moved only by stalls: no drift. */
+    uint64_t anchor_at, anchor_bytes;
+    uint64_t first_frame_at; /* XL_NEVER: not yet */
+    uint64_t stall_at, rebuffer_us, stalls, play_us;
+    uint64_t next_report;
+};
+
+const char *player_config_problem(const player_config *c) {
+    if (c->chunk_bytes == 0) {
+        return "the chunk size must be at least one byte";
+    }
+    uint64_t end = c->play_bytes != 0 ? c->play_bytes : c->video.bytes;
+    if (end > c->video.bytes) {
+        return "the play ends after the video";
+    }
+    if ((end - 1) / c->chunk_bytes >= PLAYER_MAX_CHUNKS) {
+        return "the chunks are too small: more than a million make up the video";
+    }
+    if (c->concurrency == 0 || c->concurrency > PLAYER_MAX_CONCURRENCY) {
+        return "the concurrency must be 1 to 64";
+    }
+    if (c->startup_buffer_us > c->max_buffer_us || c->rebuffer_target_us > c->max_buffer_us) {
+        return "the start-up buffer and the re-buffer target must not exceed the maximum buffer";
+    }
+    if (c->report_interval_us == 0 || c->time_limit_us == 0) {
+        return "the time limit and the report interval must be greater than zero";
+    }
+    return NULL;
+}
+
+player *player_new(const player_config *config, player_sink *sink, void *user, uint64_t now) {
+    if (player_config_problem(config) != NULL) {
+        return NULL;
+    }
+    player *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return NULL;
+    }
+    p->config = *config;
+    p->sink = sink;
+    p->user = user;
+    p->started_at = p->now = now;
+    p->end = config->play_bytes != 0 ? config->play_bytes : config->video.bytes;
+    p->chunk_count = (p->end - 1) / config->chunk_bytes + 1;
+    p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
+    p->first_frame_at = XL_NEVER;
+    p->next_report = now;
+    if (p->chunks == NULL) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void player_free(player *p) {
+    if (p != NULL) {
+        free(p->chunks);
+        free(p);
+    }
+}
+
+static void emit(player *p, player_event event) {
+    event.at = p->now;
+    p->sink(p->user, &event);
+}
+
+static uint64_t chunk_first(const player *p, uint64_t chunk) {
+    return chunk * p->config.chunk_bytes;
+}
+
+static uint64_t chunk_size(const player *p, uint64_t chunk) {
+    uint64_t left = p->end - chunk_first(p, chunk);
+    return left < p->config.chunk_bytes ? left : p->config.chunk_bytes;
+}
+
+static uint64_t position_at(const player *p, uint64_t t) {
+    if (p->phase != PHASE_PLAYING || t <= p->anchor_at) {
+        return p->anchor_bytes;
+    }
+    uint64_t position = p->anchor_bytes + video_bytes_in(p->config.video.bitrate_bps, t - p->anchor_at);
+    return position < p->in_order ? position : p->in_order;
+}
+
+/* The moment at which the play position reaches a byte if nothing stops it. */
+static uint64_t time_of(const player *p, uint64_t byte) {
+    uint64_t ahead = byte > p->anchor_bytes ? byte - p->anchor_bytes : 0;
+    uint64_t us = video_us_for(p->config.video.bitrate_bps, ahead);
+    return us > XL_NEVER - p->anchor_at ? XL_NEVER : p->anchor_at + us;
+}
+
+static void finish(player *p, player_outcome outcome, const char *message) {
+    if (p->phase == PHASE_OVER) {
+        return;
+    }
+    uint64_t position = position_at(p, p->now);
+    if (p->phase == PHASE_PLAYING) {
+        p->play_us += p->now - p->anchor_at;
+    } else if (p->phase == PHASE_STALLED) {
+        p->rebuffer_us += p->now - p->stall_at;
+    }
+    p->anchor_at = p->now;
+    p->anchor_bytes = position;
+    p->phase = PHASE_OVER;
+    p->outcome = outcome;
+    p->ended_at = p->now;
+    snprintf(p->message, sizeof p->message, "%s", message != NULL ? message : "");
+    if (p->message[0] != '\0') {
+        emit(p, (player_event){.type = PLAYER_EVENT_ERROR, .message = p->message});
+    }
+    emit(p, (player_event){.type = PLAYER_EVENT_END});
+}
+
+static void report_buffer(player *p) {
+    uint64_t position = position_at(p, p->now), bps = p->config.video.bitrate_bps;
+    emit(p, (player_event){
+                .type = PLAYER_EVENT_BUFFER,
+                .buffered_bytes = p->in_order - position,
+                .buffered_us = video_us_for(bps, p->in_order - position),
+                .played_us = p->play_us + (p->phase == PHASE_PLAYING ? p->now - p->anchor_at : 0),
+                .received_bytes = p->received,
+            });
+}
+
+/* The play position has reached the end of what is there. */
+static void run_dry(player *p) {
+    p->play_us += p->now - p->anchor_at;
+    p->anchor_bytes = p->in_order;
+    p->anchor_at = p->now;
+    if (p->in_order == p->end) {
+        finish(p, PLAYER_COMPLETE, NULL);
+        return;
+    }
+    p->phase = PHASE_STALLED;
+    p->stall_at = p->now;
+    p->stalls++;
+    emit(p, (player_event){.type = PLAYER_EVENT_STALL_START});
+}
+
+/* Lives through everything up to `now`, in order. What falls on `now` itself waits when there is data to take first. */
+static void advance(player *p, uint64_t now, bool inclusive) {
+    while (p->phase != PHASE_OVER) {
+        uint64_t dry = p->phase == PHASE_PLAYING ? time_of(p, p->in_order) : XL_NEVER;
+        uint64_t limit = p->started_at + p->config.time_limit_us;
+        uint64_t next = dry < p->next_report ? dry : p->next_report;
+        next = limit < next ? limit : next;
+        if (next > now || (next == now && !inclusive)) {
+            break;
+        }
+        p->now = next > p->now ? next : p->now;
+        if (next == dry) {
+            run_dry(p);
+        } else if (next == p->next_report) {
+            report_buffer(p);
+            p->next_report += p->config.report_interval_us;
+        } else {
+            finish(p, PLAYER_TIME_LIMIT, NULL);
+        }
+    }
+    p->now = now > p->now && p->phase != PHASE_OVER ? now : p->now;
+}
+
+static bool buffered_enough(const player *p, uint64_t target_us) {
+    uint64_t buffered = p->in_order - p->anchor_bytes;
+    return p->in_order == p->end || (buffered > 0 && video_us_for(p->config.video.bitrate_bps, buffered) >= target_us);
+}
+
+/* Starts, or goes on, if what is buffered now suffices. */
+static void maybe_play(player *p) {
+    if (p->phase == PHASE_STARTUP && p->first_frame_at != XL_NEVER && buffered_enough(p, p->config.startup_buffer_us)) {
+        emit(p, (player_event){.type = PLAYER_EVENT_PLAY});
+    } else if (p->phase == PHASE_STALLED && buffered_enough(p, p->config.rebuffer_target_us)) {
+        p->rebuffer_us += p->now - p->stall_at;
+        emit(p, (player_event){.type = PLAYER_EVENT_STALL_END, .duration_us = p->now - p->stall_at});
+    } else {
+        return;
+    }
+    p->phase = PHASE_PLAYING;
+    p->anchor_at = p->now;
+}
+
+void player_connected(player *p, uint64_t now) {
+    advance(p, now, false);
+    if (p->phase != PHASE_OVER && !p->connected) {
+        p->connected = true;
+        p->connected_at = p->now;
+        emit(p, (player_event){.type = PLAYER_EVENT_HANDSHAKE_DONE});
+    }
+}
+
+static void complete_chunk(player *p, uint64_t chunk) {
+    chunk_state *c = &p->chunks[chunk];
+    c->rct_us = p->now - c->requested_at;
+    p->complete++;
+    p->open--;
+    emit(p, (player_event){.type = PLAYER_EVENT_CHUNK_DONE,
+                           .chunk = chunk,
+                           .bytes = c->received,
+                           .requested_at = c->requested_at,
+                           .duration_us = c->rct_us});
+}
+
+/* Recomputes in_order after bytes came, and what follows from it. */
+static void take_in_order(player *p) {
+    while (p->first_incomplete < p->next_chunk &&
+           p->chunks[p->first_incomplete].received == chunk_size(p, p->first_incomplete)) {
+        p->first_incomplete++;
+    }
+    p->in_order = p->end;
+    if (p->first_incomplete < p->chunk_count) {
+        uint64_t partial = p->first_incomplete < p->next_chunk ? p->chunks[p->first_incomplete].received : 0;
+        p->in_order = chunk_first(p, p->first_incomplete) + partial;
+    }
+    uint64_t frame = p->config.video.first_frame_bytes < p->end ? p->config.video.first_frame_bytes : p->end;
+    if (p->first_frame_at == XL_NEVER && p->in_order >= frame) {
+        p->first_frame_at = p->now;
+        emit(p, (player_event){.type = PLAYER_EVENT_FIRST_FRAME, .duration_us = p->now - p->started_at});
+    }
+    maybe_play(p);
+}
+
+void player_data(player *p, uint64_t chunk, uint64_t offset, const uint8_t *data, size_t len, uint64_t now) {
+    advance(p, now, false);
+    if (p->phase == PHASE_OVER || len == 0) {
+        return;
+    }
+    if (chunk >= p->next_chunk || offset != p->chunks[chunk].received || len > chunk_size(p, chunk) - offset) {
+        finish(p, PLAYER_ERROR, "the transport delivered bytes that were not asked for");
+        return;
+    }
+    uint64_t at = chunk_first(p, chunk) + offset;
+    if (p->config.verify) {
+        size_t good = video_synthetic_check(data, len, at);
+        if (good < len) {
+            char message[PLAYER_MESSAGE_BYTES];
+            snprintf(message, sizeof message, "byte %" PRIu64 " of the video is wrong", at + good);
+            finish(p, PLAYER_ERROR, message);
+            return;
+        }
+    }
+    if (offset == 0) {
+        emit(p, (player_event){.type = PLAYER_EVENT_FIRST_BYTE, .chunk = chunk});
+    }
+    p->chunks[chunk].received += len;
+    p->received += len;
+    if (p->chunks[chunk].received == chunk_size(p, chunk)) {
+        complete_chunk(p, chunk);
+    }
+    take_in_order(p);
+}
+
+void player_done(player *p, uint64_t chunk, uint64_t now) {
+    advance(p, now, false);
+    if (chunk >= p->next_chunk || p->chunks[chunk].received < chunk_size(p, chunk)) {
+        finish(p, PLAYER_ERROR, "the server ended a response before its last byte");
+    }
+}
+
+void player_fail(player *p, player_outcome outcome, const char *message, uint64_t now) {
+    advance(p, now, false);
+    finish(p, outcome, message);
+}
+
+void player_step(player *p, uint64_t now) {
+    advance(p, now, true);
+}
+
+/* Bytes of play time the buffer may hold, on their way included. */
+static uint64_t max_buffer_bytes(const player *p) {
+    uint64_t bytes = video_bytes_in(p->config.video.bitrate_bps, p->config.max_buffer_us);
+    return bytes > 0 ? bytes : 1;
+}
+
+/* The first moment at which the next chunk may be requested, as things stand; XL_NEVER when data must come first. */
+static uint64_t request_time(const player *p) {
+    if (p->phase == PHASE_OVER || !p->connected || p->next_chunk == p->chunk_count ||
+        p->open >= p->config.concurrency) {
+        return XL_NEVER;
+    }
+    uint64_t next = chunk_first(p, p->next_chunk), room = max_buffer_bytes(p);
+    uint64_t position = position_at(p, p->now);
+    /* A buffer too small for the start must not lock the player up. */
+    if (next < position + room || (p->phase != PHASE_PLAYING && p->open == 0)) {
+        return p->now;
+    }
+    return p->phase == PHASE_PLAYING ? time_of(p, next - room + 1) : XL_NEVER;
+}
+
+bool player_wants(player *p, uint64_t now, uint64_t *chunk, uint64_t *first, uint64_t *last) {
+    advance(p, now, true);
+    if (request_time(p) > p->now) {
+        return false;
+    }
+    if (!p->deciding) {
+        p->deciding = true;
+        p->decided_at = p->now;
+    }
+    *chunk = p->next_chunk;
+    *first = chunk_first(p, p->next_chunk);
+    *last = *first + chunk_size(p, p->next_chunk) - 1;
+    return true;
+}
+
+void player_requested(player *p, uint64_t now) {
+    advance(p, now, true);
+    if (p->phase == PHASE_OVER || !p->deciding) {
+        return;
+    }
+    uint64_t chunk = p->next_chunk++, first = chunk_first(p, chunk);
+    p->chunks[chunk].requested_at = p->decided_at;
+    p->deciding = false;
+    p->open++;
+    emit(p,
+         (player_event){
+             .type = PLAYER_EVENT_REQUEST, .chunk = chunk, .first = first, .last = first + chunk_size(p, chunk) - 1});
+}
+
+uint64_t player_next_timeout(const player *p) {
+    if (p->phase == PHASE_OVER) {
+        return XL_NEVER;
+    }
+    uint64_t next = p->started_at + p->config.time_limit_us;
+    next = p->next_report < next ? p->next_report : next;
+    uint64_t dry = p->phase == PHASE_PLAYING ? time_of(p, p->in_order) : XL_NEVER;
+    next = dry < next ? dry : next;
+    /* A request that is already decided waits for the transport, not for time. */
+    uint64_t request = p->deciding ? XL_NEVER : request_time(p);
+    return request < next ? request : next;
+}
+
+bool player_over(const player *p) {
+    return p->phase == PHASE_OVER;
+}
+
+void player_qoe(const player *p, uint64_t now, xl_qoe *out) {
+    const video *v = &p->config.video;
+    uint64_t position = position_at(p, now);
+    uint64_t complete = video_frame_at(v, p->in_order);
+    uint64_t next = video_frame_at(v, position);
+    next += video_frame_begin(v, next) < position;
+    *out = (xl_qoe){
+        .cached_bytes = p->in_order - position,
+        .cached_frames = complete > next ? complete - next : 0,
+        .bps = v->bitrate_bps,
+        .fps = v->fps_milli >= 1000 ? (v->fps_milli + 500) / 1000 : 1,
+    };
+}
+
+const char *player_outcome_name(player_outcome outcome) {
+    static const char *const names[] = {
+        [PLAYER_RUNNING] = "running",
+        [PLAYER_COMPLETE] = "complete",
+        [PLAYER_TIME_LIMIT] = "time_limit",
+        [PLAYER_CONNECT_FAILED] = "connect_failed",
+        [PLAYER_CONNECTION_LOST] = "connection_lost",
+        [PLAYER_ERROR] = "error",
+        [PLAYER_INTERRUPTED] = "interrupted",
+    };
+    return names[outcome];
+}
+
+static int compare_u64(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Quantile by linear interpolation between closest ranks. */
+static double quantile(const uint64_t *sorted, size_t n, double q) {
+    double rank = q * (double)(n - 1);
+    size_t below = (size_t)rank;
+    size_t above = below + 1 < n ? below + 1 : below;
+    return (double)sorted[below] + (rank - (double)below) * ((double)sorted[above] - (double)sorted[below]);
+}
+
+static void summarise_rct(const player *p, player_summary *out) {
+    uint64_t *rct = p->complete > 0 ? malloc(p->complete * sizeof *rct) : NULL;
+    if (rct == NULL) {
+        return;
+    }
+    size_t n = 0;
+    for (uint64_t i = 0; i < p->next_chunk; i++) {
+        if (p->chunks[i].received == chunk_size(p, i)) {
+            rct[n++] = p->chunks[i].rct_us;
+        }
+    }
+    qsort(rct, n, sizeof *rct, compare_u64);
+    out->rct_median_us = quantile(rct, n, 0.5);
+    out->rct_p95_us = quantile(rct, n, 0.95);
+    out->rct_p99_us = quantile(rct, n, 0.99);
+    out->rct_max_us = quantile(rct, n, 1);
+    free(rct);
+}
+
+void player_summarise(const player *p, player_summary *out) {
+    *out = (player_summary){
+        .outcome = p->outcome,
+        .message = p->message,
+        .chunks = p->complete,
+        .bytes = p->received,
+        .connected = p->connected,
+        .first_frame = p->first_frame_at != XL_NEVER,
+        .handshake_us = p->connected ? p->connected_at - p->started_at : 0,
+        .first_frame_us = p->first_frame_at != XL_NEVER ? p->first_frame_at - p->started_at : 0,
+        .play_time_us = p->play_us,
+        .rebuffer_time_us = p->rebuffer_us,
+        .rebuffer_count = p->stalls,
+    };
+    summarise_rct(p, out);
+}

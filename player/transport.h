@@ -1,0 +1,119 @@
+/* What the player asks of a transport: byte ranges of one resource come in, nothing else of the transport is seen.
+ *
+ * A transport owns its sockets and protocol state. The player's driver (player/main.c) owns the epoll set and the
+ * clock:
+ *
+ *     ops->create()                     opens sockets, watch() names the descriptors to wait for
+ *     loop:
+ *         ops->set_qoe()                newest state of the player
+ *         ops->step(now)                receives all there is, runs due timers, sends all that may go; callbacks happen
+ * here ops->request()                for each chunk that the player now wants, then step() once more sleep until a
+ * watched descriptor is ready or ops->next_timeout() ops->summary(), ops->path_stats() ops->close()
+ *
+ * Callbacks are called from within step() only, never from create() or request(), and must not call back into the
+ * transport. Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file with a player_transport_ops and
+ * one line in player/transports.c. */
+#ifndef PLAYER_TRANSPORT_H
+#define PLAYER_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "xlink/xlink.h"
+
+#define PLAYER_MAX_PATHS   XL_MAX_PATHS
+#define PLAYER_NAME_BYTES  32
+#define PLAYER_ERROR_BYTES 256
+
+/* One local address of the player: an interface, a radio. */
+typedef struct {
+    char name[PLAYER_NAME_BYTES];
+    xl_addr local; /* port 0: the kernel chooses */
+    xl_technology technology;
+} player_path;
+
+/* Valid until create() returns; strings and arrays that the transport needs longer it copies. */
+typedef struct {
+    xl_addr server;
+    const player_path *paths; /* paths[0] is the primary path */
+    size_t path_count;
+    const char *target;    /* "/synthetic/20000000": path of the one resource that all requests are for */
+    const char *authority; /* "100.64.0.1:4433": Host and :authority */
+    unsigned concurrency;  /* the largest number of requests open at a time, >= 1 */
+
+    const char *scheme; /* one of ops->schemes, or NULL when that is NULL */
+    xl_ack_path ack_path;
+    uint64_t seed;
+    bool insecure;           /* do not verify the server's certificate */
+    const char *ca_file;     /* PEM, or NULL */
+    const char *qlog_dir;    /* or NULL */
+    const char *keylog_file; /* appended to, or NULL */
+} player_transport_config;
+
+typedef struct {
+    void *user;
+    /* Wait for `events` (EPOLLIN | EPOLLOUT, level triggered) on fd; replaces what was asked before; 0 ends the watch,
+     * which must happen before the descriptor is closed. The one callback that create() may use too. */
+    void (*watch)(void *user, int fd, uint32_t events);
+    /* Requests may be made from now on. Once. */
+    void (*connected)(void *user, uint64_t now);
+    /* Body bytes of request `id`, in order without gaps; offset is relative to the first byte of the requested range.
+     */
+    void (*data)(void *user, uint64_t id, uint64_t offset, const uint8_t *data, size_t len, uint64_t now);
+    /* All bytes of the range were handed over; `id` is forgotten. */
+    void (*done)(void *user, uint64_t id, uint64_t now);
+    /* The server refused, or broke the protocol in this request: one phrase, e.g. "status 404". The player gives up. */
+    void (*failed)(void *user, uint64_t id, const char *message, uint64_t now);
+    /* Facts about paths; indices into config.paths. state: a word of xl_path_state_name() or the transport's own. */
+    void (*path)(void *user, size_t path, const char *state, uint64_t now);
+    void (*migrated)(void *user, size_t from, size_t to, uint64_t now);
+    /* The transport is over: nothing was reached (before connected()) or the connection died (after). At most once; no
+     * callback follows. message: one phrase, e.g. "connection refused". */
+    void (*closed)(void *user, const char *message, uint64_t now);
+} player_transport_callbacks;
+
+typedef struct {
+    uint64_t bytes_sent, bytes_received; /* as the transport counts them: UDP payload, TCP segments' payload */
+    uint64_t srtt_us;                    /* 0: not known */
+} player_path_stats;
+
+/* Each transport defines its own `struct …`, whose first member is not prescribed; this type is never complete. */
+typedef struct player_transport player_transport;
+
+typedef struct {
+    const char *name;           /* value of --transport */
+    const char *const *schemes; /* values of --scheme, NULL terminated; NULL: --scheme means nothing here */
+
+    /* Starts connecting. NULL on what cannot work at all (no such local address, no kernel support), with one phrase in
+     * error[PLAYER_ERROR_BYTES]. The callbacks are copied. */
+    player_transport *(*create)(const player_transport_config *, const player_transport_callbacks *, uint64_t now,
+                                char *error);
+    /* Asks for bytes first..last (inclusive). `id` is the caller's, unique among all requests. False: not now (not
+     * connected, or `concurrency` requests are open). */
+    bool (*request)(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
+    /* Gives up a request; no further callback names it. NULL: cannot cancel. */
+    void (*cancel)(player_transport *, uint64_t id, uint64_t now);
+    void (*step)(player_transport *, uint64_t now);
+    uint64_t (*next_timeout)(const player_transport *); /* absolute; XL_NEVER for none */
+    /* The player's state for the QoE signal. NULL: the transport has no use for it. */
+    void (*set_qoe)(player_transport *, const xl_qoe *, uint64_t now);
+    /* stats[i] of config.paths[i], for all path_count of them. Works after closed() too. */
+    void (*path_stats)(player_transport *, player_path_stats *stats);
+    /* Further facts for the summary as a new JSON object (subflows, multipath negotiated, …), placed at its "transport"
+     * member. NULL: none. Works after closed() too. */
+    json_t *(*summary)(player_transport *);
+    /* Says goodbye to the server as far as that goes without waiting, ends all watches and frees everything. */
+    void (*close)(player_transport *, uint64_t now);
+} player_transport_ops;
+
+/* By name; NULL when unknown. */
+const player_transport_ops *player_transport_find(const char *name);
+/* The i-th registered transport, NULL past the end. */
+const player_transport_ops *player_transport_at(size_t i);
+
+extern const player_transport_ops player_transport_tcp, player_transport_mptcp, player_transport_quic;
+
+#endif

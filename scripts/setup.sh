@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Sets up a Debian 12 machine for Railyard: Debian packages that are missing, then the Python environment in .venv.
+# Idempotent; says nothing and takes milliseconds when everything is there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+die() {
+    printf 'setup: %s\n' "$1" >&2
+    exit 2
+}
+
+LOG=$(mktemp -t railyard-setup.XXXXXX)
+trap 'rm -f "$LOG"' EXIT
+
+# Runs a command with its output kept; shows the end of that output and one sentence if it fails.
+quietly() {
+    local sentence=$1
+    shift
+    if ! "$@" >"$LOG" 2>&1; then
+        tail -n 15 "$LOG" >&2
+        die "$sentence"
+    fi
+}
+
+# What a build and a run need, as "thing to look for=Debian package that brings it".
+#   bin:NAME a program, pc:NAME a pkg-config module, file:PATH a file.
+NEEDS=(
+    bin:gcc=gcc bin:make=make bin:pkg-config=pkg-config bin:git=git bin:ip=iproute2 bin:unshare=util-linux
+    bin:setpriv=util-linux bin:sysctl=procps file:/usr/include/sys/socket.h=libc6-dev pc:gnutls=libgnutls28-dev
+    pc:libnghttp3=libnghttp3-dev pc:jansson=libjansson-dev pc:cmocka=libcmocka-dev bin:clang-format=clang-format
+)
+
+present() {
+    case $1 in
+    bin:*) [ -n "$(PATH=$PATH:/usr/sbin:/sbin command -v "${1#bin:}")" ] ;;
+    pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
+    file:*) [ -e "${1#file:}" ] || [ -e "/usr/include/$(uname -m)-linux-gnu/${1#file:/usr/include/}" ] ;;
+    esac
+}
+
+# An interpreter of at least 3.11 that can make virtual environments. `python3` on PATH may be any build of it.
+usable_python() {
+    "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
+        if usable_python "$candidate"; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return 0
+        fi
+    done
+    return 1
+}
+
+missing=()
+for need in "${NEEDS[@]}"; do
+    present "${need%%=*}" || missing+=("${need#*=}")
+done
+STAMP=.venv/.setup-stamp
+WANTED=$(cat pyproject.toml scripts/setup.sh | sha256sum | cut -d' ' -f1)
+venv_ready() {
+    [ -x .venv/bin/python ] && [ -x .venv/bin/railyard ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$WANTED $PWD" ]
+}
+if [ ${#missing[@]} -eq 0 ] && venv_ready; then
+    exit 0
+fi
+if ! venv_ready && ! find_python >/dev/null; then
+    missing+=(python3 python3-venv)
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+    command -v apt-get >/dev/null || die "these are missing and this is not Debian, so install them yourself: ${packages[*]}."
+    [ "$(id -u)" -eq 0 ] || die "these Debian packages are missing, and installing them needs root: ${packages[*]}."
+    echo "setup: installing Debian packages: ${packages[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    quietly "apt-get update failed; see above, then run this again." apt-get update -q
+    quietly "apt-get could not install ${packages[*]}; see above." apt-get install -q -y --no-install-recommends "${packages[@]}"
+fi
+
+venv_ready && exit 0
+python=$(find_python) || die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
+echo "setup: making .venv with $("$python" --version) ($python)"
+if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1; then
+    rm -rf .venv
+fi
+[ -x .venv/bin/python ] || quietly "could not make the virtual environment .venv." "$python" -m venv --clear .venv
+quietly "pip could not install the Python packages named in pyproject.toml; see above." \
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
+echo "setup: ready"

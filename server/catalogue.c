@@ -1,0 +1,283 @@
+#include "server/catalogue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <jansson.h>
+
+#include "http/http1.h"
+#include "http/video.h"
+
+struct catalogue {
+    catalogue_video video;
+    bool has_files;
+    catalogue_files files;
+    json_t *index; /* target -> array of {offset, size}; NULL: none */
+};
+
+catalogue *catalogue_new(const catalogue_video *model, const catalogue_files *files) {
+    catalogue *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        return NULL;
+    }
+    c->video = *model;
+    c->has_files = files != NULL;
+    if (files != NULL) {
+        c->files = *files;
+    }
+    return c;
+}
+
+void catalogue_free(catalogue *c) {
+    if (c != NULL) {
+        json_decref(c->index);
+        free(c);
+    }
+}
+
+/* A video's frames: contiguous from 0, each at least a byte. A phrase when not. */
+static const char *check_frames(const json_t *frames) {
+    if (!json_is_array(frames) || json_array_size(frames) == 0) {
+        return "is not a list of frames";
+    }
+    size_t i = 0;
+    json_t *frame = NULL;
+    json_int_t expected = 0;
+    json_array_foreach(frames, i, frame) {
+        const json_t *offset = json_object_get(frame, "offset"), *size = json_object_get(frame, "size");
+        if (!json_is_integer(offset) || !json_is_integer(size) || json_integer_value(size) < 1 ||
+            json_integer_value(size) > (json_int_t)VIDEO_MAX_BYTES) {
+            return "has a frame without an integer offset and a positive size";
+        }
+        if (json_integer_value(offset) != expected) {
+            return "has a frame that does not begin where the one before ends";
+        }
+        expected += json_integer_value(size);
+        if (expected > (json_int_t)VIDEO_MAX_BYTES) {
+            return "is too large";
+        }
+    }
+    return NULL;
+}
+
+bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char *error, size_t error_cap) {
+    json_error_t at;
+    json_t *index = json_loadb(json, len, JSON_REJECT_DUPLICATES, &at);
+    if (index == NULL) {
+        snprintf(error, error_cap, "line %d: %s", at.line, at.text);
+        return false;
+    }
+    if (!json_is_object(index)) {
+        snprintf(error, error_cap,
+                 "line 1: a frame index is an object of the form {\"/video\": [{\"offset\": 0, \"size\": 1}]}");
+        json_decref(index);
+        return false;
+    }
+    const char *target = NULL;
+    json_t *frames = NULL;
+    json_object_foreach(index, target, frames) {
+        const char *problem = target[0] != '/' ? "does not begin with '/'" : check_frames(frames);
+        if (problem != NULL) {
+            snprintf(error, error_cap, "video \"%.64s\" %s", target, problem);
+            json_decref(index);
+            return false;
+        }
+    }
+    json_decref(c->index);
+    c->index = index;
+    return true;
+}
+
+/* Size of the first frame, which begins at byte 0 always; 0: not known. */
+static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64_t resource_bytes) {
+    const json_t *frames = c->index != NULL ? json_object_get(c->index, target) : NULL;
+    uint64_t bytes = c->video.first_frame_bytes;
+    if (frames != NULL) {
+        bytes = (uint64_t)json_integer_value(json_object_get(json_array_get(frames, 0), "size"));
+    } else if (bytes == 0 && c->video.bitrate_bps != 0 && c->video.fps_milli != 0) {
+        bytes = video_default_first_frame(c->video.bitrate_bps, c->video.fps_milli);
+    }
+    return bytes < resource_bytes ? bytes : resource_bytes;
+}
+
+typedef enum { RANGE_NONE, RANGE_GIVEN, RANGE_UNSATISFIABLE } range_kind;
+
+/* RFC 9110 section 14.1.2 for one range; anything else, lists included, is ignored, as section 14.2 allows. */
+static range_kind parse_range(const char *text, size_t len, uint64_t size, uint64_t *first, uint64_t *last) {
+    static const char unit[] = "bytes=";
+    if (text == NULL || len < sizeof unit || strncasecmp(text, unit, sizeof unit - 1) != 0) {
+        return RANGE_NONE;
+    }
+    const char *begin = text + sizeof unit - 1, *end = text + len;
+    const char *dash = memchr(begin, '-', (size_t)(end - begin));
+    if (dash == NULL) {
+        return RANGE_NONE;
+    }
+    size_t first_len = (size_t)(dash - begin), last_len = (size_t)(end - dash - 1);
+    uint64_t a = 0, b = UINT64_MAX;
+    if (first_len == 0) {
+        /* The last b bytes. */
+        if (!http1_parse_number(dash + 1, last_len, &b)) {
+            return RANGE_NONE;
+        }
+        *first = b < size ? size - b : 0;
+        *last = size - 1;
+        return b == 0 || size == 0 ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
+    }
+    if (!http1_parse_number(begin, first_len, &a) || (last_len > 0 && !http1_parse_number(dash + 1, last_len, &b)) ||
+        b < a) {
+        return RANGE_NONE;
+    }
+    *first = a;
+    *last = b < size ? b : size - 1;
+    return a >= size ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
+}
+
+/* Is it a path of plain segments, none empty, "." or ".."? `path` comes without the leading slash. */
+static bool plain_path(const char *path) {
+    for (const char *segment = path;; segment++) {
+        size_t len = strcspn(segment, "/");
+        if (len == 0 || (len == 1 && segment[0] == '.') || (len == 2 && segment[0] == '.' && segment[1] == '.')) {
+            return false;
+        }
+        segment += len;
+        if (*segment == '\0') {
+            return true;
+        }
+    }
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Copies the target without its query, percent-decoded. False when it is not a path, or longer than fits. */
+static bool decode_target(const char *target, size_t len, char out[CATALOGUE_MAX_PATH_BYTES]) {
+    size_t n = 0;
+    if (len == 0 || target[0] != '/') {
+        return false;
+    }
+    for (size_t i = 0; i < len && target[i] != '?' && target[i] != '#'; i++) {
+        char c = target[i];
+        if (c == '%') {
+            int high = i + 2 < len ? hex_digit(target[i + 1]) : -1;
+            int low = i + 2 < len ? hex_digit(target[i + 2]) : -1;
+            if (high < 0 || low < 0) {
+                return false;
+            }
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0' || n + 1 >= CATALOGUE_MAX_PATH_BYTES) {
+            return false;
+        }
+        out[n++] = c;
+    }
+    out[n] = '\0';
+    return true;
+}
+
+/* Finds the resource and its size; the body is then open on it. */
+static int open_resource(catalogue *c, const char *path, catalogue_response *out) {
+    if (video_synthetic_parse(path, strlen(path), &out->resource_bytes)) {
+        out->body.synthetic = true;
+        return 200;
+    }
+    if (!c->has_files || !plain_path(path + 1)) {
+        return 404;
+    }
+    out->body.handle = c->files.open(c->files.user, path + 1, &out->resource_bytes);
+    return out->body.handle >= 0 ? 200 : 404;
+}
+
+static void plan_range(catalogue *c, const char *path, const char *range, size_t range_len, catalogue_response *out) {
+    uint64_t size = out->resource_bytes;
+    out->accept_ranges = true;
+    out->content_type = "video/mp4";
+    out->first = 0;
+    out->last = size > 0 ? size - 1 : 0;
+    out->content_length = size;
+    switch (parse_range(range, range_len, size, &out->first, &out->last)) {
+    case RANGE_UNSATISFIABLE:
+        out->status = 416;
+        out->content_length = 0;
+        snprintf(out->content_range, sizeof out->content_range, "bytes */%" PRIu64, size);
+        return;
+    case RANGE_GIVEN:
+        out->status = 206;
+        out->content_length = out->last - out->first + 1;
+        snprintf(out->content_range, sizeof out->content_range, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, out->first,
+                 out->last, size);
+        break;
+    case RANGE_NONE:
+        break;
+    }
+    uint64_t frame = first_frame_bytes(c, path, size);
+    if (out->first < frame) {
+        uint64_t end = out->first + out->content_length;
+        out->frame_bytes = (frame < end ? frame : end) - out->first;
+    }
+}
+
+void catalogue_respond(catalogue *c, const char *method, size_t method_len, const char *target, size_t target_len,
+                       const char *range, size_t range_len, catalogue_response *out) {
+    *out = (catalogue_response){.content_type = "text/plain", .body = {.owner = c, .handle = -1}};
+    bool head = method_len == 4 && memcmp(method, "HEAD", 4) == 0;
+    if (!head && !(method_len == 3 && memcmp(method, "GET", 3) == 0)) {
+        out->status = 405;
+        out->allow = true;
+        return;
+    }
+    char path[CATALOGUE_MAX_PATH_BYTES];
+    out->status = decode_target(target, target_len, path) ? open_resource(c, path, out) : 400;
+    if (out->status != 200) {
+        return;
+    }
+    /* Range has a meaning for GET only (RFC 9110 section 14.2). */
+    plan_range(c, path, head ? NULL : range, range_len, out);
+    if (!head) {
+        out->body.position = out->first;
+        out->body.end = out->first + out->content_length;
+    } else {
+        out->frame_bytes = 0;
+    }
+}
+
+uint64_t catalogue_body_left(const catalogue_body *body) {
+    return body->end - body->position;
+}
+
+ssize_t catalogue_body_read(catalogue_body *body, uint8_t *buf, size_t cap) {
+    uint64_t left = catalogue_body_left(body);
+    size_t len = left < cap ? (size_t)left : cap;
+    if (len == 0) {
+        return 0;
+    }
+    if (body->synthetic) {
+        video_synthetic_fill(buf, len, body->position);
+    } else {
+        const catalogue_files *files = &body->owner->files;
+        ssize_t n = body->handle >= 0 ? files->read(files->user, body->handle, body->position, buf, len) : -1;
+        if (n <= 0) {
+            return -1;
+        }
+        len = (size_t)n;
+    }
+    body->position += len;
+    return (ssize_t)len;
+}
+
+void catalogue_body_close(catalogue_body *body) {
+    if (body->handle >= 0) {
+        body->owner->files.close(body->owner->files.user, body->handle);
+    }
+    body->handle = -1;
+    body->position = body->end = 0;
+}

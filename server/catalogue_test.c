@@ -1,0 +1,295 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "http/video.h"
+#include "server/catalogue.h"
+#include "server/files.h"
+
+static const catalogue_video unknown = {.fps_milli = 30000};
+
+static void ask(catalogue *c, const char *method, const char *target, const char *range, catalogue_response *out) {
+    catalogue_respond(c, method, strlen(method), target, strlen(target), range, range != NULL ? strlen(range) : 0, out);
+}
+
+static int status_of(catalogue *c, const char *target) {
+    catalogue_response r;
+    ask(c, "GET", target, NULL, &r);
+    catalogue_body_close(&r.body);
+    return r.status;
+}
+
+static void the_whole_synthetic_video_is_served_without_a_range(void **state) {
+    (void)state;
+    catalogue *c = catalogue_new(&unknown, NULL);
+    catalogue_response r;
+    ask(c, "GET", "/synthetic/1000?x=1", NULL, &r);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(r.content_length, 1000);
+    assert_string_equal(r.content_range, "");
+    assert_true(r.accept_ranges);
+    uint8_t buf[300];
+    uint64_t at = 0;
+    ssize_t n;
+    while ((n = catalogue_body_read(&r.body, buf, sizeof buf)) > 0) {
+        assert_int_equal(video_synthetic_check(buf, (size_t)n, at), n);
+        at += (uint64_t)n;
+    }
+    assert_int_equal(n, 0);
+    assert_int_equal(at, 1000);
+    catalogue_body_close(&r.body);
+    catalogue_free(c);
+}
+
+static void ranges_follow_rfc_9110(void **state) {
+    (void)state;
+    const struct {
+        const char *range;
+        int status;
+        uint64_t first, length;
+        const char *content_range;
+    } table[] = {
+        {"bytes=0-99", 206, 0, 100, "bytes 0-99/1000"},
+        {"bytes=900-", 206, 900, 100, "bytes 900-999/1000"},
+        {"bytes=900-5000", 206, 900, 100, "bytes 900-999/1000"},
+        {"bytes=-10", 206, 990, 10, "bytes 990-999/1000"},
+        {"bytes=-5000", 206, 0, 1000, "bytes 0-999/1000"},
+        {"Bytes=999-999", 206, 999, 1, "bytes 999-999/1000"},
+        {"bytes=1000-", 416, 0, 0, "bytes */1000"},
+        {"bytes=5000-6000", 416, 0, 0, "bytes */1000"},
+        {"bytes=-0", 416, 0, 0, "bytes */1000"},
+        /* What does not parse, other units and lists are ignored. */
+        {"bytes=", 200, 0, 1000, ""},
+        {"bytes=-", 200, 0, 1000, ""},
+        {"bytes=9-5", 200, 0, 1000, ""},
+        {"bytes=a-b", 200, 0, 1000, ""},
+        {"bytes=0-9,20-29", 200, 0, 1000, ""},
+        {"bytes=99999999999999999999-", 200, 0, 1000, ""},
+        {"lines=0-9", 200, 0, 1000, ""},
+        {"bytes 0-9", 200, 0, 1000, ""},
+        {"bytes=--1", 200, 0, 1000, ""},
+    };
+    catalogue *c = catalogue_new(&unknown, NULL);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        catalogue_response r;
+        ask(c, "GET", "/synthetic/1000", table[i].range, &r);
+        if (r.status != table[i].status) {
+            print_error("%s: %d\n", table[i].range, r.status);
+        }
+        assert_int_equal(r.status, table[i].status);
+        assert_int_equal(r.content_length, table[i].length);
+        assert_int_equal(catalogue_body_left(&r.body), table[i].length);
+        assert_string_equal(r.content_range, table[i].content_range);
+        if (table[i].length > 0) {
+            uint8_t buf[1000];
+            assert_int_equal(r.first, table[i].first);
+            assert_int_equal(catalogue_body_read(&r.body, buf, sizeof buf), table[i].length);
+            assert_int_equal(video_synthetic_check(buf, table[i].length, table[i].first), table[i].length);
+        }
+        catalogue_body_close(&r.body);
+    }
+    catalogue_free(c);
+}
+
+static void head_has_the_length_but_no_body(void **state) {
+    (void)state;
+    catalogue *c = catalogue_new(&unknown, NULL);
+    catalogue_response r;
+    ask(c, "HEAD", "/synthetic/1000", "bytes=0-9", &r);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(r.content_length, 1000);
+    assert_int_equal(catalogue_body_left(&r.body), 0);
+    catalogue_free(c);
+}
+
+static void other_methods_and_unknown_resources_are_refused(void **state) {
+    (void)state;
+    catalogue *c = catalogue_new(&unknown, NULL);
+    catalogue_response r;
+    ask(c, "POST", "/synthetic/10", NULL, &r);
+    assert_int_equal(r.status, 405);
+    assert_true(r.allow);
+    assert_int_equal(status_of(c, "/"), 404);
+    assert_int_equal(status_of(c, "/synthetic/0"), 404);
+    assert_int_equal(status_of(c, "/file"), 404);
+    assert_int_equal(status_of(c, "http://a/"), 400);
+    assert_int_equal(status_of(c, ""), 400);
+    assert_int_equal(status_of(c, "*"), 400);
+    assert_int_equal(status_of(c, "/%zz"), 400);
+    assert_int_equal(status_of(c, "/%4"), 400);
+    assert_int_equal(status_of(c, "/a%00b"), 400);
+    char longest[CATALOGUE_MAX_PATH_BYTES + 2];
+    memset(longest, 'a', sizeof longest - 1);
+    longest[0] = '/';
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(status_of(c, longest), 400);
+    catalogue_free(c);
+}
+
+static void the_first_frame_is_where_the_range_meets_it(void **state) {
+    (void)state;
+    const catalogue_video model = {.bitrate_bps = 2400000, .fps_milli = 30000}; /* four frames: 40000 bytes */
+    catalogue *c = catalogue_new(&model, NULL);
+    const struct {
+        const char *range;
+        uint64_t frame_bytes;
+    } table[] = {
+        {NULL, 40000},           {"bytes=0-99999", 40000}, {"bytes=0-39999", 40000}, {"bytes=0-9999", 10000},
+        {"bytes=30000-", 10000}, {"bytes=39999-", 1},      {"bytes=40000-", 0},
+    };
+    catalogue_response r;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        ask(c, "GET", "/synthetic/1000000", table[i].range, &r);
+        assert_int_equal(r.frame_position, 0);
+        assert_int_equal(r.frame_bytes, table[i].frame_bytes);
+    }
+    ask(c, "GET", "/synthetic/1000", NULL, &r);
+    assert_int_equal(r.frame_bytes, 1000);
+    /* The index goes before the model. */
+    char error[200];
+    const char *index = "{\"/synthetic/1000000\": [{\"offset\": 0, \"size\": 777}, {\"offset\": 777, \"size\": 1}]}";
+    assert_true(catalogue_load_frame_index(c, index, strlen(index), error, sizeof error));
+    ask(c, "GET", "/synthetic/1000000", NULL, &r);
+    assert_int_equal(r.frame_bytes, 777);
+    catalogue_free(c);
+    c = catalogue_new(&unknown, NULL);
+    ask(c, "GET", "/synthetic/1000000", NULL, &r);
+    assert_int_equal(r.frame_bytes, 0);
+    catalogue_free(c);
+}
+
+static void a_wrong_frame_index_is_refused_with_its_place(void **state) {
+    (void)state;
+    const struct {
+        const char *json, *phrase;
+    } table[] = {
+        {"", "line 1"},
+        {"{\n\"/a\": [\n}", "line 3"},
+        {"[]", "an object"},
+        {"{\"a\": [{\"offset\": 0, \"size\": 1}]}", "does not begin with '/'"},
+        {"{\"/a\": []}", "not a list of frames"},
+        {"{\"/a\": {\"offset\": 0}}", "not a list of frames"},
+        {"{\"/a\": [1]}", "without an integer offset"},
+        {"{\"/a\": [{\"offset\": 0, \"size\": 0}]}", "without an integer offset"},
+        {"{\"/a\": [{\"offset\": 0, \"size\": 1.5}]}", "without an integer offset"},
+        {"{\"/a\": [{\"offset\": 1, \"size\": 1}]}", "does not begin where"},
+        {"{\"/a\": [{\"offset\": 0, \"size\": 5}, {\"offset\": 6, \"size\": 1}]}", "does not begin where"},
+        {"{\"/a\": [{\"offset\": 0, \"size\": 5}], \"/a\": []}", "duplicate"},
+    };
+    catalogue *c = catalogue_new(&unknown, NULL);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char error[200] = "";
+        assert_false(catalogue_load_frame_index(c, table[i].json, strlen(table[i].json), error, sizeof error));
+        if (strstr(error, table[i].phrase) == NULL) {
+            print_error("row %zu: %s\n", i, error);
+        }
+        assert_non_null(strstr(error, table[i].phrase));
+    }
+    catalogue_free(c);
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void files_are_served_from_below_the_root_only(void **state) {
+    (void)state;
+    char dir[] = "/tmp/catalogue-test-XXXXXX", path[128];
+    assert_non_null(mkdtemp(dir));
+    const char *const made[] = {"secret", "root/a b.mp4", "root/sub/inner", "root/link", "root/out", "root/empty"};
+    snprintf(path, sizeof path, "%s/root", dir);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/root/sub", dir);
+    mkdir(path, 0755);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, made[i]);
+        write_file(path, made[i]);
+    }
+    snprintf(path, sizeof path, "%s/%s", dir, made[5]);
+    write_file(path, "");
+    snprintf(path, sizeof path, "%s/root/link", dir);
+    assert_int_equal(symlink("sub/inner", path), 0);
+    snprintf(path, sizeof path, "%s/root/out", dir);
+    assert_int_equal(symlink("../secret", path), 0);
+
+    server_files files;
+    snprintf(path, sizeof path, "%s/root", dir);
+    assert_true(server_files_open(&files, path));
+    catalogue_files table = server_files_table(&files);
+    catalogue *c = catalogue_new(&unknown, &table);
+    catalogue_response r;
+    uint8_t buf[64];
+    ask(c, "GET", "/a%20b.mp4", "bytes=5-", &r);
+    assert_int_equal(r.status, 206);
+    assert_string_equal(r.content_range, "bytes 5-11/12");
+    assert_int_equal(catalogue_body_read(&r.body, buf, sizeof buf), 7);
+    assert_memory_equal(buf, "a b.mp4", 7);
+    catalogue_body_close(&r.body);
+    assert_int_equal(status_of(c, "/link"), 200);
+    assert_int_equal(status_of(c, "/empty"), 200);
+    const char *const outside[] = {"/out",
+                                   "/../secret",
+                                   "/sub/../../secret",
+                                   "/%2e%2e/secret",
+                                   "/sub/%2E./../../secret",
+                                   "//secret",
+                                   "/sub//inner",
+                                   "/sub",
+                                   "/",
+                                   "/./link",
+                                   "/missing",
+                                   "/link/x",
+                                   "/sub/"};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        if (status_of(c, outside[i]) != 404) {
+            print_error("%s\n", outside[i]);
+        }
+        assert_int_equal(status_of(c, outside[i]), 404);
+    }
+    /* An empty file has no byte to ask for. */
+    ask(c, "GET", "/empty", "bytes=0-", &r);
+    assert_int_equal(r.status, 416);
+    catalogue_body_close(&r.body);
+    /* A file that shrinks under way ends in an error, not in wrong bytes. */
+    ask(c, "GET", "/link", NULL, &r);
+    snprintf(path, sizeof path, "%s/root/sub/inner", dir);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(catalogue_body_read(&r.body, buf, sizeof buf), -1);
+    catalogue_body_close(&r.body);
+
+    catalogue_free(c);
+    server_files_close(&files);
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, made[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/root/sub", dir);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/root", dir);
+    rmdir(path);
+    rmdir(dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_whole_synthetic_video_is_served_without_a_range),
+        cmocka_unit_test(ranges_follow_rfc_9110),
+        cmocka_unit_test(head_has_the_length_but_no_body),
+        cmocka_unit_test(other_methods_and_unknown_resources_are_refused),
+        cmocka_unit_test(the_first_frame_is_where_the_range_meets_it),
+        cmocka_unit_test(a_wrong_frame_index_is_refused_with_its_place),
+        cmocka_unit_test(files_are_served_from_below_the_root_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

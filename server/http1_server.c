@@ -1,0 +1,478 @@
+/* HTTP/1.1 over TCP, and over MPTCP where the listener is one. Nothing a client does holds more than one connection's
+ * fixed buffers, and each state of a connection has a time limit. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/http1.h"
+#include "http/jsonl.h"
+#include "http/net.h"
+#include "http/tcp_stats.h"
+#include "server/server.h"
+
+#define MAX_CONNECTIONS    256
+#define MAX_LOGGED_PATHS   1024
+#define OUT_BYTES          ((size_t)65536)
+#define SENDS_PER_ROUND    16
+#define HEAD_LIMIT_US      UINT64_C(10000000)  /* from the first byte of a head to its last */
+#define IDLE_LIMIT_US      UINT64_C(120000000) /* between requests, and without progress while sending */
+#define DRAIN_LIMIT_US     UINT64_C(2000000)   /* after an error: so that the client gets to read the answer */
+#define ACCEPT_PAUSE_US    UINT64_C(100000)
+#define SAMPLE_INTERVAL_US UINT64_C(1000000)
+
+typedef struct service service;
+
+typedef enum { READING, RESPONDING, DRAINING } connection_state;
+
+typedef struct connection {
+    server_watch watch;
+    service *service;
+    struct connection *previous, *next;
+    connection_state state;
+    uint32_t events;
+    uint64_t number, requests, deadline, written;
+    xl_addr remote;
+    char in[HTTP1_MAX_HEAD_BYTES];
+    size_t in_len, scanned;
+    bool eof; /* the client sends no more; requests that it did send are still answered */
+    bool keep_alive;
+    catalogue_response response;
+    uint64_t body_bytes; /* of this response, sent */
+    uint8_t out[OUT_BYTES];
+    size_t out_len, out_sent;
+    tcp_stats stats;
+} connection;
+
+struct service {
+    server *server;
+    server_watch listener;
+    bool listening, mptcp;
+    uint64_t resume_accept, next_sample;
+    connection *first;
+    size_t count;
+    server_totals totals;
+};
+
+static service *from_handle(server_service *s) {
+    return (service *)s;
+}
+
+static void sample(connection *c) {
+    if (c->service->mptcp) {
+        tcp_stats_sample_mptcp(&c->stats, c->watch.fd);
+    } else {
+        tcp_stats_sample_tcp(&c->stats, c->watch.fd);
+    }
+}
+
+static void set_events(connection *c, uint32_t events) {
+    if (c->events != events) {
+        c->events = events;
+        server_watch_modify(c->service->server, &c->watch, events);
+    }
+}
+
+static json_t *describe_flow(size_t id, const tcp_flow *flow) {
+    char local[64], remote[64];
+    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", (json_int_t)id, "local",
+                     xl_addr_format(&flow->local, local, sizeof local), "remote",
+                     xl_addr_format(&flow->remote, remote, sizeof remote), "bytes_sent", (json_int_t)flow->bytes_sent,
+                     "bytes_received", (json_int_t)flow->bytes_received, "packets_sent", (json_int_t)flow->packets_sent,
+                     "packets_lost", (json_int_t)flow->packets_lost, "srtt_us", (json_int_t)flow->srtt_us, "cwnd_bytes",
+                     (json_int_t)flow->cwnd_bytes);
+}
+
+/* Adds a connection's figures to the totals. The kernel's own count of bytes sent is no base: it counts again what a
+ * local queue refused. What MPTCP re-injects it does not tell. */
+static json_t *account(connection *c) {
+    server_totals *totals = &c->service->totals;
+    json_t *paths = json_array();
+    uint64_t retransmitted = 0;
+    for (size_t i = 0; i < c->stats.count; i++) {
+        json_t *path = describe_flow(i, &c->stats.flows[i]);
+        if (json_array_size(totals->paths) < MAX_LOGGED_PATHS) {
+            json_array_append(totals->paths, path);
+        }
+        json_array_append_new(paths, path);
+        retransmitted += c->stats.flows[i].bytes_retransmitted;
+    }
+    totals->stream_bytes_sent += c->written + retransmitted;
+    totals->retransmitted_bytes += retransmitted;
+    return paths;
+}
+
+static void close_connection(connection *c, const char *reason, uint64_t now) {
+    service *s = c->service;
+    sample(c);
+    catalogue_body_close(&c->response.body);
+    char remote[64];
+    server_log(s->server, "connection_closed",
+               json_pack("{s:I, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
+                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "requests",
+                         (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths", account(c)),
+               now);
+    server_watch_remove(s->server, &c->watch);
+    close(c->watch.fd);
+    if (c->previous != NULL) {
+        c->previous->next = c->next;
+    } else {
+        s->first = c->next;
+    }
+    if (c->next != NULL) {
+        c->next->previous = c->previous;
+    }
+    s->count--;
+    free(c);
+}
+
+/* Puts the response's head into the empty send buffer. */
+static void write_head(connection *c, int status, const char *fields) {
+    c->out_len = (size_t)snprintf((char *)c->out, sizeof c->out, "HTTP/1.1 %d %s\r\n%s%s\r\n", status,
+                                  http1_reason(status), fields, c->keep_alive ? "" : "Connection: close\r\n");
+    c->out_sent = 0;
+    c->state = RESPONDING;
+    c->body_bytes = 0;
+}
+
+static void respond(connection *c, const http1_request *r, uint64_t now) {
+    size_t range_len = strlen(r->range);
+    catalogue_respond(server_get_catalogue(c->service->server), r->method, strlen(r->method), r->target,
+                      strlen(r->target), range_len > 0 ? r->range : NULL, range_len, &c->response);
+    const catalogue_response *a = &c->response;
+    char fields[512];
+    int n = snprintf(fields, sizeof fields, "Content-Type: %s\r\nContent-Length: %llu\r\n%s", a->content_type,
+                     (unsigned long long)a->content_length, a->accept_ranges ? "Accept-Ranges: bytes\r\n" : "");
+    if (a->content_range[0] != '\0') {
+        n += snprintf(fields + n, sizeof fields - (size_t)n, "Content-Range: %s\r\n", a->content_range);
+    }
+    if (a->allow) {
+        snprintf(fields + n, sizeof fields - (size_t)n, "Allow: GET, HEAD\r\n");
+    }
+    c->keep_alive = r->keep_alive;
+    write_head(c, a->status, fields);
+    json_t *record = json_pack("{s:I, s:I, s:s, s:i}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests,
+                               "path", r->target, "status", a->status);
+    if (catalogue_body_left(&a->body) > 0) {
+        json_object_set_new(record, "first", json_integer((json_int_t)a->first));
+        json_object_set_new(record, "last", json_integer((json_int_t)a->last));
+    } else {
+        json_object_set_new(record, "first", json_null());
+        json_object_set_new(record, "last", json_null());
+    }
+    server_log(c->service->server, "request", record, now);
+}
+
+/* Takes the next request that is complete in the buffer, if there is one. */
+static void take_request(connection *c, uint64_t now) {
+    http1_request r;
+    ssize_t head = http1_parse_request(c->in, c->in_len, &c->scanned, &r);
+    if (head == 0) {
+        return;
+    }
+    if (head < 0) {
+        int status = (int)-head;
+        c->keep_alive = false;
+        c->in_len = 0;
+        c->response = (catalogue_response){.status = status, .body = {.handle = -1}};
+        write_head(c, status, "Content-Length: 0\r\n");
+        server_log(c->service->server, "request",
+                   json_pack("{s:I, s:I, s:n, s:i, s:n, s:n}", "conn", (json_int_t)c->number, "stream",
+                             (json_int_t)c->requests, "path", "status", status, "first", "last"),
+                   now);
+        return;
+    }
+    c->in_len -= (size_t)head;
+    memmove(c->in, c->in + head, c->in_len);
+    c->scanned = 0;
+    respond(c, &r, now);
+}
+
+static void response_done(connection *c, uint64_t now) {
+    server_log(c->service->server, "response_done",
+               json_pack("{s:I, s:I, s:I}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests, "bytes",
+                         (json_int_t)c->body_bytes),
+               now);
+    catalogue_body_close(&c->response.body);
+    c->requests++;
+    if (c->keep_alive) {
+        c->state = READING;
+        c->deadline = now + (c->in_len > 0 ? HEAD_LIMIT_US : IDLE_LIMIT_US);
+    } else {
+        c->state = DRAINING;
+        c->deadline = now + DRAIN_LIMIT_US;
+        shutdown(c->watch.fd, SHUT_WR);
+    }
+}
+
+/* Refills the send buffer from the body. False when the body cannot be read. */
+static bool refill(connection *c) {
+    ssize_t n = catalogue_body_read(&c->response.body, c->out, sizeof c->out);
+    c->out_sent = 0;
+    c->out_len = n > 0 ? (size_t)n : 0;
+    c->body_bytes += c->out_len;
+    return n >= 0;
+}
+
+/* Sends what the socket takes. NULL, or the reason to close. */
+static const char *send_response(connection *c, uint64_t now) {
+    for (int i = 0; i < SENDS_PER_ROUND; i++) {
+        if (c->out_sent == c->out_len) {
+            if (!refill(c)) {
+                return "the file could not be read";
+            }
+            if (c->out_len == 0) {
+                response_done(c, now);
+                return NULL;
+            }
+        }
+        ssize_t n = send(c->watch.fd, c->out + c->out_sent, c->out_len - c->out_sent, MSG_NOSIGNAL);
+        if (n < 0) {
+            return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+        }
+        c->out_sent += (size_t)n;
+        c->written += (size_t)n;
+        c->deadline = now + IDLE_LIMIT_US;
+    }
+    return NULL;
+}
+
+/* Reads what there is. NULL, or the reason to close. */
+static const char *receive(connection *c, uint64_t now) {
+    char *to = c->in + c->in_len;
+    size_t room = sizeof c->in - c->in_len;
+    if (c->state == DRAINING) {
+        to = c->in;
+        room = sizeof c->in;
+    }
+    ssize_t n = recv(c->watch.fd, to, room, 0);
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
+    }
+    if (n == 0) {
+        c->eof = true;
+    } else if (c->state == READING) {
+        if (c->in_len == 0) {
+            c->deadline = now + HEAD_LIMIT_US;
+        }
+        c->in_len += (size_t)n;
+    }
+    return NULL;
+}
+
+static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
+    connection *c = w->user;
+    const char *reason = NULL;
+    if (c->state != RESPONDING && !c->eof && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+        reason = receive(c, now);
+    }
+    /* Pipelined requests are answered one after the other, so long as the socket takes it. */
+    for (int i = 0; i < SENDS_PER_ROUND && reason == NULL; i++) {
+        if (c->state == READING) {
+            take_request(c, now);
+        }
+        if (c->state != RESPONDING) {
+            break;
+        }
+        reason = send_response(c, now);
+        if (c->state == RESPONDING) {
+            break;
+        }
+    }
+    /* A complete request may still wait in the buffer: a writable socket is then the sign to go on. */
+    bool more = c->state == RESPONDING || (c->state == READING && c->in_len > 0 && c->scanned == 0);
+    if (reason == NULL && c->eof && !more) {
+        reason = "closed by the client";
+    }
+    if (reason != NULL) {
+        close_connection(c, reason, now);
+    } else {
+        set_events(c, (c->state == RESPONDING || c->eof ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
+    }
+}
+
+static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
+    connection *c = s->count < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) {
+        static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(fd);
+        return;
+    }
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    c->service = s;
+    c->remote = *remote;
+    c->response.body.handle = -1;
+    c->deadline = now + HEAD_LIMIT_US;
+    c->events = EPOLLIN;
+    c->watch = (server_watch){.fd = fd, .ready = on_ready, .user = c};
+    if (!server_watch_add(s->server, &c->watch, EPOLLIN)) {
+        close(fd);
+        free(c);
+        return;
+    }
+    c->number = server_next_connection(s->server);
+    c->next = s->first;
+    if (s->first != NULL) {
+        s->first->previous = c;
+    }
+    s->first = c;
+    s->count++;
+    s->totals.connections++;
+}
+
+static void on_accept(server_watch *w, uint32_t events, uint64_t now) {
+    (void)events;
+    service *s = w->user;
+    for (int i = 0; i < SENDS_PER_ROUND; i++) {
+        struct sockaddr_storage peer;
+        socklen_t len = sizeof peer;
+        int fd = accept4(w->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            xl_addr remote;
+            net_from_sockaddr((struct sockaddr *)&peer, &remote);
+            add_connection(s, fd, &remote, now);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* Out of descriptors: the pending connection would wake the loop for ever. */
+            server_watch_remove(s->server, &s->listener);
+            s->listening = false;
+            s->resume_accept = now + ACCEPT_PAUSE_US;
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+static int open_listener(const server_config *config, xl_addr *bound, char *error) {
+    char text[64];
+    struct sockaddr_storage sa;
+    socklen_t len = net_to_sockaddr(&config->http1_addr, &sa);
+    xl_addr_format(&config->http1_addr, text, sizeof text);
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, config->mptcp ? IPPROTO_MPTCP : 0);
+    if (fd < 0) {
+        snprintf(error, SERVER_ERROR_BYTES, "no %s socket: %s%s", config->mptcp ? "MPTCP" : "TCP", strerror(errno),
+                 config->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
+        return -1;
+    }
+    int one = 1, buffer = (int)config->send_buffer_bytes;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (buffer > 0) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* connections inherit it */
+    }
+    struct sockaddr_storage real;
+    socklen_t real_len = sizeof real;
+    if (bind(fd, (struct sockaddr *)&sa, len) != 0 || listen(fd, 128) != 0 ||
+        getsockname(fd, (struct sockaddr *)&real, &real_len) != 0) {
+        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s (--http1): %s", text, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    net_from_sockaddr((struct sockaddr *)&real, bound);
+    return fd;
+}
+
+static bool wanted(const server_config *config) {
+    return config->http1;
+}
+
+static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *error) {
+    const server_config *config = server_get_config(srv);
+    int fd = open_listener(config, bound, error);
+    service *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL) {
+        if (fd >= 0) {
+            snprintf(error, SERVER_ERROR_BYTES, "out of memory");
+            close(fd);
+        }
+        return NULL;
+    }
+    s->server = srv;
+    s->mptcp = config->mptcp;
+    s->listener = (server_watch){.fd = fd, .ready = on_accept, .user = s};
+    s->listening = true;
+    s->next_sample = now + SAMPLE_INTERVAL_US;
+    s->totals.paths = json_array();
+    if (!server_watch_add(srv, &s->listener, EPOLLIN)) {
+        snprintf(error, SERVER_ERROR_BYTES, "cannot wait for connections: %s", strerror(errno));
+        json_decref(s->totals.paths);
+        close(fd);
+        free(s);
+        return NULL;
+    }
+    return (server_service *)s;
+}
+
+static uint64_t next_timeout(const server_service *handle) {
+    const service *s = (const service *)handle;
+    uint64_t next = s->listening ? XL_NEVER : s->resume_accept;
+    for (const connection *c = s->first; c != NULL; c = c->next) {
+        next = c->deadline < next ? c->deadline : next;
+        next = s->next_sample < next ? s->next_sample : next;
+    }
+    return next;
+}
+
+static void step(server_service *handle, uint64_t now) {
+    service *s = from_handle(handle);
+    bool sample_now = now >= s->next_sample;
+    for (connection *c = s->first, *next; c != NULL; c = next) {
+        next = c->next;
+        if (now >= c->deadline) {
+            close_connection(c, c->state == DRAINING ? "done" : "timed out", now);
+        } else if (sample_now) {
+            sample(c);
+        }
+    }
+    if (sample_now) {
+        s->next_sample = now + SAMPLE_INTERVAL_US;
+    }
+    if (!s->listening && now >= s->resume_accept) {
+        s->listening = server_watch_add(s->server, &s->listener, EPOLLIN);
+        s->resume_accept = now + ACCEPT_PAUSE_US;
+    }
+}
+
+static void stop(server_service *handle, uint64_t now) {
+    service *s = from_handle(handle);
+    if (s->listening) {
+        server_watch_remove(s->server, &s->listener);
+        s->listening = false;
+    }
+    close(s->listener.fd);
+    while (s->first != NULL) {
+        close_connection(s->first, "server stopped", now);
+    }
+}
+
+static void add_totals(const server_service *handle, server_totals *totals) {
+    const server_totals *own = &((const service *)handle)->totals;
+    totals->stream_bytes_sent += own->stream_bytes_sent;
+    totals->retransmitted_bytes += own->retransmitted_bytes;
+    totals->connections += own->connections;
+    totals->kernel_connections += own->connections;
+    json_array_extend(totals->paths, own->paths);
+}
+
+static void free_service(server_service *handle) {
+    service *s = from_handle(handle);
+    json_decref(s->totals.paths);
+    free(s);
+}
+
+const server_service_ops server_http1_service = {
+    .name = "http1",
+    .wanted = wanted,
+    .start = start,
+    .next_timeout = next_timeout,
+    .step = step,
+    .stop = stop,
+    .add_totals = add_totals,
+    .free = free_service,
+};

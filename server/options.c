@@ -1,0 +1,244 @@
+#include "server/options.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "http/http1.h"
+#include "http/net.h"
+#include "http/video.h"
+
+enum {
+    OPT_QUIC = 256,
+    OPT_HTTP1,
+    OPT_MPTCP,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_ROOT,
+    OPT_FRAME_INDEX,
+    OPT_SCHEME,
+    OPT_T_TH1,
+    OPT_T_TH2,
+    OPT_REINJECTION,
+    OPT_ACK_PATH,
+    OPT_CC,
+    OPT_SEED,
+    OPT_OUT,
+    OPT_QLOG_DIR,
+    OPT_KEYLOG,
+    OPT_FPS,
+    OPT_BITRATE,
+    OPT_FIRST_FRAME_BYTES,
+    OPT_SEND_BUFFER,
+    OPT_HELP,
+};
+
+static const struct option long_options[] = {
+    {"quic", required_argument, NULL, OPT_QUIC},
+    {"http1", required_argument, NULL, OPT_HTTP1},
+    {"mptcp", no_argument, NULL, OPT_MPTCP},
+    {"cert", required_argument, NULL, OPT_CERT},
+    {"key", required_argument, NULL, OPT_KEY},
+    {"root", required_argument, NULL, OPT_ROOT},
+    {"frame-index", required_argument, NULL, OPT_FRAME_INDEX},
+    {"scheme", required_argument, NULL, OPT_SCHEME},
+    {"t-th1", required_argument, NULL, OPT_T_TH1},
+    {"t-th2", required_argument, NULL, OPT_T_TH2},
+    {"reinjection", required_argument, NULL, OPT_REINJECTION},
+    {"ack-path", required_argument, NULL, OPT_ACK_PATH},
+    {"cc", required_argument, NULL, OPT_CC},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"out", required_argument, NULL, OPT_OUT},
+    {"qlog-dir", required_argument, NULL, OPT_QLOG_DIR},
+    {"keylog", required_argument, NULL, OPT_KEYLOG},
+    {"fps", required_argument, NULL, OPT_FPS},
+    {"bitrate", required_argument, NULL, OPT_BITRATE},
+    {"first-frame-bytes", required_argument, NULL, OPT_FIRST_FRAME_BYTES},
+    {"send-buffer", required_argument, NULL, OPT_SEND_BUFFER},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+const char *server_options_usage(void) {
+    return "usage: xlink-server [--quic ADDR:PORT] [--http1 ADDR:PORT [--mptcp]] [options]\n"
+           "  --quic ADDR:PORT            HTTP/3 over QUIC; port 0: the kernel chooses\n"
+           "  --http1 ADDR:PORT           HTTP/1.1 over TCP; with --mptcp over MPTCP, too\n"
+           "  --cert FILE --key FILE      PEM; without them a self-signed certificate is made in memory\n"
+           "  --root DIR                  serve the files below DIR beside /synthetic/BYTES\n"
+           "  --frame-index FILE          JSON: {\"/video\": [{\"offset\": 0, \"size\": 1234}, ...], ...}\n"
+           "  --bitrate BPS, --fps F, --first-frame-bytes N\n"
+           "                              frame model of videos that the index does not list\n"
+           "  --scheme sp|cm|vanilla-mp|xlink (xlink)\n"
+           "  --reinjection none|appending|stream|frame, --t-th1 MS, --t-th2 MS\n"
+           "                              what is sent twice, and the thresholds of play-time left\n"
+           "  --ack-path original|fastest, --cc cubic|newreno, --send-buffer BYTES\n"
+           "  --seed N                    of the transport's random choices (0)\n"
+           "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n";
+}
+
+typedef struct {
+    server_config *o;
+    bool *help;
+    char *error;
+    size_t cap;
+} parser;
+
+__attribute__((format(printf, 2, 3))) static bool fail(parser *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->error, p->cap, format, args);
+    va_end(args);
+    return false;
+}
+
+/* One of a list of words, NULL terminated. */
+static bool parse_word(parser *p, const char *option, const char *text, const char *const *words, const char **out) {
+    char known[128] = "";
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *out = words[i];
+            return true;
+        }
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "", words[i]);
+    }
+    return fail(p, "'%s' is not a value of --%s; known are %s.", text, option, known);
+}
+
+static bool parse_integer(parser *p, const char *option, const char *text, uint64_t least, uint64_t most,
+                          uint64_t *out) {
+    if (!http1_parse_number(text, strlen(text), out) || *out < least || *out > most) {
+        return fail(p, "--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'.", option, least, most,
+                    text);
+    }
+    return true;
+}
+
+static bool parse_ms(parser *p, const char *option, const char *text, uint64_t *us, bool *given) {
+    *given = true;
+    return (video_parse_milli(text, us) && *us <= UINT64_C(1000000000000)) ||
+           fail(p, "--%s takes milliseconds with at most three decimals, not '%s'.", option, text);
+}
+
+static bool parse_endpoint(parser *p, const char *option, const char *text, xl_addr *out, bool *given) {
+    *given = true;
+    return net_parse_endpoint(text, out) || fail(p, "--%s takes ADDR:PORT with an IP address, not '%s'.", option, text);
+}
+
+static bool parse_fps(parser *p, const char *text) {
+    uint64_t milli = 0;
+    if (!video_parse_milli(text, &milli) || milli == 0 || milli > VIDEO_MAX_FPS_MILLI) {
+        return fail(p, "--fps takes a number from 0.001 to 1000 with at most three decimals, not '%s'.", text);
+    }
+    p->o->video.fps_milli = (uint32_t)milli;
+    return true;
+}
+
+static bool parse_ack_path(parser *p, const char *text) {
+    static const char *const words[] = {"original", "fastest", NULL};
+    const char *word = NULL;
+    if (!parse_word(p, "ack-path", text, words, &word)) {
+        return false;
+    }
+    p->o->ack_path = word == words[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
+    p->o->ack_path_given = true;
+    return true;
+}
+
+/* Options that name files, or nothing but themselves. */
+static bool take_plain_option(parser *p, int option, const char *value) {
+    server_config *o = p->o;
+    const char **const text[] = {
+        [OPT_CERT - OPT_QUIC] = &o->cert_file,     [OPT_KEY - OPT_QUIC] = &o->key_file,
+        [OPT_ROOT - OPT_QUIC] = &o->root,          [OPT_FRAME_INDEX - OPT_QUIC] = &o->frame_index_file,
+        [OPT_OUT - OPT_QUIC] = &o->out_file,       [OPT_QLOG_DIR - OPT_QUIC] = &o->qlog_dir,
+        [OPT_KEYLOG - OPT_QUIC] = &o->keylog_file, [OPT_HELP - OPT_QUIC] = NULL,
+    };
+    if (option == OPT_HELP) {
+        *p->help = true;
+    } else if (option == OPT_MPTCP) {
+        o->mptcp = true;
+    } else {
+        *text[option - OPT_QUIC] = value;
+    }
+    return true;
+}
+
+static bool take_option(parser *p, int option, const char *value) {
+    static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
+    static const char *const modes[] = {"none", "appending", "stream", "frame", NULL};
+    static const char *const controllers[] = {"cubic", "newreno", NULL};
+    server_config *o = p->o;
+    switch (option) {
+    case OPT_QUIC:
+        return parse_endpoint(p, "quic", value, &o->quic_addr, &o->quic);
+    case OPT_HTTP1:
+        return parse_endpoint(p, "http1", value, &o->http1_addr, &o->http1);
+    case OPT_SCHEME:
+        return parse_word(p, "scheme", value, schemes, &o->scheme);
+    case OPT_REINJECTION:
+        return parse_word(p, "reinjection", value, modes, &o->reinjection);
+    case OPT_CC:
+        return parse_word(p, "cc", value, controllers, &o->congestion);
+    case OPT_ACK_PATH:
+        return parse_ack_path(p, value);
+    case OPT_T_TH1:
+        return parse_ms(p, "t-th1", value, &o->t_th1_us, &o->t_th1_given);
+    case OPT_T_TH2:
+        return parse_ms(p, "t-th2", value, &o->t_th2_us, &o->t_th2_given);
+    case OPT_SEED:
+        return parse_integer(p, "seed", value, 0, INT64_MAX, &o->seed);
+    case OPT_FPS:
+        return parse_fps(p, value);
+    case OPT_BITRATE:
+        return parse_integer(p, "bitrate", value, 1, VIDEO_MAX_BITRATE_BPS, &o->video.bitrate_bps);
+    case OPT_FIRST_FRAME_BYTES:
+        return parse_integer(p, "first-frame-bytes", value, 1, VIDEO_MAX_BYTES, &o->video.first_frame_bytes);
+    case OPT_SEND_BUFFER:
+        return parse_integer(p, "send-buffer", value, 4096, 1 << 30, &o->send_buffer_bytes);
+    default:
+        return take_plain_option(p, option, value);
+    }
+}
+
+static bool check(parser *p) {
+    const server_config *o = p->o;
+    if (!o->quic && !o->http1) {
+        return fail(p, "nothing to listen on: give --quic ADDR:PORT, --http1 ADDR:PORT or both.");
+    }
+    if (o->mptcp && !o->http1) {
+        return fail(p, "--mptcp needs --http1 ADDR:PORT.");
+    }
+    if ((o->cert_file == NULL) != (o->key_file == NULL)) {
+        return fail(p, "--cert and --key go together.");
+    }
+    if (o->t_th1_given && o->t_th2_given && o->t_th1_us > o->t_th2_us) {
+        return fail(p, "--t-th1 must not be greater than --t-th2.");
+    }
+    return true;
+}
+
+bool server_options_parse(int argc, char **argv, server_config *out, bool *help, char *error, size_t error_cap) {
+    *out = (server_config){.scheme = "xlink", .video = {.fps_milli = 30000}};
+    *help = false;
+    parser p = {.o = out, .help = help, .error = error, .cap = error_cap};
+    opterr = 0;
+    optind = 1;
+    int option;
+    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        if (option == ':') {
+            return fail(&p, "%s needs a value; see --help.", argv[optind - 1]);
+        }
+        if (option == '?') {
+            return fail(&p, "unknown option '%s'; see --help.", argv[optind - 1]);
+        }
+        if (!take_option(&p, option, optarg)) {
+            return false;
+        }
+    }
+    if (optind < argc) {
+        return fail(&p, "unexpected argument '%s'; see --help.", argv[optind]);
+    }
+    return *help || check(&p);
+}

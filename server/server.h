@@ -1,0 +1,92 @@
+/* xlink-server: what its services (HTTP/1.1 over TCP and MPTCP, HTTP/3 over QUIC) share.
+ *
+ * One thread, one epoll set. A service opens its sockets in start(), registers them with the loop, and is called when
+ * one is ready and when its next timeout has come. What to answer to a request is decided once for all HTTP versions:
+ * catalogue_respond() in server/catalogue.h. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "server/catalogue.h"
+#include "xlink/xlink.h"
+
+#define SERVER_ERROR_BYTES 256
+
+/* The command line. Strings live as long as the program; NULL where the option was not given. */
+typedef struct {
+    bool quic, http1; /* listen there? */
+    xl_addr quic_addr, http1_addr;
+    bool mptcp; /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
+    const char *cert_file, *key_file;
+    const char *root;
+    const char *frame_index_file;
+    const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
+    const char *reinjection; /* of --reinjection; NULL: the scheme's own */
+    const char *congestion;  /* of --cc; NULL: the library's default */
+    xl_ack_path ack_path;
+    bool ack_path_given;
+    bool t_th1_given, t_th2_given;
+    uint64_t t_th1_us, t_th2_us;
+    uint64_t seed;
+    uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
+    const char *out_file, *qlog_dir, *keylog_file;
+    catalogue_video video; /* --bitrate, --fps, --first-frame-bytes */
+} server_config;
+
+/* What the summary adds up over all services. `paths` is a JSON array that services append objects to. */
+typedef struct {
+    uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
+    uint64_t migrations, connections;
+    uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
+    json_t *paths;
+} server_totals;
+
+typedef struct server server;
+
+const server_config *server_get_config(const server *);
+catalogue *server_get_catalogue(server *);
+
+/* One JSON Lines record: `fields` (its reference is taken, also on failure) gets "t" and "event" in front. A server
+ * without --out drops it. */
+void server_log(server *, const char *event, json_t *fields, uint64_t now);
+/* Numbers connections over all services, from 0. */
+uint64_t server_next_connection(server *);
+
+/* A descriptor in the loop. The caller owns the watch; it stays where it is while registered. */
+typedef struct server_watch {
+    int fd;
+    void (*ready)(struct server_watch *, uint32_t events, uint64_t now); /* may remove any watch, its own included */
+    void *user;
+} server_watch;
+
+/* events: EPOLLIN | EPOLLOUT, level triggered. False when the kernel refuses. */
+bool server_watch_add(server *, server_watch *, uint32_t events);
+bool server_watch_modify(server *, server_watch *, uint32_t events);
+void server_watch_remove(server *, server_watch *); /* before its descriptor is closed */
+
+typedef struct server_service server_service; /* each service defines its own */
+
+typedef struct {
+    const char *name; /* member of the listening line: "quic", "http1" */
+    bool (*wanted)(const server_config *);
+    /* Opens the sockets. NULL with one phrase in error[SERVER_ERROR_BYTES], e.g. "cannot listen on 0.0.0.0:4433:
+     * Address already in use". *bound gets the address really bound, port 0 resolved. */
+    server_service *(*start)(server *, uint64_t now, xl_addr *bound, char *error);
+    uint64_t (*next_timeout)(const server_service *); /* absolute µs; XL_NEVER for none */
+    /* Called once after each round of ready descriptors and whenever next_timeout() has come: run timers, send. */
+    void (*step)(server_service *, uint64_t now);
+    /* Closes all connections (each logs its connection_closed), says goodbye as far as that goes without waiting. */
+    void (*stop)(server_service *, uint64_t now);
+    void (*add_totals)(const server_service *, server_totals *); /* after stop() */
+    void (*free)(server_service *);
+} server_service_ops;
+
+extern const server_service_ops server_http1_service; /* server/http1_server.c */
+extern const server_service_ops server_quic_service;  /* server/quic.c */
+
+#endif

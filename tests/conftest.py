@@ -1,0 +1,142 @@
+"""What several test files share: run folders as the programs leave them, and the conditions of privileged tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard.paths import PROGRAM_NAMES, ROOT
+
+REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
+
+
+def missing_for_real_runs() -> str | None:
+    """Why real runs are not possible here, None when they are."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun"
+    absent = [name for name in PROGRAM_NAMES if not (ROOT / "build" / "bin" / name).is_file()]
+    return f"needs build/bin/{absent[0]}: run `make build`" if absent else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = missing_for_real_runs()
+    if reason is None or REQUIRE:
+        return
+    for item in items:
+        if item.get_closest_marker("privileged"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass
+class FakeRun:
+    """The figures of a run, from which `write` makes the files that a real run of the programs leaves."""
+
+    pair: str = "subway-1"
+    label: str = "xlink"
+    scheme: str = "xlink"
+    seed: int = 1
+    outcome: str = "complete"
+    message: str = ""
+    rct_s: list[float] = field(default_factory=lambda: [0.5, 0.25, 0.75, 1.0])
+    unfinished_s: list[float] = field(default_factory=list)  # time waited for chunks that never completed
+    first_frame_s: float | None = 0.4
+    play_time_s: float = 10.0
+    rebuffer_time_s: float = 0.5
+    stream_bytes_sent: int = 1_050_000
+    reinjected_bytes: int = 50_000
+    down_bytes: tuple[int, int] = (700_000, 400_000)
+    void: bool = False
+    identity: str = "0" * 64
+    paths: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.pair}--{self.label.replace(':', '_')}--s{self.seed}"
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        yield {"t": 0.0, "event": "start", "monotonic_us": 1_000_000, "argv": ["xlink-player"]}
+        now = 0.1
+        for chunk, rct in enumerate(self.rct_s):
+            yield {"t": now, "event": "request", "chunk": chunk, "first": chunk * 1000, "last": chunk * 1000 + 999}
+            now += rct
+            done = {"chunk": chunk, "bytes": 1000, "rct_s": rct, "request_t": now - rct}
+            yield {"t": now, "event": "chunk_done", **done}
+            yield {"t": now, "event": "buffer", "buffered_ms": 900 - chunk, "buffered_bytes": 1, "played_ms": chunk}
+        yield {"t": now, "event": "stall_start"}
+        yield {"t": now + self.rebuffer_time_s, "event": "stall_end", "duration_s": self.rebuffer_time_s}
+        end = now + self.rebuffer_time_s + max([0.0, *self.unfinished_s])
+        for index, waited in enumerate(self.unfinished_s, start=len(self.rct_s)):
+            first = index * 1000
+            yield {"t": end - waited, "event": "request", "chunk": index, "first": first, "last": first + 999}
+        summary = {"outcome": self.outcome, "message": self.message, "chunks": len(self.rct_s)}
+        summary |= {"bytes": 1000 * len(self.rct_s), "first_frame_s": self.first_frame_s, "handshake_s": 0.1}
+        summary |= {"play_time_s": self.play_time_s, "rebuffer_time_s": self.rebuffer_time_s, "rebuffer_count": 1}
+        yield {"t": end, "event": "summary", **summary}
+
+    def emulator(self) -> dict[str, Any]:
+        late = {"p50": 20, "p99": 2500 if self.void else 150, "max": 3000, "over_1ms": 0, "count": 900}
+        link = {"opportunities": 5000, "missed": 0, "queue_drops": 2, "lateness_us": late, "departed_bytes": 50_000}
+        drops = {"inside_rx": 0, "inside_tx": 0, "outside_rx": 0, "outside_tx": 0}
+        names = ("wifi", "lte")
+        paths = [
+            {"name": name, "up": link, "down": link | {"departed_bytes": count}, "device_drops": drops}
+            for name, count in zip(names, self.down_bytes, strict=True)
+        ]
+        return {"schema": 1, "sched_fifo": True, "exit": {"code": 0, "signal": None}, "paths": paths}
+
+    def write(self, runs: Path) -> Path:
+        from railyard.fidelity import judge  # noqa: PLC0415  only where a run is written
+
+        folder = runs / self.run_id
+        folder.mkdir(parents=True)
+        verdict = judge(self.emulator()).as_json()
+        paths = self.paths or [
+            {"name": name, "technology": name, "up": f"/gone/{name}.up", "down": f"/gone/{name}.down"}
+            | {"up_sha256": "a" * 64, "down_sha256": "b" * 64, "delay_ms": 15.0, "queue": "infinite", "loss": 0.0}
+            for name in ("wifi", "lte")
+        ]
+        config: dict[str, Any] = {"experiment": "unit", "arena": "mpshell", "seed": self.seed}
+        config |= {"pair": self.pair, "label": self.label}
+        config |= {"scheme": self.scheme, "primary": "wifi", "start_offset_ms": 1500, "paths": paths}
+        config |= {"programs_sha256": {"mpshell": "c" * 64}}
+        record: dict[str, Any] = {"schema": 1, "run_id": self.run_id, "identity": self.identity}
+        record |= {"wall_s": 12.0, "config": config}
+        record |= {"started": "2026-01-02T03:04:05+00:00", "outcome": self.outcome, "message": self.message}
+        record |= {"fidelity": verdict, "tries": [{"fidelity": verdict}]}
+        record |= {"kernel": "Linux 6.1", "sysctls": {"a.b": "1"}}
+        record |= {"cpu": {"model": "CPU", "cores": 2}, "git": {"revision": "d" * 40, "dirty": False}}
+        record |= {"versions": {"python": "3.11"}, "mptcp": {"server": {}, "player": {"MPJoinSynTx": 1}}}
+        (folder / "run.json").write_text(json.dumps(record))
+        (folder / "mpshell.json").write_text(json.dumps(self.emulator()))
+        (folder / "player.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self.events()))
+        summary = {"t": 9.0, "event": "summary", "stream_bytes_sent": self.stream_bytes_sent, "migrations": 0}
+        summary |= {"reinjected_bytes": self.reinjected_bytes, "retransmitted_bytes": 7}
+        (folder / "server.jsonl").write_text(json.dumps(summary) + "\n")
+        return folder
+
+
+@pytest.fixture
+def make_campaign(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a campaign of the given runs and returns its directory."""
+
+    def make(*runs: FakeRun) -> Path:
+        out = tmp_path / "campaign"
+        for run in runs:
+            run.write(out / "runs")
+        experiment: dict[str, Any] = {"name": "unit", "description": "A <campaign> & its figures.", "arena": "mpshell"}
+        experiment |= {"player": {"duration_s": 10.0, "bitrate_bps": 4_000_000, "chunk_bytes": 1000}}
+        experiment |= {"buffers": {"receive_bytes": 6 << 20, "send_bytes": 4 << 20}, "congestion": "cubic"}
+        campaign = {"schema": 1, "experiment": experiment, "command": "railyard run unit --seeds 2"}
+        campaign |= {"git": {"revision": "d" * 40, "dirty": True}, "runs": [run.run_id for run in runs]}
+        (out / "campaign.json").write_text(json.dumps(campaign))
+        return out
+
+    return make

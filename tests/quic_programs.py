@@ -1,0 +1,112 @@
+"""Starts the QUIC programs of the project on the loopback interface, for tests."""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railyard.paths import program
+
+VIDEO_BYTES = 10_000_000
+VIDEO_URL = f"/synthetic/{VIDEO_BYTES}"
+BITRATE_BPS = 80_000_000  # the video plays for one second
+TIME_LIMIT_S = 60
+
+
+def synthetic(first: int, last: int) -> bytes:
+    """Bytes first..last (inclusive) of a synthetic video: SplitMix64's finaliser of each 8-byte word's number."""
+    begin, end = first // 8, last // 8 + 1
+    z: NDArray[np.uint64] = np.arange(begin + 1, end + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z.astype("<u8").tobytes()[first - begin * 8 : last - begin * 8 + 1]
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def events(records: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [record for record in records if record["event"] == name]
+
+
+def read_line(process: subprocess.Popen[bytes], limit_s: float = 20.0) -> str:
+    """The first line that the process prints; fails with its error output when none comes."""
+    assert process.stdout is not None and process.stderr is not None
+    line = b""
+    end = time.monotonic() + limit_s
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
+        piece = process.stdout.read1(4096) if ready else b""  # type: ignore[attr-defined]  # a buffered reader
+        if not piece:
+            process.kill()
+            raise AssertionError(f"nothing was printed: {process.stderr.read().decode()}")
+        line += piece
+    return line.decode()
+
+
+class Child:
+    """A server program: killed at the end at the latest, and then its exit status is known."""
+
+    def __init__(self, arguments: Sequence[str | Path]) -> None:
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.first_line = read_line(self.process)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(timeout=20)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self.error_output = self.process.stderr.read().decode()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Server(Child):
+    """xlink-server on 127.0.0.1, any port, all local addresses of the loopback network with `address` 0.0.0.0."""
+
+    def __init__(self, folder: Path, *arguments: str, address: str = "127.0.0.1") -> None:
+        self.out = folder / "server.jsonl"
+        super().__init__([program("xlink-server"), "--quic", f"{address}:0", "--out", self.out, *arguments])
+        self.port = int(json.loads(self.first_line)["quic"].rsplit(":", 1)[1])
+
+    def records(self) -> list[dict[str, Any]]:
+        return read_jsonl(self.out)
+
+
+def run_player(
+    folder: Path, port: int, *arguments: str, chunk_bytes: int = 1_000_000
+) -> subprocess.CompletedProcess[str]:
+    """Plays the 10 MB video into folder/player.jsonl and folder/video."""
+    command: list[str | Path] = [program("xlink-player"), "--transport", "quic", "--server", f"127.0.0.1:{port}"]
+    command += ["--url", VIDEO_URL, "--chunk-bytes", str(chunk_bytes), "--bitrate", str(BITRATE_BPS)]
+    command += ["--time-limit", str(TIME_LIMIT_S), "--verify", "--out", folder / "player.jsonl"]
+    command += ["--save", folder / "video", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S + 30, check=False)
+
+
+def player_summary(folder: Path) -> dict[str, Any]:
+    return read_jsonl(folder / "player.jsonl")[-1]

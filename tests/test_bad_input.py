@@ -1,0 +1,258 @@
+"""What a user can get wrong: one sentence that says where and what to do, exit code 2, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from railyard.paths import PROGRAM_NAMES, ROOT
+from railyard.traces.library import SEARCH_PATH_VARIABLE
+
+GOOD = """\
+name: bad-input
+pairs:
+  - subway-1
+schemes:
+  - sp
+  - xlink
+seeds: 1
+player:
+  duration_s: 5
+time_limit_s: 20
+"""
+BIN = ROOT / "build" / "bin"
+BUILT = all((BIN / name).is_file() for name in PROGRAM_NAMES)
+needs_programs = pytest.mark.skipif(not BUILT, reason="needs the programs in build/bin: run `make build`")
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing was built, programs that are never reached: every case here fails before a run starts."""
+    if not BUILT:
+        (tmp_path / "bin").mkdir()
+        for name in PROGRAM_NAMES:
+            (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
+            (tmp_path / "bin" / name).chmod(0o755)
+        monkeypatch.setenv("RAILYARD_BIN", str(tmp_path / "bin"))
+
+
+@pytest.fixture(autouse=True)
+def no_results(tmp_path: Path) -> Iterator[None]:
+    """Input that is wrong leaves no run, not even half of one."""
+    yield
+    assert not list(tmp_path.glob("out/runs/*"))
+
+
+def one_sentence(done: subprocess.CompletedProcess[str], program: str, *words: str, code: int = 2) -> None:
+    """The program ended with the code and said one line, with all the words in it."""
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith(f"{program}: "), lines
+    for word in words:
+        assert word in lines[0], (word, lines[0])
+
+
+def run_yaml(tmp_path: Path, text: str, *more: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    file = tmp_path / "e.yaml"
+    file.write_text(text)
+    command = [*prefix, sys.executable, "-m", "railyard", "run", str(file), "--out", str(tmp_path / "out"), *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("  - xlink", "  - xlnk", 6, ("schemes[1]", "unknown scheme 'xlnk'", "did you mean 'xlink'?")),
+        ("  - xlink", "  - {scheme: xlink, t_th3_ms: 5}", 6, ("t_th3_ms", "unknown field", "did you mean 't_th")),
+        ("  - xlink", "  - {scheme: xlink, t_th1_ms: 9, t_th2_ms: 5}", 6, ("t_th1_ms is above t_th2_ms",)),
+        ("  - xlink", "  - {scheme: mptcp, ack_path: fastest}", 6, ("'ack_path' is a parameter of QUIC",)),
+        ("  - xlink", "  - {scheme: xlink, reinjection: all}", 6, ("reinjection", "'stream'", "'all'")),
+        ("  - xlink", "  - sp:cable", 6, ("this pair has no path 'cable'",)),
+        ("  - xlink", "  - sp", 4, ("two schemes are both called 'sp'", "label")),
+        ("  - subway-1", "  - subwai-1", 3, ("pairs[0]", "'subwai-1'", "did you mean 'subway-1'?")),
+        ("duration_s: 5", "duration_s: five", 9, ("player.duration_s", "number", "'five'")),
+        ("duration_s: 5", "duratoin_s: 5", 9, ("player.duratoin_s", "did you mean 'duration_s'?")),
+        ("duration_s: 5", "duration_s: 5\n  duration_s: 6", 10, ("player.duration_s", "already given on line 9")),
+        ("time_limit_s: 20", "time_limit_s: 2", 10, ("time_limit_s (2) is less than",)),
+        ("time_limit_s: 20", "arena: cloud", 10, ("unknown arena 'cloud'", "mpshell")),
+        ("time_limit_s: 20", "queue: red", 10, ("'red' is no queue", "droptail:packets=N")),
+        ("seeds: 1", "seeds: 0", 7, ("seeds", "from 1 to 10000")),
+        ("seeds: 1", "seeds: [1, 1]", 7, ("same seed",)),
+        ("name: bad-input\n", "", 1, ("name", "missing")),
+        ("seeds: 1", "seeds: [1", 8, ("not valid YAML",)),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_its_line(
+    programs: None, tmp_path: Path, old: str, new: str, line: int, words: tuple[str, ...]
+) -> None:
+    assert old in GOOD
+    done = run_yaml(tmp_path, GOOD.replace(old, new))
+    one_sentence(done, "railyard", *words)
+    found = re.search(r"e\.yaml:(\d+):", done.stderr)
+    assert found is not None and int(found[1]) == line, done.stderr
+
+
+def test_an_experiment_that_is_not_there_is_suggested(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "railyard", "run", "smok"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
+    one_sentence(done, "railyard", "no experiment 'smok'", "did you mean 'smoke'?")
+
+
+def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "railyard", "run", "none.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60)
+    one_sentence(done, "railyard", "none.yaml", "no such file")
+
+
+@pytest.mark.parametrize("arguments", [["--arena", "cloud"], ["--jobs", "0"], ["--jobs", "many"], ["--frsh"]])
+def test_a_wrong_option_is_one_sentence(programs: None, tmp_path: Path, arguments: list[str]) -> None:
+    one_sentence(run_yaml(tmp_path, GOOD, *arguments), "railyard", arguments[0].lstrip("-"))
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A trace library with one pair, `mine`, to spoil."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    index = ["schema: 1", "pairs:", "  - name: mine", "    scenario: test", "    licence: none", "    source: test"]
+    index += ["    paths:"]
+    for name in ("wifi", "lte"):
+        (folder / f"{name}.down").write_text("".join(f"{ms}\n" for ms in range(1, 40_000, 3)))
+        index += [f"      - name: {name}", f"        technology: {name}", f"        uplink: {name}.down"]
+        index += [f"        downlink: {name}.down", "        base_rtt_ms: 40", "        queue: droptail:packets=100"]
+    (folder / "index.yaml").write_text("\n".join(index) + "\n")
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(folder))
+    return folder
+
+
+def test_a_malformed_trace_is_named_with_its_line(programs: None, library: Path, tmp_path: Path) -> None:
+    (library / "lte.down").write_text("1\n2\n\n4\n")
+    done = run_yaml(tmp_path, GOOD.replace("subway-1", "mine"))
+    one_sentence(done, "railyard", "lte.down:3:", "blank")
+
+
+def test_a_missing_trace_is_named(programs: None, library: Path, tmp_path: Path) -> None:
+    (library / "lte.down").unlink()
+    done = run_yaml(tmp_path, GOOD.replace("subway-1", "mine"))
+    one_sentence(done, "railyard", "lte.down", "index.yaml:")
+
+
+def test_programs_that_were_not_built_are_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAILYARD_BIN", str(tmp_path / "nothing"))
+    one_sentence(run_yaml(tmp_path, GOOD), "railyard", "mpshell is not there", "make build")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up capabilities")
+def test_no_permission_for_namespaces_and_tun_is_one_sentence(programs: None, tmp_path: Path) -> None:
+    powerless = ("setpriv", "--bounding-set", "-net_admin,-sys_admin", "--inh-caps", "-net_admin,-sys_admin", "--")
+    done = run_yaml(tmp_path, GOOD, prefix=powerless)
+    one_sentence(done, "railyard", "no permission", "run as root")
+
+
+# --- the programs themselves ------------------------------------------------------------------------------------------
+
+
+def program(*command: str) -> subprocess.CompletedProcess[str]:
+    name, *arguments = command
+    return subprocess.run([str(BIN / name), *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def mpshell(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """mpshell in a network namespace of its own, in which nothing but `lo` may be left when it has ended."""
+    script = '"$@"; status=$?; tail -n +3 /proc/net/dev | cut -d: -f1; exit $status'
+    done = subprocess.run(
+        ["unshare", "--net", "--", "/bin/sh", "-c", script, "sh", str(BIN / "mpshell"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["lo"], done.stdout
+    return done
+
+
+def path_option(library: Path, **changed: str) -> str:
+    fields = {"up": str(library / "wifi.down"), "down": str(library / "wifi.down"), "delay": "10"} | changed
+    return "wifi:" + ",".join(f"{name}={value}" for name, value in fields.items())
+
+
+@needs_programs
+@pytest.mark.privileged
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [("1\n2\n\n4\n", ":3"), ("5\n4\n", ":2"), ("1\nx\n", ":2"), ("0\n", ":1"), ("", "")],
+)
+def test_mpshell_names_file_and_line_of_a_malformed_trace(library: Path, content: str, where: str) -> None:
+    bad = library / "bad.down"
+    bad.write_text(content)
+    one_sentence(mpshell("--path", path_option(library, down=str(bad)), "--", "true"), "mpshell", f"{bad}{where}")
+
+
+@needs_programs
+@pytest.mark.privileged
+def test_mpshell_names_a_missing_trace(library: Path) -> None:
+    done = mpshell("--path", path_option(library, up="/nowhere/t.up"), "--", "true")
+    one_sentence(done, "mpshell", "/nowhere/t.up")
+
+
+@needs_programs
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_mpshell_without_permission_says_so(library: Path, tmp_path: Path) -> None:
+    public = Path("/tmp") / f"railyard-nobody-{os.getpid()}"  # noqa: S108  a folder that nobody may enter
+    public.mkdir(mode=0o755)
+    try:
+        shutil.copy(BIN / "mpshell", public / "mpshell")
+        shutil.copy(library / "wifi.down", public / "wifi.down")
+        for file in public.iterdir():
+            file.chmod(0o755)
+        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
+        done = subprocess.run(
+            [*nobody, str(public / "mpshell"), "--path", path_option(public), "--", "true"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        one_sentence(done, "mpshell", "root")
+    finally:
+        shutil.rmtree(public)
+
+
+@needs_programs
+@pytest.mark.parametrize(("option", "kind"), [("--quic", socket.SOCK_DGRAM), ("--http1", socket.SOCK_STREAM)])
+def test_a_port_in_use_is_named(option: str, kind: socket.SocketKind) -> None:
+    with socket.socket(socket.AF_INET, kind) as taken:
+        taken.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        one_sentence(program("xlink-server", option, address), "xlink-server", address, "in use")
+
+
+@needs_programs
+def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
+    one_sentence(program("xlink-server", "--quic", "127.0.0.1:0", "--scheme", "xlnk"), "xlink-server", "xlnk")
+    one_sentence(player(tmp_path, "--transport", "quic", "--scheme", "xlnk"), "xlink-player", "xlnk")
+
+
+def player(tmp_path: Path, *arguments: str, server: str = "127.0.0.1:9") -> subprocess.CompletedProcess[str]:
+    video = ["--url", "/synthetic/100000", "--chunk-bytes", "50000", "--bitrate", "1000000", "--time-limit", "3"]
+    where = ["--server", server, "--path", "wifi:127.0.0.1", "--insecure", "--out", str(tmp_path / "p.jsonl")]
+    return program("xlink-player", *arguments, *video, *where)
+
+
+@needs_programs
+@pytest.mark.parametrize("transport", [["--transport", "quic", "--scheme", "sp"], ["--transport", "tcp"]])
+def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path, transport: list[str]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{free.getsockname()[1]}"
+    one_sentence(player(tmp_path, *transport, server=nowhere), "xlink-player", nowhere)

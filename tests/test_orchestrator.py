@@ -1,0 +1,350 @@
+"""From a YAML file to runs, and from runs to a whole campaign."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import FakeRun
+from railyard import campaign as campaign_module
+from railyard.campaign import Campaign, run_campaign
+from railyard.errors import UserError
+from railyard.experiment import Experiment, load_experiment
+from railyard.fidelity import MAX_TRIES
+from railyard.paths import EXPERIMENTS_DIR
+from railyard.provenance import mptcp_counters
+from railyard.resolve import resolve
+from railyard.runspec import RunSpec, mpshell_command, player_command, server_command
+
+YAML = """\
+name: unit
+pairs: [subway-1]
+schemes:
+  - sp
+  - cm
+  - {scheme: xlink, t_th1_ms: 200, t_th2_ms: 900, ack_path: fastest}
+  - mptcp
+seeds: 2
+player: {duration_s: 4, bitrate_bps: 1000000}
+time_limit_s: 10
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of programs, so that runs can be resolved where nothing was built."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("mpshell", "xlink-server", "xlink-player"):
+        (folder / name).write_text("#!/bin/sh\nexit 2\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("RAILYARD_BIN", str(folder))
+    return folder
+
+
+@pytest.fixture
+def specs(tmp_path: Path, programs: Path) -> list[RunSpec]:
+    file = tmp_path / "unit.yaml"
+    file.write_text(YAML)
+    return resolve(*load_experiment(file))
+
+
+def test_every_scheme_runs_from_the_same_offset_on_the_same_traces(specs: list[RunSpec]) -> None:
+    for seed in (1, 2):
+        offsets = {spec.start_offset_ms for spec in specs if spec.seed == seed}
+        assert len(offsets) == 1
+    assert len({spec.start_offset_ms for spec in specs}) == 2, "each seed draws its own offset"
+    assert len({spec.paths for spec in specs}) == 1
+
+
+def test_single_path_runs_on_the_primary_path_and_on_each_other_one(specs: list[RunSpec]) -> None:
+    single = [(spec.label, spec.primary) for spec in specs if spec.scheme == "sp" and spec.seed == 1]
+    assert single == [("sp", "wifi"), ("sp:lte", "lte")]
+
+
+def test_run_names_differ_and_stay_the_same(specs: list[RunSpec], tmp_path: Path) -> None:
+    assert len({spec.run_id for spec in specs}) == len(specs) == 10
+    again = resolve(*load_experiment(tmp_path / "unit.yaml"))
+    assert [spec.identity() for spec in again] == [spec.identity() for spec in specs]
+
+
+def test_another_program_or_setting_is_another_run(specs: list[RunSpec], programs: Path, tmp_path: Path) -> None:
+    (programs / "xlink-server").write_text("#!/bin/sh\nexit 3\n")
+    rebuilt = resolve(*load_experiment(tmp_path / "unit.yaml"))
+    assert rebuilt[0].run_id == specs[0].run_id
+    assert rebuilt[0].identity() != specs[0].identity()
+    slower = specs[0].model_copy(update={"time_limit_s": 11.0})
+    assert slower.identity() != specs[0].identity()
+
+
+def test_parameters_reach_the_programs(specs: list[RunSpec], tmp_path: Path) -> None:
+    xlink = next(spec for spec in specs if spec.scheme == "xlink")
+    server = " ".join(server_command(xlink, Path("xlink-server"), tmp_path))
+    player = " ".join(player_command(xlink, Path("xlink-player"), tmp_path))
+    assert "--scheme xlink" in server and "--t-th1 200 --t-th2 900 --ack-path fastest" in server
+    assert "--scheme xlink" in player and "--ack-path fastest" in player and "--url /synthetic/500000" in player
+    mptcp = next(spec for spec in specs if spec.scheme == "mptcp")
+    assert "--mptcp" in server_command(mptcp, Path("s"), tmp_path)
+    assert "--mptcp" in mpshell_command(mptcp, Path("m"), tmp_path, ["true"])
+    shell = mpshell_command(xlink, Path("m"), tmp_path, ["true"])
+    assert shell[shell.index("--start-offset") + 1] == str(xlink.start_offset_ms)
+
+
+@pytest.mark.parametrize("name", ["demo", "smoke"])
+def test_the_projects_experiments_are_valid(name: str, programs: Path) -> None:
+    experiment, document = load_experiment(EXPERIMENTS_DIR / f"{name}.yaml")
+    schemes = {spec.scheme for spec in resolve(experiment, document)}
+    assert schemes == {"sp", "cm", "mptcp", "vanilla-mp", "xlink"}
+
+
+def test_the_first_pair_that_is_found_is_taken(programs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "unit.yaml"
+    file.write_text(YAML.replace("pairs: [subway-1]", "pairs:\n  - first_found: [nowhere, hsr-1, subway-1]"))
+    assert {spec.pair for spec in resolve(*load_experiment(file))} == {"hsr-1"}
+
+
+def test_kernel_counters_are_read_by_name() -> None:
+    text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPJoinSynRx\nMPTcpExt: 1 3\n"
+    assert mptcp_counters(text) == {"MPCapableSYNRX": 1, "MPJoinSynRx": 3}
+    assert mptcp_counters("TcpExt: A\nTcpExt: 1\n") == {}
+
+
+class Told:
+    """A reporter that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    def started(self, spec: RunSpec, attempt: int) -> None:
+        self.events.append(("started", spec.run_id))
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
+        self.events.append(("finished", spec.run_id))
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
+        self.events.append(("repeated", spec.run_id))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Campaign:
+    campaign = Campaign(tmp_path / "out")
+    campaign.runs.mkdir(parents=True)
+    return campaign
+
+
+def worker_that_is_late(times: int) -> Callable[[RunSpec, Path], Any]:
+    """Stands in for a run whose emulator is late so many times: nothing makes a real one late on demand."""
+    left = {"late": times}
+
+    async def work(spec: RunSpec, partial: Path) -> None:
+        late, left["late"] = left["late"] > 0, left["late"] - 1
+        written = FakeRun(void=late, identity=spec.identity()).write(partial / "made")
+        for file in written.iterdir():
+            file.rename(partial / file.name)
+        record = json.loads((partial / "run.json").read_text())
+        record["run_id"] = spec.run_id
+        (partial / "run.json").write_text(json.dumps(record))
+
+    return work
+
+
+@pytest.mark.parametrize(("late", "tries", "void"), [(0, 1, False), (1, 2, False), (9, MAX_TRIES, True)])
+def test_a_void_run_is_repeated_and_its_tries_are_kept(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch, late: int, tries: int, void: bool
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(late))
+    told = Told()
+    run_campaign(folder, specs[:1], 1, told)
+    record = folder.record(specs[0].run_id)
+    assert record is not None
+    assert [attempt["fidelity"]["void"] for attempt in record["tries"]] == [True] * (tries - 1) + [void]
+    assert record["fidelity"]["void"] is void
+    assert [word for word, _ in told.events] == ["started", *["repeated", "started"] * (tries - 1), "finished"]
+
+
+def test_a_campaign_goes_on_where_it_was_stopped(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(0))
+    run_campaign(folder, specs[:3], 2, Told())
+    (folder.runs / ".partial-x" / "links").mkdir(parents=True)
+    folder.sweep()
+    assert sorted(run.name for run in folder.runs.iterdir()) == sorted(spec.run_id for spec in specs[:3])
+    assert folder.pending(specs) == specs[3:]
+    changed = specs[0].model_copy(update={"time_limit_s": 99.0})
+    assert folder.pending([changed, specs[1]]) == [changed], "a run of other settings is no result of these"
+    run_campaign(folder, [changed], 1, Told())
+    assert folder.pending([changed]) == []
+
+
+def test_a_failed_run_leaves_no_folder_and_ends_the_campaign(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(spec: RunSpec, partial: Path) -> None:
+        (partial / "half").write_text("")
+        raise UserError("it did not start")
+
+    monkeypatch.setattr(campaign_module, "_run_worker", fails)
+    with pytest.raises(UserError, match="it did not start"):
+        run_campaign(folder, specs, 2, Told())
+    assert list(folder.runs.iterdir()) == []
+
+
+def test_an_interrupt_ends_the_campaign_and_keeps_whole_runs(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = worker_that_is_late(0)
+
+    async def work(spec: RunSpec, partial: Path) -> None:
+        if spec is specs[0]:
+            await quick(spec, partial)
+            return
+        threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(campaign_module, "_run_worker", work)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(folder, specs, 1, Told())
+    assert [run.name for run in folder.runs.iterdir()] == [specs[0].run_id]
+
+
+def test_two_campaigns_do_not_write_into_one_directory(folder: Campaign) -> None:
+    with folder.locked(), pytest.raises(UserError, match="another campaign is writing there"), folder.locked():
+        pass
+
+
+# --- with the real programs -------------------------------------------------------------------------------------------
+
+
+def railyard(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "railyard", *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.CompletedProcess[str]]]:
+    """smoke.yaml, run once for all the tests that look at its results."""
+    out = tmp_path_factory.mktemp("smoke")
+    yield out, railyard("run", "smoke", "--out", str(out), timeout=280)
+
+
+def runs_of(out: Path) -> dict[str, dict[str, Any]]:
+    rows = pq.read_table(out / "runs.parquet").to_pylist()
+    return {row["label"]: row for row in rows}
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_every_scheme_of_the_smoke_experiment_ends_with_a_result(smoke: tuple[Path, Any]) -> None:
+    out, done = smoke
+    assert done.returncode == 0, done.stderr
+    rows = runs_of(out)
+    assert set(rows) == {"sp", "sp:lte", "cm", "mptcp", "vanilla-mp", "xlink"}
+    assert {row["outcome"] for row in rows.values()} <= {"complete", "time_limit"}
+    for name in ("RCT median", "rebuffer", "fidelity", "xlink", "report:"):
+        assert name in done.stdout
+    assert "<h1>smoke</h1>" in (out / "report.html").read_text()
+    assert not list((out / "runs").glob(".partial-*"))
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_multipath_schemes_use_both_paths_and_single_path_schemes_one(smoke: tuple[Path, Any]) -> None:
+    shares = {}
+    for label, row in runs_of(smoke[0]).items():
+        total = sum(path["down_bytes"] for path in row["paths"])
+        shares[label] = {path["name"]: path["down_bytes"] / total for path in row["paths"]}
+    assert shares["sp"]["lte"] < 0.01
+    assert shares["sp:lte"]["wifi"] < 0.01
+    for label in ("vanilla-mp", "xlink", "mptcp"):
+        assert min(shares[label].values()) > 0.01, (label, shares[label])
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_the_run_record_says_where_it_comes_from(smoke: tuple[Path, Any]) -> None:
+    for file in (smoke[0] / "runs").glob("*/run.json"):
+        record = json.loads(file.read_text())
+        assert record["kernel"].startswith("Linux")
+        assert record["sysctls"]["net.ipv4.tcp_congestion_control"] == "cubic"
+        assert record["exit"]["server"] == {"code": 0, "signal": None}
+        assert len(record["config"]["paths"][0]["down_sha256"]) == 64
+        assert record["fidelity"]["deliveries"] > 0
+        if record["config"]["scheme"] == "mptcp":
+            assert record["mptcp"]["server"]["MPJoinAckRx"] >= 1
+            assert record["mptcp"]["player"]["MPJoinSynAckRx"] >= 1
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_a_second_start_finds_everything_done(smoke: tuple[Path, Any]) -> None:
+    out, _ = smoke
+    before = {file: file.stat().st_mtime_ns for file in (out / "runs").glob("*/run.json")}
+    again = railyard("run", "smoke", "--out", str(out), timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert "6 of 6 runs are there already" in again.stdout
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+def processes_in(session_words: str) -> list[str]:
+    """Command lines of living processes that mention the words."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if session_words in text and str(os.getpid()) != entry.parent.name:
+            found.append(text)
+    return found
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_campaign_that_is_stopped_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "stopped"
+    with subprocess.Popen(
+        [sys.executable, "-m", "railyard", "run", "smoke", "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        wait_until(lambda: list(out.glob("runs/.partial-*/player.jsonl")), 60, "the first player to start")
+        running.send_signal(number)
+        _, words = running.communicate(timeout=60)
+    if number != signal.SIGKILL:
+        assert (running.returncode, words.count("\n")) == (130, 1)
+        assert "Traceback" not in words
+        assert not list(out.glob("runs/.partial-*"))
+    wait_until(lambda: not processes_in(str(out)), 30, "all children to be gone")
+
+
+def wait_until(condition: Callable[[], object], limit_s: float, what: str) -> None:
+    stop = threading.Event()
+    timer = threading.Timer(limit_s, stop.set)
+    timer.start()
+    try:
+        while not condition():
+            assert not stop.wait(0.05), f"waited {limit_s} s for {what}"
+    finally:
+        timer.cancel()
+
+
+def test_experiment_fields_are_documented() -> None:
+    """docs/experiments.md names every field that a YAML file may have."""
+    text = (EXPERIMENTS_DIR.parent / "docs" / "experiments.md").read_text()
+    for name in Experiment.model_fields:
+        assert f"`{name}`" in text, name

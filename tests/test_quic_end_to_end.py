@@ -1,0 +1,169 @@
+"""xlink-player and xlink-server over the loopback interface, two local addresses as two paths."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quic_programs import VIDEO_BYTES, Server, events, player_summary, read_jsonl, run_player, synthetic
+
+TWO_PATHS = ("--path", "first:127.0.0.1:wifi", "--path", "second:127.0.0.2:lte")
+CARRIES_DATA_BYTES = 50_000  # what a path has carried that was really used, not only probed
+SERVER_STATS = {"stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes", "migrations", "paths"}
+
+
+def play(folder: Path, scheme: str, *arguments: str, server_arguments: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Plays the video whole; the server's records."""
+    with Server(folder, "--scheme", scheme, "--qlog-dir", str(folder / "qlog"), *server_arguments) as server:
+        done = run_player(folder, server.port, "--scheme", scheme, "--insecure", *TWO_PATHS, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert server.process.returncode == 0, server.error_output
+    assert (
+        hashlib.sha256((folder / "video").read_bytes()).digest()
+        == hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).digest()
+    )
+    assert player_summary(folder)["outcome"] == "complete"
+    return server.records()
+
+
+@pytest.mark.parametrize("scheme", ["vanilla-mp", "xlink"])
+def test_both_paths_carry_data_of_a_multipath_scheme(tmp_path: Path, scheme: str) -> None:
+    records = play(tmp_path, scheme)
+    summary = player_summary(tmp_path)
+    assert summary["transport"]["multipath"] is True
+    for path in summary["paths"]:
+        assert path["bytes_received"] > CARRIES_DATA_BYTES, path
+    (closed,) = events(records, "connection_closed")
+    assert closed["multipath"] is True
+    for path in closed["paths"]:
+        assert path["stream_bytes_sent"] > CARRIES_DATA_BYTES, path
+    remotes = {path["remote"].rsplit(":", 1)[0] for path in closed["paths"]}
+    assert remotes == {"127.0.0.1", "127.0.0.2"}
+
+
+@pytest.mark.parametrize("scheme", ["sp", "cm"])
+def test_a_single_path_scheme_uses_the_primary_path_only(tmp_path: Path, scheme: str) -> None:
+    records = play(tmp_path, scheme)
+    summary = player_summary(tmp_path)
+    assert summary["transport"]["multipath"] is False
+    assert summary["paths"][0]["bytes_received"] > VIDEO_BYTES
+    assert summary["paths"][1]["bytes_received"] == 0
+    (closed,) = events(records, "connection_closed")
+    assert closed["migrations"] == 0
+
+
+def test_the_primary_path_is_chosen_by_name(tmp_path: Path) -> None:
+    records = play(tmp_path, "sp", "--primary", "second")
+    (closed,) = events(records, "connection_closed")
+    assert {path["remote"].rsplit(":", 1)[0] for path in closed["paths"]} == {"127.0.0.2"}
+
+
+def test_several_requests_at_a_time(tmp_path: Path) -> None:
+    play(tmp_path, "xlink", "--concurrency", "4")
+    records = read_jsonl(tmp_path / "player.jsonl")
+    assert len(events(records, "chunk_done")) == 10
+    open_requests, most = 0, 0
+    for record in records:
+        open_requests += {"request": 1, "chunk_done": -1}.get(record["event"], 0)
+        most = max(most, open_requests)
+    assert most == 4
+
+
+def test_vanilla_multipath_sends_nothing_twice_without_need(tmp_path: Path) -> None:
+    records = play(tmp_path, "vanilla-mp")
+    assert records[-1]["reinjected_bytes"] == 0
+    assert records[-1]["redundancy"] == 0
+
+
+def test_reinjection_without_control_is_seen_in_the_figures(tmp_path: Path) -> None:
+    records = play(tmp_path, "xlink", server_arguments=("--t-th1", "100000", "--t-th2", "100000"))
+    (closed,) = events(records, "connection_closed")
+    assert closed["reinjected_bytes"] == sum(path["reinjected_bytes"] for path in closed["paths"])
+
+
+def test_records_of_player_and_server_are_what_was_agreed(tmp_path: Path) -> None:
+    server = play(tmp_path, "xlink", server_arguments=("--bitrate", "80000000", "--fps", "30"))
+    player = read_jsonl(tmp_path / "player.jsonl")
+    for records in (server, player):
+        assert records[0]["event"] == "start"
+        assert records[0]["monotonic_us"] > 0
+        assert isinstance(records[0]["argv"], list)
+        assert records[-1]["event"] == "summary"
+        times = [record["t"] for record in records]
+        assert times == sorted(times)
+    assert len(events(player, "handshake_done")) == 1
+    assert len(events(player, "first_frame")) == 1
+    assert [record["chunk"] for record in events(player, "chunk_done")] == list(range(10))
+    requests = events(server, "request")
+    assert [record["status"] for record in requests] == [206] * 10
+    assert sorted((record["first"], record["last"]) for record in requests) == [
+        (first, first + 999_999) for first in range(0, VIDEO_BYTES, 1_000_000)
+    ]
+    assert len(events(server, "response_done")) >= 9  # the last acknowledgement may be the player's goodbye
+    (closed,) = events(server, "connection_closed")
+    assert closed.keys() >= SERVER_STATS
+    summary = server[-1]
+    assert summary["connections"] == 1
+    assert summary["stream_bytes_sent"] >= VIDEO_BYTES
+    assert sum(path["bytes_sent"] for path in summary["paths"]) > summary["stream_bytes_sent"]
+    for path in summary["paths"]:
+        assert path.keys() >= {
+            "id",
+            "remote",
+            "bytes_sent",
+            "bytes_received",
+            "packets_sent",
+            "packets_lost",
+            "srtt_us",
+        }
+
+
+def read_json_seq(file: Path) -> list[dict[str, Any]]:
+    """RFC 7464: every record begins with RS and ends with LF."""
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("\x1e")
+    assert text.endswith("\n")
+    return [json.loads(record) for record in text[1:].split("\x1e")]
+
+
+def test_qlogs_are_json_sequences_of_both_sides(tmp_path: Path) -> None:
+    play(tmp_path, "xlink", "--qlog-dir", str(tmp_path / "qlog"), "--keylog", str(tmp_path / "keys"))
+    files = sorted((tmp_path / "qlog").iterdir())
+    assert len(files) == 2
+    assert files[0].name.replace("_client.sqlog", "") == files[1].name.replace("_server.sqlog", "")
+    for file in files:
+        head, *rest = read_json_seq(file)
+        assert "trace" in head
+        assert len(rest) > 1000
+        assert all(event.keys() >= {"time", "name", "data"} for event in rest)
+        assert {"transport:packet_sent", "transport:packet_received"} <= {
+            event["name"] if ":" in event["name"] else f"transport:{event['name']}" for event in rest
+        } or any("packet_sent" in event["name"] for event in rest)
+        times = [event["time"] for event in rest]
+        assert times == sorted(times)
+    labels = {line.split()[0] for line in (tmp_path / "keys").read_text(encoding="utf-8").splitlines()}
+    assert labels >= {"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"}
+
+
+def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    done = run_player(tmp_path, port, "--scheme", "xlink", "--insecure", *TWO_PATHS)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "refused" in done.stderr
+    assert player_summary(tmp_path)["outcome"] == "connect_failed"
+
+
+def test_a_local_address_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    done = run_player(tmp_path, 4433, "--scheme", "sp", "--insecure", "--path", "far:203.0.113.9:wifi")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "203.0.113.9" in done.stderr
+    assert "far" in done.stderr

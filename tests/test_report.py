@@ -1,0 +1,198 @@
+"""From run folders to figures, Parquet files and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import FakeRun
+from railyard.aggregate import cells, quantile, write_parquet
+from railyard.errors import UserError
+from railyard.fidelity import judge
+from railyard.records import Chunk, load_campaign, load_run
+from railyard.report import write_report
+from railyard.report.style import scheme_styles
+
+Make = Callable[..., Path]
+
+
+def chunks(*done: float, waiting: tuple[float, ...] = ()) -> list[Chunk]:
+    finished = [Chunk(i, 0.0, value, True, 1) for i, value in enumerate(done)]
+    return finished + [Chunk(len(done) + i, 0.0, value, False, 1) for i, value in enumerate(waiting)]
+
+
+def test_quantiles_are_nearest_rank() -> None:
+    values = chunks(*[i / 10 for i in range(1, 11)])
+    assert [str(quantile(values, q)) for q in (0.5, 0.95, 0.99, 1.0)] == ["0.500", "1.000", "1.000", "1.000"]
+    assert quantile([], 0.5) is None
+
+
+def test_a_quantile_above_an_unfinished_chunk_is_a_lower_bound() -> None:
+    values = chunks(0.1, 0.2, 0.3, waiting=(5.0,))
+    median, top = quantile(values, 0.5), quantile(values, 1.0)
+    assert median is not None and (median.value, median.at_least) == (0.2, False)
+    assert top is not None and str(top) == "≥ 5.000"
+
+
+def test_a_chunk_that_waited_briefly_makes_every_quantile_above_it_a_lower_bound() -> None:
+    median = quantile(chunks(0.5, 0.6, 0.7, waiting=(0.1,)), 0.5)
+    assert median is not None and (median.value, median.at_least) == (0.5, True)
+
+
+@given(
+    st.lists(st.floats(0.001, 100), min_size=1, max_size=30),
+    st.lists(st.tuples(st.floats(0.001, 100), st.floats(0, 100)), max_size=10),
+    st.sampled_from([0.5, 0.95, 0.99, 1.0]),
+)
+def test_the_true_quantile_is_never_below_the_reported_one(
+    done: list[float], waiting: list[tuple[float, float]], q: float
+) -> None:
+    reported = quantile(chunks(*done, waiting=tuple(waited for waited, _ in waiting)), q)
+    truth = quantile(chunks(*done, *(waited + more for waited, more in waiting)), q)
+    assert reported is not None and truth is not None
+    assert reported.value <= truth.value
+    if not reported.at_least:
+        assert reported.value == truth.value
+
+
+def test_a_run_is_read_from_its_files(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(unfinished_s=[3.0], outcome="time_limit"))
+    _, [run] = load_campaign(out)
+    assert [chunk.completed for chunk in run.chunks] == [True] * 4 + [False]
+    assert run.chunks[-1].rct_s == pytest.approx(3.0)
+    assert run.redundancy == pytest.approx(0.05)
+    assert [end - begin for begin, end in run.stalls] == [pytest.approx(0.5)]
+    assert (run.first_frame_s, run.paths[1].down_bytes, run.outcome) == (0.4, 400_000, "time_limit")
+
+
+def test_the_last_line_of_a_player_that_died_writing_is_left_out(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    log = out / "runs" / FakeRun().run_id / "player.jsonl"
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join(lines[:5]) + '\n{"t": 3.0, "event": "chu')
+    assert len(load_run(log.parent).chunks) == 2
+
+
+def test_figures_pool_runs_and_leave_void_ones_out(make_campaign: Make) -> None:
+    out = make_campaign(
+        FakeRun(seed=1, rct_s=[0.1, 0.2], play_time_s=10, rebuffer_time_s=1),
+        FakeRun(seed=2, rct_s=[0.3, 0.4], play_time_s=30, rebuffer_time_s=1, reinjected_bytes=150_000),
+        FakeRun(seed=3, rct_s=[50.0], void=True, play_time_s=1, rebuffer_time_s=99),
+    )
+    [cell] = cells(load_campaign(out)[1])["subway-1"]
+    assert (len(cell.runs), len(cell.void_runs), cell.outcomes) == (2, 1, "2 complete, 1 void")
+    assert str(cell.rct(1.0)) == "0.400"
+    assert cell.rebuffer_rate == pytest.approx(2 / 40)
+    assert cell.redundancy == pytest.approx(200_000 / 1_900_000)
+    assert cell.down_bytes == {"wifi": 700_000, "lte": 400_000}
+
+
+def test_redundancy_is_unknown_for_the_kernels_transports(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(label="mptcp", scheme="mptcp"))
+    assert load_campaign(out)[1][0].redundancy is None
+
+
+def test_parquet_files_have_a_row_a_run_and_a_row_a_chunk(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(), FakeRun(label="sp", scheme="sp", unfinished_s=[2.0]), FakeRun(seed=9, void=True))
+    write_parquet(load_campaign(out)[1], out)
+    runs, rows = pq.read_table(out / "runs.parquet"), pq.read_table(out / "chunks.parquet")
+    assert runs.schema.metadata[b"railyard_schema"] == rows.schema.metadata[b"railyard_schema"] == b"1"
+    assert runs.column("void").to_pylist() == [False, False, True]
+    assert runs.column("chunks_requested").to_pylist() == [4, 5, 4]
+    assert runs.column("paths").to_pylist()[0][0]["down_bytes"] == 700_000
+    censored = [row for row in rows.to_pylist() if not row["completed"]]
+    assert [(row["label"], row["rct_s"]) for row in censored] == [("sp", pytest.approx(2.0))]
+    assert rows.num_rows == 13
+
+
+def test_the_page_is_self_contained_and_names_everything(make_campaign: Make) -> None:
+    labels = [("sp", "sp"), ("sp:lte", "sp"), ("cm", "cm"), ("mptcp", "mptcp"), ("vanilla-mp", "vanilla-mp")]
+    runs = [FakeRun(pair=pair, label=label, scheme=scheme) for pair in ("p1", "p2") for label, scheme in labels]
+    cut = FakeRun(pair="p1", unfinished_s=[30.0], outcome="time_limit")
+    void = FakeRun(pair="p2", void=True)
+    out = make_campaign(*runs, cut, void)
+    page = write_report(*load_campaign(out), out).read_text()
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert "A &lt;campaign&gt; &amp; its figures." in own
+    assert not re.search(r"""(src|href)=["'](?!#)""", own), "the page refers to something outside of it"
+    parts = ("railyard run unit --seeds 2", "≥ 30.000", "time limit", "p99 lateness 2.50 ms", "a" * 64, "Linux 6.1")
+    for part in parts:
+        assert part in own, part
+    figures = re.findall(r'<script type="application/json" data-figure="(figure-\d+)">(.*?)</script>', own, re.DOTALL)
+    assert len(figures) == 2 * 7
+    assert len({number for number, _ in figures}) == len(figures)
+    drawn = [json.loads(text) for _, text in figures]
+    assert all(figure["data"] for figure in drawn)
+
+
+def test_a_pair_without_a_valid_run_still_has_its_section(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(void=True))
+    page = write_report(*load_campaign(out), out).read_text()
+    assert "Void, and in no figure" in page
+
+
+def test_the_capacity_is_drawn_only_from_the_traces_that_were_replayed(make_campaign: Make, tmp_path: Path) -> None:
+    trace = tmp_path / "t.down"
+    trace.write_text("".join(f"{ms}\n" for ms in range(1, 30_000, 5)))
+    from railyard.traces.trace import read_trace  # noqa: PLC0415
+
+    right = {"name": "wifi", "technology": "wifi", "up": str(trace), "down": str(trace), "delay_ms": 15.0}
+    right |= {"queue": "infinite", "loss": 0.0, "up_sha256": read_trace(trace).sha256}
+    right |= {"down_sha256": read_trace(trace).sha256}
+    out = make_campaign(FakeRun(pair="same", paths=[right]), FakeRun(pair="other", paths=[right | {"up_sha256": "0"}]))
+    page = write_report(*load_campaign(out), out).read_text()
+    assert "Capacity of the emulated links of same" in page
+    assert "Capacity of the emulated links of other" not in page
+
+
+def test_schemes_keep_their_colours_and_no_two_look_alike() -> None:
+    labels = ["sp", "sp:lte", "cm", "mptcp", "vanilla-mp", "xlink", "xlink,t_th1_ms=10", "a", "b", "c", "d"]
+    styles = scheme_styles(labels)
+    assert len({(style.colour, style.dash) for style in styles.values()}) == len(labels)
+    assert scheme_styles(["xlink"])["xlink"] == styles["xlink"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"lateness_us": {"p50": 1, "p99": 1001, "max": 1200, "over_1ms": 1, "count": 900}}, "p99 lateness"),
+        ({"lateness_us": {"p50": 1, "p99": 900, "max": 1200, "over_1ms": 10, "count": 900}}, "over 1 ms late"),
+        ({"missed": 6}, "opportunities missed"),
+    ],
+)
+def test_a_late_link_makes_the_run_void(change: dict[str, object], reason: str) -> None:
+    summary = FakeRun().emulator()
+    assert not judge(summary).void
+    summary["paths"][1]["down"] = summary["paths"][1]["down"] | change
+    verdict = judge(summary)
+    assert verdict.void and reason in verdict.reasons[0] and "lte down" in verdict.reasons[0]
+
+
+def test_a_packet_dropped_by_a_device_makes_the_run_void() -> None:
+    summary = FakeRun().emulator()
+    summary["paths"][0]["device_drops"] = {"inside_rx": 0, "inside_tx": 0, "outside_rx": 0, "outside_tx": 1}
+    assert judge(summary).reasons == ["wifi outside tx: 1 packets dropped by the device"]
+
+
+def test_report_of_a_directory_without_a_campaign_is_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "railyard", "report", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "there is no campaign in this directory" in done.stderr
+
+
+def test_a_damaged_run_is_named(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    (out / "runs" / FakeRun().run_id / "mpshell.json").write_text("{}")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_campaign(out)

@@ -1,0 +1,621 @@
+"""Traces: reading, measuring, the library of pairs, the generator, and `railyard traces`."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from railyard.errors import UserError
+from railyard.traces import capacity_timeline, find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
+from railyard.traces import library as library_module
+from railyard.traces.cli import ModelName, app
+from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters
+from railyard.traces.index import read_index
+from railyard.traces.library import PROJECT_LIBRARY, SEARCH_PATH_VARIABLE
+from railyard.traces.model import DipLevel, MobilityModel, generate_opportunities
+from railyard.traces.presets import MODELS
+from railyard.traces.recorded import read_recorded
+from railyard.traces.stats import TraceStats, autocorrelation_time_s
+from railyard.traces.trace import MAX_DIGITS, MAX_MS, Trace, TraceError, format_trace
+
+GENERATED = ("hsr-1", "subway-1")
+RECORDED_PAIRS = {
+    "hsr_0904": ("wifi", "lte"),
+    "hsr_1271": ("wifi", "lte"),
+    "hsr_1624": ("wifi", "lte"),
+    "subway_nyc_a": ("wifi", "lte"),
+    "walk_sbu_8_1": ("wifi", "lte"),
+    "walk_sbu_13_2": ("wifi", "lte"),
+    "drive_me_0528": ("att", "verizon"),
+    "leo_me_42": ("verizon", "starlink"),
+}
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def in_memory(times: list[int]) -> Trace:
+    return Trace(Path("memory"), np.array(times, dtype=np.int64), "")
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_read_with_its_hash_period_and_mean(tmp_path: Path) -> None:
+    file = write(tmp_path / "t", "0\n5\n5\n1000\n")
+    trace = read_trace(file)
+    assert trace.opportunities_ms.tolist() == [0, 5, 5, 1000]
+    assert trace.period_ms == 1000
+    assert trace.mean_mbps == pytest.approx(4 * 1504 * 8 / 1e6)
+    assert trace.sha256 == sha256_file(file) == "ad8122e7295a7b8bfa9c2450f72b8b1ea9b329c3443bd07bf4b8a08a78981724"
+
+
+def test_the_last_line_needs_no_line_end(tmp_path: Path) -> None:
+    assert read_trace(write(tmp_path / "t", "1\n7")).opportunities_ms.tolist() == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        ("1\n\n3\n", 2, "blank"),
+        ("\n3\n", 1, "blank"),
+        ("1\n3\n\n", 3, "blank"),
+        ("1\n2x\n3\n", 2, "'2x' is not a timestamp"),
+        ("1\n 2\n", 2, "' 2' is not a timestamp"),
+        ("-1\n2\n", 1, "'-1' is not a timestamp"),
+        ("1.5\n2\n", 1, "'1.5' is not a timestamp"),
+        ("1\n2\r\n3\n", 2, "LF alone"),
+        ("1\n9\n8\n10\n", 3, "timestamp 8 comes after 9"),
+        ("0\n0\n", 2, "last timestamp is 0"),
+        ("1\n" + "9" * (MAX_DIGITS + 1) + "\n", 2, "digits"),
+        ("1\n4294967295\n4294967296\n", 3, "beyond 4294967295 ms"),
+        ("1\n\xff\n", 2, "is not a timestamp"),
+    ],
+)
+def test_a_malformed_trace_is_refused_with_file_and_line(tmp_path: Path, content: str, line: int, said: str) -> None:
+    file = write(tmp_path / "bad.down", content.encode("latin-1"))
+    with pytest.raises(TraceError) as error:
+        read_trace(file)
+    assert str(error.value).startswith(f"{file}:{line}: ")
+    assert said in str(error.value)
+
+
+def test_an_empty_or_missing_trace_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"nothing\.down: the trace is empty"):
+        read_trace(write(tmp_path / "nothing.down", ""))
+    with pytest.raises(TraceError, match=r"absent\.down: cannot read the trace: no such file"):
+        read_trace(tmp_path / "absent.down")
+    with pytest.raises(TraceError, match="cannot read the trace"):
+        read_trace(tmp_path)
+
+
+def slow_parse(data: bytes) -> list[int] | None:
+    """The format's definition, line by line; None for what is no trace."""
+    lines = data.removesuffix(b"\n").split(b"\n")
+    if not all(line.isdigit() and len(line) <= MAX_DIGITS for line in lines):
+        return None
+    times = [int(line) for line in lines]
+    return times if times == sorted(times) and 0 < times[-1] <= MAX_MS else None
+
+
+@given(data=st.one_of(st.binary(max_size=30), st.text("0123459\n\r -", max_size=30).map(str.encode)))
+def test_any_bytes_are_a_trace_or_refused_exactly_as_the_format_says(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = write(tmp_path_factory.getbasetemp() / "any.down", data)
+    expected = slow_parse(data)
+    if expected is None:
+        with pytest.raises(TraceError):
+            read_trace(file)
+    else:
+        assert read_trace(file).opportunities_ms.tolist() == expected
+
+
+# --- Capacity over time ----------------------------------------------------------------------------------------------
+
+
+@given(
+    times=st.lists(st.integers(0, 400), min_size=1, max_size=40).map(sorted).filter(lambda times: times[-1] > 0),
+    bin_ms=st.integers(1, 150),
+    duration_ms=st.integers(1, 1500),
+    offset_ms=st.integers(0, 1200),
+)
+def test_bins_count_the_opportunities_of_the_looping_trace(
+    times: list[int], bin_ms: int, duration_ms: int, offset_ms: int
+) -> None:
+    loops = (offset_ms + duration_ms + bin_ms) // times[-1] + 1
+    unrolled = [time + loop * times[-1] for loop in range(loops) for time in times]
+    starts = [offset_ms + k * bin_ms for k in range(max(duration_ms // bin_ms, 1))]
+    expected = [sum(start <= time < start + bin_ms for time in unrolled) for start in starts]
+    counts = in_memory(times).counts(bin_ms, duration_ms=duration_ms, start_offset_ms=offset_ms)
+    assert counts.tolist() == expected
+
+
+def test_the_capacity_timeline_loops_from_its_offset(tmp_path: Path) -> None:
+    file = write(tmp_path / "t", "10\n20\n150\n200\n")
+    packet_in_100_ms = 1504 * 8 / 1e5
+    assert capacity_timeline(file, 100) / packet_in_100_ms == pytest.approx([2, 1])
+    looped = capacity_timeline(file, 100, duration_ms=450, start_offset_ms=100)
+    assert looped / packet_in_100_ms == pytest.approx([1, 3, 1, 3])
+    with pytest.raises(ValueError, match="positive"):
+        capacity_timeline(file, 0)
+
+
+# --- Statistics ------------------------------------------------------------------------------------------------------
+
+
+def steady(rates: list[int]) -> Trace:
+    """A trace with so many evenly spaced opportunities in each second; its period is the whole number of seconds."""
+    times = [second * 1000 + k * 1000 // rate for second, rate in enumerate(rates) for k in range(rate)]
+    return in_memory([*times, len(rates) * 1000])
+
+
+def test_statistics_of_a_trace_that_was_laid_out_by_hand() -> None:
+    fast, slow = 200, 40  # opportunities a second: 2.4 and 0.48 Mbps
+    trace = steady([fast, slow, slow, fast, fast, fast, slow, fast, fast, 0])
+    stats = trace_stats(trace)
+    assert stats.duration_s == 10
+    assert stats.opportunities == 6 * fast + 3 * slow + 1
+    rates = np.array([fast, slow, slow, fast, fast, fast, slow, fast, fast, 0]) * 1504 * 8 / 1e6
+    assert stats.cv == pytest.approx(rates.std() / rates.mean())
+    assert stats.ln_mu == pytest.approx(np.log(rates[:9]).mean())
+    assert stats.ln_sigma == pytest.approx(np.log(rates[:9]).std())
+    assert stats.below_1mbps == pytest.approx(0.4)
+    assert (stats.dips.count, stats.dips.length_p50_s, stats.dips.length_max_s) == (3, 1, 2)
+    assert stats.dips.length_p90_s == pytest.approx(1.8)
+    assert stats.dips.spacing_median_s == pytest.approx(4)  # starts at 1, 6 and 9 s
+    assert stats.empty_100ms == pytest.approx(0.1)
+    assert stats.gaps_per_minute == pytest.approx(6)
+    assert stats.longest_gap_s == pytest.approx(1.005)
+
+
+def test_statistics_that_have_nothing_to_measure_are_not_numbers() -> None:
+    stats = trace_stats(steady([200] * 5))
+    assert stats.dips.count == 0
+    assert math.isnan(stats.dips.length_p50_s)
+    assert math.isnan(stats.autocorrelation_s)
+
+
+def test_autocorrelation_time_of_an_ar1_process_is_its_time_constant() -> None:
+    draws = np.random.default_rng(7).normal(size=40_000)
+    keep, values = math.exp(-1 / 6), [0.0]
+    for draw in draws:
+        values.append(keep * values[-1] + draw)
+    assert autocorrelation_time_s(np.array(values)) == pytest.approx(6, abs=0.5)
+
+
+def test_pair_statistics_compare_the_traces_over_the_shorter_one() -> None:
+    one = steady([200, 40, 200, 40, 200, 40])
+    other = steady([100, 40, 100, 100])
+    together = pair_stats(one, other)
+    assert together.duration_s == 4
+    assert together.both_in_dip == pytest.approx(0.25)
+    assert together.both_in_dip_if_independent == pytest.approx(0.5 * 0.25)
+    assert together.rate_correlation == pytest.approx(np.corrcoef([1, 0, 1, 0], [1, 0, 1, 1])[0, 1])
+
+
+# --- The generator ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_committed_pair_comes_again_byte_for_byte_from_its_parameters(name: str, tmp_path: Path) -> None:
+    parameters = PROJECT_LIBRARY / f"{name}.yaml"
+    result = CliRunner().invoke(app, ["generate", "--parameters", str(parameters), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    committed = {file.name: file.read_bytes() for file in PROJECT_LIBRARY.glob(f"{name}.*")}
+    assert len(committed) == 5
+    assert {file.name: file.read_bytes() for file in tmp_path.glob(f"{name}.*")} == committed
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_project_index_says_of_a_generated_pair_what_its_parameters_say(name: str) -> None:
+    index = yaml.safe_load((PROJECT_LIBRARY / "index.yaml").read_text())
+    entry = next(entry for entry in index["pairs"] if entry["name"] == name)
+    assert entry == index_entry(read_parameters(PROJECT_LIBRARY / f"{name}.yaml")).model_dump(mode="json")
+
+
+def test_the_committed_library_is_small_and_its_traces_last_120_seconds() -> None:
+    assert sum(file.stat().st_size for file in PROJECT_LIBRARY.iterdir()) < 1_500_000
+    for pair in read_index(PROJECT_LIBRARY / "index.yaml"):
+        for path in pair.paths:
+            assert read_trace(path.downlink).period_ms == read_trace(path.uplink).period_ms == 120_000
+
+
+def test_the_seed_decides_the_traces() -> None:
+    def files(seed: int) -> dict[str, bytes]:
+        return pair_files(GeneratedPair(name="x", seed=seed, duration_s=5, model=MODELS["hsr"]))
+
+    assert files(4) == files(4)
+    assert files(4)["x.lte.down"] != files(5)["x.lte.down"]
+
+
+def test_the_command_line_offers_every_model() -> None:
+    assert {model.value for model in ModelName} == set(MODELS)
+
+
+# Target and tolerance, both in the unit of the statistic. The targets are measured on recorded traces (docs/traces.md);
+# a range of targets is written as its middle, half of its width being part of the tolerance.
+MEASURED: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
+    ("hsr", "lte"): {
+        "mean_mbps": (10.7, 1.6),
+        "cv": (0.93, 0.12),
+        "ln_mu": (1.80, 0.25),
+        "ln_sigma": (1.42, 0.15),
+        "autocorrelation_s": (3, 1),
+        "below_1mbps": (0.20, 0.04),
+        "dip_p50_s": (1, 1.5),
+        "dip_p90_s": (9, 3),
+        "dip_max_s": (18, 8),
+        "dip_spacing_s": (14, 3),
+    },
+    ("hsr", "wifi"): {
+        "mean_mbps": (5.0, 0.75),
+        "cv": (0.96, 0.12),
+        "ln_mu": (1.07, 0.25),
+        "ln_sigma": (1.21, 0.15),
+        "autocorrelation_s": (3.5, 1),
+        "below_1mbps": (0.19, 0.04),
+        "dip_p50_s": (1, 1.5),
+        "dip_p90_s": (6, 2),
+        "dip_max_s": (12, 5),
+        "dip_spacing_s": (6, 5),
+        "gaps_per_minute": (27, 5),
+    },
+    ("subway", "lte"): {
+        "mean_mbps": (10.2, 1.5),
+        "cv": (0.73, 0.12),
+        "ln_mu": (1.93, 0.25),
+        "ln_sigma": (1.04, 0.15),
+        "autocorrelation_s": (10, 3),
+        "dip_p50_s": (2, 1),
+        "dip_p90_s": (3, 1),
+        "dip_max_s": (4, 1.5),
+        "empty_100ms": (0.042, 0.015),
+        "gaps_per_minute": (6.1, 1.5),
+    },
+    ("subway", "wifi"): {
+        "mean_mbps": (5.0, 0.75),
+        "cv": (0.72, 0.2),
+        "ln_mu": (1.43, 0.25),
+        "ln_sigma": (0.92, 0.15),
+        "autocorrelation_s": (16, 6),
+        "dip_p50_s": (1.25, 1),
+        "dip_p90_s": (8, 4),
+        "dip_max_s": (10, 4),
+        "empty_100ms": (0.16, 0.07),
+        "gaps_per_minute": (11.4, 2.5),
+    },
+}
+SEEDS = range(1000, 1012)
+DURATION_S = 300
+
+
+def figures(stats: TraceStats) -> dict[str, float]:
+    dips = stats.dips
+    lengths = {"dip_p50_s": dips.length_p50_s, "dip_p90_s": dips.length_p90_s, "dip_max_s": dips.length_max_s}
+    return vars(stats) | lengths | {"dip_spacing_s": dips.spacing_median_s}
+
+
+def generated_downlinks(model: MobilityModel, seed: int, duration_s: int) -> dict[str, Trace]:
+    return {path.name: in_memory(path.down.tolist()) for path in generate_opportunities(model, seed, duration_s)}
+
+
+@pytest.fixture(scope="module")
+def downlinks() -> dict[str, list[dict[str, Trace]]]:
+    return {name: [generated_downlinks(model, seed, DURATION_S) for seed in SEEDS] for name, model in MODELS.items()}
+
+
+@pytest.mark.parametrize(("model", "path"), MEASURED)
+def test_the_model_has_the_statistics_of_recorded_traces(
+    model: str, path: str, downlinks: dict[str, list[dict[str, Trace]]]
+) -> None:
+    all_figures = [figures(trace_stats(traces[path])) for traces in downlinks[model]]
+    for statistic, (target, tolerance) in MEASURED[model, path].items():
+        mean = float(np.mean([of_seed[statistic] for of_seed in all_figures]))
+        assert mean == pytest.approx(target, abs=tolerance), statistic
+
+
+def test_the_two_paths_of_a_train_are_weakly_correlated_but_share_their_dips(
+    downlinks: dict[str, list[dict[str, Trace]]],
+) -> None:
+    for model, correlation in (("hsr", (0.05, 0.36)), ("subway", (0.05, 0.36))):
+        together = [pair_stats(traces["wifi"], traces["lte"]) for traces in downlinks[model]]
+        assert correlation[0] <= np.mean([pair.rate_correlation for pair in together]) <= correlation[1], model
+        both = np.mean([pair.both_in_dip for pair in together])
+        independent = np.mean([pair.both_in_dip_if_independent for pair in together])
+        assert both > 1.2 * independent, model
+    hsr = [pair_stats(traces["wifi"], traces["lte"]) for traces in downlinks["hsr"]]
+    assert np.mean([pair.both_in_dip for pair in hsr]) == pytest.approx(0.064, abs=0.02)
+
+
+def test_handoffs_of_the_lte_path_on_the_train_are_near_periodic_and_those_of_the_other_path_are_not() -> None:
+    def variation(path: str) -> float:
+        spacings: list[float] = []
+        model = next(candidate for candidate in MODELS["hsr"].paths if candidate.name == path)
+        for seed in SEEDS:
+            rate = generated_downlinks(MODELS["hsr"], seed, DURATION_S)[path].rate_mbps(1000)
+            low = rate < model.body.median_mbps / 5
+            spacings += np.diff(np.flatnonzero(np.diff(low.astype(int)) == 1)).tolist()
+        return float(np.std(spacings) / np.mean(spacings))
+
+    assert variation("lte") < variation("wifi")
+
+
+def test_what_silences_the_downlink_silences_the_uplink() -> None:
+    """With dips at a steady 0.5 Mbps (24 ms between opportunities), every longer gap is a silence of the link."""
+    steady_dips = DipLevel(median_mbps=0.5, sigma=0, time_constant_s=1, ceiling_mbps=0.5)
+    paths = tuple(
+        path.model_copy(
+            update={"dip_level": steady_dips, "body": path.body.model_copy(update={"sigma": 0.3})},
+        )
+        for path in MODELS["subway"].paths
+    )
+    model = MODELS["subway"].model_copy(update={"paths": paths})
+    silences = 0
+    for path in generate_opportunities(model, 3, 300):
+        assert len(path.up) < len(path.down)
+        for start in np.flatnonzero(np.diff(path.down) >= 200):
+            begin, end = path.down[start] + 50, path.down[start + 1] - 50
+            silences += 1
+            assert not np.any((path.up > begin) & (path.up < end)), f"{path.name}: uplink in {begin} to {end} ms"
+    assert silences > 20
+
+
+# --- Index and search path -------------------------------------------------------------------------------------------
+
+INDEX = """\
+schema: 1
+pairs:
+- name: mine
+  scenario: walking
+  licence: CC0-1.0
+  source: made by hand
+  paths:
+  - {name: wifi, technology: wifi, uplink: a.up, downlink: a.down, base_rtt_ms: 31, queue: 'droptail:packets=50'}
+  - {name: lte, technology: lte, uplink: b.down, downlink: b.down, base_rtt_ms: 70, queue: infinite}
+"""
+
+
+def make_library(folder: Path, index: str = INDEX) -> Path:
+    for name in ("a.up", "a.down", "b.down"):
+        write(folder / name, "1\n1000\n")
+    write(folder / "index.yaml", index)
+    return folder
+
+
+def test_a_pair_of_an_index_is_resolved_to_files_and_an_mpshell_option(tmp_path: Path) -> None:
+    (pair,) = read_index(make_library(tmp_path) / "index.yaml")
+    wifi, lte = pair.paths
+    assert (wifi.uplink, wifi.downlink) == (tmp_path / "a.up", tmp_path / "a.down")
+    assert wifi.delay_ms == 15.5
+    assert wifi.mpshell_option() == (
+        f"wifi:up={tmp_path}/a.up,down={tmp_path}/a.down,delay=15.5,queue=droptail:packets=50"
+    )
+    assert (lte.technology, lte.queue, lte.base_rtt_ms) == ("lte", "infinite", 70)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "said"),
+    [
+        ("a.up", "gone.up", 8, "there is no trace"),
+        ("technology: wifi", "technology: wify", 8, "'5g-sa', '5g-nsa', 'wifi' or 'lte'"),
+        ("licence: CC0-1.0", "licence: CC0-1.0\n  sorce: x", 6, "did you mean 'source'"),
+        (INDEX.splitlines()[-1] + "\n", "", 3, "two paths or more"),
+        ("name: lte", "name: wifi", 3, "give each a name of its own"),
+        ("name: lte", "name: Much_too_long_name", 9, "name"),
+        ("queue: infinite", "queue: droptail", 9, "queue"),
+        ("base_rtt_ms: 70", "base_rtt_ms: -1", 9, "base_rtt_ms"),
+        ("schema: 1", "schema: 2", 1, "schema"),
+    ],
+)
+def test_a_mistake_in_an_index_is_told_with_its_line(
+    tmp_path: Path, before: str, after: str, line: int, said: str
+) -> None:
+    assert before in INDEX
+    index = make_library(tmp_path, INDEX.replace(before, after, 1)) / "index.yaml"
+    with pytest.raises(UserError) as error:
+        read_index(index)
+    assert str(error.value).startswith(f"{index}:{line}: ")
+    assert said in str(error.value)
+
+
+def test_a_pair_named_twice_in_an_index_is_refused(tmp_path: Path) -> None:
+    index = make_library(tmp_path, INDEX + INDEX.split("pairs:\n")[1]) / "index.yaml"
+    with pytest.raises(UserError, match=r"index\.yaml:10: .*'mine' is already in this index"):
+        read_index(index)
+
+
+def test_the_projects_library_needs_no_search_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SEARCH_PATH_VARIABLE, raising=False)
+    assert {pair.name for pair in list_pairs()} == set(GENERATED)
+    assert [path.technology for path in find_pair("hsr-1").paths] == ["wifi", "lte"]
+
+
+def test_the_first_library_on_the_search_path_wins_and_the_projects_is_before_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, project = (make_library(tmp_path / name) for name in ("first", "second", "project"))
+    monkeypatch.setattr(library_module, "PROJECT_LIBRARY", tmp_path / "nothing")
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, f"{tmp_path}/absent:{first}::{second}")
+    assert find_pair("mine").library == first / "index.yaml"
+    assert len(list_pairs()) == 1
+    monkeypatch.setattr(library_module, "PROJECT_LIBRARY", project)
+    assert find_pair("mine").library == project / "index.yaml"
+
+
+def test_an_unknown_pair_is_told_with_the_near_miss_and_where_was_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(tmp_path / "absent"))
+    with pytest.raises(TraceError) as error:
+        find_pair("hsr_1")
+    assert "no trace pair 'hsr_1'" in str(error.value)
+    assert "did you mean 'hsr-1'?" in str(error.value)
+    assert f"{tmp_path}/absent (not there)" in str(error.value)
+
+
+# --- Recorded collections --------------------------------------------------------------------------------------------
+
+CSV_HEADER = "file,scenario,technology,direction,source,licence,pair_with\n"
+CSV_ROWS = [
+    'ride_7_lteU.down,high-speed rail,"LTE, Carrier U",down,here,MIT,ride_7_lteM.down\n',
+    "ride_7_lteM.down,high-speed rail,LTE (stands for the onboard Wi-Fi path),down,here,MIT,ride_7_lteU.down\n",
+    "bus.down,bus,LTE,down,there,MIT,\n",
+    "drive_1_att.down,driving,AT&T 4G/5G,down,here,MIT,drive_1_verizon.down\n",
+    "drive_1_verizon.down,driving,Verizon 4G/5G,down,there,BSD,drive_1_att.down\n",
+]
+
+
+def make_collection(folder: Path, rows: list[str]) -> Path:
+    for row in CSV_ROWS:
+        write(folder / row.split(",")[0], "1\n1000\n")
+    return write(folder / "INDEX.csv", CSV_HEADER + "".join(rows))
+
+
+def test_pairs_are_derived_from_a_recorded_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "recorded/drive_1_att.up", "9\n")
+    make_collection(tmp_path / "recorded", CSV_ROWS)
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(tmp_path))
+    ride, drive = find_pair("ride_7"), find_pair("drive_1")
+    assert [(path.name, path.technology, path.downlink.name) for path in ride.paths] == [
+        ("wifi", "wifi", "ride_7_lteM.down"),
+        ("lte", "lte", "ride_7_lteU.down"),
+    ]
+    assert [path.base_rtt_ms for path in ride.paths] == [193, 110]
+    assert all(path.uplink == path.downlink for path in ride.paths)
+    assert [(path.name, path.technology) for path in drive.paths] == [("att", "5g-nsa"), ("verizon", "5g-nsa")]
+    assert drive.paths[0].uplink.name == "drive_1_att.up"
+    assert (drive.licence, ride.licence) == ("MIT; BSD", "MIT")
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "said"),
+    [
+        (CSV_ROWS[:1], 2, "no row that says the same"),
+        (
+            [CSV_ROWS[0], CSV_ROWS[1].replace("LTE (stands for the onboard Wi-Fi path)", "carrier pigeon")],
+            3,
+            "names none",
+        ),
+        (
+            [CSV_ROWS[0].replace("ride_7_lteU", "gone_7_x"), CSV_ROWS[1].replace("ride_7_lteU", "gone_7_x")],
+            2,
+            "no trace",
+        ),
+        ([CSV_ROWS[0].replace(",MIT,ride_7_lteM.down", "")], 2, "cells"),
+    ],
+)
+def test_a_mistake_in_a_recorded_collection_is_told_with_its_line(
+    tmp_path: Path, rows: list[str], line: int, said: str
+) -> None:
+    index = make_collection(tmp_path, rows)
+    with pytest.raises(TraceError) as error:
+        read_recorded(index)
+    assert str(error.value).startswith(f"{index}:{line}: ")
+    assert said in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def recorded_index() -> Path:
+    for folder in library_module.search_path():
+        if (folder / "recorded" / "INDEX.csv").is_file():
+            return folder / "recorded" / "INDEX.csv"
+    pytest.skip(f"{SEARCH_PATH_VARIABLE} reaches no collection of recorded traces")
+
+
+def test_the_recorded_pairs_are_found_with_their_paths(recorded_index: Path) -> None:
+    found = {pair.name: tuple(path.name for path in pair.paths) for pair in read_recorded(recorded_index)}
+    assert found == RECORDED_PAIRS
+
+
+def test_statistics_of_the_recorded_traces_are_those_of_their_index(recorded_index: Path) -> None:
+    with recorded_index.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows
+    for row in rows:
+        trace = read_trace(recorded_index.parent / row["file"])
+        stats = trace_stats(trace)
+        assert trace.sha256.startswith(row["sha256"])
+        assert stats.mean_mbps == pytest.approx(float(row["mean_mbps"]), abs=0.006), row["file"]
+        assert stats.empty_100ms == pytest.approx(float(row["outage_frac_100ms"]), abs=6e-5), row["file"]
+
+
+# --- Command line ----------------------------------------------------------------------------------------------------
+
+
+def railyard_traces(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "160"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_list_names_pairs_paths_and_their_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SEARCH_PATH_VARIABLE, raising=False)
+    code, out, _ = railyard_traces("list")
+    assert code == 0
+    for text in (*GENERATED, "193 ms", "droptail:packets=300"):
+        assert text in out
+
+
+def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
+    code, out, _ = railyard_traces("stats", "hsr-1")
+    assert code == 0
+    assert "lte down" in out
+    assert "if independent" in out
+    code, out, _ = railyard_traces("stats", str(write(tmp_path / "t.down", format_trace(range(0, 2001, 10)))))
+    assert code == 0
+    assert "1.21" in out  # 201 opportunities in 2 s
+
+
+def test_user_errors_are_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    bad = write(tmp_path / "bad.down", "1\nx\n")
+    for arguments in (
+        ("stats", "no-such-pair"),
+        ("stats", str(tmp_path / "absent.down")),
+        ("stats", str(bad)),
+        ("validate", str(bad)),
+        ("generate", "--out", str(tmp_path)),
+        ("generate", "--out", str(tmp_path), "--model", "hsr", "--name", "a/b"),
+        ("generate", "--out", str(bad), "--model", "hsr", "--duration", "1"),
+        ("generate", "--out", str(tmp_path), "--parameters", str(tmp_path / "absent.yaml")),
+    ):
+        code, _, err = railyard_traces(*arguments)
+        assert code == 2, arguments
+        assert err.startswith("railyard: "), arguments
+        assert err.count("\n") == 1, arguments
+
+
+def test_validate_checks_every_file_and_fails_if_one_is_wrong(tmp_path: Path) -> None:
+    good, bad = write(tmp_path / "good.down", "1\n2\n"), write(tmp_path / "bad.down", "2\n1\n")
+    index = make_library(tmp_path / "library") / "index.yaml"
+    code, out, _ = railyard_traces("validate", str(good), str(index))
+    assert code == 0
+    assert "1 pairs" in out
+    code, out, err = railyard_traces("validate", str(bad), str(good))
+    assert code == 2
+    assert f"{bad}:2: timestamp 1 comes after 2" in err
+    assert "good.down" in out
+
+
+def test_generate_makes_a_library_that_the_search_path_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "library"
+    common = ("generate", "--model", "subway", "--duration", "3", "--out", str(library))
+    assert railyard_traces(*common, "--seed", "7")[0] == 0
+    assert railyard_traces(*common, "--seed", "8", "--name", "metro")[0] == 0
+    before = (library / "metro.lte.down").read_bytes()
+    assert railyard_traces(*common, "--seed", "9", "--name", "metro")[0] == 0
+    assert (library / "metro.lte.down").read_bytes() != before
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(library))
+    assert [pair.name for pair in list_pairs() if pair.library.parent == library] == ["subway-7", "metro"]
+    assert read_trace(find_pair("metro").paths[1].downlink).period_ms == 3000

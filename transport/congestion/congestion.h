@@ -1,0 +1,47 @@
+/* Congestion controllers: a table of functions each, registered by name in congestion.c. Bytes and microseconds. */
+#ifndef XL_CONGESTION_CONGESTION_H
+#define XL_CONGESTION_CONGESTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define XL_CC_STATE_BYTES 512 /* room for a controller's state */
+
+typedef struct {
+    uint64_t now;
+    uint64_t bytes;           /* of this acknowledged packet */
+    uint64_t sent_time;       /* when that packet left */
+    uint64_t bytes_in_flight; /* before this packet is taken off */
+    /* latest_rtt_us is the raw sample: now - sent_time of the packet that gave it. */
+    uint64_t srtt_us, latest_rtt_us, min_rtt_us;
+    bool app_limited; /* the window was not fully used: do not grow (RFC 9002 section 7.8) */
+} xl_cc_ack;
+
+typedef struct {
+    const char *name;
+    void (*init)(void *state, uint64_t mtu_bytes, uint64_t now);
+    /* bytes_in_flight: with this packet; equal to bytes when the path was idle. */
+    void (*on_sent)(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now);
+    void (*on_ack)(void *state, const xl_cc_ack *);
+    /* A packet sent at sent_time was lost; the controller itself recognises what belongs to one congestion event. */
+    void (*on_loss)(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now);
+    void (*on_persistent_congestion)(void *state, uint64_t now);
+    /* A packet that on_loss was called for arrived after all; may be NULL. */
+    void (*on_spurious_loss)(void *state, uint64_t sent_time, uint64_t now);
+    uint64_t (*window)(const void *state);   /* bytes */
+    uint64_t (*ssthresh)(const void *state); /* bytes, UINT64_MAX = none yet */
+    /* bytes per second; NULL: window / srtt x 1.25 (2 in slow start) is used */
+    uint64_t (*pacing_rate)(const void *state);
+} xl_cc_ops;
+
+extern const xl_cc_ops xl_cc_newreno; /* RFC 9002 section 7 */
+extern const xl_cc_ops xl_cc_cubic;   /* RFC 9438, with HyStart++ (RFC 9406) in slow start */
+
+/* RFC 9002 section 7.2. */
+uint64_t xl_cc_initial_window(uint64_t mtu_bytes);
+uint64_t xl_cc_minimum_window(uint64_t mtu_bytes);
+
+const xl_cc_ops *xl_cc_find(const char *name); /* NULL when unknown */
+
+#endif

@@ -1,0 +1,139 @@
+#include "congestion/congestion.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void controllers_are_found_by_name_and_complete(void **state) {
+    (void)state;
+    const char *names[] = {"cubic", "newreno"};
+    for (size_t i = 0; i < 2; i++) {
+        const xl_cc_ops *cc = xl_cc_find(names[i]);
+        assert_non_null(cc);
+        assert_string_equal(cc->name, names[i]);
+        assert_non_null(cc->init);
+        assert_non_null(cc->on_sent);
+        assert_non_null(cc->on_ack);
+        assert_non_null(cc->on_loss);
+        assert_non_null(cc->on_persistent_congestion);
+        assert_non_null(cc->window);
+        assert_non_null(cc->ssthresh);
+    }
+    assert_null(xl_cc_find("warp"));
+    assert_null(xl_cc_find(""));
+    assert_null(xl_cc_find(NULL));
+}
+
+static void initial_and_minimum_window_are_those_of_rfc_9002(void **state) {
+    (void)state;
+    assert_int_equal(xl_cc_initial_window(1200), 12000);
+    assert_int_equal(xl_cc_initial_window(1472), 14720);
+    assert_int_equal(xl_cc_initial_window(9000), 18000);
+    assert_int_equal(xl_cc_initial_window(2000), 14720);
+    assert_int_equal(xl_cc_minimum_window(1200), 2400);
+}
+
+/* What every controller owes, whatever its law of growth. */
+static void common_rules(const xl_cc_ops *cc) {
+    alignas(16) uint8_t s[XL_CC_STATE_BYTES];
+    cc->init(s, 1200, 0);
+    assert_int_equal(cc->window(s), 12000);
+    assert_true(cc->ssthresh(s) == UINT64_MAX);
+
+    xl_cc_ack ack = {.now = 50000, .bytes = 1200, .srtt_us = 50000, .latest_rtt_us = 50000, .min_rtt_us = 50000};
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 13200);
+    ack.app_limited = true;
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 13200);
+    ack.app_limited = false;
+
+    /* One reduction for all losses of one event, however many and in whichever order. */
+    cc->on_loss(s, 10000, 1200, 60000);
+    uint64_t reduced = cc->window(s);
+    assert_true(reduced < 13200 && reduced >= 6600);
+    assert_int_equal(cc->ssthresh(s), reduced);
+    for (uint64_t sent = 60000; sent > 20000; sent -= 10000)
+        cc->on_loss(s, sent, 1200, 70000);
+    assert_int_equal(cc->window(s), reduced);
+    /* No growth by packets sent before the event. */
+    ack.sent_time = 60000;
+    ack.now = 90000;
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), reduced);
+    /* A packet sent after it that is lost is a new event. */
+    cc->on_loss(s, 60001, 1200, 110000);
+    assert_true(cc->window(s) < reduced);
+
+    /* Never below two packets. */
+    for (uint64_t t = 200000; t < 4000000; t += 100000)
+        cc->on_loss(s, t, 1200, t + 50000);
+    assert_int_equal(cc->window(s), 2400);
+}
+
+static void after_an_outage(const xl_cc_ops *cc) {
+    alignas(16) uint8_t s[XL_CC_STATE_BYTES];
+    cc->init(s, 1200, 0);
+    xl_cc_ack ack = {.now = 50000, .bytes = 100000, .srtt_us = 50000, .latest_rtt_us = 50000, .min_rtt_us = 50000};
+    cc->on_ack(s, &ack);
+    cc->on_loss(s, 60000, 1200, 5000000);
+    uint64_t threshold = cc->ssthresh(s);
+    cc->on_persistent_congestion(s, 5000000);
+    assert_int_equal(cc->window(s), 2400);
+    assert_int_equal(cc->ssthresh(s), threshold);
+    /* Losses of packets that left before the collapse do not ruin the way back. */
+    cc->on_loss(s, 4900000, 1200, 5010000);
+    assert_int_equal(cc->ssthresh(s), threshold);
+    /* Slow start, at once, up to the threshold. */
+    ack = (xl_cc_ack){.now = 5050000, .sent_time = 4950000, .bytes = 1200, .srtt_us = 50000, .latest_rtt_us = 50000};
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 3600);
+    cc->on_loss(s, 5000001, 1200, 5100000);
+    assert_true(cc->window(s) < 3600);
+}
+
+static void every_controller_keeps_the_common_rules(void **state) {
+    (void)state;
+    common_rules(&xl_cc_newreno);
+    common_rules(&xl_cc_cubic);
+}
+
+static void after_persistent_congestion_slow_start_leads_back_to_the_threshold(void **state) {
+    (void)state;
+    after_an_outage(&xl_cc_newreno);
+    after_an_outage(&xl_cc_cubic);
+}
+
+static void newreno_grows_one_packet_a_window(void **state) {
+    (void)state;
+    alignas(16) uint8_t s[XL_CC_STATE_BYTES];
+    const xl_cc_ops *cc = &xl_cc_newreno;
+    cc->init(s, 1000, 0);
+    xl_cc_ack ack = {.now = 1, .bytes = 10000};
+    cc->on_ack(s, &ack); /* 20000 */
+    cc->on_loss(s, 5, 1000, 10);
+    assert_int_equal(cc->window(s), 10000);
+    ack = (xl_cc_ack){.now = 20, .sent_time = 15, .bytes = 1000};
+    for (int i = 0; i < 9; i++)
+        cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 10000);
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 11000);
+    for (int i = 0; i < 11; i++)
+        cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 12000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(controllers_are_found_by_name_and_complete),
+        cmocka_unit_test(initial_and_minimum_window_are_those_of_rfc_9002),
+        cmocka_unit_test(every_controller_keeps_the_common_rules),
+        cmocka_unit_test(after_persistent_congestion_slow_start_leads_back_to_the_threshold),
+        cmocka_unit_test(newreno_grows_one_packet_a_window),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

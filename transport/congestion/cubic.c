@@ -1,0 +1,209 @@
+/* CUBIC, RFC 9438, in bytes; HyStart++ in the first slow start. Doubles are deterministic here: no fast-math, and
+ * -std=c17 keeps the compiler from contracting expressions. */
+#include "congestion/congestion.h"
+#include "congestion/hystart.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define C                0.4 /* segments per second cubed */
+#define BETA             0.7
+#define ALPHA            (3.0 * (1.0 - BETA) / (1.0 + BETA)) /* section 4.3 */
+#define MAX_TARGET_RATIO 1.5
+
+/* What a congestion event changes, and what a spurious one gives back. */
+typedef struct {
+    double cwnd;
+    double w_max;      /* window before the last reduction; 0 = unknown */
+    double w_est;      /* what Reno would have */
+    double cwnd_prior; /* cwnd at the last reduction */
+    double k_s;        /* seconds from the epoch to w_max */
+    uint64_t ssthresh;
+    uint64_t elapsed_us; /* the epoch's age, without the times in which the application was the limit */
+    bool in_epoch;       /* a congestion avoidance stage has begun */
+    bool has_event;
+    uint64_t recovery_start; /* packets sent until then belong to the last congestion event */
+} curve;
+
+typedef struct {
+    uint64_t mtu;
+    curve c;
+    curve undo;        /* before the last event */
+    uint64_t lost;     /* packets of the last event */
+    uint64_t spurious; /* of them */
+    uint64_t clock_at; /* up to here elapsed_us has been counted */
+    bool collapsed;    /* persistent congestion since: growth does not wait for the end of recovery */
+    xl_hystart hystart;
+} cubic;
+
+static_assert(sizeof(cubic) <= XL_CC_STATE_BYTES, "controller state too large");
+
+static double at_least_minimum(const cubic *s, double window) {
+    return fmax(window, (double)xl_cc_minimum_window(s->mtu));
+}
+
+static void init(void *state, uint64_t mtu_bytes, uint64_t now) {
+    cubic *s = state;
+    *s = (cubic){.mtu = mtu_bytes, .clock_at = now};
+    s->c.cwnd = (double)xl_cc_initial_window(mtu_bytes);
+    s->c.ssthresh = UINT64_MAX;
+    xl_hystart_init(&s->hystart);
+}
+
+/* The curve must not run ahead while nothing is sent (section 5.8). */
+static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now) {
+    cubic *s = state;
+    if (bytes_in_flight <= bytes)
+        s->clock_at = now;
+}
+
+static void advance_clock(cubic *s, uint64_t now) {
+    if (s->c.in_epoch && now > s->clock_at)
+        s->c.elapsed_us += now - s->clock_at;
+    s->clock_at = now;
+}
+
+static double seconds(uint64_t us) {
+    return (double)us / 1e6;
+}
+
+/* Section 4.2. Without a window to return to (after HyStart++, section 4.10, or persistent congestion, section 4.8)
+ * the curve begins at its plateau. */
+static void begin_epoch(cubic *s) {
+    curve *c = &s->c;
+    if (c->w_max < c->cwnd)
+        c->w_max = c->cwnd;
+    if (c->cwnd_prior < c->cwnd)
+        c->cwnd_prior = c->cwnd;
+    c->k_s = cbrt((c->w_max - c->cwnd) / (C * (double)s->mtu));
+    c->w_est = c->cwnd;
+    c->elapsed_us = 0;
+    c->in_epoch = true;
+}
+
+static double w_cubic(const cubic *s, uint64_t t_us) {
+    double d = seconds(t_us) - s->c.k_s;
+    return C * d * d * d * (double)s->mtu + s->c.w_max;
+}
+
+static void avoid_congestion(cubic *s, const xl_cc_ack *ack) {
+    curve *c = &s->c;
+    if (!c->in_epoch)
+        begin_epoch(s);
+    double share = (double)ack->bytes / c->cwnd; /* of a round trip */
+    double alpha = c->w_est >= c->cwnd_prior ? 1.0 : ALPHA;
+    c->w_est += alpha * share * (double)s->mtu;
+    if (w_cubic(s, c->elapsed_us) < c->w_est) { /* section 4.3, Reno-friendly region */
+        c->cwnd = fmax(c->cwnd, c->w_est);
+        return;
+    }
+    double target = w_cubic(s, c->elapsed_us + ack->srtt_us);
+    target = fmin(fmax(target, c->cwnd), MAX_TARGET_RATIO * c->cwnd);
+    c->cwnd += (target - c->cwnd) * share;
+}
+
+/* The RTT, if it was this packet that gave the latest sample, else 0: an ACK of many packets is one look at the path,
+ * and one that gave no sample (it came by another path) is none. */
+static uint64_t fresh_sample(const xl_cc_ack *ack) {
+    return ack->now - ack->sent_time == ack->latest_rtt_us ? ack->latest_rtt_us : 0;
+}
+
+static void slow_start(cubic *s, const xl_cc_ack *ack) {
+    bool is_first = s->c.ssthresh == UINT64_MAX;
+    if (is_first && xl_hystart_on_ack(&s->hystart, ack->now, ack->sent_time, fresh_sample(ack))) {
+        s->c.ssthresh = (uint64_t)s->c.cwnd;
+        return;
+    }
+    if (!ack->app_limited)
+        s->c.cwnd += (double)(is_first ? xl_hystart_growth(&s->hystart, ack->bytes) : ack->bytes);
+}
+
+static bool is_of_last_event(const cubic *s, uint64_t sent_time) {
+    return s->c.has_event && sent_time <= s->c.recovery_start;
+}
+
+static void on_ack(void *state, const xl_cc_ack *ack) {
+    cubic *s = state;
+    if (ack->app_limited)
+        s->clock_at = ack->now;
+    advance_clock(s, ack->now);
+    if (is_of_last_event(s, ack->sent_time) && !s->collapsed)
+        return;
+    if (s->c.cwnd < (double)s->c.ssthresh)
+        slow_start(s, ack);
+    else if (!ack->app_limited)
+        avoid_congestion(s, ack);
+}
+
+static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now) {
+    (void)bytes;
+    cubic *s = state;
+    curve *c = &s->c;
+    if (is_of_last_event(s, sent_time)) {
+        s->lost++;
+        return;
+    }
+    s->undo = *c;
+    s->lost = 1;
+    s->spurious = 0;
+    s->collapsed = false;
+    /* Fast convergence, section 4.7: below the last maximum, so make room for others. */
+    c->w_max = c->cwnd < c->w_max ? c->cwnd * (1.0 + BETA) / 2.0 : c->cwnd;
+    c->cwnd_prior = c->cwnd;
+    c->cwnd = at_least_minimum(s, c->cwnd * BETA);
+    c->ssthresh = (uint64_t)c->cwnd;
+    c->in_epoch = false;
+    c->has_event = true;
+    c->recovery_start = now;
+}
+
+/* The boundary of the event moves to now, where RFC 9002 appendix B.8 clears it: what was sent before the collapse and
+ * is declared lost later says nothing new, and must not take ssthresh down with the collapsed window. */
+static void on_persistent_congestion(void *state, uint64_t now) {
+    cubic *s = state;
+    curve *c = &s->c;
+    if (c->ssthresh == UINT64_MAX)
+        c->ssthresh = (uint64_t)at_least_minimum(s, c->cwnd * BETA);
+    c->cwnd = (double)xl_cc_minimum_window(s->mtu);
+    c->w_max = c->cwnd_prior = 0;
+    c->in_epoch = false;
+    c->has_event = s->collapsed = true;
+    c->recovery_start = now;
+}
+
+/* Section 4.9: when every packet of the last event arrived after all, there was no event. */
+static void on_spurious_loss(void *state, uint64_t sent_time, uint64_t now) {
+    cubic *s = state;
+    if (s->lost == 0 || !is_of_last_event(s, sent_time))
+        return;
+    if (s->undo.has_event && sent_time <= s->undo.recovery_start)
+        return; /* lost in the event before it */
+    if (++s->spurious < s->lost)
+        return;
+    double grown = s->c.cwnd;
+    s->c = s->undo;
+    s->c.cwnd = fmax(s->c.cwnd, grown);
+    s->lost = 0;
+    s->collapsed = false;
+    s->clock_at = now;
+}
+
+static uint64_t window(const void *state) {
+    return (uint64_t)((const cubic *)state)->c.cwnd;
+}
+
+static uint64_t ssthresh(const void *state) {
+    return ((const cubic *)state)->c.ssthresh;
+}
+
+const xl_cc_ops xl_cc_cubic = {
+    .name = "cubic",
+    .init = init,
+    .on_sent = on_sent,
+    .on_ack = on_ack,
+    .on_loss = on_loss,
+    .on_persistent_congestion = on_persistent_congestion,
+    .on_spurious_loss = on_spurious_loss,
+    .window = window,
+    .ssthresh = ssthresh,
+};

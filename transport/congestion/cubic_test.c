@@ -1,0 +1,263 @@
+#include "congestion/congestion.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#define MTU 1200
+#define RTT 100000
+
+typedef struct {
+    alignas(16) uint8_t state[XL_CC_STATE_BYTES];
+    uint64_t now;
+} flow;
+
+static const xl_cc_ops *const cc = &xl_cc_cubic;
+
+/* Acknowledges one window, packet by packet, spread over one round trip. */
+static void one_round(flow *f, uint64_t rtt, bool app_limited) {
+    uint64_t packets = cc->window(f->state) / MTU, begin = f->now;
+    for (uint64_t i = 0; i < packets; i++) {
+        f->now = begin + (i + 1) * rtt / packets;
+        xl_cc_ack ack = {.now = f->now,
+                         .bytes = MTU,
+                         .sent_time = f->now - rtt,
+                         .srtt_us = rtt,
+                         .latest_rtt_us = rtt,
+                         .min_rtt_us = rtt,
+                         .app_limited = app_limited};
+        cc->on_ack(f->state, &ack);
+    }
+}
+
+/* Slow start up to `packets`, then one loss: congestion avoidance begins with the next round. */
+static void lose_at(flow *f, double packets) {
+    cc->init(f->state, MTU, 0);
+    f->now = RTT;
+    xl_cc_ack ack = {.now = f->now, .srtt_us = RTT, .latest_rtt_us = RTT, .min_rtt_us = RTT};
+    ack.bytes = (uint64_t)(packets * MTU) - cc->window(f->state);
+    cc->on_ack(f->state, &ack);
+    assert_int_equal(cc->window(f->state), (uint64_t)(packets * MTU));
+    cc->on_loss(f->state, f->now, MTU, f->now);
+    f->now += RTT + 1;
+}
+
+static double packets_of(const flow *f) {
+    return (double)cc->window(f->state) / MTU;
+}
+
+static double formula(double w_max, double cwnd_epoch, double t) {
+    double k = cbrt((w_max - cwnd_epoch) / 0.4);
+    return 0.4 * pow(t - k, 3) + w_max;
+}
+
+static void a_loss_takes_three_tenths(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000);
+    assert_true(fabs(packets_of(&f) - 700) < 0.01);
+}
+
+static void the_window_follows_the_cubic_function(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000);
+    uint64_t epoch = f.now;
+    /* K = cbrt(300 / 0.4) = 9.09 s; concave, plateau at w_max, convex. */
+    double at_plateau = 0;
+    while (f.now < epoch + 15000000) {
+        one_round(&f, RTT, false);
+        double t = (double)(f.now - epoch) / 1e6;
+        /* Aiming one RTT ahead and getting there in one, the window is on the curve. */
+        assert_true(fabs(packets_of(&f) - formula(1000, 700, t)) < 3);
+        if (at_plateau == 0 && t > 9.09)
+            at_plateau = packets_of(&f);
+    }
+    assert_true(fabs(at_plateau - 1000) < 5);
+    assert_true(packets_of(&f) > 1060);
+}
+
+static void a_small_window_grows_like_reno(void **state) {
+    (void)state;
+    flow f;
+    const uint64_t rtt = 10000; /* short RTT: Reno outgrows the curve */
+    lose_at(&f, 30);
+    double alpha = 3 * (1 - 0.7) / (1 + 0.7), before = packets_of(&f);
+    for (int i = 0; i < 10; i++)
+        one_round(&f, rtt, false);
+    double gained = packets_of(&f) - before;
+    assert_true(gained > 10 * alpha * 0.85 && gained < 10 * alpha * 1.15);
+    /* Past the window before the loss it gains a whole packet a round. */
+    while (packets_of(&f) < 31)
+        one_round(&f, rtt, false);
+    before = packets_of(&f);
+    for (int i = 0; i < 10; i++)
+        one_round(&f, rtt, false);
+    gained = packets_of(&f) - before;
+    assert_true(gained > 9 && gained < 11);
+}
+
+static void fast_convergence_lowers_the_plateau(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000);
+    one_round(&f, RTT, false);
+    double second = packets_of(&f); /* below 1000: someone else wants the bandwidth */
+    cc->on_loss(f.state, f.now, MTU, f.now);
+    f.now += RTT + 1;
+    double w_max = second * 1.7 / 2, start = second * 0.7;
+    uint64_t epoch = f.now;
+    double k = cbrt((w_max - start) / 0.4);
+    while ((double)(f.now - epoch) / 1e6 < k)
+        one_round(&f, RTT, false);
+    assert_true(fabs(packets_of(&f) - w_max) < 5);
+}
+
+static void time_in_which_the_application_is_the_limit_does_not_count(void **state) {
+    (void)state;
+    flow busy, lazy;
+    lose_at(&busy, 1000);
+    lose_at(&lazy, 1000);
+    for (int i = 0; i < 20; i++) {
+        one_round(&busy, RTT, false);
+        one_round(&lazy, RTT, false);
+    }
+    assert_int_equal(cc->window(busy.state), cc->window(lazy.state));
+    for (int i = 0; i < 100; i++)
+        one_round(&lazy, RTT, true);
+    assert_int_equal(cc->window(busy.state), cc->window(lazy.state));
+    lazy.now += 60000000; /* idle */
+    cc->on_sent(lazy.state, MTU, MTU, lazy.now);
+    for (int i = 0; i < 20; i++) {
+        one_round(&busy, RTT, false);
+        one_round(&lazy, RTT, false);
+    }
+    assert_true(fabs(packets_of(&busy) - packets_of(&lazy)) < 1);
+}
+
+static void no_round_grows_the_window_by_more_than_half(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 30);
+    one_round(&f, RTT, false);
+    f.now += 3600000000; /* an hour without an ack: the curve is far above */
+    for (int i = 0; i < 5; i++) {
+        double before = packets_of(&f);
+        one_round(&f, RTT, false);
+        assert_true(packets_of(&f) <= before * exp(0.5) + 1); /* the target moves with the window */
+    }
+}
+
+static void a_spurious_event_is_undone_when_its_last_packet_arrives(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000);
+    for (int i = 0; i < 10; i++)
+        one_round(&f, RTT, false);
+    uint64_t before = cc->window(f.state), threshold = cc->ssthresh(f.state);
+    cc->on_loss(f.state, f.now - 2, MTU, f.now);
+    cc->on_loss(f.state, f.now - 1, MTU, f.now);
+    uint64_t reduced = cc->window(f.state);
+    cc->on_spurious_loss(f.state, f.now - 1, f.now + 10);
+    assert_int_equal(cc->window(f.state), reduced);
+    cc->on_spurious_loss(f.state, f.now - 2, f.now + 20);
+    assert_int_equal(cc->window(f.state), before);
+    assert_int_equal(cc->ssthresh(f.state), threshold);
+    /* The next loss counts again. */
+    cc->on_loss(f.state, f.now, MTU, f.now + 30);
+    assert_int_equal(cc->window(f.state), reduced);
+}
+
+static void a_true_event_is_not_undone_by_stragglers(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000); /* event 1: packets sent until RTT */
+    for (int i = 0; i < 3; i++)
+        one_round(&f, RTT, false);
+    cc->on_loss(f.state, f.now, MTU, f.now); /* event 2, a true loss */
+    uint64_t reduced = cc->window(f.state);
+    cc->on_spurious_loss(f.state, RTT, f.now + 1); /* of event 1 */
+    assert_int_equal(cc->window(f.state), reduced);
+}
+
+static void rtt_samples_of_other_packets_do_not_end_slow_start(void **state) {
+    (void)state;
+    flow f;
+    cc->init(f.state, MTU, 0);
+    f.now = RTT;
+    one_round(&f, RTT, false);
+    for (int round = 0; round < 6; round++) {
+        uint64_t before = cc->window(f.state), begin = f.now, packets = before / MTU;
+        for (uint64_t i = 0; i < packets; i++) {
+            f.now = begin + (i + 1) * RTT / packets;
+            /* latest_rtt_us is a stale high sample throughout */
+            xl_cc_ack ack = {.now = f.now,
+                             .bytes = MTU,
+                             .sent_time = f.now - RTT,
+                             .srtt_us = RTT,
+                             .latest_rtt_us = 3 * RTT,
+                             .min_rtt_us = RTT};
+            cc->on_ack(f.state, &ack);
+        }
+        assert_int_equal(cc->window(f.state), before + packets * MTU);
+    }
+}
+
+static void after_an_outage_the_curve_does_not_aim_at_the_old_window(void **state) {
+    (void)state;
+    flow f;
+    lose_at(&f, 1000);
+    cc->on_persistent_congestion(f.state, f.now);
+    f.now += RTT + 1;
+    while (packets_of(&f) < 700)
+        one_round(&f, RTT, false);
+    double before = packets_of(&f);
+    for (int i = 0; i < 20; i++)
+        one_round(&f, RTT, false);
+    /* Plateau here: 20 rounds of Reno, not 0.4 (9 s)^3 worth of catching up. */
+    assert_true(packets_of(&f) > before + 15 && packets_of(&f) < before + 25);
+}
+
+static void leaving_slow_start_by_delay_starts_at_the_plateau(void **state) {
+    (void)state;
+    flow f;
+    cc->init(f.state, MTU, 0);
+    uint64_t rtt = RTT;
+    /* A queue that builds: each round 20 ms slower. */
+    for (int round = 0; round < 12 && cc->ssthresh(f.state) == UINT64_MAX; round++, rtt += 20000) {
+        f.now += 1;
+        one_round(&f, rtt, false);
+    }
+    assert_true(cc->ssthresh(f.state) != UINT64_MAX);
+    double before = packets_of(&f);
+    uint64_t epoch = f.now;
+    while (f.now < epoch + 2000000) {
+        one_round(&f, RTT, false);
+        double t = (double)(f.now - epoch) / 1e6 + RTT / 1e6;
+        double reno = (double)(f.now - epoch) / RTT + 2; /* one packet a round */
+        assert_true(packets_of(&f) <= before + fmax(0.4 * t * t * t, reno) + 1);
+    }
+    assert_true(packets_of(&f) > before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loss_takes_three_tenths),
+        cmocka_unit_test(the_window_follows_the_cubic_function),
+        cmocka_unit_test(a_small_window_grows_like_reno),
+        cmocka_unit_test(fast_convergence_lowers_the_plateau),
+        cmocka_unit_test(time_in_which_the_application_is_the_limit_does_not_count),
+        cmocka_unit_test(no_round_grows_the_window_by_more_than_half),
+        cmocka_unit_test(a_spurious_event_is_undone_when_its_last_packet_arrives),
+        cmocka_unit_test(a_true_event_is_not_undone_by_stragglers),
+        cmocka_unit_test(after_an_outage_the_curve_does_not_aim_at_the_old_window),
+        cmocka_unit_test(rtt_samples_of_other_packets_do_not_end_slow_start),
+        cmocka_unit_test(leaving_slow_start_by_delay_starts_at_the_plateau),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

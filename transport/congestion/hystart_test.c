@@ -1,0 +1,127 @@
+#include "congestion/hystart.h"
+#include "recovery/test_random.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+typedef struct {
+    xl_hystart h;
+    uint64_t now, sent; /* sent: a packet of the present round */
+} fixture;
+
+static void setup(fixture *f) {
+    xl_hystart_init(&f->h);
+    f->now = f->sent = 1000000;
+}
+
+/* One round of `acks` samples of rtt + up to `jitter`; true when slow start ended. */
+static bool play_round(fixture *f, int acks, uint64_t rtt, uint64_t jitter, uint64_t *rng) {
+    bool over = false;
+    uint64_t begin = f->now;
+    for (int i = 0; i < acks; i++) {
+        f->now += 1000;
+        uint64_t sample = rtt + (jitter ? test_below(rng, jitter) : 0);
+        over |= xl_hystart_on_ack(&f->h, f->now, f->sent, sample);
+    }
+    f->sent = begin + 2000; /* after the round began, which its first ack did */
+    return over;
+}
+
+static void a_steady_delay_never_ends_slow_start(void **state) {
+    (void)state;
+    fixture f;
+    setup(&f);
+    for (int round = 0; round < 100; round++) {
+        assert_false(play_round(&f, 20, 50000, 0, NULL));
+        assert_false(f.h.in_css);
+        assert_int_equal(xl_hystart_growth(&f.h, 1200), 1200);
+    }
+}
+
+static void a_lasting_rise_ends_it_after_five_conservative_rounds(void **state) {
+    (void)state;
+    fixture f;
+    setup(&f);
+    assert_false(play_round(&f, 20, 50000, 0, NULL));
+    assert_false(play_round(&f, 20, 50000, 0, NULL));
+    assert_false(play_round(&f, 20, 57000, 0, NULL)); /* 50000 / 8 = 6250 */
+    assert_true(f.h.in_css);
+    assert_int_equal(xl_hystart_growth(&f.h, 1200), 300);
+    for (int round = 1; round < 5; round++)
+        assert_false(play_round(&f, 20, 57000, 0, NULL));
+    assert_true(play_round(&f, 20, 57000, 0, NULL));
+}
+
+static void a_rise_that_goes_away_resumes_slow_start(void **state) {
+    (void)state;
+    fixture f;
+    setup(&f);
+    for (int i = 0; i < 20; i++) {
+        assert_false(play_round(&f, 20, 50000, 0, NULL));
+        assert_false(play_round(&f, 20, 60000, 0, NULL));
+        assert_true(f.h.in_css);
+        assert_false(play_round(&f, 20, 50000, 0, NULL));
+        assert_false(f.h.in_css);
+    }
+}
+
+static void thresholds_are_bounded(void **state) {
+    (void)state;
+    const struct {
+        uint64_t base, rise;
+        bool enters;
+    } cases[] = {
+        {8000, 3999, false},    {8000, 4000, true},    /* at least 4 ms */
+        {64000, 7999, false},   {64000, 8000, true},   /* an eighth */
+        {400000, 15999, false}, {400000, 16000, true}, /* at most 16 ms */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture f;
+        setup(&f);
+        play_round(&f, 20, cases[i].base, 0, NULL);
+        play_round(&f, 20, cases[i].base + cases[i].rise, 0, NULL);
+        assert_int_equal(f.h.in_css, cases[i].enters);
+    }
+}
+
+static void too_few_samples_say_nothing(void **state) {
+    (void)state;
+    fixture f;
+    setup(&f);
+    play_round(&f, 20, 50000, 0, NULL);
+    play_round(&f, 7, 500000, 0, NULL);
+    assert_false(f.h.in_css);
+    /* An aggregated ACK for many packets is one sample. */
+    setup(&f);
+    play_round(&f, 20, 50000, 0, NULL);
+    f.now += 1000;
+    for (int i = 0; i < 100; i++)
+        assert_false(xl_hystart_on_ack(&f.h, f.now, f.sent, 500000));
+    assert_false(f.h.in_css);
+}
+
+static void jitter_above_a_steady_floor_does_not_end_slow_start(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        uint64_t rng = seed;
+        fixture f;
+        setup(&f);
+        for (int round = 0; round < 12; round++)
+            assert_false(play_round(&f, 40, 40000, 30000, &rng));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_steady_delay_never_ends_slow_start),
+        cmocka_unit_test(a_lasting_rise_ends_it_after_five_conservative_rounds),
+        cmocka_unit_test(a_rise_that_goes_away_resumes_slow_start),
+        cmocka_unit_test(thresholds_are_bounded),
+        cmocka_unit_test(too_few_samples_say_nothing),
+        cmocka_unit_test(jitter_above_a_steady_floor_does_not_end_slow_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

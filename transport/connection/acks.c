@@ -1,0 +1,429 @@
+/* Acknowledgement, loss, probe timeout (RFC 9002), and what they mean for what a packet carried. */
+#include "connection/connection.h"
+
+#include <string.h>
+
+/* Of one ACK frame, or of one pass of loss detection. */
+typedef struct {
+    xl_connection *c;
+    xl_space *space;
+    xl_level level;
+    xl_path *arrived_on; /* of an ACK frame */
+    bool is_given_up;    /* the window is not charged for these losses */
+    bool any_acked[XL_MAX_PATHS];
+    uint64_t earliest_acked[XL_MAX_PATHS]; /* sending time of the earliest packet that this frame newly acknowledged */
+    uint64_t lost_from[XL_MAX_PATHS], lost_to[XL_MAX_PATHS];
+    uint64_t lost_packets;
+    const char *trigger;
+} settlement;
+
+uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
+    for (uint64_t i = 0; i < XL_LEVEL_COUNT; i++)
+        if (s == &c->space[i])
+            return i;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].space == s)
+            return XL_LEVEL_COUNT + i;
+    return UINT64_MAX;
+}
+
+xl_space *xl_conn_space_at(xl_connection *c, uint64_t number) {
+    if (number < XL_LEVEL_COUNT)
+        return &c->space[number];
+    number -= XL_LEVEL_COUNT;
+    return number < c->path_count && c->path[number].owns_space ? c->path[number].space : NULL;
+}
+
+xl_level xl_conn_level_of_space(const xl_connection *c, const xl_space *s) {
+    if (s == &c->space[XL_LEVEL_INITIAL])
+        return XL_LEVEL_INITIAL;
+    return s == &c->space[XL_LEVEL_HANDSHAKE] ? XL_LEVEL_HANDSHAKE : XL_LEVEL_APP;
+}
+
+static xl_packet_type packet_type_of(xl_level level) {
+    static const xl_packet_type types[] = {XL_PACKET_INITIAL, XL_PACKET_HANDSHAKE, XL_PACKET_1RTT};
+    return types[level];
+}
+
+/* ---- What was carried ---- */
+
+static void stream_frame_acked(xl_connection *c, xl_sent_frame *r) {
+    xl_stream *s = xl_conn_stream(c, r->id);
+    if (!s)
+        return;
+    if (r->is_queued)
+        xl_conn_unacked_remove(s, r);
+    if (s->reset_sent)
+        return;
+    xl_send_mark_acked(&s->send, r->offset, r->len, r->fin);
+    xl_conn_notify_writable(c, s);
+    xl_conn_stream_settle(c, s);
+}
+
+static void stream_frame_lost(xl_connection *c, xl_sent_frame *r) {
+    xl_stream *s = xl_conn_stream(c, r->id);
+    if (!s)
+        return;
+    if (r->is_queued)
+        xl_conn_unacked_remove(s, r);
+    if (!s->reset_sent)
+        xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
+}
+
+static void record_acked(xl_connection *c, xl_sent_frame *r) {
+    xl_stream *s;
+    xl_space *space;
+    switch ((xl_sf_kind)r->kind) {
+    case XL_SF_STREAM:
+        stream_frame_acked(c, r);
+        break;
+    case XL_SF_CRYPTO:
+        xl_send_mark_acked(&c->level[r->id].send, r->offset, r->len, false);
+        break;
+    case XL_SF_ACK:
+        if ((space = xl_conn_space_at(c, r->id)))
+            xl_space_ack_confirmed(space, r->offset);
+        break;
+    case XL_SF_RESET_STREAM:
+        if ((s = xl_conn_stream(c, r->id))) {
+            s->reset_acked = true;
+            xl_conn_stream_settle(c, s);
+        }
+        break;
+    default: /* the rest only matters when it is lost */
+        break;
+    }
+}
+
+static void record_lost(xl_connection *c, xl_sent_frame *r) {
+    xl_stream *s = NULL;
+    xl_cid_entry *e;
+    c->control_dirty = true;
+    switch ((xl_sf_kind)r->kind) {
+    case XL_SF_STREAM:
+        stream_frame_lost(c, r);
+        break;
+    case XL_SF_CRYPTO:
+        xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
+        break;
+    case XL_SF_RESET_STREAM:
+        if ((s = xl_conn_stream(c, r->id)))
+            s->reset_pending = !s->reset_acked;
+        break;
+    case XL_SF_STOP_SENDING:
+        if ((s = xl_conn_stream(c, r->id)))
+            s->stop_pending = !s->recv_done;
+        break;
+    case XL_SF_MAX_DATA:
+        c->max_data_pending = true;
+        break;
+    case XL_SF_MAX_STREAM_DATA:
+        if ((s = xl_conn_stream(c, r->id)))
+            s->max_data_pending = !s->recv_done;
+        break;
+    case XL_SF_MAX_STREAMS_BIDI:
+        c->max_streams_pending[0] = true;
+        break;
+    case XL_SF_MAX_STREAMS_UNI:
+        c->max_streams_pending[1] = true;
+        break;
+    case XL_SF_NEW_CID:
+        if ((e = xl_cids_by_sequence(&c->local_cids, r->id)))
+            e->announced = false;
+        break;
+    case XL_SF_RETIRE_CID:
+        if (c->remote_cids.retire_count < sizeof(c->remote_cids.retire_queue) / sizeof(uint64_t))
+            c->remote_cids.retire_queue[c->remote_cids.retire_count++] = r->id;
+        break;
+    case XL_SF_HANDSHAKE_DONE:
+        c->handshake_done_pending = true;
+        break;
+    case XL_SF_PATH_STATUS:
+        if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
+            c->path[r->id].status_pending = true;
+        break;
+    case XL_SF_ACK:
+        break;
+    }
+}
+
+static void settle(xl_connection *c, xl_sent_packet *pkt, void (*each)(xl_connection *, xl_sent_frame *)) {
+    xl_sent_frame *r = pkt->frames;
+    pkt->frames = NULL;
+    while (r) {
+        xl_sent_frame *next = r->next;
+        if (each)
+            each(c, r);
+        else if (r->is_queued && xl_conn_stream(c, r->id))
+            xl_conn_unacked_remove(xl_conn_stream(c, r->id), r);
+        xl_conn_record_free(c, r);
+        r = next;
+    }
+}
+
+static void leave_flight(xl_path *p, xl_sent_packet *pkt) {
+    if (!pkt->in_flight)
+        return;
+    p->bytes_in_flight -= pkt->bytes < p->bytes_in_flight ? pkt->bytes : p->bytes_in_flight;
+    if (pkt->ack_eliciting && p->eliciting_in_flight > 0)
+        p->eliciting_in_flight--;
+    pkt->in_flight = false;
+}
+
+/* ---- Acknowledgement ---- */
+
+static void on_packet_acked(void *user, xl_sent_packet *pkt) {
+    settlement *m = user;
+    xl_connection *c = m->c;
+    xl_path *p = &c->path[pkt->path];
+    bool was_lost = pkt->state == XL_SENT_LOST;
+    if (was_lost && p->cc->on_spurious_loss)
+        p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
+    if (pkt->ack_eliciting) {
+        if (!m->any_acked[p->index] || pkt->time_us < m->earliest_acked[p->index])
+            m->earliest_acked[p->index] = pkt->time_us;
+        m->any_acked[p->index] = true;
+    }
+    if (pkt->in_flight && !was_lost) {
+        uint64_t flight = p->bytes_in_flight, window = xl_path_window(p);
+        bool slow_start = window < p->cc->ssthresh(p->cc_state);
+        xl_cc_ack ack = {.now = c->now,
+                         .bytes = pkt->bytes,
+                         .sent_time = pkt->time_us,
+                         .bytes_in_flight = flight,
+                         .srtt_us = p->rtt.smoothed,
+                         .latest_rtt_us = p->rtt.latest,
+                         .min_rtt_us = p->rtt.min,
+                         /* Pacing at 1.25 windows a round trip keeps a busy flow a little below its window. */
+                         .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
+        leave_flight(p, pkt);
+        p->cc->on_ack(p->cc_state, &ack);
+    }
+    if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from)
+        p->phase_was_acked = true;
+    settle(c, pkt, record_acked);
+}
+
+static void update_phase(xl_connection *c) {
+    bool all = true;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (xl_path_may_carry_data(&c->path[i]) && c->path[i].state == XL_PATH_ACTIVE)
+            all &= c->path[i].phase_was_acked;
+    c->phase_acked = all;
+}
+
+static void sample_rtt(settlement *m, const xl_ack_frame *f) {
+    xl_connection *c = m->c;
+    xl_sent_packet *largest = xl_ledger_find(&m->space->ledger, f->ranges[0].largest);
+    if (!largest || largest->state != XL_SENT_OUTSTANDING || !largest->ack_eliciting)
+        return;
+    xl_path *p = &c->path[largest->path];
+    /* The return path's delay would be in the sample: only where it is the same path. */
+    if (p != m->arrived_on)
+        return;
+    uint64_t delay = 0;
+    if (m->level == XL_LEVEL_APP) {
+        uint64_t exponent = c->peer_params.ack_delay_exponent, limit = xl_conn_peer_ack_delay_us(c);
+        delay = f->delay > (UINT64_MAX >> 20) ? limit : f->delay << exponent;
+        if (c->handshake_confirmed && delay > limit)
+            delay = limit;
+    }
+    xl_rtt_sample(&p->rtt, c->now - largest->time_us, delay);
+}
+
+void xl_conn_log_metrics(xl_connection *c, const xl_path *p) {
+    if (!c->qlog || !p->cc)
+        return;
+    xl_qlog_metrics m = {.srtt_us = p->rtt.smoothed,
+                         .latest_rtt_us = p->rtt.latest,
+                         .min_rtt_us = p->rtt.min,
+                         .rttvar_us = p->rtt.var,
+                         .cwnd_bytes = xl_path_window(p),
+                         .ssthresh_bytes = p->cc->ssthresh(p->cc_state),
+                         .bytes_in_flight = p->bytes_in_flight,
+                         .pacing_bps = p->pacer.rate * 8,
+                         .pto_count = p->pto_count};
+    xl_qlog_metrics_updated(c->qlog, c->now, p->index, &m);
+}
+
+/* A path that answers again is healthy; paths that still do not answer can now be given up. */
+static void path_answered(xl_connection *c, xl_path *p) {
+    p->pto_count = 0;
+    if (p->state != XL_PATH_SUSPECT)
+        return;
+    bool standby = p->status == XL_STATUS_STANDBY || p->peer_status == XL_STATUS_STANDBY;
+    xl_conn_path_set_state(c, p, standby ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *q = &c->path[i];
+        if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS) {
+            xl_conn_path_set_state(c, q, XL_PATH_SUSPECT, "consecutive PTOs");
+            xl_conn_give_up_in_flight(c, q);
+        }
+    }
+}
+
+uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on, const xl_ack_frame *f) {
+    settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
+    sample_rtt(&m, f);
+    for (size_t i = 0; i < f->range_count; i++)
+        if (xl_ledger_ack(&space->ledger, f->ranges[i].smallest, f->ranges[i].largest, on_packet_acked, &m) != 0)
+            return XL_QERR_PROTOCOL_VIOLATION;
+    if (level == XL_LEVEL_HANDSHAKE)
+        c->address_validated_by_peer = true;
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!m.any_acked[i])
+            continue;
+        if (c->is_server || c->address_validated_by_peer)
+            path_answered(c, p);
+    }
+    if (level == XL_LEVEL_APP)
+        update_phase(c);
+    for (size_t i = 0; i < c->path_count; i++)
+        c->path[i].newly_acked_from = m.any_acked[i] ? m.earliest_acked[i] : UINT64_MAX;
+    xl_conn_detect_losses(c, space, level);
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        p->newly_acked_from = UINT64_MAX;
+        if (!m.any_acked[i])
+            continue;
+        xl_sent_packet *largest = xl_ledger_find(&space->ledger, f->ranges[0].largest);
+        uint64_t sent = largest ? largest->time_us : c->now;
+        p->acked_sent_max = sent > p->acked_sent_max ? sent : p->acked_sent_max;
+        xl_path_update_pacer(p, c->now);
+        xl_conn_log_metrics(c, p);
+    }
+    xl_ledger_trim(&space->ledger, c->now > 3 * xl_conn_max_pto(c) ? c->now - 3 * xl_conn_max_pto(c) : 0);
+    xl_conn_wake(c);
+    return 0;
+}
+
+/* ---- Loss ---- */
+
+static void on_packet_lost(void *user, xl_sent_packet *pkt) {
+    settlement *m = user;
+    xl_connection *c = m->c;
+    xl_path *p = &c->path[pkt->path];
+    bool counted = pkt->in_flight;
+    leave_flight(p, pkt);
+    p->stats.packets_lost++;
+    m->lost_packets++;
+    xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, m->trigger);
+    if (pkt->ack_eliciting) {
+        if (m->lost_from[p->index] == 0)
+            m->lost_from[p->index] = pkt->time_us;
+        m->lost_to[p->index] = pkt->time_us;
+    }
+    if (counted && !m->is_given_up)
+        p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
+    settle(c, pkt, record_lost);
+}
+
+/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost, nothing in between acknowledged. */
+static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) {
+    uint64_t from = m->lost_from[p->index], to = m->lost_to[p->index];
+    if (from == 0 || !p->rtt.has_sample)
+        return;
+    if (to - from <= xl_rtt_persistent(&p->rtt, xl_conn_peer_ack_delay_us(c)))
+        return;
+    if (p->acked_sent_max > from || p->newly_acked_from < to)
+        return;
+    p->cc->on_persistent_congestion(p->cc_state, c->now);
+    xl_path_update_pacer(p, c->now);
+}
+
+static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].owns_space && c->path[i].space == space)
+            return &c->path[i];
+    return c->multipath || xl_conn_level_of_space(c, space) != XL_LEVEL_APP ? &c->path[0] : &c->path[c->active];
+}
+
+void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
+    xl_path *p = path_of_space(c, space);
+    settlement m = {.c = c, .space = space, .level = level, .trigger = "threshold"};
+    space->loss_time = xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->rtt), on_packet_lost, &m);
+    if (m.lost_packets == 0)
+        return;
+    for (size_t i = 0; i < c->path_count; i++) {
+        check_persistent(c, &m, &c->path[i]);
+        if (m.lost_from[i])
+            xl_conn_log_metrics(c, &c->path[i]);
+    }
+    xl_conn_wake(c);
+}
+
+/* Everything in flight on the path goes back to its streams (RFC 9002 section 6.2.4: instead of a probe, a sender may
+ * mark what is in flight as lost). The window is not charged here: the caller decides. */
+void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
+    settlement m = {.c = c, .is_given_up = true, .trigger = "path_given_up"};
+    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
+        m.space = &c->space[i];
+        m.level = (xl_level)i;
+        xl_ledger_lose_all(&c->space[i].ledger, p->index, on_packet_lost, &m);
+    }
+    if (p->owns_space) {
+        m.space = p->space;
+        m.level = XL_LEVEL_APP;
+        xl_ledger_lose_all(&p->space->ledger, p->index, on_packet_lost, &m);
+        p->space->loss_time = XL_NEVER;
+    }
+    xl_conn_wake(c);
+}
+
+static void on_packet_dropped(void *user, xl_sent_packet *pkt) {
+    xl_connection *c = user;
+    leave_flight(&c->path[pkt->path], pkt);
+    settle(c, pkt, NULL);
+}
+
+void xl_conn_drop_space(xl_connection *c, xl_space *space) {
+    xl_ledger_drain(&space->ledger, on_packet_dropped, c);
+}
+
+/* ---- Probe timeout, RFC 9002 section 6.2 ---- */
+
+/* The data of the oldest outstanding packet is queued again, without declaring the packet lost. */
+static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
+    xl_sent_packet *pkt = xl_ledger_oldest(&space->ledger, path);
+    for (xl_sent_frame *r = pkt ? pkt->frames : NULL; r; r = r->next) {
+        xl_stream *s;
+        if (r->kind == XL_SF_CRYPTO)
+            xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
+        else if (r->kind == XL_SF_STREAM && (s = xl_conn_stream(c, r->id)) && !s->reset_sent)
+            xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
+        else if (r->kind != XL_SF_STREAM && r->kind != XL_SF_ACK)
+            record_lost(c, r);
+    }
+}
+
+bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->pto_count < XL_SUSPECT_PTOS)
+            return true;
+    }
+    return false;
+}
+
+void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
+    p->pto_count++;
+    p->stats.pto_count++;
+    p->probes = 2;
+    p->last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
+    if (!c->handshake_confirmed) {
+        requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);
+        requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
+    }
+    requeue_oldest(c, p->space, p->index);
+    if (c->multipath && p->pto_count >= XL_SUSPECT_PTOS && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT &&
+        xl_conn_has_healthy_path_beside(c, p)) {
+        xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
+        xl_conn_give_up_in_flight(c, p);
+        p->cc->on_persistent_congestion(p->cc_state, c->now);
+    }
+    if (p->state == XL_PATH_SUSPECT)
+        p->probes = 1;
+    xl_conn_log_metrics(c, p);
+    xl_conn_wake(c);
+}

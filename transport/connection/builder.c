@@ -1,0 +1,160 @@
+/* One packet out: header, payload by the caller, padding, protection, and its entry in the ledger. */
+#include "connection/connection.h"
+
+#include <string.h>
+
+#define SKIP_MIN  64
+#define SKIP_SPAN 1024
+
+static xl_packet_type type_of(xl_level level) {
+    static const xl_packet_type types[] = {XL_PACKET_INITIAL, XL_PACKET_HANDSHAKE, XL_PACKET_1RTT};
+    return types[level];
+}
+
+bool xl_builder_begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room) {
+    memset(b, 0, sizeof(*b));
+    b->c = c;
+    b->path = p;
+    b->level = level;
+    b->space = level == XL_LEVEL_APP ? p->space : &c->space[level];
+    b->keys = c->level[level].write;
+    b->packet = buf;
+    b->frames_tail = &b->frames;
+    if (!b->keys || room < 64)
+        return false;
+    b->pn = b->space->ledger.next_pn;
+    b->pn_len = xl_packet_number_len(b->pn, b->space->ledger.largest_acked);
+    xl_writer w = xl_writer_of(buf, room - XL_AEAD_TAG);
+    if (level == XL_LEVEL_APP) {
+        xl_packet_put_short(&w, &p->dcid, false, c->key_phase, b->pn, b->pn_len);
+    } else {
+        bool with_token = level == XL_LEVEL_INITIAL && !c->is_server;
+        xl_packet_put_long(&w, type_of(level), &p->dcid, &c->local_cids.at[0].cid, with_token ? c->token : NULL,
+                           with_token ? c->token_len : 0, b->pn, b->pn_len, buf, &b->length_offset);
+    }
+    if (w.failed)
+        return false;
+    b->pn_offset = (size_t)(w.p - buf) - b->pn_len;
+    b->payload = w.p;
+    b->w = w;
+    return true;
+}
+
+bool xl_builder_is_empty(const xl_builder *b) {
+    return b->w.p == b->payload;
+}
+
+size_t xl_builder_left(const xl_builder *b) {
+    return xl_writer_left(&b->w);
+}
+
+xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint64_t offset) {
+    xl_sent_frame *r = xl_conn_record_new(b->c);
+    if (!r)
+        return NULL;
+    r->kind = (uint8_t)kind;
+    r->id = id;
+    r->offset = offset;
+    r->path = (int8_t)b->path->index;
+    *b->frames_tail = r;
+    b->frames_tail = &r->next;
+    if (kind != XL_SF_ACK)
+        b->ack_eliciting = true;
+    return r;
+}
+
+void xl_builder_pad_to(xl_builder *b, size_t packet_bytes) {
+    size_t now = (size_t)(b->w.p - b->packet) + XL_AEAD_TAG;
+    size_t pad = packet_bytes > now ? packet_bytes - now : 0;
+    if (pad > xl_writer_left(&b->w))
+        pad = xl_writer_left(&b->w);
+    if (pad == 0)
+        return;
+    memset(b->w.p, 0, pad);
+    b->w.p += pad;
+    b->has_padding = true;
+}
+
+static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
+    xl_connection *c = b->c;
+    if (!c->qlog)
+        return;
+    xl_reader r = xl_reader_of(b->payload, payload_len);
+    xl_frame f;
+    xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b->level), b->pn, packet_bytes, b->path->index,
+                         b->level == XL_LEVEL_APP ? b->path->remote_seq : 0);
+    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe_field, &f) == 0)
+        xl_qlog_frame(c->qlog, &f);
+    xl_qlog_packet_end(c->qlog);
+}
+
+static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
+    xl_connection *c = b->c;
+    xl_path *p = b->path;
+    pkt->time_us = c->now;
+    pkt->bytes = (uint32_t)bytes;
+    pkt->ack_eliciting = b->ack_eliciting;
+    pkt->in_flight = b->ack_eliciting || b->has_padding;
+    pkt->path = (int8_t)p->index;
+    pkt->frames = b->frames;
+    if (pkt->in_flight) {
+        p->bytes_in_flight += bytes;
+        if (p->cc->on_sent)
+            p->cc->on_sent(p->cc_state, bytes, p->bytes_in_flight, c->now);
+        xl_pacer_sent(&p->pacer, bytes, c->now);
+    }
+    if (!b->ack_eliciting) {
+        p->quiet_packets++;
+        return;
+    }
+    p->quiet_packets = 0;
+    p->eliciting_in_flight++;
+    p->last_eliciting_at = c->now;
+    if (p->probes > 0)
+        p->probes--;
+    if (!c->eliciting_since_receive) {
+        c->eliciting_since_receive = true;
+        xl_conn_restart_idle(c, c->now);
+    }
+}
+
+/* RFC 9000 section 21.4: a number left out now and then shows a peer that acknowledges what it never received. */
+static void maybe_skip(xl_connection *c, xl_space *space) {
+    if (c->until_skip == 0)
+        c->until_skip = SKIP_MIN + (unsigned)(xl_random_next(&c->random) % SKIP_SPAN);
+    if (--c->until_skip == 0)
+        xl_ledger_skip(&space->ledger);
+}
+
+size_t xl_builder_finish(xl_builder *b) {
+    xl_connection *c = b->c;
+    if (xl_builder_is_empty(b))
+        return 0;
+    size_t payload = (size_t)(b->w.p - b->payload);
+    if (b->pn_len + payload < 4) { /* room for the header protection sample */
+        memset(b->w.p, 0, 4 - b->pn_len - payload);
+        payload = 4 - b->pn_len;
+    }
+    size_t bytes = b->pn_offset + b->pn_len + payload + XL_AEAD_TAG;
+    if (b->level != XL_LEVEL_APP)
+        xl_packet_set_length(b->packet, b->length_offset, b->pn_len + payload + XL_AEAD_TAG);
+    log_sent(b, payload, bytes);
+    uint64_t path_id = b->level == XL_LEVEL_APP && c->multipath ? b->path->remote_seq : 0;
+    xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
+    if (!pkt || xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) == 0) {
+        xl_conn_finish(c, true, false); /* out of memory, or the cipher failed: nothing more can be sent */
+        return 0;
+    }
+    enter_flight(b, pkt, bytes);
+    if (b->level == XL_LEVEL_APP)
+        maybe_skip(c, b->space);
+    b->path->stats.packets_sent++;
+    b->path->stats.bytes_sent += bytes;
+    if (!b->path->validated)
+        b->path->sent_unvalidated += bytes;
+    if (c->level[b->level].write == b->keys && b->level == XL_LEVEL_APP &&
+        xl_keys_sealed_count(b->keys) > xl_keys_confidentiality_limit(b->keys) / 2 && xl_conn_may_update_keys(c) &&
+        xl_conn_update_keys(c, false) != 0)
+        xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
+    return bytes;
+}

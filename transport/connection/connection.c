@@ -1,0 +1,412 @@
+#include "connection/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOSE_PTOS 3
+
+static void params_from_config(xl_connection *c) {
+    const xl_config *f = c->config;
+    xl_transport_params *p = &c->local_params;
+    xl_transport_params_init(p);
+    p->max_idle_timeout_ms = f->idle_timeout_us / 1000;
+    p->max_udp_payload_size = 1500;
+    p->initial_max_data = f->max_data;
+    p->initial_max_stream_data_bidi_local = f->max_stream_data;
+    p->initial_max_stream_data_bidi_remote = f->max_stream_data;
+    p->initial_max_stream_data_uni = f->max_stream_data;
+    p->initial_max_streams_bidi = f->max_streams_bidi;
+    p->initial_max_streams_uni = f->max_streams_uni;
+    p->ack_delay_exponent = XL_ACK_DELAY_EXPONENT;
+    p->max_ack_delay_ms = XL_MAX_ACK_DELAY_US / 1000;
+    p->active_connection_id_limit = XL_MAX_PATHS;
+    p->enable_multipath = f->enable_multipath;
+    p->qoe_field = f->enable_multipath;
+}
+
+xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server, uint64_t seed,
+                           uint64_t now) {
+    xl_connection *c = calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->config = config;
+    c->hooks = *hooks;
+    c->is_server = is_server;
+    c->now = now;
+    c->migrating_to = -1;
+    xl_random_seed(&c->random, seed);
+    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
+        xl_space_init(&c->space[i]);
+        xl_send_init(&c->level[i].send, XL_CRYPTO_BUFFER);
+        xl_recv_init(&c->level[i].recv);
+    }
+    xl_cids_init(&c->local_cids);
+    xl_cids_init(&c->remote_cids);
+    c->idle_deadline = c->close_deadline = c->pacer_wakeup = XL_NEVER;
+    c->idle_timeout_us = config->idle_timeout_us;
+    c->scheduler = xl_scheduler_find(config->scheduler);
+    c->reinjection = xl_reinjection_find(config->reinjection);
+    c->cc = xl_cc_find(config->congestion);
+    if (c->scheduler->init)
+        c->scheduler->init(c->scheduler_state);
+    xl_qoe_gate_init(&c->gate, config->qoe_control, config->t_th1_us, config->t_th2_us);
+    params_from_config(c);
+    xl_flow_in_init(&c->flow_in, config->max_data);
+    c->max_streams_local[0] = config->max_streams_bidi;
+    c->max_streams_local[1] = config->max_streams_uni;
+    xl_transport_params_init(&c->peer_params);
+    return c;
+}
+
+static void drop_keys(xl_connection *c) {
+    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
+        xl_keys_free(c->level[i].read);
+        xl_keys_free(c->level[i].write);
+        c->level[i].read = c->level[i].write = NULL;
+    }
+    xl_keys_free(c->next_read);
+    xl_keys_free(c->previous_read);
+    c->next_read = c->previous_read = NULL;
+}
+
+void xl_conn_destroy(xl_connection *c) {
+    if (!c)
+        return;
+    for (int i = 0; i < XL_LEVEL_COUNT; i++) {
+        xl_conn_drop_space(c, &c->space[i]);
+        xl_space_free(&c->space[i]);
+        xl_send_free(&c->level[i].send);
+        xl_recv_free(&c->level[i].recv);
+    }
+    for (size_t i = 0; i < c->path_count; i++) {
+        if (!c->path[i].owns_space)
+            continue;
+        xl_conn_drop_space(c, c->path[i].space);
+        xl_space_free(c->path[i].space);
+        free(c->path[i].space);
+    }
+    xl_conn_free_streams(c);
+    drop_keys(c);
+    xl_tls_free(c->tls);
+    xl_qlog_free(c->qlog);
+    for (size_t i = 0; i < c->slab_count; i++)
+        free(c->slabs[i]);
+    free(c->slabs);
+    free(c->token);
+    free(c);
+}
+
+void xl_conn_emit(xl_connection *c, xl_event e) {
+    e.connection = c;
+    c->hooks.event(c->hooks.user, &e);
+}
+
+void xl_conn_wake(xl_connection *c) {
+    c->hooks.wake(c->hooks.user, c);
+}
+
+bool xl_conn_is_live(const xl_connection *c) {
+    return c->state == XL_CONN_HANDSHAKE || c->state == XL_CONN_OPEN;
+}
+
+/* Makes one of our CIDs known to the endpoint and to the table of local CIDs. */
+static int add_local_cid(xl_connection *c) {
+    xl_cid cid = {.len = XL_LOCAL_CID_BYTES};
+    uint8_t token[16];
+    xl_random_bytes(&c->random, cid.id, cid.len);
+    c->hooks.reset_token(c->hooks.user, &cid, token);
+    xl_cid_entry *e = xl_cids_issue(&c->local_cids, &cid, token);
+    if (!e)
+        return XL_ERR_PATH;
+    return c->hooks.cid_added(c->hooks.user, &cid, c);
+}
+
+void xl_conn_issue_cids(xl_connection *c) {
+    uint64_t target = c->peer_params.active_connection_id_limit;
+    if (target > XL_MAX_PATHS)
+        target = XL_MAX_PATHS;
+    while (c->local_cids.count < target && add_local_cid(c) == 0)
+        ;
+    xl_conn_wake(c);
+}
+
+static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
+    xl_path *p = xl_conn_path_new(c, local, remote, tech);
+    p->space = &c->space[XL_LEVEL_APP];
+    p->has_dcid = p->has_local_seq = true; /* sequence number 0 in both directions */
+    p->last_received_at = c->now;
+    xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "first path");
+    return p;
+}
+
+/* The peer's handshake CID has sequence number 0. */
+static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
+    xl_cids_init(&c->remote_cids);
+    bool retired;
+    uint8_t no_token[16] = {0};
+    xl_cids_learn(&c->remote_cids, 0, 0, cid, no_token, XL_MAX_PATHS, &retired);
+    xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
+    e->has_token = false;
+    c->path[0].dcid = *cid;
+    c->path[0].remote_seq = 0;
+}
+
+int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
+                         xl_technology tech, uint64_t now) {
+    c->odcid.len = XL_LOCAL_CID_BYTES;
+    xl_random_bytes(&c->random, c->odcid.id, c->odcid.len);
+    c->qlog = xl_qlog_new(&c->config->log, false, &c->odcid, now);
+    if (add_local_cid(c) != 0)
+        return XL_ERR_MEMORY;
+    xl_cid_entry *own = &c->local_cids.at[0];
+    own->in_use = own->announced = true;
+    c->local_params.has_initial_scid = true;
+    c->local_params.initial_scid = own->cid;
+    xl_path *p = start_first_path(c, local, remote, tech);
+    p->validated = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
+    set_peer_cid(c, &c->odcid);
+    xl_qlog_connection(c->qlog, now, "connection_started", server_name);
+    if (xl_conn_install_initial_keys(c, &c->odcid) != 0 || xl_conn_make_tls(c, server_name) != 0)
+        return XL_ERR_CRYPTO;
+    xl_conn_restart_idle(c, now);
+    xl_conn_wake(c);
+    return 0;
+}
+
+int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_addr *local, const xl_addr *remote,
+                         uint64_t now) {
+    c->odcid = h->dcid;
+    c->qlog = xl_qlog_new(&c->config->log, true, &c->odcid, now);
+    if (add_local_cid(c) != 0)
+        return XL_ERR_MEMORY;
+    xl_cid_entry *own = &c->local_cids.at[0];
+    own->in_use = own->announced = true;
+    xl_transport_params *p = &c->local_params;
+    p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
+    p->original_dcid = h->dcid;
+    p->initial_scid = own->cid;
+    memcpy(p->stateless_reset_token, own->reset_token, 16);
+    start_first_path(c, local, remote, XL_TECH_UNKNOWN);
+    c->initial_scid_peer = h->scid;
+    set_peer_cid(c, &h->scid);
+    xl_qlog_connection(c->qlog, now, "connection_started", "accepted");
+    if (xl_conn_install_initial_keys(c, &h->dcid) != 0 || xl_conn_make_tls(c, NULL) != 0)
+        return XL_ERR_CRYPTO;
+    xl_conn_restart_idle(c, now);
+    return 0;
+}
+
+uint64_t xl_conn_peer_ack_delay_us(const xl_connection *c) {
+    return c->peer_params.max_ack_delay_ms * 1000;
+}
+
+uint64_t xl_conn_max_pto(const xl_connection *c) {
+    uint64_t longest = 0;
+    for (size_t i = 0; i < c->path_count; i++) {
+        if (!xl_path_is_open(&c->path[i]))
+            continue;
+        uint64_t pto = xl_rtt_pto(&c->path[i].rtt, xl_conn_peer_ack_delay_us(c));
+        longest = pto > longest ? pto : longest;
+    }
+    return longest ? longest : 3 * XL_INITIAL_RTT_US;
+}
+
+/* RFC 9000 section 10.1: at least three PTOs, so that a short timeout does not cut recovery off. */
+void xl_conn_restart_idle(xl_connection *c, uint64_t now) {
+    uint64_t timeout = c->idle_timeout_us, least = 3 * xl_conn_max_pto(c);
+    if (timeout == 0) {
+        c->idle_deadline = XL_NEVER;
+        return;
+    }
+    c->idle_deadline = now + (timeout > least ? timeout : least);
+}
+
+static void enter_closing(xl_connection *c) {
+    c->state = XL_CONN_CLOSING;
+    c->close_pending = true;
+    c->close_deadline = c->now + CLOSE_PTOS * xl_conn_max_pto(c);
+    xl_conn_wake(c);
+}
+
+void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason) {
+    if (!xl_conn_is_live(c))
+        return;
+    c->close_application = false;
+    c->close_code = transport_error;
+    strncpy(c->close_reason, reason, sizeof(c->close_reason) - 1);
+    xl_qlog_connection(c->qlog, c->now, "connection_closed", reason);
+    enter_closing(c);
+}
+
+void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reason, uint64_t now) {
+    if (!xl_conn_is_live(c))
+        return;
+    c->now = now;
+    c->close_application = true;
+    c->close_code = app_error;
+    strncpy(c->close_reason, reason ? reason : "", sizeof(c->close_reason) - 1);
+    xl_qlog_connection(c->qlog, now, "connection_closed", c->close_reason);
+    enter_closing(c);
+}
+
+void xl_conn_finish(xl_connection *c, bool by_timeout, bool by_peer) {
+    if (by_timeout)
+        c->state = XL_CONN_CLOSED;
+    if (c->is_reported)
+        return;
+    c->is_reported = true;
+    xl_event e = {.type = XL_EVENT_CLOSED,
+                  .error_code = c->close_code,
+                  .application_error = c->close_application,
+                  .by_timeout = by_timeout,
+                  .by_peer = by_peer};
+    memcpy(e.reason, c->close_reason, sizeof(e.reason));
+    xl_conn_emit(c, e);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
+    return c->multipath && p->pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
+}
+
+/* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
+static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
+    if (!xl_path_is_open(p))
+        return XL_NEVER;
+    uint64_t delay = c->handshake_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
+    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p));
+    /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
+    if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->address_validated_by_peer && !c->handshake_confirmed) {
+        uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
+        at = (p->last_eliciting_at ? p->last_eliciting_at : c->now) + (xl_rtt_pto(&p->rtt, 0) << shift);
+    }
+    if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
+        return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */
+    return at;
+}
+
+static uint64_t space_deadline(const xl_space *s) {
+    return earlier(s->loss_time, s->ack_deadline);
+}
+
+uint64_t xl_conn_next_timeout(const xl_connection *c) {
+    if (c->state == XL_CONN_CLOSED)
+        return XL_NEVER;
+    if (!xl_conn_is_live(c))
+        return c->close_deadline;
+    uint64_t at = earlier(c->idle_deadline, c->pacer_wakeup);
+    for (int i = 0; i < XL_LEVEL_COUNT; i++)
+        at = earlier(at, space_deadline(&c->space[i]));
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->owns_space)
+            at = earlier(at, space_deadline(p->space));
+        at = earlier(at, path_pto_at(c, p));
+        at = earlier(at, p->challenge_deadline);
+    }
+    return earlier(at, xl_conn_migration_deadline(c));
+}
+
+static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
+    if (s->loss_time <= c->now)
+        xl_conn_detect_losses(c, s, level);
+    if (s->ack_deadline <= c->now) {
+        s->ack_now = true;
+        s->ack_deadline = XL_NEVER;
+    }
+}
+
+void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
+    c->now = now;
+    if (c->state == XL_CONN_CLOSED)
+        return;
+    if (!xl_conn_is_live(c)) {
+        if (now >= c->close_deadline) {
+            c->state = XL_CONN_CLOSED;
+            xl_conn_finish(c, false, false);
+        }
+        return;
+    }
+    if (now >= c->idle_deadline) {
+        xl_qlog_connection(c->qlog, now, "connection_closed", "idle timeout");
+        strcpy(c->close_reason, c->handshake_complete ? "idle timeout" : "handshake timed out");
+        xl_conn_finish(c, true, false);
+        return;
+    }
+    if (c->pacer_wakeup <= now)
+        c->pacer_wakeup = XL_NEVER;
+    for (int i = 0; i < XL_LEVEL_COUNT; i++)
+        space_timer(c, &c->space[i], (xl_level)i);
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->owns_space)
+            space_timer(c, p->space, XL_LEVEL_APP);
+        if (path_pto_at(c, p) <= now)
+            xl_conn_probe_timeout(c, p);
+        if (p->challenge_deadline <= now)
+            xl_conn_path_timer(c, p);
+    }
+    if (xl_conn_migration_deadline(c) <= now)
+        xl_conn_migration_timer(c);
+    if (c->previous_read && now >= c->previous_read_until) {
+        xl_keys_free(c->previous_read);
+        c->previous_read = NULL;
+    }
+    xl_conn_wake(c);
+}
+
+void xl_connection_set_user(xl_connection *c, void *user) {
+    c->user = user;
+}
+
+void *xl_connection_user(const xl_connection *c) {
+    return c->user;
+}
+
+bool xl_connection_is_multipath(const xl_connection *c) {
+    return c->multipath;
+}
+
+const char *xl_connection_alpn(const xl_connection *c) {
+    return c->tls ? xl_tls_alpn(c->tls) : "";
+}
+
+void xl_connection_set_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t now) {
+    (void)now;
+    c->qoe = *qoe;
+    c->qoe_fresh = true;
+}
+
+void xl_connection_get_stats(const xl_connection *c, xl_connection_stats *out) {
+    *out = c->stats;
+    out->migrations = c->migrations;
+    out->path_count = c->path_count;
+    out->multipath = c->multipath;
+}
+
+int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats *out) {
+    if (index >= c->path_count)
+        return XL_ERR_PATH;
+    const xl_path *p = &c->path[index];
+    *out = p->stats;
+    out->index = p->index;
+    out->path_id = p->remote_seq;
+    out->state = p->state;
+    out->technology = p->technology;
+    out->local = p->local;
+    out->remote = p->remote;
+    out->srtt_us = p->rtt.has_sample ? p->rtt.smoothed : 0;
+    out->min_rtt_us = p->rtt.has_sample ? p->rtt.min : 0;
+    out->rttvar_us = p->rtt.has_sample ? p->rtt.var : 0;
+    out->cwnd_bytes = p->cc ? xl_path_window(p) : 0;
+    out->bytes_in_flight = p->bytes_in_flight;
+    return 0;
+}
+
+const char *xl_path_state_name(xl_path_state s) {
+    static const char *const names[] = {"new", "validating", "active", "suspect", "standby", "closed"};
+    return names[s];
+}

@@ -1,0 +1,318 @@
+/* A connection, inside: the only room that knows the others. Files:
+ *   connection.c  life cycle, timers, events     handshake.c  TLS, keys, transport parameters
+ *   receive.c     datagram in, decryption        frames.c     what each received frame does
+ *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
+ *   paths.c       opening, validation, migration transmit.c   datagram out: path, content
+ *   builder.c     one packet out                 random.c     the seeded generator */
+#ifndef XL_CONNECTION_CONNECTION_H
+#define XL_CONNECTION_CONNECTION_H
+
+#include "connection/random.h"
+#include "crypto/crypto.h"
+#include "path/cids.h"
+#include "path/path.h"
+#include "qlog/qlog.h"
+#include "reinjection/reinjection.h"
+#include "scheduler/scheduler.h"
+#include "stream/flow.h"
+#include "stream/receive.h"
+#include "stream/send.h"
+#include "wire/transport_params.h"
+
+#define XL_MAX_ACK_DELAY_US   25000
+#define XL_ACK_DELAY_EXPONENT 3
+#define XL_MIN_DATAGRAM       1200
+#define XL_CRYPTO_BUFFER      65536
+#define XL_SUSPECT_PTOS       2       /* consecutive PTOs after which a path is suspect */
+#define XL_SUSPECT_PTO_CAP_US 1000000 /* a suspect path is probed at least this often */
+
+/* What a sent packet carried, as far as an acknowledgement or a loss means something for it. */
+typedef enum {
+    XL_SF_STREAM,
+    XL_SF_CRYPTO,
+    XL_SF_ACK,
+    XL_SF_RESET_STREAM,
+    XL_SF_STOP_SENDING,
+    XL_SF_MAX_DATA,
+    XL_SF_MAX_STREAM_DATA,
+    XL_SF_MAX_STREAMS_BIDI,
+    XL_SF_MAX_STREAMS_UNI,
+    XL_SF_NEW_CID,
+    XL_SF_RETIRE_CID,
+    XL_SF_HANDSHAKE_DONE,
+    XL_SF_PATH_STATUS,
+} xl_sf_kind;
+
+struct xl_sent_frame {
+    xl_sent_frame *next; /* in its packet, and in the pool */
+    uint8_t kind;
+    bool fin;
+    bool is_queued;  /* in its stream's unacked queue */
+    uint8_t copies;  /* times it was re-injected */
+    int8_t path;     /* index of the path it is in flight on */
+    uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
+    uint64_t id;     /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
+    uint64_t offset; /* stream or crypto offset; SF_ACK: largest acknowledged */
+    xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
+};
+
+typedef struct {
+    xl_sent_frame *head, *tail;
+} xl_unacked_queue;
+
+typedef struct xl_stream {
+    uint64_t id;
+    uint8_t priority;
+    bool has_send, has_recv;
+    xl_send send;
+    xl_recv recv;
+    xl_flow_out send_flow; /* used: highest offset sent */
+    xl_flow_in recv_flow;
+    bool has_mark;
+    xl_frame_mark mark;
+    bool reset_pending, reset_sent, reset_acked; /* our RESET_STREAM */
+    bool stop_pending, stop_sent;
+    bool max_data_pending;
+    uint64_t reset_code, stop_code;
+    bool peer_reset;          /* RESET_STREAM received: the receiving half is over */
+    bool recv_done;           /* the application has taken the end */
+    bool readable_queued;     /* an event is waiting */
+    bool writable_wanted;     /* the application was told "full" */
+    xl_unacked_queue unacked[XL_MAX_PATHS]; /* in flight on that path and not yet re-injected: in order of sending */
+    struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
+    bool in_send_list;
+} xl_stream;
+
+typedef struct {
+    xl_keys *read, *write;
+    xl_send send; /* CRYPTO */
+    xl_recv recv;
+} xl_level_state;
+
+typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAINING, XL_CONN_CLOSED } xl_conn_state;
+
+/* What a connection asks of its endpoint. */
+typedef struct {
+    void *user;
+    void (*event)(void *user, const xl_event *);
+    int (*cid_added)(void *user, const xl_cid *, xl_connection *);
+    void (*cid_removed)(void *user, const xl_cid *);
+    void (*wake)(void *user, xl_connection *); /* may have something to transmit, or its timeout changed */
+    void (*reset_token)(void *user, const xl_cid *, uint8_t token[16]);
+} xl_connection_hooks;
+
+struct xl_connection {
+    const xl_config *config; /* the endpoint's */
+    xl_connection_hooks hooks;
+    void *user;
+    bool is_server;
+    xl_conn_state state;
+    xl_random random;
+    xl_qlog *qlog;
+    uint64_t now; /* of the call being carried out */
+
+    /* Handshake. */
+    xl_tls *tls;
+    xl_level_state level[XL_LEVEL_COUNT];
+    xl_space space[XL_LEVEL_COUNT];
+    bool level_discarded[XL_LEVEL_COUNT];
+    bool handshake_complete, handshake_confirmed, handshake_done_pending, peer_params_seen;
+    bool connected_reported;
+    bool address_validated_by_peer; /* client: the server surely has our address (RFC 9002 6.2.2.1) */
+    xl_cid odcid, initial_scid_peer, retry_scid;
+    bool has_retry;
+    uint8_t *token; /* of a Retry */
+    size_t token_len;
+    xl_transport_params local_params, peer_params;
+
+    /* Key update (RFC 9001 section 6). */
+    bool key_phase;
+    xl_keys *next_read, *previous_read;
+    uint64_t previous_read_until; /* when previous_read is thrown away */
+    bool phase_acked;             /* on each open path a packet of the present phase was acknowledged */
+
+    /* Connection IDs and paths. */
+    xl_cids local_cids, remote_cids;
+    size_t path_count;
+    xl_path path[XL_MAX_PATHS];
+    int active; /* single path: the path in use */
+    bool multipath, qoe_field;
+    int migrating_to; /* client: candidate being probed, -1 none */
+    uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is about to be */
+    uint64_t migration_probe_at; /* when the candidate's first challenge was made */
+    uint64_t migration_retry_at; /* the last attempt ended then */
+    int migration_last;          /* candidate probed last, for taking turns */
+    uint64_t migrations;
+
+    /* Streams and flow control. */
+    xl_stream **stream;
+    size_t stream_count, stream_cap;
+    xl_stream *send_head;
+    uint64_t next_stream[2];        /* ours: bidi, uni: count opened */
+    uint64_t max_streams_peer[2];   /* the peer lets us open */
+    uint64_t opened_by_peer[2];     /* count */
+    uint64_t max_streams_local[2];  /* announced to the peer */
+    uint64_t closed_by_peer_side[2]; /* peer's streams that are done: raises max_streams_local */
+    bool max_streams_pending[2];
+    bool max_data_pending;
+    bool control_dirty; /* some stream may have a control frame to send */
+    xl_flow_out flow_out;
+    xl_flow_in flow_in;
+
+    /* Schemes. */
+    const xl_scheduler_ops *scheduler;
+    alignas(16) uint8_t scheduler_state[XL_SCHEDULER_STATE_BYTES];
+    const xl_reinjection_ops *reinjection;
+    const xl_cc_ops *cc;
+    xl_qoe_gate gate;
+    bool gate_was_on, gate_was_logged;
+    const char *gate_why;
+    xl_qoe qoe; /* ours, to be sent */
+    bool qoe_fresh;
+
+    xl_sent_frame *pool; /* free records */
+    void **slabs;
+    size_t slab_count;
+
+    /* Timers, XL_NEVER = off. */
+    uint64_t idle_deadline, close_deadline, pacer_wakeup;
+    uint64_t idle_timeout_us;
+    bool eliciting_since_receive;
+    unsigned until_skip;    /* packets until a packet number is left out */
+
+    /* Closing. */
+    bool close_pending, close_application;
+    uint64_t close_code;
+    char close_reason[96];
+    uint64_t close_packets_received;
+
+    xl_connection_stats stats;
+
+    /* The endpoint's. */
+    bool is_ready; /* in the endpoint's queue of connections to transmit */
+    bool is_reported; /* XL_EVENT_CLOSED was emitted */
+    struct xl_connection *ready_next;
+    size_t endpoint_index;
+};
+
+/* connection.c */
+xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, uint64_t seed, uint64_t now);
+void xl_conn_destroy(xl_connection *);
+int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
+                         xl_technology, uint64_t now);
+int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_addr *local, const xl_addr *remote, uint64_t now);
+uint64_t xl_conn_next_timeout(const xl_connection *);
+void xl_conn_handle_timeout(xl_connection *, uint64_t now);
+/* The peer or we broke something: CONNECTION_CLOSE with this transport error follows. */
+void xl_conn_fail(xl_connection *, uint64_t transport_error, const char *reason);
+void xl_conn_finish(xl_connection *, bool by_timeout, bool by_peer);
+void xl_conn_emit(xl_connection *, xl_event);
+void xl_conn_wake(xl_connection *);
+bool xl_conn_is_live(const xl_connection *); /* handshake or open */
+uint64_t xl_conn_peer_ack_delay_us(const xl_connection *);
+uint64_t xl_conn_max_pto(const xl_connection *);
+void xl_conn_restart_idle(xl_connection *, uint64_t now);
+
+/* handshake.c */
+int xl_conn_make_tls(xl_connection *, const char *server_name);
+int xl_conn_install_initial_keys(xl_connection *, const xl_cid *dcid);
+void xl_conn_crypto_received(xl_connection *, xl_level);
+void xl_conn_discard_level(xl_connection *, xl_level);
+void xl_conn_confirm_handshake(xl_connection *);
+void xl_conn_retry(xl_connection *, const xl_packet_header *, const uint8_t *packet, size_t len);
+int xl_conn_update_keys(xl_connection *, bool by_peer);
+bool xl_conn_may_update_keys(const xl_connection *);
+
+/* receive.c */
+void xl_conn_receive(xl_connection *, const xl_datagram *, uint8_t *data, uint64_t now);
+
+/* frames.c: returns 0 or the transport error to close with. */
+typedef struct {
+    xl_path *path; /* the path that it came on */
+    xl_packet_type type;
+    xl_level level;
+    xl_space *space;
+    uint64_t pn;
+} xl_packet_context;
+uint64_t xl_conn_take_frame(xl_connection *, const xl_frame *, const xl_packet_context *);
+
+/* acks.c */
+uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_level, xl_path *arrived_on, const xl_ack_frame *);
+void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
+void xl_conn_probe_timeout(xl_connection *, xl_path *);
+void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
+void xl_conn_drop_space(xl_connection *, xl_space *);
+void xl_conn_log_metrics(xl_connection *, const xl_path *);
+xl_level xl_conn_level_of_space(const xl_connection *, const xl_space *);
+
+/* streams.c */
+xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
+/* The stream that a received frame names: opens the peer's. NULL with *error = 0: it is gone already, ignore. */
+xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
+void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */
+void xl_conn_notify_readable(xl_connection *, xl_stream *);
+void xl_conn_notify_writable(xl_connection *, xl_stream *);
+void xl_conn_free_streams(xl_connection *);
+bool xl_conn_expects_data(const xl_connection *);
+xl_sent_frame *xl_conn_record_new(xl_connection *);
+void xl_conn_record_free(xl_connection *, xl_sent_frame *);
+void xl_conn_unacked_push(xl_stream *, xl_sent_frame *);
+void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);
+
+/* paths.c */
+xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology);
+xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
+xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);
+xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
+/* The path that a 1-RTT packet arrived on; opens a new one where the peer may. NULL: drop the packet. */
+xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_seq, const xl_addr *local, const xl_addr *remote);
+/* After a packet was authenticated: address changes of the peer (NAT rebinding, migration). */
+void xl_conn_path_packet_seen(xl_connection *, xl_path *, bool is_probing, bool is_newest, const xl_addr *local,
+                              const xl_addr *remote);
+void xl_conn_issue_cids(xl_connection *);
+void xl_conn_open_paths(xl_connection *);
+void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const char *why);
+void xl_conn_path_validated(xl_connection *, xl_path *);
+void xl_conn_path_closed(xl_connection *, xl_path *, const char *why);
+void xl_conn_path_timer(xl_connection *, xl_path *);
+void xl_conn_migration_timer(xl_connection *);
+uint64_t xl_conn_migration_deadline(const xl_connection *);
+void xl_conn_start_challenge(xl_connection *, xl_path *);
+/* Takes back a path that a packet opened and then failed to authenticate. */
+void xl_conn_path_forget_last(xl_connection *);
+/* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */
+uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
+xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
+bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
+
+/* builder.c: one packet into a datagram. */
+typedef struct {
+    xl_connection *c;
+    xl_path *path;
+    xl_space *space;
+    xl_level level;
+    xl_keys *keys;
+    uint8_t *packet;
+    size_t pn_offset, pn_len, length_offset;
+    uint64_t pn;
+    xl_writer w; /* payload; its end leaves room for the tag */
+    uint8_t *payload;
+    xl_sent_frame *frames, **frames_tail;
+    bool ack_eliciting, has_padding;
+    bool has_stream_data;
+} xl_builder;
+
+bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
+bool xl_builder_is_empty(const xl_builder *);
+size_t xl_builder_left(const xl_builder *);
+/* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but ACK make
+ * the packet ack-eliciting. */
+xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
+void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
+/* Protects and registers the packet. Returns its length, 0 when nothing was written. */
+size_t xl_builder_finish(xl_builder *);
+
+/* transmit.c */
+size_t xl_conn_transmit(xl_connection *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
+
+#endif

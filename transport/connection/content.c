@@ -1,0 +1,361 @@
+/* What the next packet on a path carries: acknowledgements, control frames, stream data, re-injected stream data. */
+#include "connection/content.h"
+
+#include <string.h>
+
+#define QUIET_PACKETS_MAX 16
+#define MIN_STREAM_ROOM   32
+
+/* ---- Acknowledgements ---- */
+
+static bool is_live(const xl_connection *c, const xl_path *p) {
+    uint64_t patience = 2 * xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
+    return c->now - p->last_received_at < patience;
+}
+
+const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
+    if (c->config->ack_path == XL_ACK_ORIGINAL || !c->multipath)
+        return p;
+    /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark. */
+    const xl_path *best = p;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q->state != XL_PATH_ACTIVE || !q->rtt.has_sample || !is_live(c, q))
+            continue;
+        if (!best->rtt.has_sample || best->state != XL_PATH_ACTIVE || q->rtt.smoothed < best->rtt.smoothed)
+            best = q;
+    }
+    return best;
+}
+
+static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
+    xl_connection *c = b->c;
+    xl_ack_range ranges[XL_ACK_RANGES_MAX];
+    bool as_mp = b->level == XL_LEVEL_APP && c->multipath;
+    size_t count = xl_space_ack_ranges(space, ranges, XL_ACK_RANGES_MAX);
+    if (count == 0)
+        return;
+    uint64_t delay = b->level == XL_LEVEL_APP ? (c->now - space->largest_received_at) >> XL_ACK_DELAY_EXPONENT : 0;
+    bool with_qoe = c->qoe_field && !c->is_server && c->qoe_fresh;
+    xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
+    if (!r)
+        return;
+    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp, path_id, c->qoe_field, with_qoe ? &c->qoe : NULL) == 0) {
+        r->id = UINT64_MAX; /* no room: the record stands for nothing */
+        return;
+    }
+    if (as_mp && with_qoe)
+        c->qoe_fresh = false;
+    xl_space_ack_sent(space);
+}
+
+void xl_content_put_acks(xl_builder *b) {
+    xl_connection *c = b->c;
+    if (b->level != XL_LEVEL_APP || !c->multipath) {
+        if (xl_space_owes_ack(b->space))
+            put_ack(b, b->space, 0);
+        return;
+    }
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->space && p->has_local_seq && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
+            xl_content_ack_path(c, p) == b->path)
+            put_ack(b, p->space, p->local_seq);
+    }
+}
+
+/* ---- Control frames ---- */
+
+static bool room_for(const xl_builder *b, size_t n) {
+    return xl_builder_left(b) >= n;
+}
+
+bool xl_content_has_control(const xl_connection *c) {
+    if (c->handshake_done_pending || c->max_data_pending || c->max_streams_pending[0] || c->max_streams_pending[1] ||
+        c->remote_cids.retire_count > 0 || c->control_dirty)
+        return true;
+    if (c->handshake_confirmed)
+        for (size_t i = 0; i < c->local_cids.count; i++)
+            if (!c->local_cids.at[i].announced)
+                return true;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].status_pending)
+            return true;
+    return false;
+}
+
+static void put_stream_control(xl_builder *b, xl_stream *s) {
+    xl_connection *c = b->c;
+    if (s->reset_pending && room_for(b, 32) && xl_builder_note(b, XL_SF_RESET_STREAM, s->id, 0)) {
+        xl_frame_put_reset_stream(&b->w, s->id, s->reset_code, s->send.sent);
+        s->reset_pending = false;
+        s->reset_sent = true;
+    }
+    if (s->stop_pending && room_for(b, 24) && xl_builder_note(b, XL_SF_STOP_SENDING, s->id, 0)) {
+        xl_frame_put_stop_sending(&b->w, s->id, s->stop_code);
+        s->stop_pending = false;
+        s->stop_sent = true;
+    }
+    if (s->max_data_pending && room_for(b, 24) && xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
+        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow));
+        s->max_data_pending = false;
+    }
+    if (s->reset_pending || s->stop_pending || s->max_data_pending)
+        c->control_dirty = true;
+}
+
+static void put_cids(xl_builder *b) {
+    xl_connection *c = b->c;
+    for (size_t i = 0; i < c->local_cids.count && c->handshake_confirmed; i++) {
+        xl_cid_entry *e = &c->local_cids.at[i];
+        if (e->announced || !room_for(b, 48) || !xl_builder_note(b, XL_SF_NEW_CID, e->sequence, 0))
+            continue;
+        xl_frame_put_new_cid(&b->w, e->sequence, 0, &e->cid, e->reset_token);
+        e->announced = true;
+    }
+    xl_cids *r = &c->remote_cids;
+    while (r->retire_count > 0 && room_for(b, 12)) {
+        uint64_t sequence = r->retire_queue[r->retire_count - 1];
+        if (!xl_builder_note(b, XL_SF_RETIRE_CID, sequence, 0))
+            return;
+        r->retire_count--;
+        xl_frame_put_retire_cid(&b->w, sequence);
+    }
+}
+
+static void put_max_streams(xl_builder *b, int kind) {
+    xl_connection *c = b->c;
+    if (!c->max_streams_pending[kind] || !room_for(b, 12) ||
+        !xl_builder_note(b, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
+        return;
+    xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->max_streams_local[kind]);
+    c->max_streams_pending[kind] = false;
+}
+
+void xl_content_put_control(xl_builder *b) {
+    xl_connection *c = b->c;
+    if (c->handshake_done_pending && room_for(b, 4) && xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
+        xl_frame_put_handshake_done(&b->w);
+        c->handshake_done_pending = false;
+    }
+    if (c->max_data_pending && room_for(b, 12)) {
+        c->max_data_pending = false;
+        if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))
+            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->flow_in));
+    }
+    put_max_streams(b, 0);
+    put_max_streams(b, 1);
+    put_cids(b);
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!p->status_pending || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
+            continue;
+        xl_frame_put_path_status(&b->w, p->remote_seq, p->status_seq, p->status, 0);
+        p->status_pending = false;
+    }
+    if (!c->control_dirty)
+        return;
+    c->control_dirty = false;
+    for (size_t i = 0; i < c->stream_count; i++)
+        put_stream_control(b, c->stream[i]);
+}
+
+/* ---- Stream data ---- */
+
+typedef struct {
+    xl_stream *stream;
+    xl_send_piece piece;
+    xl_sent_frame *original; /* of a re-injection */
+    const char *why;
+} choice;
+
+static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
+    uint64_t by_connection = s->send.sent + xl_flow_out_left(&c->flow_out);
+    return s->send_flow.limit < by_connection ? s->send_flow.limit : by_connection;
+}
+
+static bool is_sending(const xl_stream *s) {
+    return !s->reset_pending && !s->reset_sent;
+}
+
+static bool anything_unsent(const xl_connection *c) {
+    for (const xl_stream *s = c->send_head; s; s = s->send_next)
+        if (is_sending(s) && xl_send_pending(&s->send, stream_credit(c, s)))
+            return true;
+    return false;
+}
+
+/* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
+static uint64_t deliver_time_max(const xl_connection *c) {
+    uint64_t longest = 0;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
+            continue;
+        uint64_t t = p->rtt.smoothed + p->rtt.var;
+        longest = t > longest ? t : longest;
+    }
+    return longest;
+}
+
+static bool gate_is_open(xl_connection *c, const char **why) {
+    uint64_t longest = deliver_time_max(c);
+    xl_qoe_decision d = xl_qoe_gate_decide(&c->gate, longest, c->now);
+    if (!c->gate_was_logged || d.on != c->gate_was_on || d.why != c->gate_why) {
+        c->gate_was_logged = true;
+        c->gate_was_on = d.on;
+        c->gate_why = d.why;
+        xl_qlog_qoe_gate(c->qlog, c->now, d.on, d.play_time_left_us, longest, d.why);
+    }
+    *why = d.why;
+    return d.on;
+}
+
+static xl_reinjection_scope scope_of(const xl_connection *c, const xl_stream *s, bool has_unsent) {
+    uint64_t mark_end = s->mark.position + s->mark.size;
+    xl_reinjection_view view = {
+        .stream_flushed = xl_send_is_flushed(&s->send),
+        .has_mark = s->has_mark,
+        .frame_flushed = s->has_mark && s->send.sent >= mark_end &&
+                         (s->send.lost.count == 0 || s->send.lost.at[0].start >= mark_end),
+        .connection_has_unsent = has_unsent,
+    };
+    return c->reinjection->scope(&view);
+}
+
+/* The oldest unacknowledged packet of the stream that is in flight on another path. The queues hold only packets that may
+ * still be duplicated, so the cost does not depend on how much is in flight. */
+static xl_sent_frame *candidate(const xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope) {
+    xl_sent_frame *best = NULL;
+    for (size_t i = 0; i < c->path_count; i++) {
+        if ((int)i == onto->index)
+            continue;
+        xl_sent_frame *r;
+        while ((r = s->unacked[i].head) && xl_send_range_is_acked(&s->send, r->offset, r->len, r->fin))
+            xl_conn_unacked_remove(s, r); /* the other copy arrived */
+        if (!r)
+            continue;
+        if (scope == XL_REINJECT_MARKED_FRAME && r->offset >= s->mark.position + s->mark.size)
+            continue;
+        if (!best || r->offset < best->offset)
+            best = r;
+    }
+    return best;
+}
+
+static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, choice *out) {
+    xl_sent_frame *r = candidate(c, s, onto, scope);
+    if (!r || !gate_is_open(c, &out->why))
+        return false;
+    out->stream = s;
+    out->original = r;
+    out->piece = (xl_send_piece){.offset = r->offset + r->copied, .len = r->len - r->copied, .fin = r->fin};
+    return true;
+}
+
+static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice *out) {
+    bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
+    bool has_unsent = may_copy && anything_unsent(c);
+    memset(out, 0, sizeof(*out));
+    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+        if (!is_sending(s))
+            continue;
+        xl_reinjection_scope scope = may_copy ? scope_of(c, s, has_unsent) : XL_REINJECT_NOTHING;
+        if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
+            return true;
+        if (xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece)) {
+            out->stream = s;
+            return true;
+        }
+        if (scope == XL_REINJECT_STREAM && choose_copy(c, s, onto, scope, out))
+            return true;
+    }
+    return false;
+}
+
+bool xl_content_has_stream_data(xl_connection *c, const xl_path *onto) {
+    choice pick;
+    return choose(c, onto, 1, &pick);
+}
+
+static void count_sent(xl_connection *c, xl_path *p, const choice *pick, size_t len) {
+    c->stats.stream_bytes_sent += len;
+    p->stats.stream_bytes_sent += len;
+    if (pick->original) {
+        c->stats.reinjected_bytes += len;
+        p->stats.reinjected_bytes += len;
+    } else if (pick->piece.is_retransmission) {
+        c->stats.retransmitted_bytes += len;
+        p->stats.retransmitted_bytes += len;
+    }
+}
+
+static void after_copy(xl_builder *b, choice *pick) {
+    xl_connection *c = b->c;
+    xl_sent_frame *o = pick->original;
+    uint8_t most = c->config->max_reinjections ? c->config->max_reinjections : 1;
+    xl_qlog_reinjection(c->qlog, c->now, pick->stream->id, pick->piece.offset, pick->piece.len, o->path, b->path->index,
+                        pick->why);
+    o->copied += (uint32_t)pick->piece.len;
+    if (o->copied < o->len)
+        return;
+    o->copied = 0;
+    xl_conn_unacked_remove(pick->stream, o);
+    if (++o->copies < most)
+        xl_conn_unacked_push(pick->stream, o);
+}
+
+static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
+    xl_connection *c = b->c;
+    xl_stream *s = pick->stream;
+    xl_send_piece *piece = &pick->piece;
+    if (piece->len > max_len) {
+        piece->len = max_len;
+        piece->fin = false;
+    }
+    xl_sent_frame *r = xl_builder_note(b, XL_SF_STREAM, s->id, piece->offset);
+    if (!r)
+        return false;
+    r->len = (uint32_t)piece->len;
+    r->fin = piece->fin;
+    xl_frame_put_stream_header(&b->w, s->id, piece->offset, piece->len, piece->fin);
+    xl_send_copy(&s->send, piece->offset, b->w.p, piece->len);
+    b->w.p += piece->len;
+    count_sent(c, b->path, pick, piece->len);
+    if (pick->original) {
+        after_copy(b, pick);
+    } else {
+        uint64_t before = s->send.sent;
+        xl_send_mark_sent(&s->send, piece);
+        c->flow_out.used += s->send.sent - before;
+        s->send_flow.used = s->send.sent;
+        if (c->multipath && c->reinjection != &xl_reinjection_none)
+            xl_conn_unacked_push(s, r);
+    }
+    b->has_stream_data = true;
+    return true;
+}
+
+void xl_content_put_streams(xl_builder *b) {
+    choice pick;
+    while (xl_builder_left(b) >= MIN_STREAM_ROOM) {
+        /* Offsets and IDs are known only after the choice: first ask with the largest header in mind. */
+        size_t header = 1 + 8 + 8 + 2, left = xl_builder_left(b);
+        if (!choose(b->c, b->path, left - header, &pick))
+            return;
+        size_t exact = xl_frame_stream_header_len(pick.stream->id, pick.piece.offset);
+        if (!pick.original && pick.piece.len == left - header && exact < header)
+            choose(b->c, b->path, left - exact, &pick);
+        if (!put_piece(b, &pick, left - exact))
+            return;
+    }
+}
+
+void xl_content_put_ping(xl_builder *b) {
+    xl_frame_put_ping(&b->w);
+    b->ack_eliciting = true;
+}
+
+bool xl_content_wants_ping(const xl_builder *b) {
+    return !b->ack_eliciting && b->level == XL_LEVEL_APP && b->path->quiet_packets >= QUIET_PACKETS_MAX;
+}

@@ -1,0 +1,261 @@
+/* What each received frame does (RFC 9000 section 19). Every handler returns 0 or the transport error to close with. */
+#include "connection/connection.h"
+
+#include <string.h>
+
+static uint64_t take_crypto(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    xl_level_state *l = &c->level[ctx->level];
+    uint64_t grown;
+    uint64_t error = xl_recv_insert(&l->recv, f->crypto.offset, f->crypto.data, f->crypto.len, false,
+                                    l->recv.read + XL_CRYPTO_BUFFER, &grown);
+    if (error)
+        return error == XL_QERR_FLOW_CONTROL ? XL_QERR_CRYPTO_BUFFER_EXCEEDED : error;
+    xl_conn_crypto_received(c, ctx->level);
+    return 0;
+}
+
+static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
+    uint64_t error = 0, grown = 0;
+    xl_stream *s = xl_conn_stream_for_frame(c, f->stream.stream_id, true, &error);
+    if (!s)
+        return error;
+    if (s->peer_reset)
+        return 0;
+    error = xl_recv_insert(&s->recv, f->stream.offset, f->stream.data, f->stream.len, f->stream.fin,
+                           s->recv_flow.limit, &grown);
+    if (error)
+        return error;
+    s->recv_flow.received += grown;
+    c->flow_in.received += grown;
+    c->stats.stream_bytes_received += f->stream.len;
+    if (c->flow_in.received > c->flow_in.limit)
+        return XL_QERR_FLOW_CONTROL;
+    if (s->stop_sent) { /* nobody will read it: hand the credit back at once */
+        uint8_t waste[4096];
+        bool fin = false;
+        size_t n;
+        while ((n = xl_recv_read(&s->recv, waste, sizeof(waste), &fin)) > 0)
+            c->flow_in.consumed += n;
+        s->recv_done |= fin || xl_recv_is_complete(&s->recv);
+        xl_conn_stream_settle(c, s);
+        return 0;
+    }
+    xl_conn_notify_readable(c, s);
+    return 0;
+}
+
+static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
+    uint64_t error = 0, grown = 0;
+    xl_stream *s = xl_conn_stream_for_frame(c, f->reset_stream.stream_id, true, &error);
+    if (!s)
+        return error;
+    error = xl_recv_reset(&s->recv, f->reset_stream.final_size, s->recv_flow.limit, &grown);
+    if (error)
+        return error;
+    c->flow_in.received += grown;
+    if (c->flow_in.received > c->flow_in.limit)
+        return XL_QERR_FLOW_CONTROL;
+    if (s->peer_reset || s->recv_done)
+        return 0;
+    s->peer_reset = s->recv_done = true;
+    /* What the application will never read counts as consumed (RFC 9000 section 4.5). */
+    c->flow_in.consumed += f->reset_stream.final_size - s->recv.read;
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_RESET,
+                               .stream_id = s->id,
+                               .error_code = f->reset_stream.error_code});
+    xl_conn_stream_settle(c, s);
+    return 0;
+}
+
+static uint64_t take_stop_sending(xl_connection *c, const xl_frame *f) {
+    uint64_t error = 0;
+    xl_stream *s = xl_conn_stream_for_frame(c, f->stop_sending.stream_id, false, &error);
+    if (!s)
+        return error;
+    if (s->reset_sent || s->reset_pending || xl_send_is_done(&s->send))
+        return 0;
+    s->reset_pending = c->control_dirty = true;
+    s->reset_code = f->stop_sending.error_code;
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_STOPPED,
+                               .stream_id = s->id,
+                               .error_code = f->stop_sending.error_code});
+    return 0;
+}
+
+static uint64_t take_max_stream_data(xl_connection *c, const xl_frame *f) {
+    uint64_t error = 0;
+    xl_stream *s = xl_conn_stream_for_frame(c, f->max.stream_id, false, &error);
+    if (s)
+        xl_flow_out_raise(&s->send_flow, f->max.maximum);
+    return error;
+}
+
+static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
+    int kind = f->type == XL_FRAME_MAX_STREAMS_UNI;
+    if (f->max.maximum > UINT64_C(1) << 60)
+        return XL_QERR_FRAME_ENCODING;
+    if (f->max.maximum > c->max_streams_peer[kind])
+        c->max_streams_peer[kind] = f->max.maximum;
+    return 0;
+}
+
+static uint64_t take_new_cid(xl_connection *c, const xl_frame *f) {
+    bool in_use_retired = false;
+    if (c->remote_cids.at[0].cid.len == 0 && c->remote_cids.count)
+        return XL_QERR_PROTOCOL_VIOLATION; /* the peer uses a zero-length CID (19.15) */
+    uint64_t error = xl_cids_learn(&c->remote_cids, f->new_cid.sequence, f->new_cid.retire_prior_to, &f->new_cid.cid,
+                                   f->new_cid.reset_token, XL_MAX_PATHS, &in_use_retired);
+    if (error)
+        return error;
+    for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!p->has_dcid || xl_cids_by_sequence(&c->remote_cids, p->remote_seq))
+            continue;
+        xl_cid_entry *fresh = c->multipath ? NULL : xl_cids_take_unused(&c->remote_cids);
+        if (fresh) {
+            p->dcid = fresh->cid;
+            p->remote_seq = fresh->sequence;
+        } else {
+            /* With multipath the CID is the path's identity: the path ends with it. */
+            xl_conn_path_closed(c, p, "its connection ID was retired");
+        }
+    }
+    xl_conn_open_paths(c);
+    return 0;
+}
+
+static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    xl_cid gone;
+    bool was_present;
+    (void)ctx;
+    uint64_t error = xl_cids_retired_by_peer(&c->local_cids, f->retire_cid.sequence, &gone, &was_present);
+    if (error || !was_present)
+        return error;
+    c->hooks.cid_removed(c->hooks.user, &gone);
+    xl_path *p = c->multipath ? xl_conn_path_by_local_seq(c, f->retire_cid.sequence) : NULL;
+    if (p && p->state != XL_PATH_CLOSED)
+        xl_conn_path_closed(c, p, "the peer retired its connection ID");
+    xl_conn_issue_cids(c);
+    return 0;
+}
+
+static uint64_t take_path_status(xl_connection *c, const xl_frame *f) {
+    if (!c->multipath)
+        return XL_QERR_MP_PROTOCOL_VIOLATION;
+    xl_path *p = xl_conn_path_by_local_seq(c, f->path_status.path_id);
+    if (!p || p->state == XL_PATH_CLOSED)
+        return 0; /* already gone on our side */
+    if (p->peer_status_seen && f->path_status.sequence <= p->peer_status_seq)
+        return 0;
+    p->peer_status_seen = true;
+    p->peer_status_seq = f->path_status.sequence;
+    p->peer_status = f->path_status.status;
+    if (f->path_status.status == XL_STATUS_ABANDON)
+        xl_conn_path_closed(c, p, "abandoned by the peer");
+    else if (f->path_status.status == XL_STATUS_STANDBY && p->state == XL_PATH_ACTIVE)
+        xl_conn_path_set_state(c, p, XL_PATH_STANDBY, "standby by the peer");
+    else if (f->path_status.status == XL_STATUS_AVAILABLE && p->state == XL_PATH_STANDBY &&
+             p->status == XL_STATUS_AVAILABLE)
+        xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "available by the peer");
+    return 0;
+}
+
+static uint64_t take_close(xl_connection *c, const xl_frame *f) {
+    size_t n = f->close.reason_len < sizeof(c->close_reason) - 1 ? f->close.reason_len : sizeof(c->close_reason) - 1;
+    for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
+        uint8_t ch = f->close.reason[i];
+        c->close_reason[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
+    }
+    c->close_reason[n] = 0;
+    c->close_application = f->type == XL_FRAME_APPLICATION_CLOSE;
+    c->close_code = f->close.error_code;
+    c->state = XL_CONN_DRAINING;
+    c->close_deadline = c->now + 3 * xl_conn_max_pto(c);
+    xl_qlog_connection(c->qlog, c->now, "connection_closed", c->close_reason);
+    xl_conn_finish(c, false, true);
+    return 0;
+}
+
+static void take_path_response(xl_connection *c, const xl_frame *f) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (xl_path_take_response(&c->path[i], f->path.data, c->now))
+            xl_conn_path_validated(c, &c->path[i]);
+}
+
+static uint64_t take_qoe(xl_connection *c, const xl_qoe *qoe) {
+    xl_qoe_gate_signal(&c->gate, qoe, c->now);
+    xl_qlog_qoe_received(c->qlog, c->now, qoe);
+    return 0;
+}
+
+static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    bool is_mp = f->type == XL_FRAME_ACK_MP || f->type == XL_FRAME_ACK_MP_ECN;
+    xl_space *space = ctx->space;
+    if (is_mp) {
+        if (!c->multipath)
+            return XL_QERR_MP_PROTOCOL_VIOLATION;
+        if (f->ack.has_qoe)
+            take_qoe(c, &f->ack.qoe);
+        xl_path *acked = xl_conn_path_by_remote_seq(c, f->ack.path_id);
+        if (!acked) /* a path long gone; one that never was is the peer's mistake, and harmless */
+            return 0;
+        space = acked->space;
+    } else if (ctx->level == XL_LEVEL_APP) {
+        space = &c->space[XL_LEVEL_APP];
+    }
+    return xl_conn_take_ack(c, space, ctx->level, ctx->path, &f->ack);
+}
+
+uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    switch (f->type) {
+    case XL_FRAME_ACK:
+    case XL_FRAME_ACK_ECN:
+    case XL_FRAME_ACK_MP:
+    case XL_FRAME_ACK_MP_ECN:
+        return take_any_ack(c, f, ctx);
+    case XL_FRAME_CRYPTO:
+        return take_crypto(c, f, ctx);
+    case XL_FRAME_STREAM:
+        return take_stream(c, f);
+    case XL_FRAME_RESET_STREAM:
+        return take_reset_stream(c, f);
+    case XL_FRAME_STOP_SENDING:
+        return take_stop_sending(c, f);
+    case XL_FRAME_MAX_DATA:
+        xl_flow_out_raise(&c->flow_out, f->max.maximum);
+        return 0;
+    case XL_FRAME_MAX_STREAM_DATA:
+        return take_max_stream_data(c, f);
+    case XL_FRAME_MAX_STREAMS_BIDI:
+    case XL_FRAME_MAX_STREAMS_UNI:
+        return take_max_streams(c, f);
+    case XL_FRAME_NEW_CONNECTION_ID:
+        return take_new_cid(c, f);
+    case XL_FRAME_RETIRE_CONNECTION_ID:
+        return take_retire_cid(c, f, ctx);
+    case XL_FRAME_PATH_CHALLENGE:
+        xl_path_queue_response(ctx->path, f->path.data);
+        return 0;
+    case XL_FRAME_PATH_RESPONSE:
+        take_path_response(c, f);
+        return 0;
+    case XL_FRAME_PATH_STATUS:
+        return take_path_status(c, f);
+    case XL_FRAME_QOE_CONTROL_SIGNALS:
+        if (!c->multipath)
+            return XL_QERR_MP_PROTOCOL_VIOLATION;
+        return f->qoe.has_qoe ? take_qoe(c, &f->qoe.qoe) : 0;
+    case XL_FRAME_CONNECTION_CLOSE:
+    case XL_FRAME_APPLICATION_CLOSE:
+        return take_close(c, f);
+    case XL_FRAME_HANDSHAKE_DONE:
+        if (c->is_server)
+            return XL_QERR_PROTOCOL_VIOLATION;
+        xl_conn_confirm_handshake(c);
+        return 0;
+    case XL_FRAME_NEW_TOKEN:
+        return c->is_server ? XL_QERR_PROTOCOL_VIOLATION : 0;
+    default: /* PADDING, PING, the BLOCKED frames: nothing to do */
+        return 0;
+    }
+}

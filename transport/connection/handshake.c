@@ -1,0 +1,236 @@
+#include "connection/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int on_crypto_data(void *user, xl_level level, const uint8_t *data, size_t len) {
+    xl_connection *c = user;
+    ssize_t taken = xl_send_write(&c->level[level].send, data, len);
+    if (taken < 0 || (size_t)taken != len)
+        return XL_ERR_MEMORY;
+    xl_conn_wake(c);
+    return 0;
+}
+
+static int on_keys(void *user, xl_level level, xl_keys *read, xl_keys *write) {
+    xl_connection *c = user;
+    if (read) {
+        xl_keys_free(c->level[level].read);
+        c->level[level].read = read;
+        if (level == XL_LEVEL_APP) {
+            xl_keys_free(c->next_read);
+            c->next_read = xl_keys_next(read);
+            if (!c->next_read)
+                return XL_ERR_MEMORY;
+        }
+    }
+    if (write) {
+        xl_keys_free(c->level[level].write);
+        c->level[level].write = write;
+    }
+    return 0;
+}
+
+/* RFC 9000 section 7.3: the handshake's CIDs are authenticated by the transport parameters. */
+static bool cids_are_authentic(const xl_connection *c, const xl_transport_params *p) {
+    if (!p->has_initial_scid || !xl_cid_equal(&p->initial_scid, &c->initial_scid_peer))
+        return false;
+    if (c->is_server)
+        return true;
+    if (!p->has_original_dcid || !xl_cid_equal(&p->original_dcid, &c->odcid))
+        return false;
+    if (p->has_retry_scid != c->has_retry)
+        return false;
+    return !c->has_retry || xl_cid_equal(&p->retry_scid, &c->retry_scid);
+}
+
+static void apply_peer_params(xl_connection *c) {
+    const xl_transport_params *p = &c->peer_params;
+    uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
+    if (peer_idle && (c->idle_timeout_us == 0 || peer_idle < c->idle_timeout_us))
+        c->idle_timeout_us = peer_idle;
+    xl_flow_out_init(&c->flow_out, p->initial_max_data);
+    c->max_streams_peer[0] = p->initial_max_streams_bidi;
+    c->max_streams_peer[1] = p->initial_max_streams_uni;
+    c->multipath = c->config->enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
+    c->qoe_field = c->multipath && p->qoe_field;
+    uint64_t mtu = c->config->max_udp_payload_bytes;
+    if (p->max_udp_payload_size < mtu)
+        mtu = p->max_udp_payload_size;
+    for (size_t i = 0; i < c->path_count; i++)
+        c->path[i].mtu = mtu;
+    if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
+        memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
+        c->remote_cids.at[0].has_token = true;
+    }
+    xl_qlog_params(c->qlog, c->now, true, c->local_params.enable_multipath, c->local_params.max_idle_timeout_ms,
+                   c->local_params.initial_max_data);
+    xl_qlog_params(c->qlog, c->now, false, p->enable_multipath, p->max_idle_timeout_ms, p->initial_max_data);
+}
+
+static int on_peer_params(void *user, const uint8_t *data, size_t len) {
+    xl_connection *c = user;
+    uint64_t error = xl_transport_params_decode(data, len, !c->is_server, &c->peer_params);
+    if (error == 0 && !cids_are_authentic(c, &c->peer_params))
+        error = XL_QERR_TRANSPORT_PARAMETER;
+    if (error) {
+        xl_conn_fail(c, error, "bad transport parameters");
+        return XL_ERR_CRYPTO;
+    }
+    c->peer_params_seen = true;
+    apply_peer_params(c);
+    return 0;
+}
+
+static void on_keylog(void *user, const char *line) {
+    const xl_connection *c = user;
+    c->config->log.keylog(c->config->log.user, line);
+}
+
+int xl_conn_make_tls(xl_connection *c, const char *server_name) {
+    uint8_t params[512];
+    size_t len = xl_transport_params_encode(&c->local_params, params, sizeof(params));
+    xl_tls_callbacks callbacks = {.user = c, .crypto_data = on_crypto_data, .keys = on_keys, .peer_params = on_peer_params};
+    if (len == 0)
+        return XL_ERR_CRYPTO;
+    if (c->config->log.keylog)
+        callbacks.keylog = on_keylog;
+    c->tls = xl_tls_new(c->is_server, c->config->credentials, server_name, c->config->alpn, params, len, &callbacks);
+    if (!c->tls)
+        return XL_ERR_CRYPTO;
+    return c->is_server ? 0 : xl_tls_start(c->tls);
+}
+
+int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
+    xl_level_state *l = &c->level[XL_LEVEL_INITIAL];
+    xl_keys_free(l->read);
+    xl_keys_free(l->write);
+    l->read = l->write = NULL;
+    return xl_keys_initial(dcid, c->is_server ? &l->read : &l->write, c->is_server ? &l->write : &l->read);
+}
+
+static void report_connected(xl_connection *c) {
+    if (c->connected_reported)
+        return;
+    c->connected_reported = true;
+    c->state = XL_CONN_OPEN;
+    xl_qlog_connection(c->qlog, c->now, "handshake_complete", xl_tls_alpn(c->tls));
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_CONNECTED});
+}
+
+void xl_conn_confirm_handshake(xl_connection *c) {
+    if (c->handshake_confirmed)
+        return;
+    c->handshake_confirmed = true;
+    c->address_validated_by_peer = true;
+    xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
+    xl_conn_issue_cids(c);
+    xl_conn_open_paths(c);
+}
+
+static void on_complete(xl_connection *c) {
+    c->handshake_complete = true;
+    xl_path *p = &c->path[0];
+    if (p->state == XL_PATH_VALIDATING) {
+        p->validated = true;
+        xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
+    }
+    report_connected(c);
+    if (c->is_server) {
+        c->handshake_done_pending = true;
+        xl_conn_confirm_handshake(c);
+    }
+}
+
+void xl_conn_crypto_received(xl_connection *c, xl_level level) {
+    uint8_t buf[2048];
+    bool fin;
+    size_t n;
+    while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof(buf), &fin)) > 0) {
+        if (xl_tls_receive(c->tls, level, buf, n) != 0) {
+            xl_conn_fail(c, XL_QERR_CRYPTO_BASE + xl_tls_alert(c->tls), "TLS handshake failed");
+            return;
+        }
+    }
+    if (!xl_conn_is_live(c) || c->handshake_complete || !xl_tls_is_complete(c->tls))
+        return;
+    if (!c->peer_params_seen) {
+        xl_conn_fail(c, XL_QERR_CRYPTO_BASE + 109, "no transport parameters"); /* missing_extension */
+        return;
+    }
+    on_complete(c);
+}
+
+void xl_conn_discard_level(xl_connection *c, xl_level level) {
+    if (c->level_discarded[level])
+        return;
+    c->level_discarded[level] = true;
+    xl_keys_free(c->level[level].read);
+    xl_keys_free(c->level[level].write);
+    c->level[level].read = c->level[level].write = NULL;
+    xl_conn_drop_space(c, &c->space[level]);
+    xl_space_ack_sent(&c->space[level]);
+    c->space[level].loss_time = XL_NEVER;
+    c->path[0].pto_count = 0;
+}
+
+/* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
+void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
+    uint8_t tag[16];
+    if (c->is_server || c->has_retry || c->initial_scid_peer.len > 0 || c->state != XL_CONN_HANDSHAKE || len < 16)
+        return;
+    if (h->token_len == 0 || xl_cid_equal(&h->scid, &c->odcid))
+        return;
+    if (xl_retry_tag(&c->odcid, packet, len - 16, tag) != 0 || memcmp(tag, packet + len - 16, 16) != 0)
+        return;
+    uint8_t *token = malloc(h->token_len);
+    if (!token)
+        return;
+    memcpy(token, h->token, h->token_len);
+    c->token = token;
+    c->token_len = h->token_len;
+    c->has_retry = true;
+    c->retry_scid = h->scid;
+    c->path[0].dcid = h->scid;
+    c->remote_cids.at[0].cid = h->scid;
+    if (xl_conn_install_initial_keys(c, &h->scid) != 0) {
+        xl_conn_finish(c, true, false);
+        return;
+    }
+    xl_conn_give_up_in_flight(c, &c->path[0]);
+    xl_qlog_connection(c->qlog, c->now, "retry_received", "");
+    xl_conn_wake(c);
+}
+
+/* RFC 9001 section 6, and for multipath: a packet of the current phase was acknowledged on each open path. The ledger
+ * of every open path must have been acknowledged past the start of the phase; phase_acked says so for all of them. */
+bool xl_conn_may_update_keys(const xl_connection *c) {
+    return c->handshake_confirmed && c->phase_acked && !c->previous_read && c->next_read;
+}
+
+int xl_conn_update_keys(xl_connection *c, bool by_peer) {
+    xl_level_state *app = &c->level[XL_LEVEL_APP];
+    xl_keys *write = xl_keys_next(app->write);
+    xl_keys *after_next = c->next_read ? xl_keys_next(c->next_read) : NULL;
+    if (!write || !after_next) {
+        xl_keys_free(write);
+        xl_keys_free(after_next);
+        return XL_ERR_MEMORY;
+    }
+    xl_keys_free(app->write);
+    app->write = write;
+    xl_keys_free(c->previous_read);
+    c->previous_read = app->read;
+    c->previous_read_until = c->now + 3 * xl_conn_max_pto(c);
+    app->read = c->next_read;
+    c->next_read = after_next;
+    c->key_phase = !c->key_phase;
+    c->phase_acked = false;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].space) {
+            c->path[i].phase_from = c->path[i].space->ledger.next_pn;
+            c->path[i].phase_was_acked = false;
+        }
+    xl_qlog_connection(c->qlog, c->now, "key_updated", by_peer ? "remote_update" : "local_update");
+    return 0;
+}

@@ -1,0 +1,260 @@
+/* A datagram comes in: its packets are unprotected, authenticated, and their frames taken one by one. */
+#include "connection/connection.h"
+
+#include <string.h>
+
+static xl_level level_of(xl_packet_type type) {
+    if (type == XL_PACKET_INITIAL)
+        return XL_LEVEL_INITIAL;
+    return type == XL_PACKET_HANDSHAKE ? XL_LEVEL_HANDSHAKE : XL_LEVEL_APP;
+}
+
+static void drop(xl_connection *c, size_t bytes, const char *why, int path) {
+    c->stats.datagrams_dropped++;
+    xl_qlog_packet_dropped(c->qlog, c->now, bytes, why, path);
+}
+
+/* First pass over the frames: is it ack-eliciting, does it only probe. Returns 0 or the error to close with. */
+static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
+                         bool *eliciting, bool *probing) {
+    xl_reader r = xl_reader_of(payload, len);
+    xl_frame f;
+    *eliciting = false;
+    *probing = true;
+    if (len == 0)
+        return XL_QERR_PROTOCOL_VIOLATION; /* RFC 9000 section 12.4 */
+    while (xl_reader_left(&r) > 0) {
+        uint64_t error = xl_frame_parse(&r, c->qoe_field, &f);
+        if (error)
+            return error;
+        if (!xl_frame_is_allowed(f.type, ctx->type))
+            return XL_QERR_PROTOCOL_VIOLATION;
+        *eliciting |= xl_frame_is_ack_eliciting(f.type);
+        *probing &= xl_frame_is_probing(f.type);
+    }
+    return 0;
+}
+
+static void log_received(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
+                         size_t packet_bytes) {
+    if (!c->qlog)
+        return;
+    xl_reader r = xl_reader_of(payload, len);
+    xl_frame f;
+    xl_qlog_packet_begin(c->qlog, c->now, false, ctx->type, ctx->pn, packet_bytes, ctx->path->index,
+                         ctx->path->local_seq);
+    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe_field, &f) == 0)
+        xl_qlog_frame(c->qlog, &f);
+    xl_qlog_packet_end(c->qlog);
+}
+
+static void take_payload(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
+                         const xl_datagram *d, size_t packet_bytes) {
+    bool eliciting, probing;
+    bool newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
+    uint64_t error = classify(c, ctx, payload, len, &eliciting, &probing);
+    if (error) {
+        xl_conn_fail(c, error, "malformed or forbidden frame");
+        return;
+    }
+    log_received(c, ctx, payload, len, packet_bytes);
+    if (ctx->level == XL_LEVEL_APP)
+        xl_conn_path_packet_seen(c, ctx->path, probing, newest, &d->local, &d->remote);
+    xl_reader r = xl_reader_of(payload, len);
+    xl_frame f;
+    while (xl_reader_left(&r) > 0 && xl_conn_is_live(c)) {
+        xl_frame_parse(&r, c->qoe_field, &f);
+        error = xl_conn_take_frame(c, &f, ctx);
+        if (error) {
+            xl_conn_fail(c, error, xl_frame_name(f.type));
+            return;
+        }
+    }
+    if (c->level_discarded[ctx->level])
+        return;
+    bool immediate = ctx->level != XL_LEVEL_APP;
+    if (xl_space_receive(ctx->space, ctx->pn, eliciting, immediate, XL_MAX_ACK_DELAY_US, c->now) != 0)
+        xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
+}
+
+/* Opens with the keys of the packet's phase; on the other phase tries a key update (RFC 9001 section 6.3). */
+static ssize_t open_1rtt(xl_connection *c, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t len, size_t pn_offset,
+                         size_t pn_len, uint8_t **payload) {
+    bool phase = (packet[0] & 0x04) != 0;
+    xl_level_state *app = &c->level[XL_LEVEL_APP];
+    if (phase == c->key_phase)
+        return xl_keys_open(app->read, path_id, pn, packet, len, pn_offset, pn_len, payload);
+    if (c->previous_read) {
+        ssize_t n = xl_keys_open(c->previous_read, path_id, pn, packet, len, pn_offset, pn_len, payload);
+        if (n >= 0)
+            return n;
+    }
+    if (!c->next_read || !c->handshake_confirmed)
+        return -1;
+    ssize_t n = xl_keys_open(c->next_read, path_id, pn, packet, len, pn_offset, pn_len, payload);
+    if (n >= 0 && xl_conn_update_keys(c, true) != 0)
+        xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
+    return n;
+}
+
+static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, size_t len) {
+    if (len < 21)
+        return false;
+    for (size_t i = 0; i < c->remote_cids.count; i++) {
+        const xl_cid_entry *e = &c->remote_cids.at[i];
+        uint8_t difference = 0;
+        for (size_t k = 0; k < 16; k++)
+            difference |= (uint8_t)(e->reset_token[k] ^ packet[len - 16 + k]);
+        if (e->has_token && difference == 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_stateless_reset(xl_connection *c) {
+    c->state = XL_CONN_DRAINING;
+    c->close_deadline = c->now + 3 * xl_conn_max_pto(c);
+    strcpy(c->close_reason, "stateless reset");
+    xl_conn_finish(c, false, true);
+}
+
+/* The path and packet number space of a packet; false: drop it. */
+static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
+    ctx->type = h->type;
+    ctx->level = level_of(h->type);
+    if (ctx->level != XL_LEVEL_APP) {
+        ctx->path = &c->path[0];
+        ctx->space = &c->space[ctx->level];
+        return true;
+    }
+    xl_cid_entry *e = xl_cids_find(&c->local_cids, &h->dcid);
+    if (!e || !c->handshake_complete)
+        return false;
+    uint64_t sequence = e->sequence;
+    ctx->path = xl_conn_path_for_packet(c, sequence, &d->local, &d->remote);
+    if (!ctx->path)
+        return false;
+    ctx->space = ctx->path->space;
+    return true;
+}
+
+/* The long header's own news: the server's chosen CID, the client's address being real. */
+static void after_long_header(xl_connection *c, const xl_packet_header *h) {
+    if (!c->is_server && c->initial_scid_peer.len == 0) {
+        c->initial_scid_peer = h->scid;
+        c->path[0].dcid = h->scid;
+        c->remote_cids.at[0].cid = h->scid;
+    }
+    if (h->type == XL_PACKET_HANDSHAKE) {
+        if (c->is_server) {
+            c->path[0].validated = true; /* RFC 9000 section 8.1 */
+            xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
+        }
+    }
+}
+
+static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, uint8_t *packet) {
+    xl_packet_context ctx;
+    size_t len = h->total_len, paths_before = c->path_count;
+    if (!find_context(c, h, d, &ctx)) {
+        drop(c, len, "unknown_connection_id", -1);
+        return;
+    }
+    const xl_keys *read = c->level[ctx.level].read;
+    if (!read || c->level_discarded[ctx.level]) {
+        drop(c, len, "key_unavailable", ctx.path->index);
+        return;
+    }
+    if (h->type != XL_PACKET_1RTT && c->initial_scid_peer.len > 0 && !xl_cid_equal(&h->scid, &c->initial_scid_peer)) {
+        drop(c, len, "invalid", ctx.path->index); /* RFC 9000 section 7.2: the peer's CID must not change */
+        return;
+    }
+    uint64_t truncated;
+    size_t pn_len;
+    if (xl_keys_unmask(read, packet, len, h->pn_offset, &truncated, &pn_len) != 0) {
+        drop(c, len, "invalid", ctx.path->index);
+        return;
+    }
+    ctx.pn = xl_packet_number_decode(ctx.space->largest_received, truncated, pn_len);
+    uint8_t *payload;
+    ssize_t n = ctx.level == XL_LEVEL_APP
+                    ? open_1rtt(c, c->multipath ? ctx.path->local_seq : 0, ctx.pn, packet, len, h->pn_offset, pn_len,
+                                &payload)
+                    : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
+    if (n < 0) {
+        drop(c, len, "payload_decrypt_error", ctx.path->index);
+        if (c->path_count > paths_before)
+            xl_conn_path_forget_last(c);
+        return;
+    }
+    uint8_t reserved = h->type == XL_PACKET_1RTT ? 0x18 : 0x0c;
+    if (packet[0] & reserved) {
+        xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "reserved bits");
+        return;
+    }
+    if (xl_space_is_duplicate(ctx.space, ctx.pn)) {
+        drop(c, len, "duplicate", ctx.path->index);
+        return;
+    }
+    if (h->type != XL_PACKET_1RTT)
+        after_long_header(c, h);
+    ctx.path->last_received_at = c->now;
+    c->eliciting_since_receive = false;
+    xl_conn_restart_idle(c, c->now);
+    take_payload(c, &ctx, payload, (size_t)n, d, len);
+}
+
+/* Bytes from an address that is not validated raise what may be sent there (RFC 9000 section 8). */
+static void count_path_bytes(xl_connection *c, const xl_datagram *d) {
+    xl_path *p = xl_conn_path_by_address(c, &d->local, &d->remote);
+    if (!p)
+        return;
+    p->stats.bytes_received += d->len;
+    if (!p->validated)
+        p->received_unvalidated += d->len;
+}
+
+void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
+    c->now = now;
+    if (c->state == XL_CONN_CLOSED || c->state == XL_CONN_DRAINING)
+        return;
+    if (c->state == XL_CONN_CLOSING) {
+        /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
+        c->close_packets_received++;
+        if ((c->close_packets_received & (c->close_packets_received - 1)) == 0) {
+            c->close_pending = true;
+            xl_conn_wake(c);
+        }
+        return;
+    }
+    size_t paths_before = c->path_count;
+    c->stats.datagrams_received++;
+    count_path_bytes(c, d);
+    size_t at = 0;
+    while (at < d->len && xl_conn_is_live(c)) {
+        xl_packet_header h;
+        if (xl_packet_parse(data + at, d->len - at, XL_LOCAL_CID_BYTES, &h) != 0 ||
+            h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION) {
+            drop(c, d->len - at, "header_parse_error", -1);
+            break;
+        }
+        if (h.type == XL_PACKET_RETRY) {
+            xl_conn_retry(c, &h, data + at, d->len - at);
+            break;
+        }
+        uint64_t drops = c->stats.datagrams_dropped;
+        if (h.type == XL_PACKET_0RTT)
+            drop(c, h.total_len, "unsupported_packet_type", -1);
+        else
+            take_packet(c, &h, d, data + at);
+        if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT &&
+            is_stateless_reset(c, data, d->len)) {
+            on_stateless_reset(c);
+            break;
+        }
+        at += h.total_len;
+    }
+    if (c->path_count > paths_before) /* a path that this datagram opened was not there to be counted above */
+        count_path_bytes(c, d);
+    xl_conn_wake(c);
+}

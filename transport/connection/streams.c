@@ -1,0 +1,375 @@
+/* Streams: their table, their life, the public API (RFC 9000 sections 2 to 4). */
+#include "connection/connection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_PRIORITY 3 /* RFC 9218 urgency */
+#define SLAB_RECORDS     256
+
+/* ---- Records of what was sent: a pool, so that the steady state allocates nothing ---- */
+
+static bool grow_pool(xl_connection *c) {
+    void **slabs = realloc(c->slabs, (c->slab_count + 1) * sizeof(*slabs));
+    if (!slabs)
+        return false;
+    c->slabs = slabs;
+    xl_sent_frame *slab = calloc(SLAB_RECORDS, sizeof(*slab));
+    if (!slab)
+        return false;
+    c->slabs[c->slab_count++] = slab;
+    for (size_t i = 0; i < SLAB_RECORDS; i++)
+        xl_conn_record_free(c, &slab[i]);
+    return true;
+}
+
+xl_sent_frame *xl_conn_record_new(xl_connection *c) {
+    if (!c->pool && !grow_pool(c))
+        return NULL;
+    xl_sent_frame *r = c->pool;
+    c->pool = r->next;
+    memset(r, 0, sizeof(*r));
+    return r;
+}
+
+void xl_conn_record_free(xl_connection *c, xl_sent_frame *r) {
+    r->next = c->pool;
+    c->pool = r;
+}
+
+void xl_conn_unacked_push(xl_stream *s, xl_sent_frame *r) {
+    xl_unacked_queue *q = &s->unacked[r->path];
+    r->is_queued = true;
+    r->queue_next = NULL;
+    r->queue_prev = q->tail;
+    if (q->tail)
+        q->tail->queue_next = r;
+    else
+        q->head = r;
+    q->tail = r;
+}
+
+void xl_conn_unacked_remove(xl_stream *s, xl_sent_frame *r) {
+    xl_unacked_queue *q = &s->unacked[r->path];
+    if (r->queue_prev)
+        r->queue_prev->queue_next = r->queue_next;
+    else
+        q->head = r->queue_next;
+    if (r->queue_next)
+        r->queue_next->queue_prev = r->queue_prev;
+    else
+        q->tail = r->queue_prev;
+    r->is_queued = false;
+}
+
+/* ---- The table: sorted by stream ID; new ones nearly always go to the end ---- */
+
+static size_t lower_bound(const xl_connection *c, uint64_t id) {
+    size_t lo = 0, hi = c->stream_count;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (c->stream[mid]->id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+xl_stream *xl_conn_stream(const xl_connection *c, uint64_t id) {
+    size_t at = lower_bound(c, id);
+    return at < c->stream_count && c->stream[at]->id == id ? c->stream[at] : NULL;
+}
+
+static bool goes_before(const xl_stream *a, const xl_stream *b) {
+    return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+}
+
+static void send_list_insert(xl_connection *c, xl_stream *s) {
+    xl_stream *prev = NULL, *at = c->send_head;
+    while (at && goes_before(at, s)) {
+        prev = at;
+        at = at->send_next;
+    }
+    s->send_prev = prev;
+    s->send_next = at;
+    if (prev)
+        prev->send_next = s;
+    else
+        c->send_head = s;
+    if (at)
+        at->send_prev = s;
+    s->in_send_list = true;
+}
+
+static void send_list_remove(xl_connection *c, xl_stream *s) {
+    if (!s->in_send_list)
+        return;
+    if (s->send_prev)
+        s->send_prev->send_next = s->send_next;
+    else
+        c->send_head = s->send_next;
+    if (s->send_next)
+        s->send_next->send_prev = s->send_prev;
+    s->in_send_list = false;
+}
+
+static bool is_local(const xl_connection *c, uint64_t id) {
+    return ((id & 1) != 0) == c->is_server;
+}
+
+static uint64_t initial_send_limit(const xl_connection *c, uint64_t id) {
+    if (id & 2)
+        return c->peer_params.initial_max_stream_data_uni;
+    return is_local(c, id) ? c->peer_params.initial_max_stream_data_bidi_remote
+                           : c->peer_params.initial_max_stream_data_bidi_local;
+}
+
+static xl_stream *stream_new(xl_connection *c, uint64_t id) {
+    if (c->stream_count == c->stream_cap) {
+        size_t cap = c->stream_cap ? 2 * c->stream_cap : 16;
+        xl_stream **grown = realloc(c->stream, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        c->stream = grown;
+        c->stream_cap = cap;
+    }
+    xl_stream *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    bool uni = (id & 2) != 0, local = is_local(c, id);
+    s->id = id;
+    s->priority = DEFAULT_PRIORITY;
+    s->has_send = !uni || local;
+    s->has_recv = !uni || !local;
+    xl_send_init(&s->send, c->config->send_buffer_bytes);
+    xl_recv_init(&s->recv);
+    xl_flow_out_init(&s->send_flow, initial_send_limit(c, id));
+    xl_flow_in_init(&s->recv_flow, c->config->max_stream_data);
+    s->recv_done = !s->has_recv;
+    size_t at = lower_bound(c, id);
+    memmove(&c->stream[at + 1], &c->stream[at], (c->stream_count - at) * sizeof(*c->stream));
+    c->stream[at] = s;
+    c->stream_count++;
+    if (s->has_send)
+        send_list_insert(c, s);
+    return s;
+}
+
+static void unqueue_records(xl_stream *s) {
+    for (size_t i = 0; i < XL_MAX_PATHS; i++)
+        while (s->unacked[i].head)
+            xl_conn_unacked_remove(s, s->unacked[i].head);
+}
+
+static void stream_free(xl_connection *c, xl_stream *s) {
+    unqueue_records(s);
+    send_list_remove(c, s);
+    xl_send_free(&s->send);
+    xl_recv_free(&s->recv);
+    free(s);
+}
+
+void xl_conn_free_streams(xl_connection *c) {
+    for (size_t i = 0; i < c->stream_count; i++)
+        stream_free(c, c->stream[i]);
+    free(c->stream);
+    c->stream = NULL;
+    c->stream_count = c->stream_cap = 0;
+}
+
+static bool send_is_over(const xl_stream *s) {
+    return !s->has_send || s->reset_acked || (!s->reset_pending && !s->reset_sent && xl_send_is_done(&s->send));
+}
+
+void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
+    if (send_is_over(s))
+        send_list_remove(c, s);
+    if (!send_is_over(s) || !s->recv_done || s->readable_queued)
+        return;
+    uint64_t id = s->id;
+    size_t at = lower_bound(c, id);
+    memmove(&c->stream[at], &c->stream[at + 1], (c->stream_count - at - 1) * sizeof(*c->stream));
+    c->stream_count--;
+    stream_free(c, s);
+    if (!is_local(c, id)) {
+        int kind = (id & 2) != 0;
+        c->closed_by_peer_side[kind]++;
+        uint64_t window = kind ? c->config->max_streams_uni : c->config->max_streams_bidi;
+        /* Announced in steps of a quarter, so that MAX_STREAMS is not sent for every stream. */
+        if (c->closed_by_peer_side[kind] + window >= c->max_streams_local[kind] + (window + 3) / 4) {
+            c->max_streams_local[kind] = c->closed_by_peer_side[kind] + window;
+            c->max_streams_pending[kind] = true;
+            xl_conn_wake(c);
+        }
+    }
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_DONE, .stream_id = id});
+}
+
+xl_stream *xl_conn_stream_for_frame(xl_connection *c, uint64_t id, bool needs_recv, uint64_t *error) {
+    int kind = (id & 2) != 0;
+    bool local = is_local(c, id);
+    uint64_t number = id >> 2;
+    *error = 0;
+    if (kind && local == needs_recv) { /* the wrong direction of a unidirectional stream */
+        *error = XL_QERR_STREAM_STATE;
+        return NULL;
+    }
+    if (local) {
+        if (number >= c->next_stream[kind])
+            *error = XL_QERR_STREAM_STATE;
+        return *error ? NULL : xl_conn_stream(c, id);
+    }
+    if (number >= c->max_streams_local[kind]) {
+        *error = XL_QERR_STREAM_LIMIT;
+        return NULL;
+    }
+    /* A higher number opens all lower ones of its type (RFC 9000 section 3.2). */
+    while (c->opened_by_peer[kind] <= number) {
+        uint64_t opened = c->opened_by_peer[kind]++ << 2 | (id & 3);
+        if (!stream_new(c, opened)) {
+            *error = XL_QERR_INTERNAL;
+            return NULL;
+        }
+    }
+    return xl_conn_stream(c, id);
+}
+
+void xl_conn_notify_readable(xl_connection *c, xl_stream *s) {
+    if (s->readable_queued || s->recv_done || !xl_recv_is_ready(&s->recv))
+        return;
+    s->readable_queued = true;
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_READABLE, .stream_id = s->id});
+}
+
+void xl_conn_notify_writable(xl_connection *c, xl_stream *s) {
+    size_t enough = c->config->send_buffer_bytes / 4;
+    if (!s->writable_wanted || xl_send_capacity(&s->send) < enough)
+        return;
+    s->writable_wanted = false;
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_WRITABLE, .stream_id = s->id});
+}
+
+bool xl_conn_expects_data(const xl_connection *c) {
+    for (size_t i = 0; i < c->stream_count; i++) {
+        const xl_stream *s = c->stream[i];
+        if ((s->id & 2) == 0 && is_local(c, s->id) && s->send.fin_written && !s->recv_done)
+            return true;
+    }
+    return false;
+}
+
+/* ---- Public API ---- */
+
+int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
+    int kind = !bidirectional;
+    if (!xl_conn_is_live(c))
+        return XL_ERR_CLOSED;
+    if (!c->peer_params_seen || c->next_stream[kind] >= c->max_streams_peer[kind])
+        return XL_ERR_STREAM_LIMIT;
+    *id = c->next_stream[kind] << 2 | (uint64_t)kind << 1 | c->is_server;
+    if (!stream_new(c, *id))
+        return XL_ERR_MEMORY;
+    c->next_stream[kind]++;
+    return 0;
+}
+
+static void grant_credit(xl_connection *c, xl_stream *s, size_t n) {
+    s->recv_flow.consumed += n;
+    c->flow_in.consumed += n;
+    if (s->recv.final_size == UINT64_MAX && xl_flow_in_should_update(&s->recv_flow)) {
+        s->max_data_pending = c->control_dirty = true;
+        xl_conn_wake(c);
+    }
+    if (xl_flow_in_should_update(&c->flow_in)) {
+        c->max_data_pending = true;
+        xl_conn_wake(c);
+    }
+}
+
+ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, bool *fin) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!s || !s->has_recv || s->peer_reset)
+        return XL_ERR_STREAM_STATE;
+    *fin = false;
+    if (s->recv_done) {
+        *fin = true;
+        return 0;
+    }
+    size_t n = xl_recv_read(&s->recv, buf, cap, fin);
+    grant_credit(c, s, n);
+    if (*fin) {
+        s->recv_done = true;
+        s->readable_queued = false;
+        xl_conn_stream_settle(c, s);
+    } else if (n == 0) {
+        s->readable_queued = false; /* all taken: the next data brings a new event */
+    }
+    return (ssize_t)n;
+}
+
+ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_t len, bool fin,
+                       const xl_frame_mark *mark) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!xl_conn_is_live(c))
+        return XL_ERR_CLOSED;
+    if (!s || !s->has_send || s->send.fin_written || s->reset_pending || s->reset_sent)
+        return XL_ERR_STREAM_STATE;
+    if (mark) {
+        s->has_mark = true;
+        s->mark = *mark;
+    }
+    size_t room = xl_send_capacity(&s->send), take = len < room ? len : room;
+    ssize_t taken = xl_send_write(&s->send, data, take);
+    if (taken < 0)
+        return taken;
+    if ((size_t)taken < len)
+        s->writable_wanted = true;
+    else if (fin)
+        xl_send_finish(&s->send);
+    if (fin && is_local(c, id))
+        c->expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+    xl_conn_wake(c);
+    return taken;
+}
+
+size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {
+    const xl_stream *s = xl_conn_stream(c, id);
+    return s && s->has_send && !s->send.fin_written ? xl_send_capacity(&s->send) : 0;
+}
+
+int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!s)
+        return XL_ERR_STREAM_STATE;
+    s->priority = priority;
+    if (s->in_send_list) {
+        send_list_remove(c, s);
+        send_list_insert(c, s);
+    }
+    return 0;
+}
+
+int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!s || !s->has_send || send_is_over(s))
+        return XL_ERR_STREAM_STATE;
+    if (s->reset_pending || s->reset_sent)
+        return 0;
+    s->reset_pending = c->control_dirty = true;
+    s->reset_code = error_code;
+    xl_conn_wake(c);
+    return 0;
+}
+
+int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!s || !s->has_recv)
+        return XL_ERR_STREAM_STATE;
+    if (s->recv_done || s->stop_sent || s->stop_pending)
+        return 0;
+    s->stop_pending = c->control_dirty = true;
+    s->stop_code = error_code;
+    xl_conn_wake(c);
+    return 0;
+}

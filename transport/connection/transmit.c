@@ -1,0 +1,299 @@
+/* A datagram goes out: which path, and what it carries. In order: the handshake, what belongs to a certain path (challenges,
+ * responses, probes), data by the scheduler, acknowledgements that are due. */
+#include "connection/content.h"
+
+#include <string.h>
+
+static void address(xl_datagram *out, const xl_path *p, size_t len) {
+    out->local = p->local;
+    out->remote = p->remote;
+    out->ecn = 0;
+    out->len = len;
+}
+
+static size_t least(size_t a, uint64_t b) {
+    return b < a ? (size_t)b : a;
+}
+
+/* ---- Handshake ---- */
+
+static bool level_has_keys(const xl_connection *c, xl_level level) {
+    return c->level[level].write && !c->level_discarded[level];
+}
+
+static void put_crypto(xl_builder *b) {
+    xl_send *s = &b->c->level[b->level].send;
+    xl_send_piece piece;
+    while (xl_builder_left(b) > 32 && xl_send_next(s, UINT64_MAX, xl_builder_left(b) - 16, &piece)) {
+        xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
+        if (!r)
+            return;
+        r->len = (uint32_t)piece.len;
+        xl_frame_put_crypto_header(&b->w, piece.offset, piece.len);
+        xl_send_copy(s, piece.offset, b->w.p, piece.len);
+        b->w.p += piece.len;
+        xl_send_mark_sent(s, &piece);
+    }
+}
+
+/* What a level has to say now: CRYPTO data, a due acknowledgement, or a probe on the highest level with keys. */
+static bool level_has_content(const xl_connection *c, xl_level level, bool may_send_data) {
+    if (!level_has_keys(c, level))
+        return false;
+    if (xl_space_owes_ack(&c->space[level]))
+        return true;
+    return may_send_data && xl_send_pending(&c->level[level].send, UINT64_MAX);
+}
+
+static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_path *p = &c->path[0];
+    if (c->handshake_confirmed)
+        return 0;
+    uint64_t allowed = xl_path_amplification_left(p);
+    bool may_send_data = p->probes > 0 || p->bytes_in_flight + XL_MIN_DATAGRAM <= xl_path_window(p);
+    bool wants[2] = {level_has_content(c, XL_LEVEL_INITIAL, may_send_data),
+                     level_has_content(c, XL_LEVEL_HANDSHAKE, may_send_data)};
+    bool probe_only = !wants[0] && !wants[1] && p->probes > 0 &&
+                      (level_has_keys(c, XL_LEVEL_INITIAL) || level_has_keys(c, XL_LEVEL_HANDSHAKE));
+    if (probe_only)
+        wants[level_has_keys(c, XL_LEVEL_HANDSHAKE)] = true;
+    if (allowed < XL_MIN_DATAGRAM || (!wants[0] && !wants[1]))
+        return 0;
+    size_t room = least(cap, XL_MIN_DATAGRAM), at = 0;
+    for (int level = XL_LEVEL_INITIAL; level <= XL_LEVEL_HANDSHAKE; level++) {
+        xl_builder b;
+        if (!wants[level] || !xl_builder_begin(&b, c, p, (xl_level)level, buf + at, room - at))
+            continue;
+        xl_content_put_acks(&b);
+        if (may_send_data)
+            put_crypto(&b);
+        if (p->probes > 0 && !b.ack_eliciting)
+            xl_content_put_ping(&b);
+        bool is_last = level == XL_LEVEL_HANDSHAKE || !wants[XL_LEVEL_HANDSHAKE];
+        if (is_last && wants[XL_LEVEL_INITIAL])
+            xl_builder_pad_to(&b, room - at); /* RFC 9000 section 14.1 */
+        at += xl_builder_finish(&b);
+        if (level == XL_LEVEL_HANDSHAKE && !c->is_server)
+            xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
+    }
+    address(out, p, at);
+    return at;
+}
+
+/* ---- What belongs to a certain path ---- */
+
+static bool is_probing_only(const xl_connection *c, const xl_path *p) {
+    return !c->multipath && p->index != c->active;
+}
+
+static bool path_has_own_content(const xl_connection *c, const xl_path *p) {
+    if (!p->has_dcid || p->state == XL_PATH_CLOSED)
+        return false;
+    if (p->challenge_pending || p->response_count > 0)
+        return true;
+    return !is_probing_only(c, p) && xl_path_is_open(p) && (p->probes > 0 || p->ping_pending);
+}
+
+static void put_validation(xl_builder *b) {
+    xl_path *p = b->path;
+    while (p->response_count > 0 && xl_builder_left(b) >= 16) {
+        xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses[--p->response_count]);
+        b->ack_eliciting = true;
+    }
+    if (p->challenge_pending && xl_builder_left(b) >= 16) {
+        xl_frame_put_path(&b->w, XL_FRAME_PATH_CHALLENGE, p->challenge);
+        xl_path_challenge_sent(p, b->c->now);
+        b->ack_eliciting = true;
+    }
+}
+
+static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_builder b;
+    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
+        return 0;
+    bool validates = p->challenge_pending || p->response_count > 0;
+    if (validates)
+        put_validation(&b);
+    if (!is_probing_only(c, p)) {
+        xl_content_put_acks(&b);
+        if (p->probes > 0 && xl_path_may_carry_data(p)) {
+            xl_content_put_control(&b);
+            xl_content_put_streams(&b);
+        }
+        if (!b.ack_eliciting)
+            xl_content_put_ping(&b);
+        p->ping_pending = false;
+    }
+    if (validates && room >= XL_MIN_DATAGRAM)
+        xl_builder_pad_to(&b, XL_MIN_DATAGRAM); /* RFC 9000 section 8.2.1: proves the path's MTU as well */
+    size_t n = xl_builder_finish(&b);
+    address(out, p, n);
+    return n;
+}
+
+/* ---- Data ---- */
+
+static void make_view(const xl_connection *c, xl_scheduler_view *view) {
+    view->now = c->now;
+    view->count = 0;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (!xl_path_may_carry_data(p) || !p->has_dcid || is_probing_only(c, p))
+            continue;
+        view->path[view->count++] = (xl_scheduler_path){
+            .index = p->index,
+            .has_window = xl_path_has_window(p),
+            .is_suspect = p->state == XL_PATH_SUSPECT,
+            .is_standby = p->state == XL_PATH_STANDBY,
+            .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
+            .rttvar_us = p->rtt.var,
+            .has_rtt = p->rtt.has_sample,
+            .window_bytes = xl_path_window(p),
+            .in_flight_bytes = p->bytes_in_flight,
+            .mtu_bytes = p->mtu,
+            .technology = p->technology,
+        };
+    }
+}
+
+static size_t transmit_data_on(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_builder b;
+    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
+        return 0;
+    xl_content_put_acks(&b);
+    xl_content_put_control(&b);
+    xl_content_put_streams(&b);
+    size_t n = xl_builder_finish(&b);
+    if (n && b.has_stream_data && c->scheduler->sent)
+        c->scheduler->sent(c->scheduler_state, p->index, n);
+    address(out, p, n);
+    return n;
+}
+
+static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_scheduler_view view;
+    size_t order[XL_MAX_PATHS];
+    make_view(c, &view);
+    if (view.count == 0)
+        return 0;
+    size_t n = c->scheduler->order(c->scheduler_state, &view, order);
+    bool control = n > 0 && xl_content_has_control(c);
+    for (size_t i = 0; i < n; i++) {
+        xl_path *p = &c->path[view.path[order[i]].index];
+        if (!control && !xl_content_has_stream_data(c, p))
+            continue;
+        /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
+         * it a scheduler of idle pacers rather than of small RTTs. */
+        uint64_t at = xl_pacer_next(&p->pacer, c->now);
+        if (at > c->now) {
+            c->pacer_wakeup = at;
+            return 0;
+        }
+        size_t sent = transmit_data_on(c, p, buf, cap, out);
+        if (sent)
+            return sent;
+    }
+    return 0;
+}
+
+/* ---- Acknowledgements alone ---- */
+
+static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_path *p = &c->path[xl_content_ack_path(c, of)->index];
+    xl_builder b;
+    if (!p->has_dcid || is_probing_only(c, p))
+        return 0;
+    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
+        return 0;
+    xl_content_put_acks(&b);
+    if (!xl_builder_is_empty(&b) && xl_content_wants_ping(&b) && xl_path_may_carry_data(p))
+        xl_content_put_ping(&b);
+    size_t n = xl_builder_finish(&b);
+    address(out, p, n);
+    return n;
+}
+
+static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        bool is_spoken_for = c->multipath ? p->has_local_seq : p->index == c->active;
+        if (p->state == XL_PATH_CLOSED || !p->space || !is_spoken_for || !p->space->ack_now)
+            continue;
+        size_t n = transmit_ack(c, p, buf, cap, out);
+        if (n)
+            return n;
+    }
+    return 0;
+}
+
+/* ---- Close ---- */
+
+static xl_path *best_path(xl_connection *c) {
+    if (!c->multipath)
+        return &c->path[c->active];
+    xl_path *best = NULL;
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!xl_path_may_carry_data(p))
+            continue;
+        bool better = !best || (p->state == XL_PATH_ACTIVE && best->state != XL_PATH_ACTIVE) ||
+                      (p->state == best->state && p->rtt.smoothed < best->rtt.smoothed);
+        if (better)
+            best = p;
+    }
+    return best ? best : &c->path[0];
+}
+
+static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room, bool pad) {
+    xl_builder b;
+    if (!level_has_keys(c, level) || !xl_builder_begin(&b, c, p, level, buf, room))
+        return 0;
+    /* RFC 9000 section 10.2.3: an application close is not for the eyes of the handshake's levels. */
+    bool application = c->close_application && level == XL_LEVEL_APP;
+    bool masked = c->close_application && !application;
+    xl_frame_put_close(&b.w, application, masked ? 0x0c : c->close_code, 0, masked ? "" : c->close_reason);
+    if (pad)
+        xl_builder_pad_to(&b, room);
+    return xl_builder_finish(&b);
+}
+
+static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    c->close_pending = false;
+    xl_path *p = best_path(c);
+    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p)), n = 0;
+    if (room < 64)
+        return 0;
+    if (c->handshake_complete) {
+        n = put_close(c, p, XL_LEVEL_APP, buf, room, false);
+    } else {
+        bool handshake = level_has_keys(c, XL_LEVEL_HANDSHAKE);
+        n = put_close(c, p, XL_LEVEL_INITIAL, buf, room, !handshake);
+        if (handshake && room - n >= 64)
+            n += put_close(c, p, XL_LEVEL_HANDSHAKE, buf + n, room - n, n > 0);
+    }
+    address(out, p, n);
+    return n;
+}
+
+size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now) {
+    c->now = now;
+    if (c->state == XL_CONN_CLOSING)
+        return c->close_pending ? transmit_close(c, buf, cap, out) : 0;
+    if (!xl_conn_is_live(c))
+        return 0;
+    c->pacer_wakeup = XL_NEVER;
+    if (c->expecting_since == XL_NEVER)
+        c->expecting_since = now;
+    size_t n = transmit_handshake(c, buf, cap, out);
+    if (n || !c->handshake_complete)
+        return n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
+            return n;
+    if ((n = transmit_data(c, buf, cap, out)))
+        return n;
+    return transmit_acks(c, buf, cap, out);
+}

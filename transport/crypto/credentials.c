@@ -1,0 +1,208 @@
+#include "crypto/credentials.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <gnutls/abstract.h>
+#include <gnutls/x509.h>
+
+#include "crypto/crypto.h"
+
+/* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
+ * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). X25519 is what is sent;
+ * P-256 is there for peers that know nothing else, at the price of a HelloRetryRequest. */
+#define PRIORITY                                                                                                       \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:" \
+    "+GROUP-SECP256R1:%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
+
+#define ED25519_KEY_BYTES  32
+#define TEN_YEARS_S        (UINT64_C(3652) * 24 * 3600)
+#define KEY_ID_BYTES       32 /* SHA-256 of the public key */
+#define SERIAL_BYTES       16
+#define X509_V3            3
+#define NOT_AFTER_NO_LIMIT 253402300799 /* 9999-12-31, RFC 5280 section 4.1.2.5 */
+
+static gnutls_datum_t text_datum(const char *text) {
+    return (gnutls_datum_t){(unsigned char *)text, (unsigned int)strlen(text)};
+}
+
+static xl_credentials *credentials_new(bool is_server) {
+    xl_credentials *c = calloc(1, sizeof *c);
+    if (!c) {
+        return NULL;
+    }
+    c->is_server = is_server;
+    if (gnutls_certificate_allocate_credentials(&c->certificates) != 0) {
+        c->certificates = NULL;
+        xl_credentials_free(c);
+        return NULL;
+    }
+    if (gnutls_priority_init(&c->priority, PRIORITY, NULL) != 0) {
+        c->priority = NULL;
+        xl_credentials_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void xl_credentials_free(xl_credentials *c) {
+    if (!c) {
+        return;
+    }
+    if (c->priority) {
+        gnutls_priority_deinit(c->priority);
+    }
+    if (c->certificates) {
+        gnutls_certificate_free_credentials(c->certificates);
+    }
+    free(c);
+}
+
+/* GnuTLS 3.7 takes an Ed25519 key that belongs to another certificate without a word. */
+static bool key_matches_certificate(const xl_credentials *c) {
+    gnutls_x509_crt_t *chain = NULL;
+    gnutls_x509_privkey_t key = NULL;
+    unsigned int chain_len = 0;
+    uint8_t of_certificate[KEY_ID_BYTES], of_key[KEY_ID_BYTES];
+    size_t certificate_id_len = sizeof of_certificate, key_id_len = sizeof of_key;
+    if (gnutls_certificate_get_x509_crt(c->certificates, 0, &chain, &chain_len) != 0) {
+        return false;
+    }
+    const bool matches =
+        chain_len > 0 && gnutls_certificate_get_x509_key(c->certificates, 0, &key) == 0 &&
+        gnutls_x509_crt_get_key_id(chain[0], GNUTLS_KEYID_USE_SHA256, of_certificate, &certificate_id_len) == 0 &&
+        gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, of_key, &key_id_len) == 0 &&
+        certificate_id_len == key_id_len && memcmp(of_certificate, of_key, key_id_len) == 0;
+    if (key) {
+        gnutls_x509_privkey_deinit(key);
+    }
+    for (unsigned int i = 0; i < chain_len; i++) {
+        gnutls_x509_crt_deinit(chain[i]);
+    }
+    gnutls_free(chain);
+    return matches;
+}
+
+xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem) {
+    if (!cert_pem || !key_pem) {
+        return NULL;
+    }
+    xl_credentials *c = credentials_new(true);
+    if (!c) {
+        return NULL;
+    }
+    const gnutls_datum_t cert = text_datum(cert_pem), key = text_datum(key_pem);
+    if (gnutls_certificate_set_x509_key_mem(c->certificates, &cert, &key, GNUTLS_X509_FMT_PEM) < 0 ||
+        !key_matches_certificate(c)) {
+        xl_credentials_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+xl_credentials *xl_credentials_client(const char *ca_pem) {
+    xl_credentials *c = credentials_new(false);
+    if (!c || !ca_pem) {
+        return c;
+    }
+    const gnutls_datum_t ca = text_datum(ca_pem);
+    /* The number of certificates taken: a text without any would verify nothing and is refused. */
+    if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0) {
+        xl_credentials_free(c);
+        return NULL;
+    }
+    c->verify_peer = true;
+    return c;
+}
+
+/* Bytes that follow from the seed, a different stream for each purpose. */
+static int derive(uint64_t seed, const char *purpose, uint8_t *out, size_t len) {
+    uint8_t key[8];
+    for (size_t i = 0; i < sizeof key; i++) {
+        key[i] = (uint8_t)(seed >> (56 - 8 * i));
+    }
+    return xl_hmac(key, sizeof key, (const uint8_t *)purpose, strlen(purpose), out, len);
+}
+
+/* An Ed25519 private key is any 32 bytes. It enters as PKCS #8 (RFC 8410 section 7) because GnuTLS then works out the
+ * public key, which a raw import would want to be told. */
+static int import_seeded_key(gnutls_x509_privkey_t key, uint64_t seed) {
+    static const uint8_t PKCS8_PREFIX[] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06,
+                                           0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};
+    uint8_t der[sizeof PKCS8_PREFIX + ED25519_KEY_BYTES];
+    memcpy(der, PKCS8_PREFIX, sizeof PKCS8_PREFIX);
+    if (derive(seed, "self-signed key", der + sizeof PKCS8_PREFIX, ED25519_KEY_BYTES) != 0) {
+        return -1;
+    }
+    const gnutls_datum_t datum = {der, sizeof der};
+    const int rc = gnutls_x509_privkey_import_pkcs8(key, &datum, GNUTLS_X509_FMT_DER, NULL, GNUTLS_PKCS_PLAIN);
+    gnutls_memset(der, 0, sizeof der);
+    return rc == 0 ? 0 : -1;
+}
+
+static int set_names(gnutls_x509_crt_t crt, const char *name) {
+    uint8_t ip[16];
+    const unsigned int ip_len = inet_pton(AF_INET, name, ip) == 1 ? 4 : inet_pton(AF_INET6, name, ip) == 1 ? 16 : 0;
+    if (gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned int)strlen(name)) != 0) {
+        return -1;
+    }
+    return ip_len ? gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, ip, ip_len, GNUTLS_FSAN_SET)
+                  : gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, name, (unsigned int)strlen(name),
+                                                         GNUTLS_FSAN_SET);
+}
+
+static int set_validity(gnutls_x509_crt_t crt, uint64_t not_before_s) {
+    if (not_before_s > NOT_AFTER_NO_LIMIT - TEN_YEARS_S) {
+        return -1;
+    }
+    return gnutls_x509_crt_set_activation_time(crt, (time_t)not_before_s) == 0 &&
+                   gnutls_x509_crt_set_expiration_time(crt, (time_t)(not_before_s + TEN_YEARS_S)) == 0
+               ? 0
+               : -1;
+}
+
+static int set_serial(gnutls_x509_crt_t crt, uint64_t seed) {
+    uint8_t serial[SERIAL_BYTES];
+    if (derive(seed, "self-signed serial", serial, sizeof serial) != 0) {
+        return -1;
+    }
+    serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and of the same length for every seed */
+    return gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
+}
+
+static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *name, uint64_t seed,
+                         uint64_t not_before_s) {
+    const bool filled = gnutls_x509_crt_set_version(crt, X509_V3) == 0 && set_serial(crt, seed) == 0 &&
+                        set_names(crt, name) == 0 && set_validity(crt, not_before_s) == 0 &&
+                        gnutls_x509_crt_set_basic_constraints(crt, 0, -1) == 0 &&
+                        gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE) == 0 &&
+                        gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0) == 0 &&
+                        gnutls_x509_crt_set_key(crt, key) == 0;
+    /* Ed25519 signatures are deterministic (RFC 8032): the same seed gives the same certificate, byte by byte. */
+    return filled && gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0) == 0 ? 0 : -1;
+}
+
+xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint64_t not_before_s) {
+    if (!name || !*name) {
+        return NULL;
+    }
+    xl_credentials *c = credentials_new(true);
+    gnutls_x509_crt_t crt = NULL;
+    gnutls_x509_privkey_t key = NULL;
+    const bool ok = c && gnutls_x509_crt_init(&crt) == 0 && gnutls_x509_privkey_init(&key) == 0 &&
+                    import_seeded_key(key, seed) == 0 && fill_and_sign(crt, key, name, seed, not_before_s) == 0 &&
+                    gnutls_certificate_set_x509_key(c->certificates, &crt, 1, key) >= 0;
+    if (key) {
+        gnutls_x509_privkey_deinit(key);
+    }
+    if (crt) {
+        gnutls_x509_crt_deinit(crt);
+    }
+    if (!ok) {
+        xl_credentials_free(c);
+        return NULL;
+    }
+    return c;
+}

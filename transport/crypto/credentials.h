@@ -1,0 +1,18 @@
+/* Private to this room: what TLS sessions need of xl_credentials. */
+#ifndef XL_CRYPTO_CREDENTIALS_H
+#define XL_CRYPTO_CREDENTIALS_H
+
+#include <stdbool.h>
+
+#include <gnutls/gnutls.h>
+
+#include "xlink/xlink.h"
+
+struct xl_credentials {
+    bool is_server;
+    bool verify_peer; /* client: check the server's chain and name against the CA certificates */
+    gnutls_certificate_credentials_t certificates;
+    gnutls_priority_t priority; /* TLS 1.3 with the cipher suites and groups of this library */
+};
+
+#endif

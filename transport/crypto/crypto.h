@@ -1,0 +1,82 @@
+/* TLS 1.3 for QUIC through GnuTLS 3.7 (RFC 9001), packet and header protection, key update, Retry integrity. */
+#ifndef XL_CRYPTO_CRYPTO_H
+#define XL_CRYPTO_CRYPTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+#define XL_AEAD_TAG 16
+
+typedef enum { XL_LEVEL_INITIAL, XL_LEVEL_HANDSHAKE, XL_LEVEL_APP, XL_LEVEL_COUNT } xl_level;
+
+/* ---- Keys of one direction at one level: AEAD key and IV, header protection key (RFC 9001 section 5). ---- */
+typedef struct xl_keys xl_keys;
+typedef enum { XL_AEAD_AES_128_GCM, XL_AEAD_AES_256_GCM, XL_AEAD_CHACHA20_POLY1305 } xl_aead;
+
+xl_keys *xl_keys_from_secret(xl_aead, const uint8_t *secret, size_t len);
+/* Initial keys of client and server for the client's first destination CID (RFC 9001 section 5.2). */
+int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server);
+/* The next generation: secret "quic ku", same header protection key (RFC 9001 section 6). */
+xl_keys *xl_keys_next(const xl_keys *);
+void xl_keys_free(xl_keys *); /* wipes; NULL is fine */
+
+/* The AEAD nonce: IV xor (path ID as 32 bits, two zero bits, packet number as 62 bits). With path_id 0 it is RFC
+ * 9001's. */
+void xl_keys_nonce(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t nonce[12]);
+
+/* Encrypts the payload in place, appends the tag, then applies header protection. The packet is
+ * [header up to pn_offset][pn, pn_len bytes][payload, payload_len][16 bytes of room]. Returns the protected length or
+ * 0. pn_len + payload_len must be >= 4 (the caller pads). */
+size_t xl_keys_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset, size_t pn_len,
+                       size_t payload_len);
+/* Removes header protection in place: fixes byte 0, the packet number bytes; gives the truncated number and its length.
+ * Returns 0, or -1 when the packet is too short for a sample. */
+int xl_keys_unmask(const xl_keys *, uint8_t *packet, size_t packet_len, size_t pn_offset, uint64_t *truncated_pn,
+                   size_t *pn_len);
+/* Decrypts in place after xl_keys_unmask. Returns the payload length, or -1 when authentication fails: the ciphertext
+ * is then UNTOUCHED (so that another key phase can be tried); *payload points to pn_offset + pn_len. */
+ssize_t xl_keys_open(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
+                     size_t pn_offset, size_t pn_len, uint8_t **payload);
+uint64_t xl_keys_sealed_count(const xl_keys *);          /* packets protected with these keys */
+uint64_t xl_keys_forged_count(const xl_keys *);          /* packets that failed authentication */
+uint64_t xl_keys_confidentiality_limit(const xl_keys *); /* RFC 9001 section 6.6 */
+uint64_t xl_keys_integrity_limit(const xl_keys *);
+
+/* Retry integrity tag over the Retry pseudo-packet (RFC 9001 section 5.8). */
+int xl_retry_tag(const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);
+/* First `len` <= 32 bytes of HMAC-SHA256(key, data): stateless reset tokens, address tokens. */
+int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len);
+
+/* ---- The TLS handshake. CRYPTO bytes in and out; reordering is the caller's. ---- */
+typedef struct xl_tls xl_tls;
+
+typedef struct {
+    void *user;
+    /* Handshake bytes to be sent in CRYPTO frames at `level`. Return 0, or negative to fail the handshake. */
+    int (*crypto_data)(void *user, xl_level level, const uint8_t *data, size_t len);
+    /* New keys; ownership passes to the callee. Either may be NULL when only the other direction became available. */
+    int (*keys)(void *user, xl_level level, xl_keys *read, xl_keys *write);
+    /* The peer's transport parameters (extension 0x39), raw. */
+    int (*peer_params)(void *user, const uint8_t *data, size_t len);
+    void (*keylog)(void *user, const char *line); /* may be NULL */
+} xl_tls_callbacks;
+
+/* server_name only for a client. params: our transport parameters, copied. NULL on failure. The credentials must
+ * outlive it. */
+xl_tls *xl_tls_new(bool is_server, xl_credentials *, const char *server_name, const char *alpn, const uint8_t *params,
+                   size_t params_len, const xl_tls_callbacks *);
+void xl_tls_free(xl_tls *);
+/* Client: produces the ClientHello. Returns 0 or negative. */
+int xl_tls_start(xl_tls *);
+/* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:
+ * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). Post-handshake messages
+ * (NewSessionTicket) are taken and ignored; a KeyUpdate message is an error (RFC 9001 section 6). */
+int xl_tls_receive(xl_tls *, xl_level level, const uint8_t *data, size_t len);
+bool xl_tls_is_complete(const xl_tls *); /* handshake complete in the sense of RFC 9001 section 4.1.1 */
+uint8_t xl_tls_alert(const xl_tls *);
+const char *xl_tls_alpn(const xl_tls *); /* selected protocol, "" before */
+
+#endif

@@ -1,0 +1,247 @@
+#include "crypto/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG_HEADER_FORM     0x80
+#define LONG_PROTECTED_BITS  0x0f /* reserved bits, packet number length */
+#define SHORT_PROTECTED_BITS 0x1f /* the same and the key phase */
+#define PN_LEN_BITS          0x03
+#define MAX_UDP_PAYLOAD      65535
+
+typedef struct {
+    gnutls_cipher_algorithm_t cipher, hp_cipher;
+    gnutls_mac_algorithm_t mac; /* of the cipher suite's hash */
+    size_t key_len, secret_len;
+    uint64_t confidentiality_limit, integrity_limit; /* RFC 9001 section 6.6, packets */
+} suite;
+
+/* GnuTLS offers no raw AES-ECB: CBC of a single block under a zero IV is the same function. With ChaCha20-Poly1305 the
+ * confidentiality limit is beyond the number of packets there can be. */
+static const suite SUITES[] = {
+    [XL_AEAD_AES_128_GCM] = {GNUTLS_CIPHER_AES_128_GCM, GNUTLS_CIPHER_AES_128_CBC, GNUTLS_MAC_SHA256, 16, 32,
+                             UINT64_C(1) << 23, UINT64_C(1) << 52},
+    [XL_AEAD_AES_256_GCM] = {GNUTLS_CIPHER_AES_256_GCM, GNUTLS_CIPHER_AES_256_CBC, GNUTLS_MAC_SHA384, 32, 48,
+                             UINT64_C(1) << 23, UINT64_C(1) << 52},
+    [XL_AEAD_CHACHA20_POLY1305] = {GNUTLS_CIPHER_CHACHA20_POLY1305, GNUTLS_CIPHER_CHACHA20_32, GNUTLS_MAC_SHA256, 32,
+                                   32, UINT64_C(1) << 62, UINT64_C(1) << 36},
+};
+
+static const suite *suite_of(const xl_keys *keys) {
+    return &SUITES[keys->aead];
+}
+
+static int open_ciphers(xl_keys *keys) {
+    const suite *s = suite_of(keys);
+    uint8_t zero_iv[XL_HP_SAMPLE] = {0};
+    const gnutls_datum_t key = {keys->key, (unsigned int)s->key_len};
+    const gnutls_datum_t hp_key = {keys->hp_key, (unsigned int)s->key_len};
+    const gnutls_datum_t iv = {zero_iv, sizeof zero_iv};
+    if (gnutls_aead_cipher_init(&keys->cipher, s->cipher, &key) != 0) {
+        keys->cipher = NULL;
+        return -1;
+    }
+    if (gnutls_cipher_init(&keys->hp_cipher, s->hp_cipher, &hp_key, &iv) != 0) {
+        keys->hp_cipher = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+/* hp_key NULL: it follows from the secret too, as for the first generation of keys. */
+static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const uint8_t *hp_key) {
+    if ((size_t)aead >= sizeof SUITES / sizeof SUITES[0] || len != SUITES[aead].secret_len) {
+        return NULL;
+    }
+    const suite *s = &SUITES[aead];
+    xl_keys *keys = calloc(1, sizeof *keys);
+    if (!keys) {
+        return NULL;
+    }
+    keys->aead = aead;
+    keys->key_len = s->key_len;
+    keys->secret_len = len;
+    memcpy(keys->secret, secret, len);
+    keys->usage = calloc(1, sizeof *keys->usage);
+    bool ok = keys->usage && xl_kdf_expand_label(s->mac, secret, len, "quic key", keys->key, s->key_len) == 0 &&
+              xl_kdf_expand_label(s->mac, secret, len, "quic iv", keys->iv, sizeof keys->iv) == 0;
+    if (ok && hp_key) {
+        memcpy(keys->hp_key, hp_key, s->key_len);
+    } else if (ok) {
+        ok = xl_kdf_expand_label(s->mac, secret, len, "quic hp", keys->hp_key, s->key_len) == 0;
+    }
+    if (!ok || open_ciphers(keys) != 0) {
+        xl_keys_free(keys);
+        return NULL;
+    }
+    return keys;
+}
+
+xl_keys *xl_keys_from_secret(xl_aead aead, const uint8_t *secret, size_t len) {
+    return keys_new(aead, secret, len, NULL);
+}
+
+int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server) {
+    static const uint8_t SALT_V1[20] = {0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17,
+                                        0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a};
+    uint8_t initial[32], secret[32];
+    *client = *server = NULL;
+    if (xl_kdf_extract_sha256(SALT_V1, sizeof SALT_V1, odcid->id, odcid->len, initial) != 0) {
+        return -1;
+    }
+    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "client in", secret, sizeof secret) == 0) {
+        *client = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
+    }
+    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "server in", secret, sizeof secret) == 0) {
+        *server = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
+    }
+    if (!*client || !*server) {
+        xl_keys_free(*client);
+        xl_keys_free(*server);
+        *client = *server = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+xl_keys *xl_keys_next(const xl_keys *keys) {
+    uint8_t secret[XL_SECRET_MAX];
+    xl_keys *next = NULL;
+    if (xl_kdf_expand_label(suite_of(keys)->mac, keys->secret, keys->secret_len, "quic ku", secret, keys->secret_len) ==
+        0) {
+        next = keys_new(keys->aead, secret, keys->secret_len, keys->hp_key);
+    }
+    gnutls_memset(secret, 0, sizeof secret);
+    return next;
+}
+
+void xl_keys_free(xl_keys *keys) {
+    if (!keys) {
+        return;
+    }
+    if (keys->cipher) {
+        gnutls_aead_cipher_deinit(keys->cipher);
+    }
+    if (keys->hp_cipher) {
+        gnutls_cipher_deinit(keys->hp_cipher);
+    }
+    free(keys->usage);
+    gnutls_memset(keys, 0, sizeof *keys);
+    free(keys);
+}
+
+void xl_keys_nonce(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t nonce[12]) {
+    memcpy(nonce, keys->iv, XL_AEAD_IV);
+    for (size_t i = 0; i < 4; i++) {
+        nonce[i] ^= (uint8_t)(path_id >> (24 - 8 * i));
+    }
+    for (size_t i = 0; i < 8; i++) {
+        nonce[4 + i] ^= (uint8_t)(pn >> (56 - 8 * i));
+    }
+}
+
+int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]) {
+    uint8_t iv[XL_HP_SAMPLE] = {0}, block[XL_HP_SAMPLE] = {0};
+    const uint8_t *input = sample;
+    if (keys->aead == XL_AEAD_CHACHA20_POLY1305) {
+        /* The sample is the block counter (little endian) and the nonce; the mask is the key stream. */
+        memcpy(iv, sample, sizeof iv);
+        input = block;
+    }
+    uint8_t output[XL_HP_SAMPLE];
+    gnutls_cipher_set_iv(keys->hp_cipher, iv, sizeof iv);
+    if (gnutls_cipher_encrypt2(keys->hp_cipher, input, XL_HP_SAMPLE, output, sizeof output) != 0) {
+        return -1;
+    }
+    memcpy(mask, output, XL_HP_MASK);
+    return 0;
+}
+
+static uint8_t protected_bits(uint8_t first) {
+    return first & LONG_HEADER_FORM ? LONG_PROTECTED_BITS : SHORT_PROTECTED_BITS;
+}
+
+size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset,
+                       size_t pn_len, size_t payload_len) {
+    /* Beyond the confidentiality limit these keys must not be used any more, whatever the caller thinks. */
+    if (pn_len < 1 || pn_len > XL_PN_MAX_LEN || pn_len + payload_len < XL_PN_MAX_LEN ||
+        keys->usage->sealed >= suite_of(keys)->confidentiality_limit) {
+        return 0;
+    }
+    uint8_t nonce[XL_AEAD_IV], mask[XL_HP_MASK];
+    uint8_t *payload = packet + pn_offset + pn_len;
+    size_t sealed_len = payload_len + XL_AEAD_TAG;
+    xl_keys_nonce(keys, path_id, pn, nonce);
+    if (gnutls_aead_cipher_encrypt(keys->cipher, nonce, sizeof nonce, packet, pn_offset + pn_len, XL_AEAD_TAG, payload,
+                                   payload_len, payload, &sealed_len) != 0) {
+        return 0;
+    }
+    keys->usage->sealed++;
+    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
+        return 0;
+    }
+    packet[0] ^= mask[0] & protected_bits(packet[0]);
+    for (size_t i = 0; i < pn_len; i++) {
+        packet[pn_offset + i] ^= mask[1 + i];
+    }
+    return pn_offset + pn_len + sealed_len;
+}
+
+int xl_keys_unmask(const xl_keys *keys, uint8_t *packet, size_t packet_len, size_t pn_offset, uint64_t *truncated_pn,
+                   size_t *pn_len) {
+    uint8_t mask[XL_HP_MASK];
+    const size_t sample_end = XL_PN_MAX_LEN + XL_HP_SAMPLE;
+    if (pn_offset == 0 || packet_len < sample_end || pn_offset > packet_len - sample_end ||
+        xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
+        return -1;
+    }
+    packet[0] ^= mask[0] & protected_bits(packet[0]);
+    *pn_len = (size_t)(packet[0] & PN_LEN_BITS) + 1;
+    *truncated_pn = 0;
+    for (size_t i = 0; i < *pn_len; i++) {
+        packet[pn_offset + i] ^= mask[1 + i];
+        *truncated_pn = *truncated_pn << 8 | packet[pn_offset + i];
+    }
+    return 0;
+}
+
+/* GnuTLS's accelerated AEADs write the plaintext before they compare the tag, so decryption goes through a buffer of
+ * the thread's own: the packet only changes once it is known to be authentic. */
+static _Thread_local uint8_t plaintext[MAX_UDP_PAYLOAD];
+
+ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
+                     size_t pn_offset, size_t pn_len, uint8_t **payload) {
+    const size_t header_len = pn_offset + pn_len;
+    if (header_len < pn_offset || packet_len > MAX_UDP_PAYLOAD || packet_len < XL_AEAD_TAG ||
+        header_len > packet_len - XL_AEAD_TAG) {
+        return -1;
+    }
+    uint8_t nonce[XL_AEAD_IV];
+    size_t plain_len = packet_len - header_len - XL_AEAD_TAG;
+    xl_keys_nonce(keys, path_id, pn, nonce);
+    if (keys->usage->forged >= suite_of(keys)->integrity_limit ||
+        gnutls_aead_cipher_decrypt(keys->cipher, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG,
+                                   packet + header_len, packet_len - header_len, plaintext, &plain_len) != 0) {
+        keys->usage->forged++;
+        return -1;
+    }
+    *payload = packet + header_len;
+    memcpy(*payload, plaintext, plain_len);
+    return (ssize_t)plain_len;
+}
+
+uint64_t xl_keys_sealed_count(const xl_keys *keys) {
+    return keys->usage->sealed;
+}
+
+uint64_t xl_keys_forged_count(const xl_keys *keys) {
+    return keys->usage->forged;
+}
+
+uint64_t xl_keys_confidentiality_limit(const xl_keys *keys) {
+    return suite_of(keys)->confidentiality_limit;
+}
+
+uint64_t xl_keys_integrity_limit(const xl_keys *keys) {
+    return suite_of(keys)->integrity_limit;
+}

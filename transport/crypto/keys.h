@@ -1,0 +1,39 @@
+/* Private to this room: what a set of packet protection keys holds. */
+#ifndef XL_CRYPTO_KEYS_H
+#define XL_CRYPTO_KEYS_H
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+
+#include "crypto/crypto.h"
+#include "crypto/kdf.h"
+
+#define XL_AEAD_IV      12
+#define XL_AEAD_KEY_MAX 32
+#define XL_HP_SAMPLE    16 /* bytes of ciphertext that the header protection mask is made from */
+#define XL_HP_MASK      5
+#define XL_PN_MAX_LEN   4
+
+/* How often keys were used: changes while the keys themselves stay what they are. */
+typedef struct {
+    uint64_t sealed; /* packets protected */
+    uint64_t forged; /* packets that failed authentication */
+} xl_keys_usage;
+
+struct xl_keys {
+    xl_aead aead;
+    uint8_t secret[XL_SECRET_MAX]; /* the traffic secret, from which the next generation follows */
+    size_t secret_len;
+    uint8_t key[XL_AEAD_KEY_MAX];
+    uint8_t iv[XL_AEAD_IV];
+    uint8_t hp_key[XL_AEAD_KEY_MAX];
+    size_t key_len; /* of key and of hp_key */
+    gnutls_aead_cipher_hd_t cipher;
+    gnutls_cipher_hd_t hp_cipher;
+    xl_keys_usage *usage; /* owned */
+};
+
+/* Header protection mask of a sample (RFC 9001 section 5.4). Returns 0 or -1. */
+int xl_keys_header_mask(const xl_keys *, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]);
+
+#endif

@@ -1,0 +1,500 @@
+/* The TLS 1.3 handshake of RFC 9001 section 4 on top of GnuTLS's QUIC interface.
+ *
+ * GnuTLS is given whole handshake messages only, one at a time and each checked against the encryption level that it
+ * came at: what a peer can make the library hold is bounded here, and no message can straddle a change of keys (RFC
+ * 8446 section 5.1).
+ *
+ * Randomness: the TLS random and the key share are drawn by GnuTLS from its own generator, by gnutls_rnd(). GnuTLS 3.7
+ * exports no function that registers another one (gnutls_crypto_rnd_register is internal). Debian's library does call
+ * gnutls_rnd() through its procedure linkage table, so a program that defines a function of that name and signature
+ * replaces the generator for the whole process: that is where a simulator that wants reproducible handshakes hooks in.
+ * Nothing else in this room is random. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+
+#include "crypto/credentials.h"
+#include "crypto/crypto.h"
+#include "crypto/kdf.h"
+
+#define EXT_QUIC_TRANSPORT_PARAMETERS 0x39 /* RFC 9001 section 8.2 */
+#define MESSAGE_HEADER                4
+#define MAX_CLIENT_MESSAGE            (16 * 1024)               /* the longest that a client may send to a server */
+#define MAX_SERVER_MESSAGE            (64 * 1024)               /* certificate chains */
+#define SESSION_ID_OFFSET             (MESSAGE_HEADER + 2 + 32) /* of the length of legacy_session_id in a ClientHello */
+#define ALPN_MAX                      255
+#define CLIENT_RANDOM_BYTES           32
+
+struct xl_tls {
+    bool is_server, verify_peer;
+    bool complete, failed;
+    bool peer_params_seen;
+    bool alert_set;
+    uint8_t alert;
+    xl_level read_level; /* level of the newest read keys: the only one at which messages are expected */
+    gnutls_session_t session;
+    xl_tls_callbacks callbacks;
+    char *server_name; /* NULL on a server */
+    char alpn_wanted[ALPN_MAX + 1], alpn[ALPN_MAX + 1];
+    uint8_t *params; /* our transport parameters */
+    size_t params_len;
+    uint8_t *message; /* the handshake message that is arriving */
+    size_t message_len, message_cap;
+    uint8_t header[MESSAGE_HEADER]; /* of the post-handshake message that is being skipped */
+    size_t header_len, skip_left;
+};
+
+/* The first alert is the one that tells what went wrong. */
+static int fail(xl_tls *tls, uint8_t alert) {
+    if (!tls->alert_set) {
+        tls->alert = alert;
+        tls->alert_set = true;
+    }
+    tls->failed = true;
+    return -1;
+}
+
+static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
+    switch (from) {
+    case GNUTLS_ENCRYPTION_LEVEL_INITIAL:
+        *to = XL_LEVEL_INITIAL;
+        return true;
+    case GNUTLS_ENCRYPTION_LEVEL_HANDSHAKE:
+        *to = XL_LEVEL_HANDSHAKE;
+        return true;
+    case GNUTLS_ENCRYPTION_LEVEL_APPLICATION:
+        *to = XL_LEVEL_APP;
+        return true;
+    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* 0-RTT is never offered nor accepted */
+        break;
+    }
+    return false;
+}
+
+static gnutls_record_encryption_level_t gnutls_level_of(xl_level level) {
+    return level == XL_LEVEL_INITIAL     ? GNUTLS_ENCRYPTION_LEVEL_INITIAL
+           : level == XL_LEVEL_HANDSHAKE ? GNUTLS_ENCRYPTION_LEVEL_HANDSHAKE
+                                         : GNUTLS_ENCRYPTION_LEVEL_APPLICATION;
+}
+
+/* ---- What GnuTLS calls. ---- */
+
+static int aead_of(gnutls_session_t session, xl_aead *aead) {
+    switch (gnutls_cipher_get(session)) {
+    case GNUTLS_CIPHER_AES_128_GCM:
+        *aead = XL_AEAD_AES_128_GCM;
+        return 0;
+    case GNUTLS_CIPHER_AES_256_GCM:
+        *aead = XL_AEAD_AES_256_GCM;
+        return 0;
+    case GNUTLS_CIPHER_CHACHA20_POLY1305:
+        *aead = XL_AEAD_CHACHA20_POLY1305;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t at, const void *read_secret,
+                     const void *write_secret, size_t len) {
+    xl_tls *tls = gnutls_session_get_ptr(session);
+    xl_level level;
+    xl_aead aead;
+    if (!level_of(at, &level) || aead_of(session, &aead) != 0) {
+        fail(tls, GNUTLS_A_INTERNAL_ERROR);
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    xl_keys *read = read_secret ? xl_keys_from_secret(aead, read_secret, len) : NULL;
+    xl_keys *write = write_secret ? xl_keys_from_secret(aead, write_secret, len) : NULL;
+    if ((read_secret && !read) || (write_secret && !write)) {
+        xl_keys_free(read);
+        xl_keys_free(write);
+        fail(tls, GNUTLS_A_INTERNAL_ERROR);
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    if (read) {
+        tls->read_level = level;
+    }
+    if (tls->callbacks.keys(tls->callbacks.user, level, read, write) != 0) {
+        fail(tls, GNUTLS_A_INTERNAL_ERROR);
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    return 0;
+}
+
+static int on_outgoing_message(gnutls_session_t session, gnutls_record_encryption_level_t at,
+                               gnutls_handshake_description_t type, const void *data, size_t len) {
+    xl_tls *tls = gnutls_session_get_ptr(session);
+    xl_level level;
+    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC) {
+        return 0;
+    }
+    if (!level_of(at, &level) || tls->callbacks.crypto_data(tls->callbacks.user, level, data, len) != 0) {
+        fail(tls, GNUTLS_A_INTERNAL_ERROR);
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    return 0;
+}
+
+static int on_outgoing_alert(gnutls_session_t session, gnutls_record_encryption_level_t at,
+                             gnutls_alert_level_t severity, gnutls_alert_description_t alert) {
+    (void)at;
+    if (severity == GNUTLS_AL_FATAL) {
+        fail(gnutls_session_get_ptr(session), (uint8_t)alert);
+    }
+    return 0;
+}
+
+static int on_peer_params(gnutls_session_t session, const unsigned char *data, size_t len) {
+    xl_tls *tls = gnutls_session_get_ptr(session);
+    if (tls->peer_params_seen) {
+        return 0; /* the second ClientHello, after a HelloRetryRequest */
+    }
+    tls->peer_params_seen = true;
+    if (tls->callbacks.peer_params(tls->callbacks.user, data, len) != 0) {
+        fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
+        return GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER;
+    }
+    return 0;
+}
+
+static int on_own_params(gnutls_session_t session, gnutls_buffer_t extension) {
+    const xl_tls *tls = gnutls_session_get_ptr(session);
+    const int rc = gnutls_buffer_append_data(extension, tls->params, tls->params_len);
+    /* An empty extension is still an extension. */
+    return rc < 0 ? rc : tls->params_len == 0 ? GNUTLS_E_INT_RET_0 : 0;
+}
+
+/* A library must not write key material to a file because of an environment variable (SSLKEYLOGFILE), so this takes the
+ * place of GnuTLS's own function even when nobody listens. */
+static int on_key_log(gnutls_session_t session, const char *label, const gnutls_datum_t *secret) {
+    const xl_tls *tls = gnutls_session_get_ptr(session);
+    char line[64 + 1 + 2 * CLIENT_RANDOM_BYTES + 1 + 2 * XL_SECRET_MAX + 1];
+    gnutls_datum_t random = {NULL, 0}, server_random = {NULL, 0};
+    if (!tls->callbacks.keylog) {
+        return 0;
+    }
+    gnutls_session_get_random(session, &random, &server_random);
+    const size_t label_len = strlen(label);
+    if (label_len > 64 || random.size != CLIENT_RANDOM_BYTES || secret->size > XL_SECRET_MAX) {
+        return 0;
+    }
+    char *p = line + snprintf(line, sizeof line, "%s ", label);
+    for (unsigned int i = 0; i < random.size; i++) {
+        p += snprintf(p, 3, "%02x", random.data[i]);
+    }
+    *p++ = ' ';
+    for (unsigned int i = 0; i < secret->size; i++) {
+        p += snprintf(p, 3, "%02x", secret->data[i]);
+    }
+    *p = '\0';
+    tls->callbacks.keylog(tls->callbacks.user, line);
+    gnutls_memset(line, 0, sizeof line);
+    return 0;
+}
+
+/* ---- What both sides must agree on. ---- */
+
+/* The client offered our protocol and its transport parameters, or the server answered with them. */
+static int check_negotiated(xl_tls *tls) {
+    gnutls_datum_t alpn;
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || alpn.size != strlen(tls->alpn_wanted) ||
+        memcmp(alpn.data, tls->alpn_wanted, alpn.size) != 0) {
+        fail(tls, GNUTLS_A_NO_APPLICATION_PROTOCOL);
+        return GNUTLS_E_NO_APPLICATION_PROTOCOL;
+    }
+    memcpy(tls->alpn, tls->alpn_wanted, sizeof tls->alpn);
+    if (!tls->peer_params_seen) {
+        fail(tls, GNUTLS_A_MISSING_EXTENSION);
+        return GNUTLS_E_MISSING_EXTENSION;
+    }
+    return 0;
+}
+
+/* GnuTLS calls this after it has parsed a ClientHello, but before it parses EncryptedExtensions: a client looks when
+ * the message after those arrives. */
+static int on_message(gnutls_session_t session, unsigned int type, unsigned int when, unsigned int incoming,
+                      const gnutls_datum_t *message) {
+    (void)when;
+    (void)message;
+    xl_tls *tls = gnutls_session_get_ptr(session);
+    const unsigned int trigger = tls->is_server ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_CERTIFICATE_PKT;
+    return incoming && type == trigger ? check_negotiated(tls) : 0;
+}
+
+static uint8_t alert_of_verification(unsigned int status) {
+    if (status & (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_NOT_ACTIVATED)) {
+        return GNUTLS_A_CERTIFICATE_EXPIRED;
+    }
+    if (status & GNUTLS_CERT_REVOKED) {
+        return GNUTLS_A_CERTIFICATE_REVOKED;
+    }
+    return status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA) ? GNUTLS_A_UNKNOWN_CA
+                                                                               : GNUTLS_A_BAD_CERTIFICATE;
+}
+
+/* The one place that depends on the time of day: GnuTLS judges the certificates' validity by time(), or by what the
+ * process gave gnutls_global_set_time_function(). Without CA certificates it is never reached. */
+static int on_verify(gnutls_session_t session) {
+    xl_tls *tls = gnutls_session_get_ptr(session);
+    unsigned int status = GNUTLS_CERT_INVALID;
+    if (gnutls_certificate_verify_peers3(session, tls->server_name, &status) != 0) {
+        fail(tls, GNUTLS_A_BAD_CERTIFICATE);
+        return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+    }
+    if (status != 0) {
+        fail(tls, alert_of_verification(status));
+        return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
+    }
+    return 0;
+}
+
+/* ---- Set-up. ---- */
+
+static int set_server_name(xl_tls *tls) {
+    uint8_t ip[16];
+    /* RFC 6066 section 3: no IP literals in server_name. */
+    if (inet_pton(AF_INET, tls->server_name, ip) == 1 || inet_pton(AF_INET6, tls->server_name, ip) == 1) {
+        return 0;
+    }
+    return gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, tls->server_name, strlen(tls->server_name));
+}
+
+static int open_session(xl_tls *tls, xl_credentials *credentials) {
+    const unsigned int flags = GNUTLS_NO_TICKETS | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
+                               (tls->is_server ? GNUTLS_SERVER : GNUTLS_CLIENT | GNUTLS_KEY_SHARE_TOP);
+    const gnutls_datum_t alpn = {(unsigned char *)tls->alpn_wanted, (unsigned int)strlen(tls->alpn_wanted)};
+    if (gnutls_init(&tls->session, flags) != 0) {
+        tls->session = NULL;
+        return -1;
+    }
+    gnutls_session_set_ptr(tls->session, tls);
+    gnutls_session_set_keylog_function(tls->session, on_key_log);
+    gnutls_handshake_set_secret_function(tls->session, on_secret);
+    gnutls_handshake_set_read_function(tls->session, on_outgoing_message);
+    gnutls_alert_set_read_function(tls->session, on_outgoing_alert);
+    gnutls_handshake_set_hook_function(tls->session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
+    if (tls->verify_peer) {
+        gnutls_session_set_verify_function(tls->session, on_verify);
+    }
+    const bool ok =
+        gnutls_priority_set(tls->session, credentials->priority) == 0 &&
+        gnutls_credentials_set(tls->session, GNUTLS_CRD_CERTIFICATE, credentials->certificates) == 0 &&
+        gnutls_alpn_set_protocols(tls->session, &alpn, 1, GNUTLS_ALPN_MANDATORY) == 0 &&
+        gnutls_session_ext_register(tls->session, "quic_transport_parameters", EXT_QUIC_TRANSPORT_PARAMETERS,
+                                    GNUTLS_EXT_TLS, on_peer_params, on_own_params, NULL, NULL, NULL,
+                                    GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) == 0 &&
+        (!tls->server_name || set_server_name(tls) == 0);
+    return ok ? 0 : -1;
+}
+
+xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *server_name, const char *alpn,
+                   const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
+    const size_t alpn_len = alpn ? strlen(alpn) : 0;
+    if (!credentials || credentials->is_server != is_server || alpn_len == 0 || alpn_len > ALPN_MAX ||
+        (credentials->verify_peer && !server_name)) {
+        return NULL;
+    }
+    xl_tls *tls = calloc(1, sizeof *tls);
+    if (!tls) {
+        return NULL;
+    }
+    tls->is_server = is_server;
+    tls->verify_peer = credentials->verify_peer;
+    tls->callbacks = *callbacks;
+    tls->read_level = XL_LEVEL_INITIAL;
+    memcpy(tls->alpn_wanted, alpn, alpn_len);
+    tls->params_len = params_len;
+    tls->params = malloc(params_len ? params_len : 1);
+    if (tls->params && params_len) {
+        memcpy(tls->params, params, params_len);
+    }
+    tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
+    const bool copied = tls->params && (is_server || !server_name || tls->server_name);
+    if (!copied || open_session(tls, credentials) != 0) {
+        xl_tls_free(tls);
+        return NULL;
+    }
+    return tls;
+}
+
+void xl_tls_free(xl_tls *tls) {
+    if (!tls) {
+        return;
+    }
+    if (tls->session) {
+        gnutls_deinit(tls->session);
+    }
+    free(tls->params);
+    free(tls->server_name);
+    free(tls->message);
+    free(tls);
+}
+
+/* ---- Driving it. ---- */
+
+static int advance(xl_tls *tls) {
+    int rc;
+    do {
+        rc = gnutls_handshake(tls->session);
+    } while (rc == GNUTLS_E_INTERRUPTED && !tls->failed);
+    if (tls->failed) {
+        return -1; /* a callback refused */
+    }
+    if (rc < 0 && gnutls_error_is_fatal(rc)) {
+        int severity;
+        return fail(tls, (uint8_t)gnutls_error_to_alert(rc, &severity));
+    }
+    if (rc == 0 && check_negotiated(tls) != 0) {
+        return -1;
+    }
+    tls->complete = rc == 0;
+    return 0;
+}
+
+int xl_tls_start(xl_tls *tls) {
+    if (tls->is_server || tls->failed) {
+        return -1;
+    }
+    return advance(tls);
+}
+
+static bool is_expected(const xl_tls *tls, uint8_t type) {
+    if (tls->is_server) {
+        return type ==
+               (tls->read_level == XL_LEVEL_INITIAL ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_FINISHED);
+    }
+    if (tls->read_level == XL_LEVEL_INITIAL) {
+        return type == GNUTLS_HANDSHAKE_SERVER_HELLO;
+    }
+    return type == GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS || type == GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST ||
+           type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT || type == GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY ||
+           type == GNUTLS_HANDSHAKE_FINISHED;
+}
+
+static size_t body_len(const uint8_t header[MESSAGE_HEADER]) {
+    return (size_t)header[1] << 16 | (size_t)header[2] << 8 | header[3];
+}
+
+static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
+    /* RFC 9001 section 8.4: no compatibility mode, hence no session ID, in QUIC. */
+    if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO && len > SESSION_ID_OFFSET && message[SESSION_ID_OFFSET] != 0) {
+        return fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
+    }
+    const int rc = gnutls_handshake_write(tls->session, gnutls_level_of(tls->read_level), message, len);
+    if (rc < 0) {
+        int severity;
+        return fail(tls, (uint8_t)gnutls_error_to_alert(rc, &severity));
+    }
+    return advance(tls);
+}
+
+/* Makes room for `more` bytes. Room follows what has arrived, not what a header announces. */
+static int reserve(xl_tls *tls, size_t more) {
+    const size_t need = tls->message_len + more;
+    if (need <= tls->message_cap) {
+        return 0;
+    }
+    const size_t cap = need > 2 * tls->message_cap ? need : 2 * tls->message_cap;
+    uint8_t *grown = realloc(tls->message, cap);
+    if (!grown) {
+        return fail(tls, GNUTLS_A_INTERNAL_ERROR);
+    }
+    tls->message = grown;
+    tls->message_cap = cap;
+    return 0;
+}
+
+/* Takes bytes up to the end of the message that they belong to. Returns how many, or -1. */
+static ssize_t take_message_bytes(xl_tls *tls, const uint8_t *data, size_t len) {
+    size_t wanted = MESSAGE_HEADER;
+    if (tls->message_len == 0 && !is_expected(tls, data[0])) {
+        return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
+    }
+    if (tls->message_len >= MESSAGE_HEADER) {
+        wanted += body_len(tls->message);
+    }
+    const size_t taken = len < wanted - tls->message_len ? len : wanted - tls->message_len;
+    if (reserve(tls, taken) != 0) {
+        return -1;
+    }
+    memcpy(tls->message + tls->message_len, data, taken);
+    tls->message_len += taken;
+    if (tls->message_len < MESSAGE_HEADER) {
+        return (ssize_t)taken;
+    }
+    const size_t body = body_len(tls->message);
+    if (body > (tls->is_server ? MAX_CLIENT_MESSAGE : MAX_SERVER_MESSAGE)) {
+        return fail(tls, GNUTLS_A_DECODE_ERROR);
+    }
+    if (tls->message_len == MESSAGE_HEADER + body) {
+        const size_t whole = tls->message_len;
+        tls->message_len = 0;
+        if (deliver(tls, tls->message, whole) != 0) {
+            return -1;
+        }
+    }
+    return (ssize_t)taken;
+}
+
+/* After the handshake only a server speaks, and only NewSessionTicket: it is not kept, as nothing is ever resumed. A
+ * KeyUpdate is a connection error (RFC 9001 section 6). */
+static int skip_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
+    while (len > 0) {
+        if (tls->skip_left > 0) {
+            const size_t skipped = len < tls->skip_left ? len : tls->skip_left;
+            tls->skip_left -= skipped;
+            data += skipped;
+            len -= skipped;
+            continue;
+        }
+        if (tls->header_len == 0 && (tls->is_server || data[0] != GNUTLS_HANDSHAKE_NEW_SESSION_TICKET)) {
+            return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
+        }
+        tls->header[tls->header_len++] = *data++;
+        len--;
+        if (tls->header_len == MESSAGE_HEADER) {
+            tls->skip_left = body_len(tls->header);
+            tls->header_len = 0;
+        }
+    }
+    return 0;
+}
+
+int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len) {
+    while (len > 0) {
+        if (tls->failed) {
+            return -1;
+        }
+        /* Bytes left over from before a change of keys, or ahead of one. */
+        if (level != tls->read_level) {
+            return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
+        }
+        if (tls->complete) {
+            return skip_tickets(tls, data, len);
+        }
+        const ssize_t taken = take_message_bytes(tls, data, len);
+        if (taken < 0) {
+            return -1;
+        }
+        data += taken;
+        len -= (size_t)taken;
+    }
+    return tls->failed ? -1 : 0;
+}
+
+bool xl_tls_is_complete(const xl_tls *tls) {
+    return tls->complete && !tls->failed;
+}
+
+uint8_t xl_tls_alert(const xl_tls *tls) {
+    return tls->alert;
+}
+
+const char *xl_tls_alpn(const xl_tls *tls) {
+    return tls->alpn;
+}

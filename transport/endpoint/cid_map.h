@@ -1,0 +1,23 @@
+/* Connection ID -> connection. The hash is keyed: a peer that chooses its own initial CIDs cannot aim at one bucket. */
+#ifndef XL_ENDPOINT_CID_MAP_H
+#define XL_ENDPOINT_CID_MAP_H
+
+#include "wire/packet.h"
+
+typedef struct xl_cid_node xl_cid_node;
+
+typedef struct {
+    xl_cid_node **bucket;
+    size_t bucket_count, count;
+    uint64_t key[2];
+} xl_cid_map;
+
+int xl_cid_map_init(xl_cid_map *, uint64_t key0, uint64_t key1); /* 0 or XL_ERR_MEMORY */
+void xl_cid_map_free(xl_cid_map *);
+/* Adds, or replaces the value of, cid. 0 or XL_ERR_MEMORY. */
+int xl_cid_map_put(xl_cid_map *, const xl_cid *, xl_connection *);
+xl_connection *xl_cid_map_get(const xl_cid_map *, const xl_cid *);
+void xl_cid_map_remove(xl_cid_map *, const xl_cid *);
+void xl_cid_map_remove_all_of(xl_cid_map *, const xl_connection *);
+
+#endif

@@ -1,0 +1,343 @@
+#include "endpoint/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIN_INITIAL_DCID 8
+#define RESET_MIN        43 /* a stateless reset is shorter than what it answers, and at least 21 bytes (10.3) */
+
+void xl_config_init(xl_config *c) {
+    memset(c, 0, sizeof(*c));
+    c->alpn = "h3";
+    c->scheduler = "minrtt";
+    c->reinjection = "none";
+    c->congestion = "cubic";
+    c->t_th1_us = 500000;
+    c->t_th2_us = 2000000;
+    c->max_reinjections = 1;
+    c->idle_timeout_us = 30000000;
+    c->max_data = 16 << 20;
+    c->max_stream_data = 6 << 20;
+    c->max_streams_bidi = 100;
+    c->max_streams_uni = 16;
+    c->send_buffer_bytes = 4 << 20;
+    c->max_udp_payload_bytes = XL_MIN_DATAGRAM;
+    c->max_connections = 1024;
+}
+
+/* ---- What connections ask ---- */
+
+static void on_event(void *user, const xl_event *e) {
+    xl_endpoint *ep = user;
+    if (ep->event_count == ep->event_cap) {
+        size_t cap = ep->event_cap ? 2 * ep->event_cap : 64;
+        xl_event *grown = malloc(cap * sizeof(*grown));
+        if (!grown)
+            return;
+        for (size_t i = 0; i < ep->event_count; i++)
+            grown[i] = ep->event[(ep->event_head + i) % ep->event_cap];
+        free(ep->event);
+        ep->event = grown;
+        ep->event_cap = cap;
+        ep->event_head = 0;
+    }
+    ep->event[(ep->event_head + ep->event_count++) % ep->event_cap] = *e;
+}
+
+static int on_cid_added(void *user, const xl_cid *cid, xl_connection *c) {
+    xl_endpoint *ep = user;
+    return xl_cid_map_put(&ep->map, cid, c);
+}
+
+static void on_cid_removed(void *user, const xl_cid *cid) {
+    xl_endpoint *ep = user;
+    xl_cid_map_remove(&ep->map, cid);
+}
+
+static void on_wake(void *user, xl_connection *c) {
+    xl_endpoint *ep = user;
+    if (c->is_ready)
+        return;
+    c->is_ready = true;
+    c->ready_next = NULL;
+    if (ep->ready_tail)
+        ep->ready_tail->ready_next = c;
+    else
+        ep->ready_head = c;
+    ep->ready_tail = c;
+}
+
+static void on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
+    xl_endpoint *ep = user;
+    if (xl_hmac(ep->reset_key, sizeof(ep->reset_key), cid->id, cid->len, token, 16) != 0)
+        memset(token, 0, 16);
+}
+
+static xl_connection *pop_ready(xl_endpoint *ep) {
+    xl_connection *c = ep->ready_head;
+    if (!c)
+        return NULL;
+    ep->ready_head = c->ready_next;
+    if (!ep->ready_head)
+        ep->ready_tail = NULL;
+    c->is_ready = false;
+    return c;
+}
+
+static void unready(xl_endpoint *ep, xl_connection *gone) {
+    xl_connection *c, *head = ep->ready_head;
+    ep->ready_head = ep->ready_tail = NULL;
+    for (; head; head = c) {
+        c = head->ready_next;
+        head->is_ready = false;
+        if (head != gone)
+            on_wake(ep, head);
+    }
+}
+
+/* ---- Life ---- */
+
+static bool keep_name(xl_endpoint *ep, size_t slot, const char **name, const char *otherwise) {
+    ep->names[slot] = strdup(*name ? *name : otherwise);
+    *name = ep->names[slot];
+    return ep->names[slot] != NULL;
+}
+
+static int copy_config(xl_endpoint *ep, const xl_config *config) {
+    xl_config *c = &ep->config, defaults;
+    *c = *config;
+    xl_config_init(&defaults);
+    if (!keep_name(ep, 0, &c->alpn, "h3") || !keep_name(ep, 1, &c->scheduler, "minrtt") ||
+        !keep_name(ep, 2, &c->reinjection, "none") || !keep_name(ep, 3, &c->congestion, "cubic"))
+        return XL_ERR_MEMORY;
+    if (!xl_scheduler_find(c->scheduler) || !xl_reinjection_find(c->reinjection) || !xl_cc_find(c->congestion))
+        return XL_ERR_ARGUMENT;
+#define DEFAULT(member) c->member = c->member ? c->member : defaults.member
+    DEFAULT(idle_timeout_us);
+    DEFAULT(max_data);
+    DEFAULT(max_stream_data);
+    DEFAULT(max_streams_bidi);
+    DEFAULT(max_streams_uni);
+    DEFAULT(send_buffer_bytes);
+    DEFAULT(max_udp_payload_bytes);
+    DEFAULT(max_connections);
+    DEFAULT(max_reinjections);
+#undef DEFAULT
+    if (c->max_udp_payload_bytes < XL_MIN_DATAGRAM || c->max_udp_payload_bytes > 65527 || !c->credentials)
+        return XL_ERR_ARGUMENT;
+    return 0;
+}
+
+xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
+    (void)now;
+    xl_endpoint *ep = calloc(1, sizeof(*ep));
+    *error = ep ? copy_config(ep, config) : XL_ERR_MEMORY;
+    if (*error == 0) {
+        xl_random_seed(&ep->random, config->seed);
+        xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
+        *error = xl_cid_map_init(&ep->map, xl_random_next(&ep->random), xl_random_next(&ep->random));
+    }
+    if (*error == 0)
+        return ep;
+    if (ep)
+        xl_endpoint_free(ep);
+    return NULL;
+}
+
+void xl_endpoint_free(xl_endpoint *ep) {
+    if (!ep)
+        return;
+    for (size_t i = 0; i < ep->count; i++)
+        xl_conn_destroy(ep->connection[i]);
+    free(ep->connection);
+    if (ep->map.bucket)
+        xl_cid_map_free(&ep->map);
+    for (size_t i = 0; i < sizeof(ep->names) / sizeof(ep->names[0]); i++)
+        free(ep->names[i]);
+    free(ep->event);
+    free(ep);
+}
+
+static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t now) {
+    if (ep->count == ep->cap) {
+        size_t cap = ep->cap ? 2 * ep->cap : 8;
+        xl_connection **grown = realloc(ep->connection, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        ep->connection = grown;
+        ep->cap = cap;
+    }
+    xl_connection_hooks hooks = {ep, on_event, on_cid_added, on_cid_removed, on_wake, on_reset_token};
+    xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
+    if (!c)
+        return NULL;
+    c->endpoint_index = ep->count;
+    ep->connection[ep->count++] = c;
+    return c;
+}
+
+static void forget_events(xl_endpoint *ep, const xl_connection *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < ep->event_count; i++) {
+        xl_event *e = &ep->event[(ep->event_head + i) % ep->event_cap];
+        if (e->connection != c)
+            ep->event[(ep->event_head + kept++) % ep->event_cap] = *e;
+    }
+    ep->event_count = kept;
+}
+
+void xl_connection_free(xl_connection *c) {
+    if (!c)
+        return;
+    xl_endpoint *ep = c->hooks.user;
+    xl_cid_map_remove_all_of(&ep->map, c);
+    forget_events(ep, c);
+    unready(ep, c);
+    ep->connection[c->endpoint_index] = ep->connection[--ep->count];
+    ep->connection[c->endpoint_index]->endpoint_index = c->endpoint_index;
+    xl_conn_destroy(c);
+}
+
+xl_connection *xl_endpoint_connect(xl_endpoint *ep, const char *server_name, const xl_addr *local, const xl_addr *remote,
+                                   xl_technology technology, uint64_t now) {
+    xl_connection *c = ep->config.is_server ? NULL : new_connection(ep, false, now);
+    if (c && xl_conn_start_client(c, server_name, local, remote, technology, now) != 0) {
+        xl_connection_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+/* ---- Datagrams in ---- */
+
+static xl_stateless *next_stateless(xl_endpoint *ep, const xl_datagram *in) {
+    if (ep->stateless_count == XL_STATELESS_MAX)
+        return NULL;
+    xl_stateless *s = &ep->stateless[ep->stateless_count];
+    s->to = (xl_datagram){.local = in->local, .remote = in->remote};
+    return s;
+}
+
+static void send_version_negotiation(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h) {
+    xl_stateless *s = next_stateless(ep, in);
+    if (!s || in->len < XL_MIN_DATAGRAM)
+        return;
+    s->to.len = xl_packet_put_version_negotiation(s->data, sizeof(s->data), &h->scid, &h->dcid,
+                                                  (uint8_t)xl_random_next(&ep->random));
+    ep->stateless_count += s->to.len > 0;
+}
+
+static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h) {
+    xl_stateless *s = next_stateless(ep, in);
+    if (!s || in->len < RESET_MIN)
+        return;
+    size_t len = in->len - 1 < 64 ? in->len - 1 : 42 + xl_random_next(&ep->random) % 22;
+    xl_random_bytes(&ep->random, s->data, len);
+    s->data[0] = (uint8_t)((s->data[0] & 0x3f) | 0x40);
+    on_reset_token(ep, &h->dcid, s->data + len - 16);
+    s->to.len = len;
+    ep->stateless_count++;
+}
+
+static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
+    xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
+    if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->initial_scid_peer.len > 0 || c->has_retry ||
+        !xl_cid_equal(&h->scid, &c->odcid))
+        return;
+    /* We offered version 1 and a conforming server only answers so when it does not speak it (RFC 9000 section 6.2). */
+    c->now = now;
+    strcpy(c->close_reason, "the server does not speak QUIC version 1");
+    xl_conn_finish(c, true, true);
+}
+
+static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint8_t *data,
+                              uint64_t now) {
+    if (in->len < XL_MIN_DATAGRAM || h->dcid.len < MIN_INITIAL_DCID || ep->count >= ep->config.max_connections)
+        return;
+    xl_connection *c = new_connection(ep, true, now);
+    if (!c)
+        return;
+    if (xl_conn_start_server(c, h, &in->local, &in->remote, now) != 0 ||
+        xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
+        xl_connection_free(c);
+        return;
+    }
+    xl_conn_receive(c, in, data, now);
+    if (c->space[XL_LEVEL_INITIAL].largest_received == UINT64_MAX && !c->level_discarded[XL_LEVEL_INITIAL] &&
+        c->state != XL_CONN_CLOSING)
+        xl_connection_free(c); /* nothing in it was genuine */
+}
+
+void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
+    xl_packet_header h;
+    if (in->len < 21 || xl_packet_parse(data, in->len, XL_LOCAL_CID_BYTES, &h) != 0)
+        return;
+    if (h.type == XL_PACKET_VERSION_NEGOTIATION) {
+        take_version_negotiation(ep, &h, now);
+        return;
+    }
+    if (h.type == XL_PACKET_OTHER_VERSION) {
+        if (ep->config.is_server)
+            send_version_negotiation(ep, in, &h);
+        return;
+    }
+    xl_connection *c = xl_cid_map_get(&ep->map, &h.dcid);
+    if (c) {
+        xl_conn_receive(c, in, data, now);
+    } else if (ep->config.is_server && h.type == XL_PACKET_INITIAL) {
+        accept_connection(ep, in, &h, data, now);
+    } else if (h.type == XL_PACKET_1RTT) {
+        /* A stateless reset carries no CID that we know: a client may hear one for any of its connections (10.3.1). */
+        for (size_t i = 0; i < ep->count && !ep->config.is_server; i++)
+            if (xl_conn_path_by_address(ep->connection[i], &in->local, &in->remote))
+                xl_conn_receive(ep->connection[i], in, data, now);
+        if (ep->config.is_server)
+            send_stateless_reset(ep, in, &h);
+    }
+}
+
+/* ---- Datagrams out, time ---- */
+
+size_t xl_endpoint_transmit(xl_endpoint *ep, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now) {
+    if (ep->stateless_count > 0) {
+        xl_stateless *s = &ep->stateless[--ep->stateless_count];
+        if (s->to.len > cap)
+            return 0;
+        memcpy(buf, s->data, s->to.len);
+        *out = s->to;
+        return out->len;
+    }
+    xl_connection *c;
+    while ((c = pop_ready(ep))) {
+        size_t n = xl_conn_transmit(c, buf, cap, out, now);
+        if (n == 0)
+            continue;
+        on_wake(ep, c); /* perhaps there is more: to the end of the queue, after the others */
+        return n;
+    }
+    return 0;
+}
+
+uint64_t xl_endpoint_next_timeout(const xl_endpoint *ep) {
+    uint64_t at = XL_NEVER;
+    for (size_t i = 0; i < ep->count; i++) {
+        uint64_t t = xl_conn_next_timeout(ep->connection[i]);
+        at = t < at ? t : at;
+    }
+    return at;
+}
+
+void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
+    for (size_t i = 0; i < ep->count; i++)
+        if (xl_conn_next_timeout(ep->connection[i]) <= now)
+            xl_conn_handle_timeout(ep->connection[i], now);
+}
+
+bool xl_endpoint_poll_event(xl_endpoint *ep, xl_event *out) {
+    if (ep->event_count == 0)
+        return false;
+    *out = ep->event[ep->event_head];
+    ep->event_head = (ep->event_head + 1) % ep->event_cap;
+    ep->event_count--;
+    return true;
+}

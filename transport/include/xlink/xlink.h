@@ -1,0 +1,241 @@
+/* libxlink: multipath QUIC (RFC 9000, 9001, 9002; multipath dialect `xlink`) with XLINK's QoE-driven re-injection.
+ *
+ * Sans-IO. The library never reads a clock, a socket, a file or a random device: time enters as `now` (microseconds on
+ * any monotonic clock of the caller), datagrams come in by xl_endpoint_receive() and go out by xl_endpoint_transmit(),
+ * randomness comes from a generator seeded by xl_config.seed. A driver's loop is:
+ *
+ *     receive datagrams -> xl_endpoint_receive()
+ *     now >= xl_endpoint_next_timeout() -> xl_endpoint_handle_timeout()
+ *     while (xl_endpoint_poll_event()) act, which may write to streams
+ *     while (xl_endpoint_transmit() > 0) send the datagram
+ *     sleep until xl_endpoint_next_timeout() or a datagram
+ *
+ * Nothing here is thread safe; an endpoint and its connections belong to one thread. Functions that return int give 0 or
+ * a negative xl_error. */
+#ifndef XLINK_XLINK_H
+#define XLINK_XLINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define XL_NEVER         UINT64_MAX
+#define XL_MAX_PATHS     8
+#define XL_MAX_CID_BYTES 20
+
+typedef enum {
+    XL_OK = 0,
+    XL_ERR_MEMORY = -1,       /* an allocation failed */
+    XL_ERR_ARGUMENT = -2,     /* unknown name, bad value */
+    XL_ERR_STREAM_LIMIT = -3, /* the peer allows no further stream for now */
+    XL_ERR_STREAM_STATE = -4, /* no such stream, or not in a state for this */
+    XL_ERR_CLOSED = -5,       /* the connection is closing or closed */
+    XL_ERR_PATH = -6,         /* no such path, or the limit of paths is reached */
+    XL_ERR_CRYPTO = -7,       /* TLS or packet protection failed */
+} xl_error;
+
+/* An IP address and UDP port. family: 0 unset, 4 or 6; ip in network byte order, 4 bytes used for IPv4; port in host order. */
+typedef struct {
+    uint8_t family;
+    uint8_t ip[16];
+    uint16_t port;
+} xl_addr;
+
+bool xl_addr_equal(const xl_addr *a, const xl_addr *b);
+/* "192.0.2.1:443" or "[2001:db8::1]:443"; buf of at least 64 bytes; returns buf. */
+const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap);
+
+/* Radio technology of a path. The primary path follows this order (paper section 5.3): smaller is better. */
+typedef enum { XL_TECH_5G_SA = 0, XL_TECH_5G_NSA = 1, XL_TECH_WIFI = 2, XL_TECH_LTE = 3, XL_TECH_UNKNOWN = 4 } xl_technology;
+
+/* The player's state as the QoE control signal carries it (paper section 5.2.1). */
+typedef struct {
+    uint64_t cached_bytes;
+    uint64_t cached_frames;
+    uint64_t bps; /* bit rate of the video, bits per second */
+    uint64_t fps; /* frames per second */
+} xl_qoe;
+
+typedef enum {
+    XL_ACK_ORIGINAL = 0, /* ACK_MP returns on the path that it acknowledges */
+    XL_ACK_FASTEST = 1,  /* ACK_MP returns on the live path with the smallest RTT (paper section 5.3) */
+} xl_ack_path;
+
+/* TLS credentials, shared by endpoints, freed after them. PEM text in memory, never files. */
+typedef struct xl_credentials xl_credentials;
+xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem);
+/* A self-signed Ed25519 certificate for `name`, made in memory; key and serial follow from `seed`, validity from
+ * not_before_s (Unix seconds) and ten years. */
+xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint64_t not_before_s);
+/* A client: verifies against the CA certificates in ca_pem; NULL ca_pem = no verification (a testbed's self-signed server). */
+xl_credentials *xl_credentials_client(const char *ca_pem);
+void xl_credentials_free(xl_credentials *);
+
+/* Where logs go; every member may be NULL. A qlog is one JSON-SEQ text a connection, handed over in pieces. */
+typedef struct {
+    void *user;
+    /* Returns the sink of a new connection's qlog, NULL for none. odcid: the client's first destination CID. */
+    void *(*qlog_open)(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len);
+    void (*qlog_write)(void *sink, const char *text, size_t len);
+    void (*qlog_close)(void *sink);
+    /* One NSS key log line without its newline. */
+    void (*keylog)(void *user, const char *line);
+} xl_log;
+
+typedef struct {
+    bool is_server;
+    const char *alpn; /* "h3" */
+    uint64_t seed;    /* of CIDs, challenges, tokens, packet-number skips */
+    xl_credentials *credentials;
+    xl_log log;
+
+    /* Scheme. Names are those of the registries; NULL takes the default given here. */
+    bool enable_multipath;     /* offers transport parameter enable_multipath = 1 */
+    bool enable_migration;     /* client, single path: moves to another registered path when the current one dies */
+    const char *scheduler;     /* "minrtt" */
+    const char *reinjection;   /* "none"; "stream", … */
+    const char *congestion;    /* "cubic" */
+    xl_ack_path ack_path;
+    bool qoe_control;          /* gate re-injection by the double threshold (section 5.2.2); false: always on */
+    uint64_t t_th1_us, t_th2_us;
+    uint8_t max_reinjections;  /* copies of one packet beside the original; 0 = the default of 1 */
+
+    /* Transport parameters and limits; 0 takes the default. */
+    uint64_t idle_timeout_us;         /* 30 s */
+    uint64_t max_data;                /* connection flow control window, bytes: 16 MiB */
+    uint64_t max_stream_data;         /* stream flow control window, bytes: 6 MiB */
+    uint64_t max_streams_bidi;        /* 100 concurrently open */
+    uint64_t max_streams_uni;         /* 16 */
+    size_t send_buffer_bytes;         /* per stream, not yet acknowledged: 4 MiB */
+    size_t max_udp_payload_bytes;     /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
+    size_t max_connections;           /* server: 1024 */
+    uint64_t probe_silence_us;        /* enable_migration: silence while data is expected before probing, 0 = 3 PTO */
+} xl_config;
+
+/* Fills in the defaults above. */
+void xl_config_init(xl_config *);
+
+typedef struct xl_endpoint xl_endpoint;
+typedef struct xl_connection xl_connection;
+
+/* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller. The config is copied;
+ * the strings it points to are not needed afterwards, the credentials are. */
+xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
+void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word to their peers */
+
+typedef struct {
+    xl_addr local, remote;
+    uint8_t ecn;
+    size_t len;
+} xl_datagram;
+
+/* Takes one UDP datagram. `data` is decrypted in place. Anything malformed is dropped silently. */
+void xl_endpoint_receive(xl_endpoint *, const xl_datagram *, uint8_t *data, uint64_t now);
+/* Writes the next datagram to send into buf (cap >= max_udp_payload_bytes) and its addresses into *out.
+ * Returns its length, 0 when there is nothing to send now. */
+size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
+uint64_t xl_endpoint_next_timeout(const xl_endpoint *); /* XL_NEVER when no timer runs */
+void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
+
+/* Client. The first path is local -> remote. server_name for SNI, not NULL. */
+xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const xl_addr *local, const xl_addr *remote,
+                                   xl_technology, uint64_t now);
+
+typedef enum {
+    XL_EVENT_CONNECTED,       /* handshake complete; on a server this is how a new connection appears */
+    XL_EVENT_STREAM_READABLE, /* data, or the FIN: read until xl_stream_read() returns 0. New peer streams appear so. */
+    XL_EVENT_STREAM_WRITABLE, /* a stream whose send buffer was full has room again */
+    XL_EVENT_STREAM_RESET,    /* peer sent RESET_STREAM: error_code */
+    XL_EVENT_STREAM_STOPPED,  /* peer sent STOP_SENDING: error_code; the library has reset the stream */
+    XL_EVENT_STREAM_DONE,     /* both directions are finished and acknowledged; the id is forgotten */
+    XL_EVENT_PATH,            /* path `path` changed to `path_state` */
+    XL_EVENT_MIGRATED,        /* the connection moved from path `from_path` to `path` */
+    XL_EVENT_CLOSED,          /* the connection is over; free it with xl_connection_free() after the last use */
+} xl_event_type;
+
+typedef enum { XL_PATH_NEW, XL_PATH_VALIDATING, XL_PATH_ACTIVE, XL_PATH_SUSPECT, XL_PATH_STANDBY, XL_PATH_CLOSED } xl_path_state;
+
+typedef struct {
+    xl_event_type type;
+    xl_connection *connection;
+    uint64_t stream_id;
+    uint64_t error_code;   /* CLOSED: QUIC or application error code; 0 with by_timeout */
+    bool application_error;
+    bool by_timeout;       /* CLOSED: idle timeout, or the handshake never answered */
+    bool by_peer;
+    int path, from_path;
+    xl_path_state path_state;
+    char reason[96];
+} xl_event;
+
+bool xl_endpoint_poll_event(xl_endpoint *, xl_event *);
+
+void xl_connection_set_user(xl_connection *, void *user);
+void *xl_connection_user(const xl_connection *);
+void xl_connection_free(xl_connection *);
+/* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
+void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
+bool xl_connection_is_multipath(const xl_connection *); /* negotiated by both */
+const char *xl_connection_alpn(const xl_connection *);
+
+/* Client: registers a further path, before or after the handshake. With multipath it is opened as soon as the handshake
+ * is confirmed and a CID is there; with enable_migration it is a candidate to move to; otherwise never used.
+ * Returns its index >= 1 (the index of the events and stats), or XL_ERR_PATH. */
+int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology, uint64_t now);
+/* Closes a path for good: PATH_STATUS(Abandon). */
+int xl_connection_close_path(xl_connection *, int path, uint64_t now);
+
+/* Newest QoE signal of the player; the library sends it in ACK_MP (client side). */
+void xl_connection_set_qoe(xl_connection *, const xl_qoe *, uint64_t now);
+
+int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
+/* Reads in order; also hands back flow control credit. Returns bytes, 0 when there is nothing now, XL_ERR_STREAM_STATE.
+ * *fin is set with, or after, the last byte; on an error it is left as it was, so that a loop which reads once more after
+ * the end (the stream may be forgotten by then) does not lose it. */
+ssize_t xl_stream_read(xl_connection *, uint64_t id, uint8_t *buf, size_t cap, bool *fin);
+
+/* A video frame within a stream (paper section 5.1, stream_send): bytes [position, position + size) of the stream have
+ * `priority`, 0 the highest; the rest of the stream has the stream's priority. */
+typedef struct {
+    uint64_t position, size;
+    uint8_t priority;
+} xl_frame_mark;
+
+/* Appends to the send buffer; returns how much it took (possibly 0: wait for STREAM_WRITABLE), or XL_ERR_*. `fin` only
+ * takes effect when all of len was taken. mark may be NULL; it may be given before its bytes are written. */
+ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin, const xl_frame_mark *mark);
+size_t xl_stream_send_capacity(const xl_connection *, uint64_t id);
+/* Stream priority: smaller goes first; equal priorities go in order of stream ID. Default 3 (RFC 9218 urgency). */
+int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);
+int xl_stream_reset(xl_connection *, uint64_t id, uint64_t error_code);
+int xl_stream_stop(xl_connection *, uint64_t id, uint64_t error_code);
+
+typedef struct {
+    int index;
+    uint64_t path_id; /* dialect xlink: sequence number of the destination CID */
+    xl_path_state state;
+    xl_technology technology;
+    xl_addr local, remote;
+    uint64_t bytes_sent, bytes_received; /* UDP payload */
+    uint64_t packets_sent, packets_lost, pto_count;
+    uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
+    uint64_t srtt_us, min_rtt_us, rttvar_us, cwnd_bytes, bytes_in_flight;
+} xl_path_stats;
+
+typedef struct {
+    uint64_t stream_bytes_sent;   /* new + retransmitted + re-injected */
+    uint64_t reinjected_bytes;    /* duplicates of data in flight on another path */
+    uint64_t retransmitted_bytes; /* sent again after loss or PTO */
+    uint64_t stream_bytes_received;
+    uint64_t migrations;
+    size_t path_count;
+    bool multipath;
+    uint64_t datagrams_received, datagrams_dropped;
+} xl_connection_stats;
+
+void xl_connection_get_stats(const xl_connection *, xl_connection_stats *);
+int xl_connection_path_stats(const xl_connection *, size_t index, xl_path_stats *);
+const char *xl_path_state_name(xl_path_state);
+
+#endif

@@ -1,0 +1,186 @@
+#include "path/path.h"
+
+#include <string.h>
+
+#define ACK_RANGES_KEPT        64
+#define CHALLENGE_TIMEOUT_MIN  100000 /* µs */
+#define PACING_BURST_PACKETS   10
+
+void xl_space_init(xl_space *s) {
+    memset(s, 0, sizeof(*s));
+    xl_ledger_init(&s->ledger);
+    xl_ranges_init(&s->received);
+    s->largest_received = UINT64_MAX;
+    s->ack_deadline = XL_NEVER;
+    s->loss_time = XL_NEVER;
+}
+
+void xl_space_free(xl_space *s) {
+    xl_ledger_free(&s->ledger);
+    xl_ranges_free(&s->received);
+}
+
+bool xl_space_is_duplicate(const xl_space *s, uint64_t pn) {
+    return pn < s->duplicate_floor || xl_ranges_contains(&s->received, pn);
+}
+
+int xl_space_receive(xl_space *s, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us,
+                     uint64_t now) {
+    bool reordered = s->largest_received != UINT64_MAX && pn != s->largest_received + 1;
+    if (xl_ranges_add(&s->received, pn, pn + 1) != 0)
+        return XL_ERR_MEMORY;
+    if (s->received.count > ACK_RANGES_KEPT) {
+        xl_ranges_keep_newest(&s->received, ACK_RANGES_KEPT);
+        s->duplicate_floor = s->received.at[0].start;
+    }
+    if (s->largest_received == UINT64_MAX || pn > s->largest_received) {
+        s->largest_received = pn;
+        s->largest_received_at = now;
+    }
+    if (!ack_eliciting)
+        return 0;
+    s->unacked_eliciting++;
+    if (immediate || reordered || s->unacked_eliciting >= 2)
+        s->ack_now = true;
+    if (s->ack_deadline == XL_NEVER)
+        s->ack_deadline = now + max_ack_delay_us;
+    return 0;
+}
+
+bool xl_space_owes_ack(const xl_space *s) {
+    return s->unacked_eliciting > 0;
+}
+
+size_t xl_space_ack_ranges(const xl_space *s, xl_ack_range *out, size_t cap) {
+    size_t n = 0;
+    for (size_t i = s->received.count; i > 0 && n < cap; i--)
+        out[n++] = (xl_ack_range){s->received.at[i - 1].start, s->received.at[i - 1].end - 1};
+    return n;
+}
+
+void xl_space_ack_sent(xl_space *s) {
+    s->unacked_eliciting = 0;
+    s->ack_deadline = XL_NEVER;
+    s->ack_now = false;
+}
+
+void xl_space_ack_confirmed(xl_space *s, uint64_t largest) {
+    /* The newest range is kept whole: the next acknowledgement must name the largest packet number. */
+    uint64_t keep = s->received.count ? s->received.at[s->received.count - 1].start : 0;
+    uint64_t below = largest + 1 < keep ? largest + 1 : keep;
+    if (below <= s->duplicate_floor)
+        return;
+    xl_ranges_drop_below(&s->received, below);
+    s->duplicate_floor = below;
+}
+
+void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
+    memset(p, 0, sizeof(*p));
+    p->index = index;
+    p->state = XL_PATH_NEW;
+    p->technology = technology;
+    p->local = *local;
+    p->remote = *remote;
+    p->status = XL_STATUS_AVAILABLE;
+    p->peer_status = XL_STATUS_AVAILABLE;
+    p->challenge_deadline = XL_NEVER;
+    xl_rtt_init(&p->rtt);
+}
+
+void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uint64_t now) {
+    p->cc = cc;
+    p->mtu = mtu;
+    memset(p->cc_state, 0, sizeof(p->cc_state));
+    cc->init(p->cc_state, mtu, now);
+    xl_rtt_init(&p->rtt);
+    xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
+    p->pto_count = 0;
+    p->acked_sent_max = 0;
+    p->newly_acked_from = UINT64_MAX;
+}
+
+bool xl_path_is_open(const xl_path *p) {
+    return p->state != XL_PATH_NEW && p->state != XL_PATH_CLOSED;
+}
+
+bool xl_path_may_carry_data(const xl_path *p) {
+    return p->validated && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_SUSPECT || p->state == XL_PATH_STANDBY);
+}
+
+uint64_t xl_path_window(const xl_path *p) {
+    return p->cc->window(p->cc_state);
+}
+
+bool xl_path_has_window(const xl_path *p) {
+    return p->bytes_in_flight + p->mtu <= xl_path_window(p);
+}
+
+uint64_t xl_path_amplification_left(const xl_path *p) {
+    if (p->validated)
+        return UINT64_MAX;
+    uint64_t allowed = 3 * p->received_unvalidated;
+    return allowed > p->sent_unvalidated ? allowed - p->sent_unvalidated : 0;
+}
+
+void xl_path_update_pacer(xl_path *p, uint64_t now) {
+    uint64_t rate;
+    if (p->cc->pacing_rate) {
+        rate = p->cc->pacing_rate(p->cc_state);
+    } else if (!p->rtt.has_sample) {
+        rate = 0;
+    } else {
+        uint64_t window = xl_path_window(p);
+        bool slow_start = window < p->cc->ssthresh(p->cc_state);
+        uint64_t srtt = p->rtt.smoothed ? p->rtt.smoothed : 1;
+        rate = (slow_start ? 2 * window : window + window / 4) * 1000000 / srtt;
+    }
+    xl_pacer_set_rate(&p->pacer, rate, now);
+}
+
+uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {
+    if (p->eliciting_in_flight == 0)
+        return XL_NEVER;
+    uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
+    uint64_t interval = xl_rtt_pto(&p->rtt, max_ack_delay_us) << shift;
+    if (cap_us && interval > cap_us && p->pto_count > 0)
+        interval = cap_us;
+    return p->last_eliciting_at + interval;
+}
+
+void xl_path_start_challenge(xl_path *p, const uint8_t data[8]) {
+    memcpy(p->challenge, data, 8);
+    p->challenge_pending = true;
+    p->challenge_outstanding = true;
+}
+
+void xl_path_challenge_sent(xl_path *p, uint64_t now) {
+    uint64_t wait = 3 * (p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US / 3);
+    if (wait < CHALLENGE_TIMEOUT_MIN)
+        wait = CHALLENGE_TIMEOUT_MIN;
+    unsigned shift = p->challenge_tries < 3 ? p->challenge_tries : 3;
+    p->challenge_pending = false;
+    p->challenge_sent_at = now;
+    p->challenge_deadline = now + (wait << shift);
+    p->challenge_tries++;
+}
+
+bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
+    if (!p->challenge_outstanding || memcmp(p->challenge, data, 8) != 0)
+        return false;
+    p->challenge_outstanding = p->challenge_pending = false;
+    p->challenge_deadline = XL_NEVER;
+    p->validated = true;
+    if (!p->rtt.has_sample && p->challenge_tries == 1 && now > p->challenge_sent_at)
+        xl_rtt_sample(&p->rtt, now - p->challenge_sent_at, 0);
+    p->challenge_tries = 0;
+    return true;
+}
+
+void xl_path_queue_response(xl_path *p, const uint8_t data[8]) {
+    /* A flood of challenges is answered with the newest ones only: memory stays bounded. */
+    if (p->response_count == XL_PATH_RESPONSES_MAX) {
+        memmove(p->responses[0], p->responses[1], sizeof(p->responses[0]) * (XL_PATH_RESPONSES_MAX - 1));
+        p->response_count--;
+    }
+    memcpy(p->responses[p->response_count++], data, 8);
+}

@@ -1,0 +1,116 @@
+/* One path: its addresses and connection IDs, its state machine, its packet number space, and its own RTT estimate,
+ * pacer and congestion controller (decoupled, paper section 3). Validation: RFC 9000 section 8.2. */
+#ifndef XL_PATH_PATH_H
+#define XL_PATH_PATH_H
+
+#include <stdalign.h>
+
+#include "congestion/congestion.h"
+#include "recovery/ledger.h"
+#include "recovery/pacer.h"
+#include "recovery/ranges.h"
+#include "recovery/rtt.h"
+#include "wire/frame.h"
+
+#define XL_PATH_RESPONSES_MAX 4
+
+/* A packet number space: what we sent in it and what we received in it. */
+typedef struct {
+    xl_ledger ledger;
+    xl_ranges received;
+    uint64_t duplicate_floor;     /* packet numbers below are taken for duplicates: their ranges were forgotten */
+    uint64_t largest_received;    /* UINT64_MAX = none */
+    uint64_t largest_received_at; /* µs */
+    uint64_t unacked_eliciting;   /* ack-eliciting packets received since the last acknowledgement was sent */
+    uint64_t ack_deadline;        /* XL_NEVER when no acknowledgement is owed */
+    uint64_t loss_time;           /* when the next packet will be declared lost by time threshold */
+    bool ack_now;
+} xl_space;
+
+void xl_space_init(xl_space *);
+void xl_space_free(xl_space *);
+/* Whether pn was received before (or is too old to say). */
+bool xl_space_is_duplicate(const xl_space *, uint64_t pn);
+/* Notes a received packet and decides when to acknowledge: at once every second ack-eliciting packet, on reordering and
+ * when `immediate`; else within max_ack_delay (RFC 9000 section 13.2). */
+int xl_space_receive(xl_space *, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us, uint64_t now);
+bool xl_space_owes_ack(const xl_space *);
+/* Acknowledgement ranges, descending, at most cap. */
+size_t xl_space_ack_ranges(const xl_space *, xl_ack_range *out, size_t cap);
+void xl_space_ack_sent(xl_space *);
+/* The peer has our acknowledgement of everything up to `largest`: no need to repeat it. */
+void xl_space_ack_confirmed(xl_space *, uint64_t largest);
+
+typedef struct {
+    int index;
+    xl_path_state state;
+    xl_technology technology;
+    xl_addr local, remote;
+
+    xl_cid dcid;         /* the peer's CID that our packets carry */
+    uint64_t remote_seq; /* its sequence number: the path ID of the packets that we send */
+    uint64_t local_seq;  /* sequence number of our CID: the path ID of the packets that we receive */
+    bool has_dcid, has_local_seq;
+
+    xl_space *space; /* the path's own, or the connection's when multipath is off */
+    bool owns_space;
+
+    xl_rtt rtt;
+    xl_pacer pacer;
+    const xl_cc_ops *cc;
+    alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
+    uint64_t mtu;                /* UDP payload bytes */
+    uint64_t bytes_in_flight;
+    uint64_t last_eliciting_at;  /* when the last ack-eliciting packet left */
+    uint64_t eliciting_in_flight; /* packets */
+    uint64_t pto_count;          /* consecutive */
+    unsigned probes;             /* packets to send regardless of the congestion window */
+    unsigned quiet_packets;      /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
+    bool ping_pending;
+
+    bool validated; /* the peer's address is proven */
+    bool challenge_pending, challenge_outstanding;
+    uint8_t challenge[8];
+    uint64_t challenge_sent_at, challenge_deadline;
+    unsigned challenge_tries;
+    uint8_t responses[XL_PATH_RESPONSES_MAX][8];
+    size_t response_count;
+    uint64_t received_unvalidated, sent_unvalidated; /* bytes, anti-amplification (8.1) */
+
+    uint64_t status, status_seq; /* ours, of PATH_STATUS */
+    bool status_pending;
+    uint64_t peer_status, peer_status_seq;
+    bool peer_status_seen;
+
+    uint64_t phase_from;  /* first packet number sent in the present key phase */
+    bool phase_was_acked; /* one of that phase was acknowledged */
+
+    uint64_t last_received_at;
+    /* For persistent congestion (RFC 9002 section 7.6): sending times of the newest packet acknowledged by earlier ACKs,
+     * and of the earliest packet newly acknowledged by the ACK being processed. */
+    uint64_t acked_sent_max, newly_acked_from;
+
+    xl_path_stats stats;
+} xl_path;
+
+void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *remote, xl_technology);
+/* Fresh RTT, pacer, window: a new path, or a migration (RFC 9000 section 9.4). */
+void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
+bool xl_path_is_open(const xl_path *);   /* may carry anything: VALIDATING, ACTIVE, SUSPECT, STANDBY */
+bool xl_path_may_carry_data(const xl_path *); /* ACTIVE, SUSPECT, STANDBY, and validated */
+uint64_t xl_path_window(const xl_path *);
+bool xl_path_has_window(const xl_path *); /* room for one more full packet */
+/* Bytes that may still be sent before the peer's address is validated. */
+uint64_t xl_path_amplification_left(const xl_path *);
+void xl_path_update_pacer(xl_path *, uint64_t now);
+/* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no limit. */
+uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap_us);
+
+/* PATH_CHALLENGE: begins (or repeats) with these 8 random bytes. */
+void xl_path_start_challenge(xl_path *, const uint8_t data[8]);
+void xl_path_challenge_sent(xl_path *, uint64_t now);
+/* True if this PATH_RESPONSE answers our challenge; the path is validated then and, without a sample yet, gets one. */
+bool xl_path_take_response(xl_path *, const uint8_t data[8], uint64_t now);
+void xl_path_queue_response(xl_path *, const uint8_t data[8]);
+
+#endif

@@ -1,0 +1,183 @@
+#include "qlog/frames.h"
+
+/* ,"name":value: frame_type always stands before. */
+static void member(xl_json *j, const char *name) {
+    xl_json_text(j, ",\"");
+    xl_json_text(j, name);
+    xl_json_text(j, "\":");
+}
+
+static void member_u64(xl_json *j, const char *name, uint64_t v) {
+    member(j, name);
+    xl_json_u64(j, v);
+}
+
+static void member_hex(xl_json *j, const char *name, const uint8_t *data, size_t n) {
+    if (data == NULL)
+        return;
+    member(j, name);
+    xl_json_text(j, "\"");
+    xl_json_hex(j, data, n);
+    xl_json_text(j, "\"");
+}
+
+void xl_qlog_put_qoe(xl_json *j, const xl_qoe *qoe) {
+    xl_json_text(j, "\"cached_bytes\":");
+    xl_json_u64(j, qoe->cached_bytes);
+    member_u64(j, "cached_frames", qoe->cached_frames);
+    member_u64(j, "bps", qoe->bps);
+    member_u64(j, "fps", qoe->fps);
+}
+
+static void member_qoe(xl_json *j, const xl_qoe *qoe) {
+    member(j, "qoe");
+    xl_json_text(j, "{");
+    xl_qlog_put_qoe(j, qoe);
+    xl_json_text(j, "}");
+}
+
+static void put_ack(xl_json *j, const xl_frame *frame, uint64_t exponent) {
+    const xl_ack_frame *ack = &frame->ack;
+    if (frame->type == XL_FRAME_ACK_MP || frame->type == XL_FRAME_ACK_MP_ECN)
+        member_u64(j, "path_id", ack->path_id);
+    uint64_t delay_us = ack->delay > UINT64_MAX >> exponent ? UINT64_MAX : ack->delay << exponent;
+    member(j, "ack_delay");
+    xl_json_ms(j, delay_us);
+    member(j, "acked_ranges");
+    xl_json_text(j, "[");
+    for (size_t i = 0; i < ack->range_count && i < XL_ACK_RANGES_MAX; i++) {
+        xl_json_text(j, i > 0 ? ",[" : "[");
+        xl_json_u64(j, ack->ranges[i].smallest);
+        xl_json_text(j, ",");
+        xl_json_u64(j, ack->ranges[i].largest);
+        xl_json_text(j, "]");
+    }
+    xl_json_text(j, "]");
+    if (ack->has_ecn) {
+        member_u64(j, "ect0", ack->ect0);
+        member_u64(j, "ect1", ack->ect1);
+        member_u64(j, "ce", ack->ce);
+    }
+    if (ack->has_qoe)
+        member_qoe(j, &ack->qoe);
+}
+
+static void put_close(xl_json *j, const xl_frame *frame) {
+    bool application = frame->type == XL_FRAME_APPLICATION_CLOSE;
+    member(j, "error_space");
+    xl_json_text(j, application ? "\"application\"" : "\"transport\"");
+    member_u64(j, "error_code", frame->close.error_code);
+    if (!application)
+        member_u64(j, "trigger_frame_type", frame->close.frame_type);
+    if (frame->close.reason != NULL) {
+        member(j, "reason");
+        xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len, XL_QLOG_STRING_MAX);
+    }
+}
+
+static void put_max(xl_json *j, const xl_frame *frame) {
+    uint64_t type = frame->type;
+    bool blocked = type >= XL_FRAME_DATA_BLOCKED && type <= XL_FRAME_STREAMS_BLOCKED_UNI;
+    if (type == XL_FRAME_MAX_STREAM_DATA || type == XL_FRAME_STREAM_DATA_BLOCKED)
+        member_u64(j, "stream_id", frame->max.stream_id);
+    if (type == XL_FRAME_MAX_STREAMS_BIDI || type == XL_FRAME_STREAMS_BLOCKED_BIDI)
+        xl_json_text(j, ",\"stream_type\":\"bidirectional\"");
+    if (type == XL_FRAME_MAX_STREAMS_UNI || type == XL_FRAME_STREAMS_BLOCKED_UNI)
+        xl_json_text(j, ",\"stream_type\":\"unidirectional\"");
+    member_u64(j, blocked ? "limit" : "maximum", frame->max.maximum);
+}
+
+static void put_new_cid(xl_json *j, const xl_frame *frame) {
+    member_u64(j, "sequence_number", frame->new_cid.sequence);
+    member_u64(j, "retire_prior_to", frame->new_cid.retire_prior_to);
+    member_u64(j, "connection_id_length", frame->new_cid.cid.len);
+    member_hex(j, "connection_id", frame->new_cid.cid.id, frame->new_cid.cid.len);
+}
+
+static void put_path_status(xl_json *j, const xl_frame *frame) {
+    static const char *const names[] = {"abandon", "standby", "available"};
+    uint64_t status = frame->path_status.status;
+    member_u64(j, "path_id", frame->path_status.path_id);
+    member_u64(j, "sequence_number", frame->path_status.sequence);
+    member(j, "status");
+    xl_json_text(j, "\"");
+    xl_json_text(j, status <= XL_STATUS_AVAILABLE ? names[status] : "unknown");
+    xl_json_text(j, "\"");
+    member_u64(j, "priority", frame->path_status.priority);
+}
+
+static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
+    switch (frame->type) {
+    case XL_FRAME_ACK:
+    case XL_FRAME_ACK_ECN:
+    case XL_FRAME_ACK_MP:
+    case XL_FRAME_ACK_MP_ECN:
+        put_ack(j, frame, exponent);
+        break;
+    case XL_FRAME_RESET_STREAM:
+        member_u64(j, "stream_id", frame->reset_stream.stream_id);
+        member_u64(j, "error_code", frame->reset_stream.error_code);
+        member_u64(j, "final_size", frame->reset_stream.final_size);
+        break;
+    case XL_FRAME_STOP_SENDING:
+        member_u64(j, "stream_id", frame->stop_sending.stream_id);
+        member_u64(j, "error_code", frame->stop_sending.error_code);
+        break;
+    case XL_FRAME_CRYPTO:
+        member_u64(j, "offset", frame->crypto.offset);
+        member_u64(j, "length", frame->crypto.len);
+        break;
+    case XL_FRAME_NEW_TOKEN:
+        member_u64(j, "length", frame->new_token.len);
+        break;
+    case XL_FRAME_STREAM:
+        member_u64(j, "stream_id", frame->stream.stream_id);
+        member_u64(j, "offset", frame->stream.offset);
+        member_u64(j, "length", frame->stream.len);
+        xl_json_text(j, frame->stream.fin ? ",\"fin\":true" : ",\"fin\":false");
+        break;
+    case XL_FRAME_MAX_DATA:
+    case XL_FRAME_MAX_STREAM_DATA:
+    case XL_FRAME_MAX_STREAMS_BIDI:
+    case XL_FRAME_MAX_STREAMS_UNI:
+    case XL_FRAME_DATA_BLOCKED:
+    case XL_FRAME_STREAM_DATA_BLOCKED:
+    case XL_FRAME_STREAMS_BLOCKED_BIDI:
+    case XL_FRAME_STREAMS_BLOCKED_UNI:
+        put_max(j, frame);
+        break;
+    case XL_FRAME_NEW_CONNECTION_ID:
+        put_new_cid(j, frame);
+        break;
+    case XL_FRAME_RETIRE_CONNECTION_ID:
+        member_u64(j, "sequence_number", frame->retire_cid.sequence);
+        break;
+    case XL_FRAME_PATH_CHALLENGE:
+    case XL_FRAME_PATH_RESPONSE:
+        member_hex(j, "data", frame->path.data, 8);
+        break;
+    case XL_FRAME_CONNECTION_CLOSE:
+    case XL_FRAME_APPLICATION_CLOSE:
+        put_close(j, frame);
+        break;
+    case XL_FRAME_QOE_CONTROL_SIGNALS:
+        member_u64(j, "path_id", frame->qoe.path_id);
+        member_u64(j, "length", frame->qoe.len);
+        if (frame->qoe.has_qoe)
+            member_qoe(j, &frame->qoe.qoe);
+        break;
+    case XL_FRAME_PATH_STATUS:
+        put_path_status(j, frame);
+        break;
+    default:
+        break;
+    }
+}
+
+void xl_qlog_put_frame(xl_json *j, const xl_frame *frame, uint64_t ack_delay_exponent) {
+    xl_json_text(j, "{\"frame_type\":\"");
+    xl_json_text(j, xl_frame_name(frame->type));
+    xl_json_text(j, "\"");
+    put_members(j, frame, ack_delay_exponent);
+    xl_json_text(j, "}");
+}

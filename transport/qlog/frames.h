@@ -1,0 +1,15 @@
+/* The qlog form of a frame: draft-ietf-quic-qlog-quic-events, and the dialect's ack_mp, qoe_control_signals,
+ * path_status. */
+#ifndef XL_QLOG_FRAMES_H
+#define XL_QLOG_FRAMES_H
+
+#include "qlog/json.h"
+#include "wire/frame.h"
+
+#define XL_QLOG_STRING_MAX 1024
+
+/* ack_delay_exponent: of the endpoint that sent the frame. */
+void xl_qlog_put_frame(xl_json *, const xl_frame *, uint64_t ack_delay_exponent);
+void xl_qlog_put_qoe(xl_json *, const xl_qoe *); /* the members, without braces */
+
+#endif

@@ -1,0 +1,62 @@
+#include "qlog/json.h"
+
+void xl_json_u64(xl_json *j, uint64_t v) {
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    xl_json_bytes(j, digits + at, sizeof digits - at);
+}
+
+void xl_json_ms(xl_json *j, uint64_t us) {
+    unsigned part = (unsigned)(us % 1000);
+    const char fraction[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10), (char)('0' + part % 10)};
+    xl_json_u64(j, us / 1000);
+    xl_json_bytes(j, fraction, sizeof fraction);
+}
+
+static const char hex_digits[] = "0123456789abcdef";
+
+void xl_json_hex(xl_json *j, const uint8_t *data, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char pair[2] = {hex_digits[data[i] >> 4], hex_digits[data[i] & 15]};
+        xl_json_bytes(j, pair, sizeof pair);
+    }
+}
+
+/* Length of the UTF-8 character at s, 0 if it is malformed, overlong, a surrogate or above U+10FFFF (RFC 3629). */
+static size_t utf8_char_len(const uint8_t *s, size_t n) {
+    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    if (len == 0 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool malformed = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+                     (s[0] == 0xf4 && s[1] > 0x8f);
+    return malformed ? 0 : len;
+}
+
+void xl_json_string(xl_json *j, const char *string, size_t n, size_t max) {
+    const uint8_t *s = (const uint8_t *)string;
+    n = n < max ? n : max;
+    xl_json_text(j, "\"");
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_char_len(s + i, n - i);
+        if (len == 0) {
+            xl_json_text(j, "\\ufffd");
+            len = 1;
+        } else if (s[i] < 0x20) {
+            const char escaped[6] = {'\\', 'u', '0', '0', hex_digits[s[i] >> 4], hex_digits[s[i] & 15]};
+            xl_json_bytes(j, escaped, sizeof escaped);
+        } else {
+            if (s[i] == '"' || s[i] == '\\')
+                xl_json_text(j, "\\");
+            xl_json_bytes(j, string + i, len);
+        }
+        i += len;
+    }
+    xl_json_text(j, "\"");
+}

@@ -1,0 +1,37 @@
+/* JSON text into a fixed buffer, without printf: the log is written for every packet. Text that does not fit sets
+ * `overflow` and from then on nothing is written. */
+#ifndef XL_QLOG_JSON_H
+#define XL_QLOG_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    char *p;
+    size_t used, cap;
+    bool overflow;
+} xl_json;
+
+/* Verbatim. Inline, so that the length and the copy of a literal are the compiler's work. */
+static inline void xl_json_bytes(xl_json *j, const char *bytes, size_t n) {
+    if (j->overflow || j->cap - j->used < n) {
+        j->overflow = true;
+        return;
+    }
+    memcpy(j->p + j->used, bytes, n);
+    j->used += n;
+}
+
+static inline void xl_json_text(xl_json *j, const char *text) {
+    xl_json_bytes(j, text, strlen(text));
+}
+
+void xl_json_u64(xl_json *, uint64_t);
+void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */
+void xl_json_hex(xl_json *, const uint8_t *, size_t n);
+/* Quoted and escaped, at most `max` bytes of the string; what is not UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
+void xl_json_string(xl_json *, const char *, size_t n, size_t max);
+
+#endif

@@ -1,0 +1,383 @@
+#include "qlog/qlog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "qlog/frames.h"
+#include "qlog/json.h"
+
+enum {
+    PIECE_BYTES = 16 * 1024,            /* handed over as soon as so much has gathered */
+    PACKET_BYTES = 16 * 1024,           /* of text for one packet, its closing brackets apart */
+    RECORD_BYTES = PACKET_BYTES + 1024, /* no record is larger; the other events have at most two strings of 6 KB */
+};
+
+struct xl_qlog {
+    xl_log log;
+    void *sink;
+    uint64_t reference_us;
+    uint64_t exponents[2]; /* ack_delay_exponent of received [0] and sent [1] ACKs */
+    uint64_t path_ids[XL_MAX_PATHS];
+    bool path_id_known[XL_MAX_PATHS];
+    xl_qlog_metrics metrics[XL_MAX_PATHS];
+    bool metrics_known[XL_MAX_PATHS];
+    bool packet_open, packet_sent;
+    size_t packet_frames, packet_frames_omitted;
+    xl_json packet, out;
+    char packet_text[PACKET_BYTES];
+    char out_text[PIECE_BYTES + RECORD_BYTES];
+};
+
+static void flush(xl_qlog *q) {
+    if (q->out.used > 0)
+        q->log.qlog_write(q->sink, q->out.p, q->out.used);
+    q->out.used = 0;
+}
+
+static void end_record(xl_qlog *q) {
+    xl_json_text(&q->out, "\n");
+    if (q->out.used >= PIECE_BYTES)
+        flush(q);
+}
+
+/* RS, time and name of an event, up to and including the brace that opens its data (RFC 7464). */
+static void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
+    xl_json_text(j, "\x1e{\"time\":");
+    xl_json_ms(j, now > q->reference_us ? now - q->reference_us : 0);
+    xl_json_text(j, ",\"name\":\"");
+    xl_json_text(j, category);
+    xl_json_text(j, ":");
+    xl_json_text(j, name);
+    xl_json_text(j, "\",\"data\":{");
+}
+
+static void end_event(xl_qlog *q) {
+    xl_json_text(&q->out, "}}");
+    end_record(q);
+}
+
+/* "name": with a comma before it unless it is the first of its object. */
+static void member(xl_json *j, const char *name) {
+    if (j->used > 0 && j->p[j->used - 1] != '{')
+        xl_json_text(j, ",");
+    xl_json_text(j, "\"");
+    xl_json_text(j, name);
+    xl_json_text(j, "\":");
+}
+
+static void member_u64(xl_json *j, const char *name, uint64_t v) {
+    member(j, name);
+    xl_json_u64(j, v);
+}
+
+static void member_string(xl_json *j, const char *name, const char *value) {
+    if (value == NULL)
+        return;
+    member(j, name);
+    xl_json_string(j, value, strlen(value), XL_QLOG_STRING_MAX);
+}
+
+static void member_bool(xl_json *j, const char *name, bool value) {
+    member(j, name);
+    xl_json_text(j, value ? "true" : "false");
+}
+
+static void member_ms(xl_json *j, const char *name, uint64_t us) {
+    member(j, name);
+    if (us == UINT64_MAX)
+        xl_json_text(j, "null");
+    else
+        xl_json_ms(j, us);
+}
+
+static void member_addr(xl_json *j, const char *name, const xl_addr *addr) {
+    char text[64];
+    if (addr != NULL)
+        member_string(j, name, xl_addr_format(addr, text, sizeof text));
+}
+
+static bool is_path(int path) {
+    return path >= 0 && path < XL_MAX_PATHS;
+}
+
+static void learn_path_id(xl_qlog *q, int path, uint64_t path_id) {
+    if (!is_path(path))
+        return;
+    q->path_ids[path] = path_id;
+    q->path_id_known[path] = true;
+}
+
+static void member_path(const xl_qlog *q, xl_json *j, const char *name, const char *id_name, int path) {
+    if (path < 0)
+        return;
+    member_u64(j, name, (uint64_t)path);
+    if (is_path(path) && q->path_id_known[path])
+        member_u64(j, id_name, q->path_ids[path]);
+}
+
+static void put_header_record(xl_qlog *q, bool is_server, const xl_cid *odcid) {
+    xl_json *j = &q->out;
+    xl_json_text(
+        j, "\x1e{\"qlog_format\":\"JSON-SEQ\",\"qlog_version\":\"0.3\",\"title\":\"Railyard libxlink\",\"trace\":{"
+           "\"vantage_point\":{\"type\":\"");
+    xl_json_text(j, is_server ? "server" : "client");
+    xl_json_text(j, "\"},\"common_fields\":{\"ODCID\":\"");
+    xl_json_hex(j, odcid->id, odcid->len);
+    xl_json_text(j, "\",\"protocol_type\":[\"QUIC\",\"MULTIPATH\"],\"time_format\":\"relative\"");
+    member_ms(j, "reference_time", q->reference_us);
+    member_u64(j, "reference_monotonic_us", q->reference_us);
+    xl_json_text(j, "}}}");
+    end_record(q);
+}
+
+xl_qlog *xl_qlog_new(const xl_log *log, bool is_server, const xl_cid *odcid, uint64_t now) {
+    if (log->qlog_open == NULL || log->qlog_write == NULL)
+        return NULL;
+    xl_qlog *q = calloc(1, sizeof *q);
+    if (q == NULL)
+        return NULL;
+    q->sink = log->qlog_open(log->user, is_server, odcid->id, odcid->len);
+    if (q->sink == NULL) {
+        free(q);
+        return NULL;
+    }
+    q->log = *log;
+    q->reference_us = now;
+    q->exponents[0] = q->exponents[1] = 3;
+    q->out = (xl_json){.p = q->out_text, .cap = sizeof q->out_text};
+    q->packet = (xl_json){.p = q->packet_text, .cap = sizeof q->packet_text};
+    put_header_record(q, is_server, odcid);
+    return q;
+}
+
+void xl_qlog_free(xl_qlog *q) {
+    if (q == NULL)
+        return;
+    xl_qlog_packet_end(q);
+    flush(q);
+    if (q->log.qlog_close != NULL)
+        q->log.qlog_close(q->sink);
+    free(q);
+}
+
+void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *q, uint64_t exponent) {
+    if (q != NULL)
+        q->exponents[0] = exponent < 20 ? exponent : 20;
+}
+
+static void member_header(xl_json *j, xl_packet_type type, uint64_t pn) {
+    static const char *const names[] = {
+        [XL_PACKET_INITIAL] = "initial",
+        [XL_PACKET_0RTT] = "0RTT",
+        [XL_PACKET_HANDSHAKE] = "handshake",
+        [XL_PACKET_RETRY] = "retry",
+        [XL_PACKET_VERSION_NEGOTIATION] = "version_negotiation",
+        [XL_PACKET_1RTT] = "1RTT",
+        [XL_PACKET_OTHER_VERSION] = "unknown",
+    };
+    member(j, "header");
+    xl_json_text(j, "{\"packet_type\":\"");
+    xl_json_text(j, names[type]);
+    xl_json_text(j, "\"");
+    member_u64(j, "packet_number", pn);
+    xl_json_text(j, "}");
+}
+
+static void member_raw_length(xl_json *j, size_t bytes) {
+    member(j, "raw");
+    xl_json_text(j, "{\"length\":");
+    xl_json_u64(j, bytes);
+    xl_json_text(j, "}");
+}
+
+void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type type, uint64_t pn, size_t packet_bytes,
+                          int path, uint64_t path_id) {
+    if (q == NULL)
+        return;
+    xl_qlog_packet_end(q);
+    learn_path_id(q, path, path_id);
+    xl_json *j = &q->packet;
+    j->used = 0;
+    j->overflow = false;
+    begin_event(q, j, now, "transport", sent ? "packet_sent" : "packet_received");
+    member_header(j, type, pn);
+    member_raw_length(j, packet_bytes);
+    member_path(q, j, "path", "path_id", path);
+    member(j, "frames");
+    xl_json_text(j, "[");
+    q->packet_open = true;
+    q->packet_sent = sent;
+    q->packet_frames = 0;
+    q->packet_frames_omitted = 0;
+}
+
+void xl_qlog_frame(xl_qlog *q, const xl_frame *frame) {
+    if (q == NULL || !q->packet_open)
+        return;
+    xl_json *j = &q->packet;
+    size_t before = j->used;
+    if (q->packet_frames > 0)
+        xl_json_text(j, ",");
+    xl_qlog_put_frame(j, frame, q->exponents[q->packet_sent]);
+    if (j->overflow || q->packet_frames_omitted > 0) {
+        j->used = before;
+        j->overflow = false;
+        q->packet_frames_omitted++;
+    } else {
+        q->packet_frames++;
+    }
+}
+
+void xl_qlog_packet_end(xl_qlog *q) {
+    if (q == NULL || !q->packet_open)
+        return;
+    q->packet_open = false;
+    xl_json_bytes(&q->out, q->packet.p, q->packet.used);
+    xl_json_text(&q->out, "]");
+    if (q->packet_frames_omitted > 0)
+        member_u64(&q->out, "frames_omitted", q->packet_frames_omitted);
+    end_event(q);
+}
+
+void xl_qlog_packet_dropped(xl_qlog *q, uint64_t now, size_t bytes, const char *trigger, int path) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "transport", "packet_dropped");
+    member_raw_length(&q->out, bytes);
+    member_path(q, &q->out, "path", "path_id", path);
+    member_string(&q->out, "trigger", trigger);
+    end_event(q);
+}
+
+typedef struct {
+    const char *name;
+    size_t offset;
+    bool is_time;
+} metric;
+
+/* Writes the metrics that differ from `last` (NULL: all). Says whether there were any. */
+static bool put_changed_metrics(xl_json *j, const xl_qlog_metrics *now, const xl_qlog_metrics *last) {
+    static const metric metrics[] = {
+        {"smoothed_rtt", offsetof(xl_qlog_metrics, srtt_us), true},
+        {"latest_rtt", offsetof(xl_qlog_metrics, latest_rtt_us), true},
+        {"min_rtt", offsetof(xl_qlog_metrics, min_rtt_us), true},
+        {"rtt_variance", offsetof(xl_qlog_metrics, rttvar_us), true},
+        {"congestion_window", offsetof(xl_qlog_metrics, cwnd_bytes), false},
+        {"ssthresh", offsetof(xl_qlog_metrics, ssthresh_bytes), false},
+        {"bytes_in_flight", offsetof(xl_qlog_metrics, bytes_in_flight), false},
+        {"pacing_rate", offsetof(xl_qlog_metrics, pacing_bps), false},
+        {"pto_count", offsetof(xl_qlog_metrics, pto_count), false},
+    };
+    bool any = false;
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        uint64_t v, before;
+        memcpy(&v, (const char *)now + metrics[i].offset, sizeof v);
+        if (last != NULL) {
+            memcpy(&before, (const char *)last + metrics[i].offset, sizeof before);
+            if (before == v)
+                continue;
+        }
+        if (v == UINT64_MAX)
+            continue;
+        any = true;
+        if (metrics[i].is_time)
+            member_ms(j, metrics[i].name, v);
+        else
+            member_u64(j, metrics[i].name, v);
+    }
+    return any;
+}
+
+void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_metrics *metrics) {
+    if (q == NULL)
+        return;
+    const xl_qlog_metrics *last = is_path(path) && q->metrics_known[path] ? &q->metrics[path] : NULL;
+    size_t before = q->out.used;
+    begin_event(q, &q->out, now, "recovery", "metrics_updated");
+    member_path(q, &q->out, "path", "path_id", path);
+    if (put_changed_metrics(&q->out, metrics, last))
+        end_event(q);
+    else
+        q->out.used = before;
+    if (is_path(path)) {
+        q->metrics[path] = *metrics;
+        q->metrics_known[path] = true;
+    }
+}
+
+void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t pn, int path, const char *trigger) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "recovery", "packet_lost");
+    member_header(&q->out, type, pn);
+    member_path(q, &q->out, "path", "path_id", path);
+    member_string(&q->out, "trigger", trigger);
+    end_event(q);
+}
+
+void xl_qlog_path(xl_qlog *q, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
+                  const xl_addr *remote, const char *why) {
+    if (q == NULL)
+        return;
+    learn_path_id(q, path, path_id);
+    begin_event(q, &q->out, now, "multipath", name);
+    member_path(q, &q->out, "path", "path_id", path);
+    member_addr(&q->out, "local", local);
+    member_addr(&q->out, "remote", remote);
+    member_string(&q->out, "why", why);
+    end_event(q);
+}
+
+void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
+                         int to_path, const char *why) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "xlink", "reinjection");
+    member_path(q, &q->out, "path", "path_id", to_path);
+    member_path(q, &q->out, "from_path", "from_path_id", from_path);
+    member_path(q, &q->out, "to_path", "to_path_id", to_path);
+    member_u64(&q->out, "stream_id", stream_id);
+    member_u64(&q->out, "offset", offset);
+    member_u64(&q->out, "length", len);
+    member_string(&q->out, "why", why);
+    end_event(q);
+}
+
+void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, bool on, uint64_t play_time_left_us, uint64_t deliver_time_max_us,
+                      const char *why) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "xlink", "qoe_gate");
+    member_bool(&q->out, "on", on);
+    member_ms(&q->out, "play_time_left_ms", play_time_left_us);
+    member_ms(&q->out, "deliver_time_max_ms", deliver_time_max_us);
+    member_string(&q->out, "why", why);
+    end_event(q);
+}
+
+void xl_qlog_qoe_received(xl_qlog *q, uint64_t now, const xl_qoe *qoe) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "xlink", "qoe_received");
+    xl_qlog_put_qoe(&q->out, qoe);
+    end_event(q);
+}
+
+void xl_qlog_connection(xl_qlog *q, uint64_t now, const char *name, const char *detail) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "connectivity", name);
+    member_string(&q->out, "detail", detail);
+    end_event(q);
+}
+
+void xl_qlog_params(xl_qlog *q, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "transport", "parameters_set");
+    member_string(&q->out, "owner", local ? "local" : "remote");
+    member_bool(&q->out, "enable_multipath", multipath);
+    member_u64(&q->out, "max_idle_timeout", max_idle_ms);
+    member_u64(&q->out, "initial_max_data", max_data);
+    end_event(q);
+}

@@ -1,0 +1,400 @@
+/* What is written is read back with a JSON parser of other make: syntax, names, numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "qlog/qlog.h"
+
+#define REFERENCE UINT64_C(5000123)
+
+typedef struct {
+    char text[1 << 20];
+    size_t used, pieces, largest_piece;
+    bool opened, is_server, closed;
+} sink;
+
+static void *sink_open(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len) {
+    sink *s = user;
+    memset(s, 0, sizeof *s);
+    s->opened = odcid_len == 8 && odcid[0] == 0xab;
+    s->is_server = is_server;
+    return s;
+}
+
+static void sink_write(void *user, const char *text, size_t len) {
+    sink *s = user;
+    assert_true(!s->closed && s->used + len < sizeof s->text);
+    assert_true(text[0] == 0x1e && text[len - 1] == '\n'); /* whole records */
+    memcpy(s->text + s->used, text, len);
+    s->used += len;
+    s->pieces++;
+    s->largest_piece = len > s->largest_piece ? len : s->largest_piece;
+}
+
+static void sink_close(void *user) {
+    ((sink *)user)->closed = true;
+}
+
+static sink out;
+
+static xl_qlog *open_log(bool is_server) {
+    const xl_log log = {.user = &out, .qlog_open = sink_open, .qlog_write = sink_write, .qlog_close = sink_close};
+    const xl_cid odcid = {8, {0xab, 0xcd, 0xef, 0, 1, 2, 3, 4}};
+    xl_qlog *q = xl_qlog_new(&log, is_server, &odcid, REFERENCE);
+    assert_non_null(q);
+    assert_true(out.opened);
+    return q;
+}
+
+/* Closes the log and returns its records, RFC 7464 undone, as an array. */
+static json_t *close_log(xl_qlog *q) {
+    xl_qlog_free(q);
+    assert_true(out.closed);
+    json_t *records = json_array();
+    for (const char *at = out.text, *end = out.text + out.used; at < end;) {
+        assert_int_equal(*at, 0x1e);
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        assert_non_null(newline);
+        json_error_t error;
+        json_t *record = json_loadb(at + 1, (size_t)(newline - at - 1), JSON_REJECT_DUPLICATES, &error);
+        if (record == NULL)
+            fail_msg("%s at %d: %.*s", error.text, error.position, (int)(newline - at - 1), at + 1);
+        json_array_append_new(records, record);
+        at = newline + 1;
+    }
+    return records;
+}
+
+static json_t *event(json_t *records, size_t i, const char *name) {
+    json_t *record = json_array_get(records, i);
+    assert_non_null(record);
+    assert_string_equal(json_string_value(json_object_get(record, "name")), name);
+    return json_object_get(record, "data");
+}
+
+static double time_of(json_t *records, size_t i) {
+    return json_real_value(json_object_get(json_array_get(records, i), "time"));
+}
+
+static json_int_t integer(json_t *object, const char *name) {
+    json_t *v = json_object_get(object, name);
+    if (!json_is_integer(v))
+        fail_msg("no integer %s", name);
+    return json_integer_value(v);
+}
+
+static double real(json_t *object, const char *name) {
+    json_t *v = json_object_get(object, name);
+    if (!json_is_real(v))
+        fail_msg("no real %s", name);
+    return json_real_value(v);
+}
+
+static const char *string(json_t *object, const char *name) {
+    json_t *v = json_object_get(object, name);
+    if (!json_is_string(v))
+        fail_msg("no string %s", name);
+    return json_string_value(v);
+}
+
+static void assert_near(double a, double b) {
+    assert_true(a - b < 1e-9 && b - a < 1e-9);
+}
+
+static void the_header_record_names_format_vantage_point_and_reference(void **state) {
+    (void)state;
+    json_t *records = close_log(open_log(true));
+    json_t *header = json_array_get(records, 0), *trace = json_object_get(header, "trace");
+    json_t *common = json_object_get(trace, "common_fields");
+    assert_string_equal(string(header, "qlog_format"), "JSON-SEQ");
+    assert_string_equal(string(header, "qlog_version"), "0.3");
+    assert_string_equal(string(json_object_get(trace, "vantage_point"), "type"), "server");
+    assert_string_equal(string(common, "ODCID"), "abcdef0001020304");
+    assert_string_equal(string(common, "time_format"), "relative");
+    assert_near(real(common, "reference_time"), 5000.123);
+    assert_int_equal(integer(common, "reference_monotonic_us"), 5000123);
+    json_decref(records);
+}
+
+static void a_packet_lists_its_frames(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    xl_qlog_packet_begin(q, REFERENCE + 1234567, true, XL_PACKET_1RTT, UINT64_C(4611686018427387903), 1452, 1, 3);
+    xl_frame stream = {.type = XL_FRAME_STREAM,
+                       .stream = {.stream_id = 4, .offset = 1000000, .len = 1200, .fin = true}};
+    xl_frame ack = {.type = XL_FRAME_ACK_MP,
+                    .ack = {.path_id = 2,
+                            .delay = 125,
+                            .range_count = 2,
+                            .ranges = {{995, 1000}, {980, 990}},
+                            .has_qoe = true,
+                            .qoe = {1000000, 120, 2500000, 30}}};
+    xl_qlog_frame(q, &stream);
+    xl_qlog_frame(q, &ack);
+    xl_qlog_packet_end(q);
+    json_t *records = close_log(q), *data = event(records, 1, "transport:packet_sent");
+    assert_near(time_of(records, 1), 1234.567);
+    assert_string_equal(string(json_object_get(data, "header"), "packet_type"), "1RTT");
+    assert_true(integer(json_object_get(data, "header"), "packet_number") == INT64_C(4611686018427387903));
+    assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1452);
+    assert_int_equal(integer(data, "path"), 1);
+    assert_int_equal(integer(data, "path_id"), 3);
+    json_t *frames = json_object_get(data, "frames");
+    assert_int_equal(json_array_size(frames), 2);
+    json_t *f = json_array_get(frames, 0);
+    assert_string_equal(string(f, "frame_type"), "stream");
+    assert_int_equal(integer(f, "stream_id"), 4);
+    assert_int_equal(integer(f, "offset"), 1000000);
+    assert_int_equal(integer(f, "length"), 1200);
+    assert_true(json_is_true(json_object_get(f, "fin")));
+    f = json_array_get(frames, 1);
+    assert_string_equal(string(f, "frame_type"), "ack_mp");
+    assert_int_equal(integer(f, "path_id"), 2);
+    assert_near(real(f, "ack_delay"), 1.0); /* 125 << 3 microseconds */
+    json_t *range = json_array_get(json_object_get(f, "acked_ranges"), 1);
+    assert_int_equal(json_integer_value(json_array_get(range, 0)), 980);
+    assert_int_equal(json_integer_value(json_array_get(range, 1)), 990);
+    json_t *qoe = json_object_get(f, "qoe");
+    assert_true(integer(qoe, "cached_bytes") == 1000000 && integer(qoe, "cached_frames") == 120);
+    assert_true(integer(qoe, "bps") == 2500000 && integer(qoe, "fps") == 30);
+    json_decref(records);
+}
+
+static void the_peers_ack_delay_exponent_scales_received_acks_only(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    xl_qlog_set_peer_ack_delay_exponent(q, 10);
+    xl_frame ack = {.type = XL_FRAME_ACK, .ack = {.delay = 1000, .range_count = 1}};
+    for (int sent = 0; sent < 2; sent++) {
+        xl_qlog_packet_begin(q, REFERENCE, sent, XL_PACKET_HANDSHAKE, 0, 100, 0, 0);
+        xl_qlog_frame(q, &ack);
+        xl_qlog_packet_end(q);
+    }
+    ack.ack.delay = UINT64_C(1) << 61; /* hostile: does not wrap round to a small delay */
+    xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_HANDSHAKE, 1, 100, 0, 0);
+    xl_qlog_frame(q, &ack);
+    json_t *records = close_log(q);
+    json_t *received = json_array_get(json_object_get(event(records, 1, "transport:packet_received"), "frames"), 0);
+    json_t *sent = json_array_get(json_object_get(event(records, 2, "transport:packet_sent"), "frames"), 0);
+    assert_near(real(received, "ack_delay"), 1024.0);
+    assert_near(real(sent, "ack_delay"), 8.0);
+    /* The packet still open was ended by the close. */
+    json_t *hostile = json_array_get(json_object_get(event(records, 3, "transport:packet_received"), "frames"), 0);
+    assert_true(real(hostile, "ack_delay") > 1e15);
+    json_decref(records);
+}
+
+/* Every frame type there is, with members unset where a pointer may be missing. */
+static void every_frame_type_is_valid_json_with_its_name(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    size_t count = 0;
+    xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 1, 1200, 0, 0);
+    for (uint64_t type = 0; type <= XL_FRAME_PATH_STATUS; type += type == 0x1f ? XL_FRAME_ACK_MP - 0x1f : 1) {
+        xl_frame f;
+        memset(&f, 0, sizeof f);
+        f.type = type;
+        xl_qlog_frame(q, &f);
+        count++;
+    }
+    xl_qlog_packet_end(q);
+    json_t *records = close_log(q), *frames = json_object_get(event(records, 1, "transport:packet_received"), "frames");
+    assert_int_equal(json_array_size(frames), count);
+    assert_string_equal(string(json_array_get(frames, XL_FRAME_MAX_STREAMS_UNI), "stream_type"), "unidirectional");
+    assert_int_equal(integer(json_array_get(frames, XL_FRAME_DATA_BLOCKED), "limit"), 0);
+    assert_string_equal(string(json_array_get(frames, XL_FRAME_APPLICATION_CLOSE), "error_space"), "application");
+    assert_string_equal(string(json_array_get(frames, 0x1f), "frame_type"), "unknown");
+    assert_string_equal(string(json_array_get(frames, count - 1), "status"), "abandon");
+    json_decref(records);
+}
+
+static void text_from_the_peer_is_escaped(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    static const uint8_t reason[] = "a\"b\\c\n\x01\x7f \xc3\xa9 \xff\xc0\xaf \xed\xa0\x80 \xf0\x9f\x8e\xac \xe2\x82";
+    xl_frame f = {.type = XL_FRAME_APPLICATION_CLOSE,
+                  .close = {.error_code = 256, .reason = reason, .reason_len = sizeof reason - 1}};
+    xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 1, 1200, 0, 0);
+    xl_qlog_frame(q, &f);
+    xl_qlog_packet_end(q);
+    xl_qlog_connection(q, REFERENCE, "connection_closed", "quote \" and tab \t");
+    json_t *records = close_log(q);
+    json_t *close = json_array_get(json_object_get(event(records, 1, "transport:packet_received"), "frames"), 0);
+#define BAD "\xef\xbf\xbd" /* U+FFFD, one for each byte that is no UTF-8 */
+    assert_string_equal(string(close, "reason"),
+                        "a\"b\\c\n\x01\x7f \xc3\xa9 " BAD BAD BAD " " BAD BAD BAD " \xf0\x9f\x8e\xac " BAD BAD);
+    assert_string_equal(string(event(records, 2, "connectivity:connection_closed"), "detail"), "quote \" and tab \t");
+    json_decref(records);
+}
+
+static void metrics_are_written_when_they_change_and_per_path(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    xl_qlog_path(q, REFERENCE, "path_new", 1, 5, NULL, NULL, NULL);
+    xl_qlog_metrics m = {.srtt_us = 30500,
+                         .latest_rtt_us = 31007,
+                         .min_rtt_us = UINT64_MAX,
+                         .rttvar_us = 1,
+                         .cwnd_bytes = 14520,
+                         .ssthresh_bytes = UINT64_MAX,
+                         .bytes_in_flight = 0};
+    xl_qlog_metrics_updated(q, REFERENCE + 1, 1, &m);
+    xl_qlog_metrics_updated(q, REFERENCE + 2, 1, &m); /* nothing new */
+    m.bytes_in_flight = 1452;
+    xl_qlog_metrics_updated(q, REFERENCE + 3, 1, &m);
+    xl_qlog_metrics_updated(q, REFERENCE + 4, 0, &m); /* another path: everything */
+    json_t *records = close_log(q);
+    assert_int_equal(json_array_size(records), 5);
+    json_t *data = event(records, 2, "recovery:metrics_updated");
+    assert_int_equal(integer(data, "path"), 1);
+    assert_int_equal(integer(data, "path_id"), 5);
+    assert_near(real(data, "smoothed_rtt"), 30.5);
+    assert_near(real(data, "latest_rtt"), 31.007);
+    assert_near(real(data, "rtt_variance"), 0.001);
+    assert_int_equal(integer(data, "congestion_window"), 14520);
+    assert_int_equal(integer(data, "bytes_in_flight"), 0);
+    assert_null(json_object_get(data, "ssthresh"));
+    assert_null(json_object_get(data, "min_rtt"));
+    data = event(records, 3, "recovery:metrics_updated");
+    assert_int_equal(json_object_size(data), 3);
+    assert_int_equal(integer(data, "bytes_in_flight"), 1452);
+    assert_near(time_of(records, 3), 0.003);
+    data = event(records, 4, "recovery:metrics_updated");
+    assert_int_equal(integer(data, "path"), 0);
+    assert_near(real(data, "smoothed_rtt"), 30.5);
+    json_decref(records);
+}
+
+static void path_and_xlink_events_carry_their_members(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(true);
+    xl_addr local = {.family = 4, .ip = {100, 64, 0, 2}, .port = 4433}, remote = local;
+    remote.ip[3] = 1;
+    xl_qlog_path(q, REFERENCE, "path_validated", 1, 2, &local, &remote, "PATH_RESPONSE");
+    xl_qlog_path(q, REFERENCE, "path_new", 0, 7, &local, NULL, NULL);
+    xl_qlog_reinjection(q, REFERENCE + 1000, 8, UINT64_C(1) << 40, 1300, 1, 0, "play time left below t_th1");
+    xl_qlog_qoe_gate(q, REFERENCE, true, 250000, 80001, "below t_th1");
+    xl_qlog_qoe_gate(q, REFERENCE, false, UINT64_MAX, 0, NULL);
+    xl_qlog_qoe_received(q, REFERENCE, &(xl_qoe){1, 2, 3, 4});
+    xl_qlog_packet_lost(q, REFERENCE, XL_PACKET_1RTT, 17, 1, "time_threshold");
+    xl_qlog_packet_dropped(q, REFERENCE, 1200, "payload_decrypt_error", -1);
+    xl_qlog_params(q, REFERENCE, false, true, 30000, 1 << 24);
+    json_t *records = close_log(q), *data = event(records, 1, "multipath:path_validated");
+    assert_string_equal(string(data, "local"), "100.64.0.2:4433");
+    assert_string_equal(string(data, "remote"), "100.64.0.1:4433");
+    assert_string_equal(string(data, "why"), "PATH_RESPONSE");
+    data = event(records, 3, "xlink:reinjection");
+    assert_true(integer(data, "from_path") == 1 && integer(data, "from_path_id") == 2);
+    assert_true(integer(data, "to_path") == 0 && integer(data, "to_path_id") == 7);
+    assert_true(integer(data, "path") == 0 && integer(data, "path_id") == 7);
+    assert_true(integer(data, "offset") == INT64_C(1) << 40 && integer(data, "length") == 1300);
+    data = event(records, 4, "xlink:qoe_gate");
+    assert_true(json_is_true(json_object_get(data, "on")));
+    assert_near(real(data, "play_time_left_ms"), 250.0);
+    assert_near(real(data, "deliver_time_max_ms"), 80.001);
+    assert_true(json_is_null(json_object_get(event(records, 5, "xlink:qoe_gate"), "play_time_left_ms")));
+    assert_int_equal(integer(event(records, 6, "xlink:qoe_received"), "fps"), 4);
+    data = event(records, 7, "recovery:packet_lost");
+    assert_int_equal(integer(json_object_get(data, "header"), "packet_number"), 17);
+    assert_int_equal(integer(data, "path_id"), 2);
+    data = event(records, 8, "transport:packet_dropped");
+    assert_null(json_object_get(data, "path"));
+    assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1200);
+    data = event(records, 9, "transport:parameters_set");
+    assert_string_equal(string(data, "owner"), "remote");
+    assert_int_equal(integer(data, "initial_max_data"), 1 << 24);
+    json_decref(records);
+}
+
+static void events_while_a_packet_is_open_do_not_break_its_record(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    xl_frame ping = {.type = XL_FRAME_PING};
+    xl_qlog_packet_begin(q, REFERENCE + 5, false, XL_PACKET_1RTT, 9, 100, 0, 0);
+    xl_qlog_frame(q, &ping);
+    xl_qlog_packet_lost(q, REFERENCE + 5, XL_PACKET_1RTT, 3, 0, "reordering_threshold");
+    xl_qlog_frame(q, &ping);
+    xl_qlog_packet_end(q);
+    json_t *records = close_log(q);
+    event(records, 1, "recovery:packet_lost");
+    assert_int_equal(json_array_size(json_object_get(event(records, 2, "transport:packet_received"), "frames")), 2);
+    json_decref(records);
+}
+
+static void a_packet_of_very_many_frames_has_a_bounded_record(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    xl_frame ping = {.type = XL_FRAME_PING};
+    xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 9, 65527, 0, 0);
+    for (int i = 0; i < 65500; i++)
+        xl_qlog_frame(q, &ping);
+    xl_qlog_packet_end(q);
+    json_t *records = close_log(q), *data = event(records, 1, "transport:packet_received");
+    json_int_t listed = (json_int_t)json_array_size(json_object_get(data, "frames"));
+    assert_true(listed > 500);
+    assert_int_equal(listed + integer(data, "frames_omitted"), 65500);
+    assert_true(out.used < 18000);
+    json_decref(records);
+}
+
+static void text_is_handed_over_in_pieces_of_about_16_kb(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(false);
+    char longest[4000];
+    memset(longest, 1, sizeof longest - 1); /* each byte becomes \u0001; cut after 1 KB */
+    longest[sizeof longest - 1] = 0;
+    for (int i = 0; i < 100; i++)
+        xl_qlog_connection(q, REFERENCE, "connection_closed", longest);
+    size_t before_close = out.pieces;
+    json_t *records = close_log(q);
+    assert_int_equal(json_array_size(records), 101);
+    assert_int_equal(
+        json_string_length(json_object_get(event(records, 50, "connectivity:connection_closed"), "detail")), 1024);
+    assert_true(before_close > 20 && out.largest_piece >= 16384 && out.largest_piece < 32768);
+    json_decref(records);
+}
+
+static void without_a_sink_every_call_is_quiet(void **state) {
+    (void)state;
+    const xl_cid odcid = {0};
+    xl_qlog *q = xl_qlog_new(&(xl_log){0}, true, &odcid, 0);
+    assert_null(q);
+    xl_frame f = {.type = XL_FRAME_PING};
+    xl_qlog_metrics m = {0};
+    xl_qlog_set_peer_ack_delay_exponent(q, 3);
+    xl_qlog_packet_begin(q, 0, true, XL_PACKET_1RTT, 0, 0, 0, 0);
+    xl_qlog_frame(q, &f);
+    xl_qlog_packet_end(q);
+    xl_qlog_packet_dropped(q, 0, 0, "x", 0);
+    xl_qlog_metrics_updated(q, 0, 0, &m);
+    xl_qlog_packet_lost(q, 0, XL_PACKET_1RTT, 0, 0, "x");
+    xl_qlog_path(q, 0, "path_new", 0, 0, NULL, NULL, NULL);
+    xl_qlog_reinjection(q, 0, 0, 0, 0, 0, 0, NULL);
+    xl_qlog_qoe_gate(q, 0, true, 0, 0, NULL);
+    xl_qlog_qoe_received(q, 0, &(xl_qoe){0});
+    xl_qlog_connection(q, 0, "x", NULL);
+    xl_qlog_params(q, 0, true, true, 0, 0);
+    xl_qlog_free(q);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_header_record_names_format_vantage_point_and_reference),
+        cmocka_unit_test(a_packet_lists_its_frames),
+        cmocka_unit_test(the_peers_ack_delay_exponent_scales_received_acks_only),
+        cmocka_unit_test(every_frame_type_is_valid_json_with_its_name),
+        cmocka_unit_test(text_from_the_peer_is_escaped),
+        cmocka_unit_test(metrics_are_written_when_they_change_and_per_path),
+        cmocka_unit_test(path_and_xlink_events_carry_their_members),
+        cmocka_unit_test(events_while_a_packet_is_open_do_not_break_its_record),
+        cmocka_unit_test(a_packet_of_very_many_frames_has_a_bounded_record),
+        cmocka_unit_test(text_is_handed_over_in_pieces_of_about_16_kb),
+        cmocka_unit_test(without_a_sink_every_call_is_quiet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

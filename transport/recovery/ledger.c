@@ -1,0 +1,225 @@
+#include "recovery/ledger.h"
+
+#include "xlink/xlink.h"
+
+#include <stdlib.h>
+
+#define MIN_CAP 64
+
+static xl_sent_packet *slot(const xl_ledger *l, uint64_t pn) {
+    return &l->ring[pn & (l->cap - 1)];
+}
+
+/* The caller fills in ack_eliciting after the push, so packets are counted at the ledger's next call. */
+static void count_new(xl_ledger *l) {
+    for (; l->counted < l->next_pn; l->counted++) {
+        const xl_sent_packet *p = slot(l, l->counted);
+        if (p->state == XL_SENT_OUTSTANDING && p->ack_eliciting)
+            l->eliciting++;
+    }
+}
+
+static void discount(xl_ledger *l, const xl_sent_packet *p) {
+    l->outstanding--;
+    if (p->ack_eliciting)
+        l->eliciting--;
+}
+
+static void drop_head(xl_ledger *l) {
+    if (slot(l, l->first_pn)->state == XL_SENT_SKIPPED)
+        l->skipped--;
+    l->first_pn++;
+    if (l->cursor < l->first_pn)
+        l->cursor = l->first_pn;
+}
+
+static void drop_settled(xl_ledger *l) {
+    while (l->first_pn < l->next_pn) {
+        uint8_t state = slot(l, l->first_pn)->state;
+        if (state != XL_SENT_ACKED && state != XL_SENT_SKIPPED)
+            return;
+        drop_head(l);
+    }
+}
+
+static void advance_cursor(xl_ledger *l) {
+    while (l->cursor < l->next_pn && slot(l, l->cursor)->state != XL_SENT_OUTSTANDING)
+        l->cursor++;
+}
+
+/* Outstanding, but neither its arrival nor its loss would change anything. */
+static bool is_inconsequential(const xl_sent_packet *p) {
+    return p->state == XL_SENT_OUTSTANDING && !p->in_flight && !p->ack_eliciting && !p->frames;
+}
+
+static bool make_room(xl_ledger *l) {
+    if (l->next_pn - l->first_pn < l->cap)
+        return true;
+    drop_settled(l);
+    while (l->first_pn < l->next_pn && is_inconsequential(slot(l, l->first_pn))) {
+        l->outstanding--;
+        drop_head(l);
+        drop_settled(l);
+    }
+    /* Grow unless a good part came free: one packet a time would make this loop run at every push. */
+    if (l->cap > 0 && l->next_pn - l->first_pn <= l->cap - l->cap / 4)
+        return true;
+    size_t cap = l->cap ? 2 * l->cap : MIN_CAP;
+    xl_sent_packet *ring = calloc(cap, sizeof *ring);
+    if (!ring)
+        return l->next_pn - l->first_pn < l->cap;
+    for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++)
+        ring[pn & (cap - 1)] = *slot(l, pn);
+    free(l->ring);
+    l->ring = ring;
+    l->cap = cap;
+    return true;
+}
+
+static xl_sent_packet *append(xl_ledger *l, xl_sent_state state) {
+    count_new(l);
+    if (!make_room(l))
+        return NULL;
+    xl_sent_packet *p = slot(l, l->next_pn);
+    *p = (xl_sent_packet){.pn = l->next_pn++, .state = (uint8_t)state};
+    return p;
+}
+
+void xl_ledger_init(xl_ledger *l) {
+    *l = (xl_ledger){.largest_acked = UINT64_MAX, .last_skipped = UINT64_MAX};
+}
+
+void xl_ledger_free(xl_ledger *l) {
+    free(l->ring);
+    xl_ledger_init(l);
+}
+
+xl_sent_packet *xl_ledger_push(xl_ledger *l) {
+    xl_sent_packet *p = append(l, XL_SENT_OUTSTANDING);
+    if (p)
+        l->outstanding++;
+    return p;
+}
+
+int xl_ledger_skip(xl_ledger *l) {
+    xl_sent_packet *p = append(l, XL_SENT_SKIPPED);
+    if (!p)
+        return XL_ERR_MEMORY;
+    l->last_skipped = p->pn;
+    l->skipped++;
+    return 0;
+}
+
+size_t xl_ledger_ack_eliciting_outstanding(xl_ledger *l) {
+    count_new(l);
+    return l->eliciting;
+}
+
+xl_sent_packet *xl_ledger_find(xl_ledger *l, uint64_t pn) {
+    if (pn < l->first_pn || pn >= l->next_pn || slot(l, pn)->state == XL_SENT_SKIPPED)
+        return NULL;
+    return slot(l, pn);
+}
+
+static bool names_skipped(const xl_ledger *l, uint64_t smallest, uint64_t largest) {
+    if (smallest <= l->last_skipped && l->last_skipped <= largest)
+        return true;
+    if (l->skipped == 0)
+        return false;
+    for (uint64_t pn = smallest < l->first_pn ? l->first_pn : smallest; pn <= largest; pn++)
+        if (slot(l, pn)->state == XL_SENT_SKIPPED)
+            return true;
+    return false;
+}
+
+int xl_ledger_ack(xl_ledger *l, uint64_t smallest, uint64_t largest, xl_ledger_fn acked, void *user) {
+    if (smallest > largest || largest >= l->next_pn || names_skipped(l, smallest, largest))
+        return -1;
+    count_new(l);
+    if (l->largest_acked == UINT64_MAX || largest > l->largest_acked)
+        l->largest_acked = largest;
+    for (uint64_t pn = smallest < l->first_pn ? l->first_pn : smallest; pn <= largest; pn++) {
+        xl_sent_packet *p = slot(l, pn);
+        if (p->state == XL_SENT_OUTSTANDING)
+            discount(l, p);
+        else if (p->state != XL_SENT_LOST)
+            continue;
+        acked(user, p);
+        /* The callback may have emptied the ledger (keys discarded): look again. */
+        if (pn < l->first_pn)
+            return 0;
+        slot(l, pn)->state = XL_SENT_ACKED;
+    }
+    drop_settled(l);
+    return 0;
+}
+
+static void lose(xl_ledger *l, uint64_t pn, xl_ledger_fn lost, void *user) {
+    xl_sent_packet *p = slot(l, pn);
+    discount(l, p);
+    p->state = XL_SENT_LOST;
+    lost(user, p);
+}
+
+uint64_t xl_ledger_detect_lost(xl_ledger *l, uint64_t now, uint64_t loss_delay_us, xl_ledger_fn lost, void *user) {
+    if (l->largest_acked == UINT64_MAX)
+        return XL_NEVER;
+    count_new(l);
+    for (;;) {
+        advance_cursor(l);
+        if (l->cursor >= l->next_pn || l->cursor >= l->largest_acked)
+            return XL_NEVER;
+        /* Later packets are both younger and nearer to largest_acked: the first that is not lost ends the search. */
+        const xl_sent_packet *p = slot(l, l->cursor);
+        bool is_old = now >= p->time_us && now - p->time_us >= loss_delay_us;
+        if (l->largest_acked - p->pn < XL_PACKET_THRESHOLD && !is_old)
+            return p->time_us + loss_delay_us;
+        lose(l, p->pn, lost, user);
+    }
+}
+
+void xl_ledger_lose_all(xl_ledger *l, int path, xl_ledger_fn lost, void *user) {
+    count_new(l);
+    advance_cursor(l);
+    uint64_t end = l->next_pn;
+    for (uint64_t pn = l->cursor; pn < end; pn++) {
+        const xl_sent_packet *p = slot(l, pn);
+        if (pn >= l->first_pn && p->state == XL_SENT_OUTSTANDING && (path < 0 || p->path == path))
+            lose(l, pn, lost, user);
+    }
+}
+
+xl_sent_packet *xl_ledger_oldest(xl_ledger *l, int path) {
+    advance_cursor(l);
+    for (uint64_t pn = l->cursor; pn < l->next_pn; pn++) {
+        xl_sent_packet *p = slot(l, pn);
+        if (p->state == XL_SENT_OUTSTANDING && p->ack_eliciting && (path < 0 || p->path == path))
+            return p;
+    }
+    return NULL;
+}
+
+void xl_ledger_drain(xl_ledger *l, xl_ledger_fn fn, void *user) {
+    for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++) {
+        xl_sent_packet *p = slot(l, pn);
+        if (p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST)
+            fn(user, p);
+    }
+    l->first_pn = l->cursor = l->counted = l->next_pn;
+    l->outstanding = l->eliciting = l->skipped = 0;
+}
+
+void xl_ledger_trim(xl_ledger *l, uint64_t before_us) {
+    xl_ledger_forget(l, before_us, NULL, NULL);
+}
+
+void xl_ledger_forget(xl_ledger *l, uint64_t before_us, xl_ledger_fn fn, void *user) {
+    for (drop_settled(l); l->first_pn < l->next_pn; drop_settled(l)) {
+        xl_sent_packet *p = slot(l, l->first_pn);
+        if (p->state != XL_SENT_LOST || p->time_us >= before_us)
+            return;
+        if (fn)
+            fn(user, p);
+        drop_head(l);
+    }
+}

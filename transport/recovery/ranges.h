@@ -1,0 +1,32 @@
+/* A set of uint64 as ascending, disjoint, non-adjacent half-open intervals [start, end). Used for received packet
+ * numbers, acknowledged and lost stream offsets, reassembly. Insertion at the end (the usual case) is O(1). */
+#ifndef XL_RECOVERY_RANGES_H
+#define XL_RECOVERY_RANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t start, end;
+} xl_range;
+
+typedef struct {
+    xl_range *at; /* ascending */
+    size_t count, cap;
+} xl_ranges;
+
+void xl_ranges_init(xl_ranges *);
+void xl_ranges_free(xl_ranges *);
+void xl_ranges_clear(xl_ranges *);
+int xl_ranges_add(xl_ranges *, uint64_t start, uint64_t end);    /* 0 or XL_ERR_MEMORY; empty interval: nothing */
+int xl_ranges_remove(xl_ranges *, uint64_t start, uint64_t end); /* may split an interval */
+bool xl_ranges_contains(const xl_ranges *, uint64_t value);
+bool xl_ranges_covers(const xl_ranges *, uint64_t start, uint64_t end); /* the whole of it */
+/* First part of [start, end) that is NOT in the set; false when there is none. */
+bool xl_ranges_first_gap(const xl_ranges *, uint64_t start, uint64_t end, xl_range *gap);
+void xl_ranges_drop_below(xl_ranges *, uint64_t value); /* remove [0, value) */
+void xl_ranges_keep_newest(xl_ranges *, size_t count);  /* forget the smallest intervals beyond count */
+uint64_t xl_ranges_total(const xl_ranges *);            /* how many values are in the set */
+
+#endif

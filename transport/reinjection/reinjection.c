@@ -1,0 +1,25 @@
+#include "reinjection/reinjection.h"
+
+#include <string.h>
+
+/* One line registers a mode. */
+static const xl_reinjection_ops *const registry[] = {
+    &xl_reinjection_none,
+    &xl_reinjection_appending,
+    &xl_reinjection_stream,
+    &xl_reinjection_frame,
+};
+
+const xl_reinjection_ops *xl_reinjection_find(const char *name) {
+    for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++)
+        if (strcmp(registry[i]->name, name) == 0)
+            return registry[i];
+    return NULL;
+}
+
+static xl_reinjection_scope none_scope(const xl_reinjection_view *view) {
+    (void)view;
+    return XL_REINJECT_NOTHING;
+}
+
+const xl_reinjection_ops xl_reinjection_none = {.name = "none", .scope = none_scope};

@@ -1,0 +1,32 @@
+/* Flow control accounting of one limit, RFC 9000 section 4: a stream's or the connection's, both directions. */
+#ifndef XL_STREAM_FLOW_H
+#define XL_STREAM_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What we grant. A new limit is announced once half of the window was consumed. */
+typedef struct {
+    uint64_t window;   /* bytes granted beyond what was consumed */
+    uint64_t limit;    /* announced: the peer may send below */
+    uint64_t received; /* highest offset, or sum of them for the connection */
+    uint64_t consumed; /* handed to the application */
+} xl_flow_in;
+
+void xl_flow_in_init(xl_flow_in *, uint64_t window);
+bool xl_flow_in_should_update(const xl_flow_in *);
+uint64_t xl_flow_in_update(xl_flow_in *); /* raises the limit and returns it */
+
+/* What the peer grants. */
+typedef struct {
+    uint64_t limit, used;
+    uint64_t blocked_at; /* limit at which BLOCKED was last sent, UINT64_MAX none */
+} xl_flow_out;
+
+void xl_flow_out_init(xl_flow_out *, uint64_t limit);
+bool xl_flow_out_raise(xl_flow_out *, uint64_t limit); /* true if it grew */
+uint64_t xl_flow_out_left(const xl_flow_out *);
+/* At the limit and not yet said so; marks it as said. */
+bool xl_flow_out_take_blocked(xl_flow_out *);
+
+#endif

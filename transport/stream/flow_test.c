@@ -1,0 +1,73 @@
+#include "stream/flow.h"
+#include "wire/cursor.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state) {
+    (void)state;
+    xl_flow_in f;
+    xl_flow_in_init(&f, 1000);
+    assert_int_equal(f.limit, 1000);
+    assert_false(xl_flow_in_should_update(&f));
+    f.consumed = 499;
+    assert_false(xl_flow_in_should_update(&f));
+    f.consumed = 500;
+    assert_true(xl_flow_in_should_update(&f));
+    assert_int_equal(xl_flow_in_update(&f), 1500);
+    assert_false(xl_flow_in_should_update(&f));
+    f.consumed = 1500;
+    assert_int_equal(xl_flow_in_update(&f), 2500);
+}
+
+static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) {
+    (void)state;
+    xl_flow_in f;
+    xl_flow_in_init(&f, UINT64_MAX);
+    assert_true(f.limit == XL_VARINT_MAX);
+    f.consumed = XL_VARINT_MAX;
+    assert_false(xl_flow_in_should_update(&f));
+    assert_true(xl_flow_in_update(&f) == XL_VARINT_MAX);
+    xl_flow_in_init(&f, 0);
+    assert_false(xl_flow_in_should_update(&f));
+}
+
+static void the_peers_limit_only_rises(void **state) {
+    (void)state;
+    xl_flow_out f;
+    xl_flow_out_init(&f, 100);
+    f.used = 60;
+    assert_int_equal(xl_flow_out_left(&f), 40);
+    assert_false(xl_flow_out_raise(&f, 99));
+    assert_false(xl_flow_out_raise(&f, 100));
+    assert_int_equal(xl_flow_out_left(&f), 40);
+    assert_true(xl_flow_out_raise(&f, 160));
+    assert_int_equal(xl_flow_out_left(&f), 100);
+}
+
+static void blocked_is_said_once_a_limit(void **state) {
+    (void)state;
+    xl_flow_out f;
+    xl_flow_out_init(&f, 100);
+    assert_false(xl_flow_out_take_blocked(&f));
+    f.used = 100;
+    assert_true(xl_flow_out_take_blocked(&f));
+    assert_false(xl_flow_out_take_blocked(&f));
+    xl_flow_out_raise(&f, 200);
+    assert_false(xl_flow_out_take_blocked(&f));
+    f.used = 200;
+    assert_true(xl_flow_out_take_blocked(&f));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_limit_is_due_when_half_of_the_window_is_consumed),
+        cmocka_unit_test(a_limit_never_falls_and_never_leaves_the_number_space),
+        cmocka_unit_test(the_peers_limit_only_rises),
+        cmocka_unit_test(blocked_is_said_once_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

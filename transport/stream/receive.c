@@ -1,0 +1,129 @@
+#include "stream/receive.h"
+
+#include "stream/ring.h"
+#include "wire/frame.h"
+
+#include <stdlib.h>
+
+#define MIN_CAP    4096
+#define MAX_RANGES 4096 /* two interleaved paths over the largest window, and room */
+#define UNKNOWN    UINT64_MAX
+
+void xl_recv_init(xl_recv *r) {
+    *r = (xl_recv){.final_size = UNKNOWN};
+    xl_ranges_init(&r->received);
+}
+
+void xl_recv_free(xl_recv *r) {
+    free(r->ring);
+    xl_ranges_free(&r->received);
+    xl_recv_init(r);
+}
+
+/* Makes [read, end) fit. `end` is within the flow control window, which bounds the memory. */
+static bool grow(xl_recv *r, uint64_t end) {
+    uint64_t need = end - r->read;
+    if (need <= r->cap)
+        return true;
+    size_t cap = xl_ring_size(r->cap ? r->cap : MIN_CAP, need);
+    uint8_t *ring = cap ? malloc(cap) : NULL;
+    if (!ring)
+        return false;
+    for (size_t i = 0; i < r->received.count; i++)
+        xl_ring_move(ring, cap, r->ring, r->cap, r->received.at[i].start, r->received.at[i].end);
+    free(r->ring);
+    r->ring = ring;
+    r->cap = cap;
+    return true;
+}
+
+/* RFC 9000 sections 4.1 and 4.5. */
+static uint64_t check_end(const xl_recv *r, uint64_t end, bool is_final, uint64_t window) {
+    if (r->final_size != UNKNOWN && (end > r->final_size || (is_final && end != r->final_size)))
+        return XL_QERR_FINAL_SIZE;
+    if (is_final && end < r->highest)
+        return XL_QERR_FINAL_SIZE;
+    return end > window ? XL_QERR_FLOW_CONTROL : 0;
+}
+
+static void raise_highest(xl_recv *r, uint64_t end, uint64_t *new_bytes) {
+    if (end <= r->highest)
+        return;
+    *new_bytes = end - r->highest;
+    r->highest = end;
+}
+
+static uint64_t store(xl_recv *r, uint64_t offset, const uint8_t *data, uint64_t end) {
+    if (offset < r->read) {
+        if (end <= r->read)
+            return 0;
+        data += r->read - offset;
+        offset = r->read;
+    }
+    if (xl_ranges_covers(&r->received, offset, end))
+        return 0;
+    if (!grow(r, end) || xl_ranges_add(&r->received, offset, end) != 0 || r->received.count > MAX_RANGES)
+        return XL_QERR_INTERNAL;
+    xl_ring_put(r->ring, r->cap, offset, data, (size_t)(end - offset));
+    return 0;
+}
+
+uint64_t xl_recv_insert(xl_recv *r, uint64_t offset, const uint8_t *data, size_t len, bool fin, uint64_t window,
+                        uint64_t *new_bytes) {
+    *new_bytes = 0;
+    if (offset > UINT64_MAX - len)
+        return XL_QERR_FLOW_CONTROL;
+    uint64_t end = offset + len;
+    uint64_t error = check_end(r, end, fin, window);
+    if (error == 0 && len > 0)
+        error = store(r, offset, data, end);
+    if (error != 0)
+        return error;
+    if (fin)
+        r->final_size = end;
+    raise_highest(r, end, new_bytes);
+    return 0;
+}
+
+uint64_t xl_recv_reset(xl_recv *r, uint64_t final_size, uint64_t window, uint64_t *new_bytes) {
+    *new_bytes = 0;
+    uint64_t error = check_end(r, final_size, true, window);
+    if (error != 0)
+        return error;
+    r->final_size = final_size;
+    raise_highest(r, final_size, new_bytes);
+    return 0;
+}
+
+size_t xl_recv_readable(const xl_recv *r) {
+    if (r->received.count == 0 || r->received.at[0].start != r->read)
+        return 0;
+    return (size_t)(r->received.at[0].end - r->read);
+}
+
+size_t xl_recv_read(xl_recv *r, uint8_t *buf, size_t cap, bool *fin) {
+    size_t len = xl_recv_readable(r);
+    if (len > cap)
+        len = cap;
+    if (len > 0) {
+        xl_ring_get(r->ring, r->cap, r->read, buf, len);
+        r->read += len;
+        xl_ranges_drop_below(&r->received, r->read);
+    }
+    *fin = r->read == r->final_size;
+    if (*fin) {
+        r->fin_delivered = true;
+        free(r->ring); /* nothing can come any more */
+        r->ring = NULL;
+        r->cap = 0;
+    }
+    return len;
+}
+
+bool xl_recv_is_ready(const xl_recv *r) {
+    return xl_recv_readable(r) > 0 || (r->read == r->final_size && !r->fin_delivered);
+}
+
+bool xl_recv_is_complete(const xl_recv *r) {
+    return r->final_size != UNKNOWN && xl_ranges_covers(&r->received, r->read, r->final_size);
+}

@@ -1,0 +1,174 @@
+#include "stream/send.h"
+
+#include "stream/ring.h"
+#include "xlink/xlink.h"
+
+#include <stdlib.h>
+
+#define MIN_CAP 4096
+
+void xl_send_init(xl_send *s, size_t limit) {
+    *s = (xl_send){.limit = limit};
+    xl_ranges_init(&s->acked);
+    xl_ranges_init(&s->lost);
+}
+
+void xl_send_free(xl_send *s) {
+    free(s->ring);
+    xl_ranges_free(&s->acked);
+    xl_ranges_free(&s->lost);
+    *s = (xl_send){0};
+}
+
+size_t xl_send_capacity(const xl_send *s) {
+    size_t held = (size_t)(s->written - s->base);
+    return s->fin_written || held >= s->limit ? 0 : s->limit - held;
+}
+
+static int grow(xl_send *s, size_t need) {
+    if (need <= s->cap)
+        return 0;
+    size_t cap = xl_ring_size(s->cap ? s->cap : MIN_CAP, need);
+    uint8_t *ring = cap ? malloc(cap) : NULL;
+    if (!ring)
+        return XL_ERR_MEMORY;
+    if (s->ring)
+        xl_ring_move(ring, cap, s->ring, s->cap, s->base, s->written);
+    free(s->ring);
+    s->ring = ring;
+    s->cap = cap;
+    return 0;
+}
+
+ssize_t xl_send_write(xl_send *s, const uint8_t *data, size_t len) {
+    size_t room = xl_send_capacity(s);
+    if (len > room)
+        len = room;
+    if (len == 0)
+        return 0;
+    if (grow(s, (size_t)(s->written - s->base) + len) != 0)
+        return XL_ERR_MEMORY;
+    xl_ring_put(s->ring, s->cap, s->written, data, len);
+    s->written += len;
+    return (ssize_t)len;
+}
+
+void xl_send_finish(xl_send *s) {
+    s->fin_written = true;
+}
+
+static size_t least(size_t max_len, uint64_t available) {
+    return available < max_len ? (size_t)available : max_len;
+}
+
+bool xl_send_next(const xl_send *s, uint64_t credit, size_t max_len, xl_send_piece *piece) {
+    *piece = (xl_send_piece){.offset = s->sent};
+    if (s->lost.count > 0) {
+        piece->offset = s->lost.at[0].start;
+        piece->len = least(max_len, s->lost.at[0].end - piece->offset);
+        piece->is_retransmission = true;
+        if (piece->len == 0)
+            return false;
+    } else if (s->sent < s->written && s->sent < credit && max_len > 0) {
+        uint64_t end = s->written < credit ? s->written : credit;
+        piece->len = least(max_len, end - s->sent);
+    } else if (s->sent == s->written && s->fin_written && (!s->fin_sent || s->fin_lost)) {
+        piece->is_retransmission = s->fin_lost;
+        piece->fin = true;
+        return true;
+    } else {
+        return false;
+    }
+    piece->fin = s->fin_written && !s->fin_acked && piece->offset + piece->len == s->written;
+    return true;
+}
+
+bool xl_send_has_lost(const xl_send *s) {
+    return s->lost.count > 0 || s->fin_lost;
+}
+
+bool xl_send_pending(const xl_send *s, uint64_t credit) {
+    xl_send_piece piece;
+    return xl_send_next(s, credit, 1, &piece);
+}
+
+bool xl_send_is_flushed(const xl_send *s) {
+    return s->fin_sent && s->sent == s->written && !xl_send_has_lost(s);
+}
+
+void xl_send_copy(const xl_send *s, uint64_t offset, uint8_t *out, size_t len) {
+    uint64_t end = offset + len;
+    uint64_t from = offset < s->base ? s->base : offset;
+    uint64_t to = end > s->written ? s->written : end;
+    if (from >= to) {
+        memset(out, 0, len);
+        return;
+    }
+    memset(out, 0, (size_t)(from - offset));
+    xl_ring_get(s->ring, s->cap, from, out + (from - offset), (size_t)(to - from));
+    memset(out + (to - offset), 0, (size_t)(end - to));
+}
+
+void xl_send_mark_sent(xl_send *s, const xl_send_piece *piece) {
+    uint64_t end = piece->offset + piece->len;
+    /* Without memory to split a range it stays queued: sent twice, which is harmless. */
+    (void)xl_ranges_remove(&s->lost, piece->offset, end);
+    if (end > s->sent)
+        s->sent = end;
+    if (piece->fin) {
+        s->fin_sent = true;
+        s->fin_lost = false;
+    }
+}
+
+/* Cuts [offset, offset + len) to what is sent and not yet below base. */
+static xl_range clip(const xl_send *s, uint64_t offset, size_t len) {
+    uint64_t end = offset + len;
+    return (xl_range){.start = offset < s->base ? s->base : offset, .end = end > s->sent ? s->sent : end};
+}
+
+static void advance_base(xl_send *s) {
+    if (s->acked.count == 0 || s->acked.at[0].start > s->base)
+        return;
+    s->base = s->acked.at[0].end;
+    xl_ranges_drop_below(&s->acked, s->base);
+}
+
+uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
+    if (fin && s->fin_sent) {
+        s->fin_acked = true;
+        s->fin_lost = false;
+    }
+    xl_range range = clip(s, offset, len), gap;
+    uint64_t fresh = 0;
+    for (uint64_t at = range.start; xl_ranges_first_gap(&s->acked, at, range.end, &gap); at = gap.end)
+        fresh += gap.end - gap.start;
+    if (fresh == 0)
+        return 0;
+    if (xl_ranges_add(&s->acked, range.start, range.end) != 0) {
+        /* Out of memory: forget that it arrived and send it again, rather than stall. */
+        (void)xl_ranges_add(&s->lost, range.start, range.end);
+        return 0;
+    }
+    (void)xl_ranges_remove(&s->lost, range.start, range.end);
+    advance_base(s);
+    return fresh;
+}
+
+void xl_send_mark_lost(xl_send *s, uint64_t offset, size_t len, bool fin) {
+    if (fin && s->fin_sent && !s->fin_acked)
+        s->fin_lost = true;
+    xl_range range = clip(s, offset, len), gap;
+    for (uint64_t at = range.start; xl_ranges_first_gap(&s->acked, at, range.end, &gap); at = gap.end)
+        (void)xl_ranges_add(&s->lost, gap.start, gap.end);
+}
+
+bool xl_send_range_is_acked(const xl_send *s, uint64_t offset, size_t len, bool fin) {
+    uint64_t end = offset + len;
+    uint64_t start = offset < s->base ? s->base : offset;
+    return (!fin || s->fin_acked) && (end <= s->base || xl_ranges_covers(&s->acked, start, end));
+}
+
+bool xl_send_is_done(const xl_send *s) {
+    return s->fin_acked && s->base == s->written;
+}

@@ -1,0 +1,55 @@
+/* The sending half of a stream: buffer from the first unacknowledged byte on, what is unsent, what is lost, what is
+ * acknowledged. RFC 9000 section 3.1. Also used for CRYPTO streams. Flow control limits are passed in. */
+#ifndef XL_STREAM_SEND_H
+#define XL_STREAM_SEND_H
+
+#include "recovery/ranges.h"
+
+#include <sys/types.h>
+
+typedef struct {
+    uint8_t *ring;    /* holds [base, written) */
+    size_t cap;       /* allocated, grows up to limit, a power of two */
+    size_t limit;     /* most bytes held */
+    uint64_t base;    /* everything below is acknowledged */
+    uint64_t written; /* end of what the application wrote */
+    uint64_t sent;    /* highest offset ever sent: new data begins here */
+    xl_ranges acked;  /* above base */
+    xl_ranges lost;   /* to be sent again */
+    bool fin_written, fin_sent, fin_lost, fin_acked;
+} xl_send;
+
+void xl_send_init(xl_send *, size_t limit);
+void xl_send_free(xl_send *);
+size_t xl_send_capacity(const xl_send *);
+/* Takes up to capacity bytes; returns how many, or XL_ERR_MEMORY. */
+ssize_t xl_send_write(xl_send *, const uint8_t *data, size_t len);
+void xl_send_finish(xl_send *); /* FIN after what was written */
+
+typedef struct {
+    uint64_t offset;
+    size_t len;
+    bool fin;
+    bool is_retransmission;
+} xl_send_piece;
+
+/* What to send next, at most max_len bytes, new data only below credit (absolute offset limit by flow control).
+ * Lost data goes first. False when there is nothing. A lone FIN gives len 0. */
+bool xl_send_next(const xl_send *, uint64_t credit, size_t max_len, xl_send_piece *);
+bool xl_send_has_lost(const xl_send *);
+/* Something to send now under that credit? */
+bool xl_send_pending(const xl_send *, uint64_t credit);
+/* The FIN was written, all of it was sent at least once and nothing waits for retransmission. */
+bool xl_send_is_flushed(const xl_send *);
+/* Bytes outside of [base, written) (acknowledged meanwhile: the receiver has them) come out as zeros. */
+void xl_send_copy(const xl_send *, uint64_t offset, uint8_t *out, size_t len);
+void xl_send_mark_sent(xl_send *, const xl_send_piece *);
+/* Returns newly acknowledged bytes (0 if a duplicate was acknowledged before). */
+uint64_t xl_send_mark_acked(xl_send *, uint64_t offset, size_t len, bool fin);
+/* Queues for retransmission what of it is not acknowledged. */
+void xl_send_mark_lost(xl_send *, uint64_t offset, size_t len, bool fin);
+/* Whether all of the range (and the FIN if asked) is acknowledged. */
+bool xl_send_range_is_acked(const xl_send *, uint64_t offset, size_t len, bool fin);
+bool xl_send_is_done(const xl_send *); /* FIN and everything before acknowledged */
+
+#endif

@@ -1,0 +1,260 @@
+#include "stream/send.h"
+#include "recovery/test_random.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t zeros[65536];
+
+static xl_send_piece take(xl_send *s, size_t max_len) {
+    xl_send_piece piece = {0};
+    assert_true(xl_send_next(s, UINT64_MAX, max_len, &piece));
+    xl_send_mark_sent(s, &piece);
+    return piece;
+}
+
+static void data_leaves_in_order_and_within_the_credit(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_piece p;
+    xl_send_init(&s, 65536);
+    assert_false(xl_send_pending(&s, UINT64_MAX));
+    assert_int_equal(xl_send_write(&s, zeros, 3000), 3000);
+    assert_false(xl_send_next(&s, 0, 1000, &p));
+    assert_false(xl_send_next(&s, UINT64_MAX, 0, &p));
+    assert_true(xl_send_next(&s, 500, 1000, &p));
+    assert_int_equal(p.len, 500);
+    p = take(&s, 1000);
+    assert_int_equal(p.offset, 0);
+    assert_int_equal(p.len, 1000);
+    assert_false(p.fin || p.is_retransmission);
+    xl_send_finish(&s);
+    p = take(&s, 5000);
+    assert_int_equal(p.offset, 1000);
+    assert_int_equal(p.len, 2000);
+    assert_true(p.fin);
+    assert_true(xl_send_is_flushed(&s));
+    assert_false(xl_send_is_done(&s));
+    assert_false(xl_send_pending(&s, UINT64_MAX));
+    assert_int_equal(xl_send_mark_acked(&s, 1000, 2000, true), 2000);
+    assert_false(xl_send_is_done(&s));
+    assert_int_equal(xl_send_mark_acked(&s, 0, 1000, false), 1000);
+    assert_true(xl_send_is_done(&s));
+    xl_send_free(&s);
+}
+
+static void a_lone_fin_is_sent_lost_and_acknowledged(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_init(&s, 65536);
+    xl_send_write(&s, zeros, 100);
+    take(&s, 1000);
+    xl_send_finish(&s);
+    assert_false(xl_send_is_flushed(&s));
+    assert_true(xl_send_pending(&s, 0)); /* needs no credit */
+    xl_send_piece p = take(&s, 1000);
+    assert_int_equal(p.offset, 100);
+    assert_int_equal(p.len, 0);
+    assert_true(p.fin && !p.is_retransmission);
+    assert_false(xl_send_pending(&s, UINT64_MAX));
+    xl_send_mark_lost(&s, 100, 0, true);
+    assert_true(xl_send_has_lost(&s));
+    p = take(&s, 1000);
+    assert_true(p.fin && p.is_retransmission && p.len == 0);
+    assert_int_equal(xl_send_mark_acked(&s, 0, 100, false), 100);
+    assert_false(xl_send_range_is_acked(&s, 0, 100, true));
+    xl_send_mark_acked(&s, 100, 0, true);
+    assert_true(xl_send_range_is_acked(&s, 0, 100, true));
+    assert_true(xl_send_is_done(&s));
+    xl_send_mark_lost(&s, 100, 0, true); /* the other copy */
+    assert_false(xl_send_pending(&s, UINT64_MAX));
+    xl_send_free(&s);
+}
+
+static void lost_data_goes_first_and_needs_no_credit(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_init(&s, 65536);
+    xl_send_write(&s, zeros, 10000);
+    for (int i = 0; i < 5; i++)
+        take(&s, 1000);
+    xl_send_mark_lost(&s, 3000, 1000, false);
+    xl_send_mark_lost(&s, 1000, 1000, false);
+    xl_send_piece p;
+    assert_true(xl_send_next(&s, 0, 600, &p));
+    assert_int_equal(p.offset, 1000);
+    assert_int_equal(p.len, 600);
+    assert_true(p.is_retransmission);
+    assert_int_equal(take(&s, 600).len, 600);
+    assert_int_equal(take(&s, 600).len, 400);
+    assert_int_equal(take(&s, 2000).offset, 3000);
+    assert_int_equal(take(&s, 1000).offset, 5000);
+    xl_send_free(&s);
+}
+
+static void with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_init(&s, 65536);
+    xl_send_write(&s, zeros, 3000);
+    for (int i = 0; i < 3; i++)
+        take(&s, 1000);
+    assert_int_equal(xl_send_mark_acked(&s, 1000, 1000, false), 1000); /* the copy arrived */
+    xl_send_mark_lost(&s, 1000, 1000, false);                          /* the original did not */
+    assert_false(xl_send_has_lost(&s));
+    assert_int_equal(xl_send_mark_acked(&s, 1000, 1000, false), 0);
+    /* Lost first, then the other copy is acknowledged: what was queued is taken back. */
+    xl_send_mark_lost(&s, 2000, 1000, false);
+    assert_true(xl_send_has_lost(&s));
+    assert_int_equal(xl_send_mark_acked(&s, 2000, 1000, false), 1000);
+    assert_false(xl_send_has_lost(&s));
+    /* Only what is missing of a range is queued. */
+    xl_send_mark_lost(&s, 500, 1500, false);
+    xl_send_piece p;
+    assert_true(xl_send_next(&s, 0, 5000, &p));
+    assert_int_equal(p.offset, 500);
+    assert_int_equal(p.len, 500);
+    xl_send_free(&s);
+}
+
+static void the_buffer_is_bounded_and_used_again(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_init(&s, 10000);
+    assert_int_equal(xl_send_write(&s, zeros, 65536), 10000);
+    assert_int_equal(xl_send_write(&s, zeros, 1), 0);
+    size_t cap = s.cap;
+    assert_int_equal(cap, 16384);
+    for (int i = 0; i < 1000; i++) {
+        xl_send_piece p = take(&s, 1000);
+        assert_int_equal(xl_send_mark_acked(&s, p.offset, p.len, false), 1000);
+        assert_int_equal(xl_send_write(&s, zeros, 65536), 1000);
+    }
+    assert_int_equal(s.cap, cap);
+    xl_send_finish(&s);
+    assert_int_equal(xl_send_capacity(&s), 0);
+    xl_send_free(&s);
+}
+
+static void copies_outside_of_the_buffer_are_zeros(void **state) {
+    (void)state;
+    xl_send s;
+    uint8_t data[3000], out[3000];
+    memset(data, 7, sizeof data);
+    xl_send_init(&s, 65536);
+    memset(out, 1, sizeof out);
+    xl_send_copy(&s, 0, out, 10); /* nothing written yet */
+    assert_memory_equal(out, zeros, 10);
+    xl_send_write(&s, data, 2000);
+    take(&s, 1000);
+    xl_send_mark_acked(&s, 0, 1000, false);
+    xl_send_copy(&s, 500, out, 3000 - 500);
+    assert_memory_equal(out, zeros, 500);
+    assert_memory_equal(out + 500, data, 1000);
+    assert_memory_equal(out + 1500, zeros, 1000);
+    xl_send_free(&s);
+}
+
+/* Every byte's state in plain arrays, beside the real thing, under arbitrary orders of loss and acknowledgement. */
+#define TOTAL 20000
+
+typedef struct {
+    bool acked[TOTAL], queued[TOTAL];
+    uint64_t sent;
+} model;
+
+static void model_step(xl_send *s, model *m, uint64_t *rng) {
+    uint64_t what = test_below(rng, 10);
+    if (what < 4) {
+        xl_send_piece p;
+        if (!xl_send_next(s, UINT64_MAX, 1 + test_below(rng, 200), &p) || p.len == 0)
+            return;
+        for (uint64_t i = p.offset; i < p.offset + p.len; i++) {
+            assert_int_equal(m->queued[i], p.is_retransmission);
+            assert_false(m->acked[i]);
+            m->queued[i] = false;
+        }
+        if (!p.is_retransmission) {
+            assert_int_equal(p.offset, m->sent);
+            m->sent += p.len;
+        }
+        xl_send_mark_sent(s, &p);
+        return;
+    }
+    if (m->sent == 0)
+        return;
+    uint64_t start = test_below(rng, m->sent), end = start + test_below(rng, 400), fresh = 0;
+    if (end > m->sent)
+        end = m->sent;
+    if (what < 7) {
+        for (uint64_t i = start; i < end; i++) {
+            fresh += !m->acked[i];
+            m->acked[i] = true;
+            m->queued[i] = false;
+        }
+        assert_int_equal(xl_send_mark_acked(s, start, (size_t)(end - start), false), fresh);
+    } else {
+        for (uint64_t i = start; i < end; i++)
+            m->queued[i] |= !m->acked[i];
+        xl_send_mark_lost(s, start, (size_t)(end - start), false);
+    }
+}
+
+static void model_check(const xl_send *s, const model *m) {
+    uint64_t base = 0;
+    while (base < m->sent && m->acked[base])
+        base++;
+    assert_int_equal(s->base, base);
+    assert_int_equal(s->sent, m->sent);
+    for (uint64_t i = 0; i < TOTAL; i++) {
+        assert_int_equal(xl_ranges_contains(&s->lost, i), m->queued[i]);
+        assert_int_equal(xl_send_range_is_acked(s, i, 1, false), m->acked[i]);
+    }
+}
+
+static void any_order_of_losses_and_acks_matches_a_byte_map(void **state) {
+    (void)state;
+    static uint8_t data[TOTAL], out[TOTAL];
+    for (size_t i = 0; i < TOTAL; i++)
+        data[i] = (uint8_t)(i * 31 + (i >> 8));
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        uint64_t rng = seed;
+        static model m;
+        memset(&m, 0, sizeof m);
+        xl_send s;
+        xl_send_init(&s, 6000);
+        for (int step = 0; step < 1500; step++) {
+            size_t want = (size_t)test_below(&rng, 500);
+            if (s.written + want > TOTAL)
+                want = (size_t)(TOTAL - s.written);
+            assert_true(xl_send_write(&s, data + s.written, want) >= 0);
+            model_step(&s, &m, &rng);
+            if (step % 50 == 0)
+                model_check(&s, &m);
+            size_t held = (size_t)(s.written - s.base);
+            xl_send_copy(&s, s.base, out, held);
+            assert_memory_equal(out, data + s.base, held);
+        }
+        model_check(&s, &m);
+        xl_send_free(&s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_leaves_in_order_and_within_the_credit),
+        cmocka_unit_test(a_lone_fin_is_sent_lost_and_acknowledged),
+        cmocka_unit_test(lost_data_goes_first_and_needs_no_credit),
+        cmocka_unit_test(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing),
+        cmocka_unit_test(the_buffer_is_bounded_and_used_again),
+        cmocka_unit_test(copies_outside_of_the_buffer_are_zeros),
+        cmocka_unit_test(any_order_of_losses_and_acks_matches_a_byte_map),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

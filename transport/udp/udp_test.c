@@ -1,0 +1,306 @@
+/* The socket driver on the loopback interface, with real endpoints and with plain sockets as peers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "xlink/log_files.h"
+#include "xlink/udp.h"
+
+#define LIMIT_US UINT64_C(20000000) /* of wall-clock time, for what takes milliseconds */
+
+typedef struct {
+    xl_udp *udp;
+    xl_endpoint *endpoint;
+    xl_credentials *credentials;
+    xl_connection *connection;
+    xl_addr bound;
+    bool connected, writable;
+    uint64_t received, sum;
+    bool fin;
+} host;
+
+static xl_addr ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t port) {
+    return (xl_addr){.family = 4, .ip = {a, b, c, d}, .port = port};
+}
+
+static host host_new(bool is_server, const xl_addr *local) {
+    host h = {.udp = xl_udp_new()};
+    assert_non_null(h.udp);
+    assert_int_equal(xl_udp_add_socket(h.udp, local, &h.bound), 0);
+    assert_int_not_equal(h.bound.port, 0);
+    h.credentials = is_server ? xl_credentials_self_signed("host.test", 1, 1700000000) : xl_credentials_client(NULL);
+    assert_non_null(h.credentials);
+    xl_config config;
+    xl_config_init(&config);
+    config.is_server = is_server;
+    config.alpn = "test";
+    config.seed = is_server ? 1 : 2;
+    config.credentials = h.credentials;
+    int error = 0;
+    h.endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
+    assert_non_null(h.endpoint);
+    return h;
+}
+
+static void host_free(host *h) {
+    xl_endpoint_free(h->endpoint);
+    xl_udp_free(h->udp);
+    xl_credentials_free(h->credentials);
+}
+
+static void read_all(host *h, uint64_t stream) {
+    uint8_t buf[4096];
+    ssize_t n = 1;
+    while (n > 0 && !h->fin) {
+        n = xl_stream_read(h->connection, stream, buf, sizeof buf, &h->fin);
+        h->received += n > 0 ? (uint64_t)n : 0;
+        for (ssize_t i = 0; i < n; i++)
+            h->sum += buf[i];
+    }
+}
+
+static void host_step(host *h) {
+    uint64_t now = xl_udp_now();
+    xl_udp_receive(h->udp, h->endpoint, now);
+    if (xl_endpoint_next_timeout(h->endpoint) <= now)
+        xl_endpoint_handle_timeout(h->endpoint, now);
+    xl_event event;
+    while (xl_endpoint_poll_event(h->endpoint, &event)) {
+        if (event.type == XL_EVENT_CONNECTED) {
+            h->connected = true;
+            h->connection = event.connection;
+        } else if (event.type == XL_EVENT_STREAM_READABLE) {
+            read_all(h, event.stream_id);
+        } else if (event.type == XL_EVENT_STREAM_WRITABLE) {
+            h->writable = true;
+        }
+    }
+    xl_udp_flush(h->udp, h->endpoint, xl_udp_now());
+}
+
+static void wait_for(host *a, host *b) {
+    struct pollfd fds[2] = {{.fd = xl_udp_fd(a->udp), .events = POLLIN}, {.fd = xl_udp_fd(b->udp), .events = POLLIN}};
+    (void)poll(fds, 2, 1);
+    host_step(a);
+    host_step(b);
+}
+
+static void connect_hosts(host *client, host *server, const xl_addr *to) {
+    client->connection =
+        xl_endpoint_connect(client->endpoint, "host.test", &client->bound, to, XL_TECH_WIFI, xl_udp_now());
+    assert_non_null(client->connection);
+    uint64_t end = xl_udp_now() + LIMIT_US;
+    host_step(client);
+    while (!(client->connected && server->connected) && xl_udp_now() < end)
+        wait_for(client, server);
+    assert_true(client->connected && server->connected);
+}
+
+static void a_transfer_over_loopback_arrives_whole(void **state) {
+    (void)state;
+    xl_addr any = ipv4(0, 0, 0, 0, 0), local = ipv4(127, 0, 0, 1, 0);
+    host server = host_new(true, &any), client = host_new(false, &local);
+    xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
+    connect_hosts(&client, &server, &to);
+    const uint64_t total = 5000000;
+    uint64_t stream, sent = 0, sum = 0, end = xl_udp_now() + LIMIT_US;
+    assert_int_equal(xl_stream_open(client.connection, true, &stream), 0);
+    while (!server.fin && xl_udp_now() < end) {
+        uint8_t buf[8192];
+        while (sent < total) {
+            size_t len = total - sent < sizeof buf ? (size_t)(total - sent) : sizeof buf;
+            for (size_t i = 0; i < len; i++)
+                buf[i] = (uint8_t)((sent + i) * 7 >> 3);
+            ssize_t n = xl_stream_send(client.connection, stream, buf, len, sent + len == total, NULL);
+            assert_true(n >= 0);
+            for (ssize_t i = 0; i < n; i++)
+                sum += buf[i];
+            sent += (uint64_t)n;
+            if ((size_t)n < len)
+                break;
+        }
+        wait_for(&client, &server);
+    }
+    assert_true(server.fin);
+    assert_int_equal(server.received, total);
+    assert_int_equal(server.sum, sum);
+    xl_udp_stats stats;
+    xl_udp_get_stats(client.udp, &stats);
+    assert_int_equal(stats.dark, 0);
+    assert_true(stats.datagrams_sent >= total / 1452);
+    assert_true(stats.send_calls < stats.datagrams_sent); /* it batches */
+    host_free(&client);
+    host_free(&server);
+}
+
+/* A long header packet of a version that nobody speaks, large enough to be answered by Version Negotiation. */
+static void fill_unknown_version(uint8_t *packet, size_t len) {
+    static const uint8_t head[] = {0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9};
+    memset(packet, 0, len);
+    memcpy(packet, head, sizeof head);
+}
+
+static int connected_socket(const xl_addr *to) {
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(to->port)};
+    memcpy(&sa.sin_addr, to->ip, 4);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    return fd;
+}
+
+static void a_reply_leaves_from_the_address_that_was_spoken_to(void **state) {
+    (void)state;
+    xl_addr any = ipv4(0, 0, 0, 0, 0);
+    host server = host_new(true, &any);
+    for (uint8_t last = 1; last <= 3; last++) {
+        xl_addr to = ipv4(127, 0, 0, last, server.bound.port);
+        int fd = connected_socket(&to); /* takes datagrams from `to` only */
+        uint8_t packet[1200];
+        fill_unknown_version(packet, sizeof packet);
+        assert_int_equal(send(fd, packet, sizeof packet, 0), sizeof packet);
+        struct pollfd wake = {.fd = xl_udp_fd(server.udp), .events = POLLIN};
+        assert_int_equal(poll(&wake, 1, 5000), 1);
+        host_step(&server);
+        struct pollfd answer = {.fd = fd, .events = POLLIN};
+        assert_int_equal(poll(&answer, 1, 5000), 1);
+        ssize_t n = recv(fd, packet, sizeof packet, 0);
+        assert_true(n > 7);
+        assert_memory_equal(packet + 1, "\0\0\0\0", 4); /* Version Negotiation */
+        close(fd);
+    }
+    host_free(&server);
+}
+
+static void two_sockets_send_from_their_own_addresses(void **state) {
+    (void)state;
+    xl_addr any = ipv4(0, 0, 0, 0, 0), first = ipv4(127, 0, 0, 1, 0), second = ipv4(127, 0, 0, 2, 0), bound;
+    host server = host_new(true, &any), client = host_new(false, &first);
+    assert_int_equal(xl_udp_add_socket(client.udp, &second, &bound), 1);
+    assert_memory_equal(bound.ip, second.ip, 4);
+    xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
+    client.bound = bound; /* the connection begins on the second socket */
+    connect_hosts(&client, &server, &to);
+    xl_path_stats path;
+    assert_int_equal(xl_connection_path_stats(server.connection, 0, &path), 0);
+    assert_true(xl_addr_equal(&path.remote, &bound));
+    assert_memory_equal(path.local.ip, to.ip, 4);
+    host_free(&client);
+    host_free(&server);
+}
+
+static void a_dark_path_is_not_an_error(void **state) {
+    (void)state;
+    xl_addr local = ipv4(127, 0, 0, 1, 0), nowhere = ipv4(203, 0, 113, 1, 443);
+    host client = host_new(false, &local);
+    client.connection =
+        xl_endpoint_connect(client.endpoint, "host.test", &client.bound, &nowhere, XL_TECH_WIFI, xl_udp_now());
+    assert_non_null(client.connection);
+    host_step(&client);
+    xl_udp_stats stats;
+    xl_udp_get_stats(client.udp, &stats);
+    assert_true(stats.dark > 0);
+    assert_int_equal(stats.kept, 0);
+    assert_int_equal(stats.datagrams_sent, 0);
+    host_free(&client);
+}
+
+static void a_port_where_nobody_listens_is_noticed(void **state) {
+    (void)state;
+    xl_addr local = ipv4(127, 0, 0, 1, 0), port;
+    xl_udp *silent = xl_udp_new();
+    assert_non_null(silent);
+    assert_int_equal(xl_udp_add_socket(silent, &local, &port), 0);
+    xl_udp_free(silent); /* the port was free a moment ago, and is again */
+    host client = host_new(false, &local);
+    client.connection =
+        xl_endpoint_connect(client.endpoint, "host.test", &client.bound, &port, XL_TECH_WIFI, xl_udp_now());
+    xl_udp_stats stats = {0};
+    uint64_t end = xl_udp_now() + LIMIT_US;
+    host_step(&client);
+    while (stats.refused == 0 && xl_udp_now() < end) {
+        struct pollfd wake = {.fd = xl_udp_fd(client.udp), .events = POLLIN};
+        (void)poll(&wake, 1, 100);
+        host_step(&client);
+        xl_udp_get_stats(client.udp, &stats);
+    }
+    assert_true(stats.refused > 0);
+    host_free(&client);
+}
+
+static void an_address_in_use_or_not_here_is_refused(void **state) {
+    (void)state;
+    xl_udp *udp = xl_udp_new();
+    assert_non_null(udp);
+    xl_addr local = ipv4(127, 0, 0, 1, 0), bound, again, foreign = ipv4(203, 0, 113, 1, 0), unset = {0};
+    assert_int_equal(xl_udp_add_socket(udp, &local, &bound), 0);
+    assert_int_equal(xl_udp_add_socket(udp, &bound, &again), -EADDRINUSE);
+    assert_int_equal(xl_udp_add_socket(udp, &foreign, &again), -EADDRNOTAVAIL);
+    assert_int_equal(xl_udp_add_socket(udp, &unset, &again), -EAFNOSUPPORT);
+    xl_udp_free(udp);
+}
+
+static void log_files_say_what_they_cannot_write(void **state) {
+    (void)state;
+    char error[128] = "";
+    assert_null(xl_log_files_open("/proc/no/such/dir", NULL, error, sizeof error));
+    assert_non_null(strstr(error, "/proc/no/such/dir"));
+    assert_null(xl_log_files_open(NULL, "/proc/no/such/file", error, sizeof error));
+    assert_non_null(strstr(error, "/proc/no/such/file"));
+}
+
+static void a_qlog_is_named_after_the_original_destination_cid(void **state) {
+    (void)state;
+    char dir[] = "/tmp/xl_log_files_XXXXXX", error[128], path[128], text[16] = "";
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/keys", dir);
+    xl_log_files *files = xl_log_files_open(dir, path, error, sizeof error);
+    assert_non_null(files);
+    xl_log log = xl_log_files_log(files);
+    const uint8_t odcid[] = {0xde, 0xad, 0x00, 0x01};
+    void *sink = log.qlog_open(log.user, true, odcid, sizeof odcid);
+    assert_non_null(sink);
+    log.qlog_write(sink, "abc", 3);
+    log.qlog_close(sink);
+    log.keylog(log.user, "LINE 1");
+    xl_log_files_close(files);
+    const char *const names[] = {"dead0001_server.sqlog", "keys"}, *const contents[] = {"abc", "LINE 1\n"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        memset(text, 0, sizeof text);
+        assert_int_equal(fread(text, 1, sizeof text - 1, f), strlen(contents[i]));
+        assert_string_equal(text, contents[i]);
+        fclose(f);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
+        cmocka_unit_test(a_reply_leaves_from_the_address_that_was_spoken_to),
+        cmocka_unit_test(two_sockets_send_from_their_own_addresses),
+        cmocka_unit_test(a_dark_path_is_not_an_error),
+        cmocka_unit_test(a_port_where_nobody_listens_is_noticed),
+        cmocka_unit_test(an_address_in_use_or_not_here_is_refused),
+        cmocka_unit_test(log_files_say_what_they_cannot_write),
+        cmocka_unit_test(a_qlog_is_named_after_the_original_destination_cid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+#include "xlink/xlink.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+bool xl_addr_equal(const xl_addr *a, const xl_addr *b) {
+    if (a->family != b->family || a->port != b->port)
+        return false;
+    size_t n = a->family == 4 ? 4 : a->family == 6 ? 16 : 0;
+    return memcmp(a->ip, b->ip, n) == 0;
+}
+
+const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap) {
+    char ip[INET6_ADDRSTRLEN] = "";
+    if (addr->family == 4 && inet_ntop(AF_INET, addr->ip, ip, sizeof ip))
+        snprintf(buf, cap, "%s:%u", ip, (unsigned)addr->port);
+    else if (addr->family == 6 && inet_ntop(AF_INET6, addr->ip, ip, sizeof ip))
+        snprintf(buf, cap, "[%s]:%u", ip, (unsigned)addr->port);
+    else
+        snprintf(buf, cap, "unset");
+    return buf;
+}

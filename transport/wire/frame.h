@@ -1,0 +1,137 @@
+/* Frames: RFC 9000 section 19, and the multipath dialect `xlink` (draft-liu-multipath-quic with the paper's QoE field).
+ * Parsing yields a view into the packet; nothing is copied. */
+#ifndef XL_WIRE_FRAME_H
+#define XL_WIRE_FRAME_H
+
+#include "wire/cursor.h"
+#include "wire/packet.h"
+
+enum {
+    XL_FRAME_PADDING = 0x00,
+    XL_FRAME_PING = 0x01,
+    XL_FRAME_ACK = 0x02,
+    XL_FRAME_ACK_ECN = 0x03,
+    XL_FRAME_RESET_STREAM = 0x04,
+    XL_FRAME_STOP_SENDING = 0x05,
+    XL_FRAME_CRYPTO = 0x06,
+    XL_FRAME_NEW_TOKEN = 0x07,
+    XL_FRAME_STREAM = 0x08, /* 0x08..0x0f are all reported as this */
+    XL_FRAME_MAX_DATA = 0x10,
+    XL_FRAME_MAX_STREAM_DATA = 0x11,
+    XL_FRAME_MAX_STREAMS_BIDI = 0x12,
+    XL_FRAME_MAX_STREAMS_UNI = 0x13,
+    XL_FRAME_DATA_BLOCKED = 0x14,
+    XL_FRAME_STREAM_DATA_BLOCKED = 0x15,
+    XL_FRAME_STREAMS_BLOCKED_BIDI = 0x16,
+    XL_FRAME_STREAMS_BLOCKED_UNI = 0x17,
+    XL_FRAME_NEW_CONNECTION_ID = 0x18,
+    XL_FRAME_RETIRE_CONNECTION_ID = 0x19,
+    XL_FRAME_PATH_CHALLENGE = 0x1a,
+    XL_FRAME_PATH_RESPONSE = 0x1b,
+    XL_FRAME_CONNECTION_CLOSE = 0x1c,
+    XL_FRAME_APPLICATION_CLOSE = 0x1d,
+    XL_FRAME_HANDSHAKE_DONE = 0x1e,
+    XL_FRAME_ACK_MP = 0xbaba00,
+    XL_FRAME_ACK_MP_ECN = 0xbaba01,
+    XL_FRAME_QOE_CONTROL_SIGNALS = 0xbaba02,
+    XL_FRAME_PATH_STATUS = 0xbaba03,
+};
+
+enum { XL_STATUS_ABANDON = 0, XL_STATUS_STANDBY = 1, XL_STATUS_AVAILABLE = 2 };
+
+/* Transport error codes, RFC 9000 section 20.1, and the dialect's. */
+enum {
+    XL_QERR_NO_ERROR = 0x00,
+    XL_QERR_INTERNAL = 0x01,
+    XL_QERR_CONNECTION_REFUSED = 0x02,
+    XL_QERR_FLOW_CONTROL = 0x03,
+    XL_QERR_STREAM_LIMIT = 0x04,
+    XL_QERR_STREAM_STATE = 0x05,
+    XL_QERR_FINAL_SIZE = 0x06,
+    XL_QERR_FRAME_ENCODING = 0x07,
+    XL_QERR_TRANSPORT_PARAMETER = 0x08,
+    XL_QERR_CONNECTION_ID_LIMIT = 0x09,
+    XL_QERR_PROTOCOL_VIOLATION = 0x0a,
+    XL_QERR_INVALID_TOKEN = 0x0b,
+    XL_QERR_CRYPTO_BUFFER_EXCEEDED = 0x0d,
+    XL_QERR_KEY_UPDATE = 0x0e,
+    XL_QERR_AEAD_LIMIT = 0x0f,
+    XL_QERR_CRYPTO_BASE = 0x0100, /* + TLS alert */
+    XL_QERR_MP_PROTOCOL_VIOLATION = 0xba01,
+};
+
+/* An ACK range [smallest, largest]. */
+typedef struct {
+    uint64_t smallest, largest;
+} xl_ack_range;
+
+#define XL_ACK_RANGES_MAX 64 /* further (older) ranges of a received frame are parsed, checked and dropped */
+
+typedef struct {
+    uint64_t path_id;   /* ACK_MP; 0 for ACK */
+    uint64_t delay;     /* as on the wire: scale by the peer's ack_delay_exponent */
+    size_t range_count; /* ranges[0] holds the largest */
+    xl_ack_range ranges[XL_ACK_RANGES_MAX];
+    bool has_ecn;
+    uint64_t ect0, ect1, ce;
+    bool has_qoe; /* a non-empty QoE control signal was there */
+    xl_qoe qoe;
+} xl_ack_frame;
+
+typedef struct {
+    uint64_t type;
+    union {
+        xl_ack_frame ack;
+        struct { uint64_t stream_id, error_code, final_size; } reset_stream;
+        struct { uint64_t stream_id, error_code; } stop_sending;
+        struct { uint64_t offset; const uint8_t *data; size_t len; } crypto;
+        struct { const uint8_t *token; size_t len; } new_token;
+        struct { uint64_t stream_id, offset; const uint8_t *data; size_t len; bool fin; } stream;
+        struct { uint64_t stream_id, maximum; } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, the three BLOCKED kinds */
+        struct { uint64_t sequence, retire_prior_to; xl_cid cid; const uint8_t *reset_token; } new_cid;
+        struct { uint64_t sequence; } retire_cid;
+        struct { const uint8_t *data; } path; /* 8 bytes: PATH_CHALLENGE, PATH_RESPONSE */
+        struct { uint64_t error_code, frame_type; const uint8_t *reason; size_t reason_len; } close;
+        struct { uint64_t path_id; const uint8_t *signal; size_t len; bool has_qoe; xl_qoe qoe; } qoe;
+        struct { uint64_t path_id, sequence, status, priority; } path_status;
+    };
+} xl_frame;
+
+/* Parses one frame. qoe_in_ack: both ends negotiated the QoE field of ACK_MP. Returns 0 or the transport error code to
+ * close with (XL_QERR_FRAME_ENCODING; unknown types too; XL_QERR_PROTOCOL_VIOLATION for a type not in its shortest form,
+ * section 12.4). Runs of PADDING are taken as one frame. A parsed frame keeps the limits that need no state: ACK ranges do
+ * not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, PATH_STATUS is a known one. */
+uint64_t xl_frame_parse(xl_reader *, bool qoe_in_ack, xl_frame *out);
+bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PADDING, CONNECTION_CLOSE */
+bool xl_frame_is_probing(uint64_t type);       /* PATH_CHALLENGE, PATH_RESPONSE, NEW_CONNECTION_ID, PADDING (9.1) */
+/* RFC 9000 table 3: may this type stand in this packet type? Multipath frames: 1-RTT only. */
+bool xl_frame_is_allowed(uint64_t type, xl_packet_type);
+const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ack_mp" … */
+
+/* Writers. Each writes one whole frame or sets writer->failed. */
+void xl_frame_put_ping(xl_writer *);
+/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. as_mp: ACK_MP with path_id; qoe_field: the field
+ * was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then nothing was
+ * written and the writer has not failed, so that other frames may follow. */
+size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, bool as_mp, uint64_t path_id,
+                        bool qoe_field, const xl_qoe *qoe);
+void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);
+void xl_frame_put_stop_sending(xl_writer *, uint64_t stream_id, uint64_t error_code);
+/* Header only; the caller copies len bytes of data after it. */
+void xl_frame_put_crypto_header(xl_writer *, uint64_t offset, size_t len);
+/* Header of a STREAM frame with an explicit length; the caller copies the data after it. */
+void xl_frame_put_stream_header(xl_writer *, uint64_t stream_id, uint64_t offset, size_t len, bool fin);
+/* Upper bound of that header's size for a len of at most 16383. */
+size_t xl_frame_stream_header_len(uint64_t stream_id, uint64_t offset);
+void xl_frame_put_max(xl_writer *, uint64_t type, uint64_t stream_id, uint64_t maximum); /* MAX_* and *_BLOCKED */
+void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *, const uint8_t token[16]);
+void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
+void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PATH_CHALLENGE, PATH_RESPONSE */
+/* reason may be NULL; one that does not fit is cut short. */
+void xl_frame_put_close(xl_writer *, bool application, uint64_t error_code, uint64_t frame_type, const char *reason);
+void xl_frame_put_handshake_done(xl_writer *);
+/* qoe NULL: "nothing new". */
+void xl_frame_put_qoe(xl_writer *, uint64_t path_id, const xl_qoe *);
+void xl_frame_put_path_status(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority);
+
+#endif

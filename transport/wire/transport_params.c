@@ -1,0 +1,216 @@
+#include "wire/transport_params.h"
+
+#include <string.h>
+
+#include "wire/frame.h"
+
+/* RFC 9000 section 18.2. */
+enum {
+    TP_ORIGINAL_DCID = 0x00,
+    TP_MAX_IDLE_TIMEOUT = 0x01,
+    TP_STATELESS_RESET_TOKEN = 0x02,
+    TP_MAX_UDP_PAYLOAD_SIZE = 0x03,
+    TP_INITIAL_MAX_DATA = 0x04,
+    TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL = 0x05,
+    TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE = 0x06,
+    TP_INITIAL_MAX_STREAM_DATA_UNI = 0x07,
+    TP_INITIAL_MAX_STREAMS_BIDI = 0x08,
+    TP_INITIAL_MAX_STREAMS_UNI = 0x09,
+    TP_ACK_DELAY_EXPONENT = 0x0a,
+    TP_MAX_ACK_DELAY = 0x0b,
+    TP_DISABLE_ACTIVE_MIGRATION = 0x0c,
+    TP_PREFERRED_ADDRESS = 0x0d,
+    TP_ACTIVE_CONNECTION_ID_LIMIT = 0x0e,
+    TP_INITIAL_SCID = 0x0f,
+    TP_RETRY_SCID = 0x10,
+};
+
+#define MAX_STREAMS (UINT64_C(1) << 60)
+
+void xl_transport_params_init(xl_transport_params *tp) {
+    *tp = (xl_transport_params){
+        .max_udp_payload_size = 65527,
+        .ack_delay_exponent = 3,
+        .max_ack_delay_ms = 25,
+        .active_connection_id_limit = 2,
+    };
+}
+
+static void put_bytes(xl_writer *w, uint64_t id, const uint8_t *data, size_t len) {
+    xl_write_varint(w, id);
+    xl_write_varint(w, len);
+    xl_write_bytes(w, data, len);
+}
+
+static void put_cid(xl_writer *w, bool present, uint64_t id, const xl_cid *cid) {
+    if (present)
+        put_bytes(w, id, cid->id, cid->len);
+}
+
+static void put_integer(xl_writer *w, uint64_t id, uint64_t value, uint64_t absent) {
+    if (value == absent)
+        return;
+    xl_write_varint(w, id);
+    xl_write_varint(w, xl_varint_len(value));
+    xl_write_varint(w, value);
+}
+
+size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, size_t cap) {
+    xl_writer w = xl_writer_of(buf, cap);
+    put_cid(&w, tp->has_original_dcid, TP_ORIGINAL_DCID, &tp->original_dcid);
+    put_cid(&w, tp->has_initial_scid, TP_INITIAL_SCID, &tp->initial_scid);
+    put_cid(&w, tp->has_retry_scid, TP_RETRY_SCID, &tp->retry_scid);
+    if (tp->has_stateless_reset_token)
+        put_bytes(&w, TP_STATELESS_RESET_TOKEN, tp->stateless_reset_token, sizeof tp->stateless_reset_token);
+    put_integer(&w, TP_MAX_IDLE_TIMEOUT, tp->max_idle_timeout_ms, 0);
+    put_integer(&w, TP_MAX_UDP_PAYLOAD_SIZE, tp->max_udp_payload_size, 65527);
+    put_integer(&w, TP_INITIAL_MAX_DATA, tp->initial_max_data, 0);
+    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL, tp->initial_max_stream_data_bidi_local, 0);
+    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE, tp->initial_max_stream_data_bidi_remote, 0);
+    put_integer(&w, TP_INITIAL_MAX_STREAM_DATA_UNI, tp->initial_max_stream_data_uni, 0);
+    put_integer(&w, TP_INITIAL_MAX_STREAMS_BIDI, tp->initial_max_streams_bidi, 0);
+    put_integer(&w, TP_INITIAL_MAX_STREAMS_UNI, tp->initial_max_streams_uni, 0);
+    put_integer(&w, TP_ACK_DELAY_EXPONENT, tp->ack_delay_exponent, 3);
+    put_integer(&w, TP_MAX_ACK_DELAY, tp->max_ack_delay_ms, 25);
+    if (tp->disable_active_migration)
+        put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
+    put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
+    put_integer(&w, XL_TP_ENABLE_MULTIPATH, tp->enable_multipath, 0);
+    put_integer(&w, XL_TP_QOE_FIELD, tp->qoe_field, 0);
+    return w.failed ? 0 : (size_t)(w.p - buf);
+}
+
+/* The value of an integer parameter must fill the parameter exactly and lie in [min, max]. */
+static bool get_integer(xl_reader *value, uint64_t min, uint64_t max, uint64_t *out) {
+    *out = xl_read_varint(value);
+    return !value->failed && xl_reader_left(value) == 0 && *out >= min && *out <= max;
+}
+
+static bool get_switch(xl_reader *value, bool *out) {
+    uint64_t v;
+    if (!get_integer(value, 0, 1, &v))
+        return false;
+    *out = v == 1;
+    return true;
+}
+
+static bool get_cid(xl_reader *value, bool *present, xl_cid *out) {
+    size_t len = xl_reader_left(value);
+    if (len > XL_MAX_CID_BYTES)
+        return false;
+    *present = true;
+    out->len = (uint8_t)len;
+    memcpy(out->id, xl_read_bytes(value, len), len);
+    return true;
+}
+
+static bool get_reset_token(xl_reader *value, xl_transport_params *tp) {
+    if (xl_reader_left(value) != sizeof tp->stateless_reset_token)
+        return false;
+    tp->has_stateless_reset_token = true;
+    memcpy(tp->stateless_reset_token, xl_read_bytes(value, sizeof tp->stateless_reset_token),
+           sizeof tp->stateless_reset_token);
+    return true;
+}
+
+/* Checked for form, not used: IPv4 address and port, IPv6 address and port, CID, reset token. */
+static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
+    xl_read_bytes(value, 4 + 2 + 16 + 2);
+    size_t cid_len = xl_read_u8(value);
+    xl_read_bytes(value, cid_len);
+    xl_read_bytes(value, 16);
+    tp->has_preferred_address = !value->failed;
+    return !value->failed && xl_reader_left(value) == 0 && cid_len >= 1 && cid_len <= XL_MAX_CID_BYTES;
+}
+
+static bool is_server_only(uint64_t id) {
+    return id == TP_ORIGINAL_DCID || id == TP_STATELESS_RESET_TOKEN || id == TP_PREFERRED_ADDRESS ||
+           id == TP_RETRY_SCID;
+}
+
+static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp) {
+    switch (id) {
+    case TP_ORIGINAL_DCID:
+        return get_cid(value, &tp->has_original_dcid, &tp->original_dcid);
+    case TP_INITIAL_SCID:
+        return get_cid(value, &tp->has_initial_scid, &tp->initial_scid);
+    case TP_RETRY_SCID:
+        return get_cid(value, &tp->has_retry_scid, &tp->retry_scid);
+    case TP_STATELESS_RESET_TOKEN:
+        return get_reset_token(value, tp);
+    case TP_PREFERRED_ADDRESS:
+        return get_preferred_address(value, tp);
+    case TP_MAX_IDLE_TIMEOUT:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->max_idle_timeout_ms);
+    case TP_MAX_UDP_PAYLOAD_SIZE:
+        return get_integer(value, 1200, XL_VARINT_MAX, &tp->max_udp_payload_size);
+    case TP_INITIAL_MAX_DATA:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_data);
+    case TP_INITIAL_MAX_STREAM_DATA_BIDI_LOCAL:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_bidi_local);
+    case TP_INITIAL_MAX_STREAM_DATA_BIDI_REMOTE:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_bidi_remote);
+    case TP_INITIAL_MAX_STREAM_DATA_UNI:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->initial_max_stream_data_uni);
+    case TP_INITIAL_MAX_STREAMS_BIDI:
+        return get_integer(value, 0, MAX_STREAMS, &tp->initial_max_streams_bidi);
+    case TP_INITIAL_MAX_STREAMS_UNI:
+        return get_integer(value, 0, MAX_STREAMS, &tp->initial_max_streams_uni);
+    case TP_ACK_DELAY_EXPONENT:
+        return get_integer(value, 0, 20, &tp->ack_delay_exponent);
+    case TP_MAX_ACK_DELAY:
+        return get_integer(value, 0, (1 << 14) - 1, &tp->max_ack_delay_ms);
+    case TP_DISABLE_ACTIVE_MIGRATION:
+        tp->disable_active_migration = true;
+        return xl_reader_left(value) == 0;
+    case TP_ACTIVE_CONNECTION_ID_LIMIT:
+        return get_integer(value, 2, XL_VARINT_MAX, &tp->active_connection_id_limit);
+    case XL_TP_ENABLE_MULTIPATH:
+        return get_switch(value, &tp->enable_multipath);
+    case XL_TP_QOE_FIELD:
+        return get_switch(value, &tp->qoe_field);
+    default:
+        return true;
+    }
+}
+
+/* Bounded: every known parameter, and as many unknown ones as an honest peer would send, are told apart. */
+typedef struct {
+    uint64_t known; /* bit i: parameter i; two more for the dialect's */
+    uint64_t others[32];
+    size_t other_count;
+} seen_set;
+
+static bool seen_before(seen_set *seen, uint64_t id) {
+    unsigned bit = id <= TP_RETRY_SCID            ? (unsigned)id
+                   : id == XL_TP_ENABLE_MULTIPATH ? 62
+                   : id == XL_TP_QOE_FIELD        ? 63
+                                                  : 64;
+    if (bit < 64) {
+        bool before = seen->known >> bit & 1;
+        seen->known |= UINT64_C(1) << bit;
+        return before;
+    }
+    for (size_t i = 0; i < seen->other_count; i++)
+        if (seen->others[i] == id)
+            return true;
+    if (seen->other_count < sizeof seen->others / sizeof seen->others[0])
+        seen->others[seen->other_count++] = id;
+    return false;
+}
+
+uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_server, xl_transport_params *out) {
+    xl_transport_params_init(out);
+    seen_set seen = {0};
+    xl_reader r = xl_reader_of(data, len);
+    while (xl_reader_left(&r) > 0) {
+        uint64_t id = xl_read_varint(&r);
+        uint64_t value_len = xl_read_varint(&r);
+        if (r.failed || value_len > xl_reader_left(&r))
+            return XL_QERR_TRANSPORT_PARAMETER;
+        xl_reader value = xl_reader_of(xl_read_bytes(&r, (size_t)value_len), (size_t)value_len);
+        if (seen_before(&seen, id) || (is_server_only(id) && !from_server) || !get_parameter(id, &value, out))
+            return XL_QERR_TRANSPORT_PARAMETER;
+    }
+    return 0;
+}

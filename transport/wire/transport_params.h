@@ -1,0 +1,35 @@
+/* Transport parameters: RFC 9000 section 18, enable_multipath of the dialect `xlink`, and the private parameter that
+ * negotiates the QoE field of ACK_MP. */
+#ifndef XL_WIRE_TRANSPORT_PARAMS_H
+#define XL_WIRE_TRANSPORT_PARAMS_H
+
+#include "wire/packet.h"
+
+#define XL_TP_ENABLE_MULTIPATH 0xbaba
+#define XL_TP_QOE_FIELD        0x2e3a71c5 /* private; value: varint 1 */
+
+typedef struct {
+    bool has_original_dcid, has_initial_scid, has_retry_scid, has_stateless_reset_token, has_preferred_address;
+    xl_cid original_dcid, initial_scid, retry_scid;
+    uint8_t stateless_reset_token[16];
+    uint64_t max_idle_timeout_ms;
+    uint64_t max_udp_payload_size; /* 65527 when absent */
+    uint64_t initial_max_data;
+    uint64_t initial_max_stream_data_bidi_local, initial_max_stream_data_bidi_remote, initial_max_stream_data_uni;
+    uint64_t initial_max_streams_bidi, initial_max_streams_uni;
+    uint64_t ack_delay_exponent; /* 3 when absent */
+    uint64_t max_ack_delay_ms;   /* 25 when absent */
+    bool disable_active_migration;
+    uint64_t active_connection_id_limit; /* 2 when absent */
+    bool enable_multipath;
+    bool qoe_field;
+} xl_transport_params;
+
+void xl_transport_params_init(xl_transport_params *); /* the values of absent parameters */
+/* Returns the length, 0 if cap is too short. Values equal to the default may be left out. */
+size_t xl_transport_params_encode(const xl_transport_params *, uint8_t *buf, size_t cap);
+/* from_server: which parameters the peer may send. Returns 0 or XL_QERR_TRANSPORT_PARAMETER: duplicates, bad lengths,
+ * values out of range (18.2), a server-only parameter from a client. Unknown parameters are skipped. */
+uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_server, xl_transport_params *out);
+
+#endif
