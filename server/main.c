@@ -224,13 +224,15 @@ static void run(server *s, const sigset_t *unblocked) {
 }
 
 static void write_summary(server *s, const server_totals *t, uint64_t now) {
+    bool known = t->connections == 0 || t->kernel_connections < t->connections;
     uint64_t fresh = t->stream_bytes_sent - (t->reinjected_bytes < t->stream_bytes_sent ? t->reinjected_bytes : 0);
     double redundancy = fresh > 0 ? (double)t->reinjected_bytes / (double)fresh : 0;
-    json_t *fields =
-        json_pack("{s:I, s:I, s:I, s:f, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
-                  "reinjected_bytes", (json_int_t)t->reinjected_bytes, "retransmitted_bytes",
-                  (json_int_t)t->retransmitted_bytes, "redundancy", redundancy, "paths", t->paths, "migrations",
-                  (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
+    json_t *fields = json_pack("{s:I, s:I, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
+                               "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "paths", t->paths,
+                               "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
+    json_object_set_new(fields, "reinjected_bytes",
+                        known ? json_integer((json_int_t)t->reinjected_bytes) : json_null());
+    json_object_set_new(fields, "redundancy", known ? json_real(redundancy) : json_null());
     jsonl_write(s->log, "summary", fields, now);
 }
 

@@ -126,7 +126,7 @@ class Cell:
     @property
     def fidelity(self) -> str:
         word = "ok" if self.runs else "void"
-        return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms late"
+        return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
 
 
 def cells(runs: Sequence[Run]) -> dict[str, list[Cell]]:

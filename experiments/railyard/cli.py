@@ -40,7 +40,8 @@ app = typer.Typer(
     help="Compare multipath transport schemes over paired mobility traces.",
 )
 app.add_typer(traces_app, name="traces")
-console = Console(highlight=False)
+LOG_WIDTH = 132  # where output goes into a file or a log, tables need not be squeezed into 80 columns
+console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
 
 
 def _shown(path: Path) -> str:

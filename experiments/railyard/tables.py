@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,17 +28,16 @@ def megabytes(value: float) -> str:
 
 
 def comparison(pair: str, row: list[Cell]) -> Table:
-    table = Table(title=f"{pair}", title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
-    table.add_column("scheme", no_wrap=True)
-    for name in ("RCT median", "p95", "p99", "max s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("first frame s", "rebuffer rate", "redun- dancy"):
-        table.add_column(name, justify="right", min_width=7)
+    title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
+    table.add_column("\nscheme", no_wrap=True)
     paths = next((list(cell.down_bytes) for cell in row if cell.runs), [])
-    table.add_column(f"MB down {'/'.join(paths)}", justify="right", min_width=9)
-    table.add_column("chunks", justify="right")
-    table.add_column("outcome")
-    table.add_column("fidelity")
+    for name in ("RCT s\nmedian", "\np95", "\np99", "\nmax", "first\nframe s", "rebuffer\nrate", "redun-\ndancy"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(f"MB down\n{'/'.join(paths)}", justify="right", no_wrap=True)
+    table.add_column("\nchunks", justify="right", no_wrap=True)
+    table.add_column("\noutcome")
+    table.add_column("\nfidelity")
     for cell in row:
         done = len(cell.chunks) - cell.censored
         chunks = f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
@@ -47,7 +47,7 @@ def comparison(pair: str, row: list[Cell]) -> Table:
             seconds(cell.first_frame_s),
             percent(cell.rebuffer_rate),
             percent(cell.redundancy),
-            " / ".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
+            "/".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
             chunks,
             Text(cell.outcomes, style="" if cell.outcomes == "complete" else "yellow"),
             Text(cell.fidelity, style="red" if not cell.runs else ""),

@@ -210,7 +210,7 @@ static void migration_moves_to_the_other_path_and_starts_its_window_anew(void **
     pair_run(&p, 1000000);
     assert_int_equal(0, p.link[1].packets[0]);
     p.link[0].dark[0] = p.link[0].dark[1] = true;
-    pair_run(&p, 400000);
+    pair_run(&p, 1000000); /* three probe timeouts of silence, then a round trip */
     assert_int_equal(1, p.client_migrations);
     assert_int_equal(1, p.server_migrations);
     assert_int_equal(1, p.sc->active);

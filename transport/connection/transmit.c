@@ -117,7 +117,9 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
         put_validation(&b);
     if (!is_probing_only(c, p)) {
         xl_content_put_acks(&b);
-        if (p->probes > 0 && xl_path_may_carry_data(p)) {
+        /* With another path at hand the data goes there, and a PING asks whether this one is still alive: data put on
+         * a path that has gone dark would block the stream once more. */
+        if (p->probes > 0 && xl_path_may_carry_data(p) && !(c->multipath && xl_conn_has_healthy_path_beside(c, p))) {
             xl_content_put_control(&b);
             xl_content_put_streams(&b);
         }

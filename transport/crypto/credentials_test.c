@@ -175,15 +175,23 @@ static void a_self_signed_certificate_follows_from_its_seed(void **state) {
     gnutls_free(other.data);
 }
 
-static void self_signed_certificates_are_all_of_one_length(void **state) {
+static void self_signed_certificates_are_of_one_length_and_have_positive_serials(void **state) {
     (void)state;
     unsigned int size = 0;
     for (uint64_t seed = 0; seed < 64; seed++) { /* whatever the first bits of key and serial number are */
         gnutls_datum_t der = self_signed("railyard.test", seed, NOW_S);
+        gnutls_x509_crt_t crt;
+        uint8_t serial[32];
+        size_t serial_len = sizeof serial;
+        assert_int_equal(gnutls_x509_crt_init(&crt), 0);
+        assert_int_equal(gnutls_x509_crt_import(crt, &der, GNUTLS_X509_FMT_DER), 0);
+        assert_int_equal(gnutls_x509_crt_get_serial(crt, serial, &serial_len), 0);
+        assert_true(serial[0] > 0 && serial[0] < 0x80); /* RFC 5280 section 4.1.2.2 */
         if (seed > 0) {
             assert_int_equal(der.size, size);
         }
         size = der.size;
+        gnutls_x509_crt_deinit(crt);
         gnutls_free(der.data);
     }
 }
@@ -329,7 +337,7 @@ int main(void) {
     gnutls_global_set_time_function(frozen_time);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_self_signed_certificate_follows_from_its_seed),
-        cmocka_unit_test(self_signed_certificates_are_all_of_one_length),
+        cmocka_unit_test(self_signed_certificates_are_of_one_length_and_have_positive_serials),
         cmocka_unit_test(a_self_signed_certificate_says_what_it_was_asked_to),
         cmocka_unit_test(a_self_signed_certificate_needs_a_name_and_a_date),
         cmocka_unit_test(a_client_with_a_ca_accepts_what_the_ca_signed),

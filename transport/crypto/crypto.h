@@ -29,7 +29,7 @@ void xl_keys_nonce(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t nonce
 
 /* Encrypts the payload in place, appends the tag, then applies header protection. The packet is
  * [header up to pn_offset][pn, pn_len bytes][payload, payload_len][16 bytes of room]. Returns the protected length or
- * 0. pn_len + payload_len must be >= 4 (the caller pads). */
+ * 0: also once the confidentiality limit is reached. pn_len + payload_len must be >= 4 (the caller pads). */
 size_t xl_keys_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset, size_t pn_len,
                        size_t payload_len);
 /* Removes header protection in place: fixes byte 0, the packet number bytes; gives the truncated number and its length.
@@ -37,7 +37,8 @@ size_t xl_keys_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *
 int xl_keys_unmask(const xl_keys *, uint8_t *packet, size_t packet_len, size_t pn_offset, uint64_t *truncated_pn,
                    size_t *pn_len);
 /* Decrypts in place after xl_keys_unmask. Returns the payload length, or -1 when authentication fails: the ciphertext
- * is then UNTOUCHED (so that another key phase can be tried); *payload points to pn_offset + pn_len. */
+ * is then UNTOUCHED (so that another key phase can be tried); *payload points to pn_offset + pn_len. Nothing opens any
+ * more once the integrity limit is reached: the connection is to be closed with AEAD_LIMIT_REACHED. */
 ssize_t xl_keys_open(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
                      size_t pn_offset, size_t pn_len, uint8_t **payload);
 uint64_t xl_keys_sealed_count(const xl_keys *);          /* packets protected with these keys */
@@ -57,15 +58,18 @@ typedef struct {
     void *user;
     /* Handshake bytes to be sent in CRYPTO frames at `level`. Return 0, or negative to fail the handshake. */
     int (*crypto_data)(void *user, xl_level level, const uint8_t *data, size_t len);
-    /* New keys; ownership passes to the callee. Either may be NULL when only the other direction became available. */
+    /* New keys; ownership passes to the callee, whatever it returns. Either may be NULL when only the other direction
+     * became available. */
     int (*keys)(void *user, xl_level level, xl_keys *read, xl_keys *write);
-    /* The peer's transport parameters (extension 0x39), raw. */
+    /* The peer's transport parameters (extension 0x39), raw; called once. Negative fails the handshake: a caller that
+     * closes with TRANSPORT_PARAMETER_ERROR remembers that itself. */
     int (*peer_params)(void *user, const uint8_t *data, size_t len);
     void (*keylog)(void *user, const char *line); /* may be NULL */
 } xl_tls_callbacks;
 
-/* server_name only for a client. params: our transport parameters, copied. NULL on failure. The credentials must
- * outlive it. */
+/* server_name only for a client: a DNS name, or an IP address as text (then there is no SNI); a client that verifies
+ * must have one. params: our transport parameters, copied. NULL on failure. The credentials must outlive it. No
+ * callback may call back into the session. */
 xl_tls *xl_tls_new(bool is_server, xl_credentials *, const char *server_name, const char *alpn, const uint8_t *params,
                    size_t params_len, const xl_tls_callbacks *);
 void xl_tls_free(xl_tls *);
@@ -73,7 +77,9 @@ void xl_tls_free(xl_tls *);
 int xl_tls_start(xl_tls *);
 /* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:
  * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). Post-handshake messages
- * (NewSessionTicket) are taken and ignored; a KeyUpdate message is an error (RFC 9001 section 6). */
+ * (NewSessionTicket) are taken and ignored; a KeyUpdate message is an error (RFC 9001 section 6). Bytes at another
+ * level than that of the newest read keys are an error as well (unexpected_message): duplicates must have been dropped.
+ */
 int xl_tls_receive(xl_tls *, xl_level level, const uint8_t *data, size_t len);
 bool xl_tls_is_complete(const xl_tls *); /* handshake complete in the sense of RFC 9001 section 4.1.1 */
 uint8_t xl_tls_alert(const xl_tls *);
