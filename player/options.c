@@ -161,51 +161,61 @@ static bool parse_local(parser *p, const char *text, xl_addr *out) {
     return net_parse_ip(ip, out) || fail(p, "'%s' is not an IP address.", ip);
 }
 
-/* NAME:LOCALADDR[:TECH]; an IPv6 address stands in brackets. */
+/* Cuts NAME:LOCALADDR[:TECH] into its parts, *technology NULL when it is not there; an IPv6 address stands in brackets.
+ */
+static bool split_path(char *text, char **address, char **technology) {
+    char *colon = strchr(text, ':');
+    if (colon == NULL || colon == text || colon - text >= PLAYER_NAME_BYTES) {
+        return false;
+    }
+    *colon = '\0';
+    *address = colon + 1;
+    char *end = *address;
+    if (**address == '[') {
+        end = strchr(++*address, ']');
+        if (end == NULL || (end[1] != ':' && end[1] != '\0')) {
+            return false;
+        }
+        *end++ = '\0';
+    } else {
+        end += strcspn(end, ":");
+    }
+    *technology = *end == ':' ? end + 1 : NULL;
+    *end = '\0';
+    return true;
+}
+
+static bool check_path_name(parser *p, const char *name) {
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name)) {
+        return fail(p, "the name '%s' of a path may hold letters, digits, '.', '_' and '-' only.", name);
+    }
+    for (size_t i = 0; i < p->o->transport_config.path_count; i++) {
+        if (strcmp(p->o->paths[i].name, name) == 0) {
+            return fail(p, "two paths have the name '%s'.", name);
+        }
+    }
+    return true;
+}
+
 static bool parse_path(parser *p, const char *text) {
     player_transport_config *c = &p->o->transport_config;
-    char copy[160];
+    char copy[160], *address = NULL, *technology = NULL;
     if (c->path_count == PLAYER_MAX_PATHS) {
         return fail(p, "at most %d paths are possible.", PLAYER_MAX_PATHS);
     }
-    if (strlen(text) >= sizeof copy) {
-        return fail(p, "--path '%s' is too long.", text);
-    }
-    memcpy(copy, text, strlen(text) + 1);
-    char *address = strchr(copy, ':');
-    if (address == NULL || address == copy || (size_t)(address - copy) >= PLAYER_NAME_BYTES) {
+    snprintf(copy, sizeof copy, "%s", text);
+    if (strlen(text) >= sizeof copy || !split_path(copy, &address, &technology)) {
         return fail(p, "--path takes NAME:LOCALADDR[:TECH], not '%s'.", text);
-    }
-    *address++ = '\0';
-    char *technology = NULL;
-    if (address[0] == '[') {
-        char *end = strchr(address, ']');
-        if (end == NULL) {
-            return fail(p, "--path '%s' has no closing bracket.", text);
-        }
-        address++;
-        *end = '\0';
-        technology = end[1] == ':' ? end + 2 : NULL;
-    } else {
-        technology = strchr(address, ':');
-        if (technology != NULL) {
-            *technology++ = '\0';
-        }
     }
     player_path *path = &p->o->paths[c->path_count];
     *path = (player_path){.technology = XL_TECH_UNKNOWN};
-    memcpy(path->name, copy, strlen(copy) + 1);
-    for (size_t i = 0; i < c->path_count; i++) {
-        if (strcmp(p->o->paths[i].name, path->name) == 0) {
-            return fail(p, "two paths have the name '%s'.", path->name);
-        }
-    }
     if (technology != NULL && !parse_technology(technology, &path->technology)) {
         return fail(p, "'%s' is not a technology; known are 5g-sa, 5g-nsa, wifi, lte.", technology);
     }
-    if (!parse_local(p, address, &path->local)) {
+    if (!check_path_name(p, copy) || !parse_local(p, address, &path->local)) {
         return false;
     }
+    memcpy(path->name, copy, strlen(copy) + 1);
     c->path_count++;
     return true;
 }

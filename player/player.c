@@ -126,6 +126,14 @@ static uint64_t time_of(const player *p, uint64_t byte) {
     return us > XL_NEVER - p->anchor_at ? XL_NEVER : p->anchor_at + us;
 }
 
+/* Messages may hold a peer's or a user's bytes: only printable ASCII goes into the log. */
+static void keep_message(player *p, const char *message) {
+    snprintf(p->message, sizeof p->message, "%s", message != NULL ? message : "");
+    for (char *c = p->message; *c != '\0'; c++) {
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    }
+}
+
 static void finish(player *p, player_outcome outcome, const char *message) {
     if (p->phase == PHASE_OVER) {
         return;
@@ -141,7 +149,7 @@ static void finish(player *p, player_outcome outcome, const char *message) {
     p->phase = PHASE_OVER;
     p->outcome = outcome;
     p->ended_at = p->now;
-    snprintf(p->message, sizeof p->message, "%s", message != NULL ? message : "");
+    keep_message(p, message);
     if (p->message[0] != '\0') {
         emit(p, (player_event){.type = PLAYER_EVENT_ERROR, .message = p->message});
     }

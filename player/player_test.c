@@ -409,6 +409,20 @@ static void the_first_outcome_stays(void **state) {
     player_free(b.p);
 }
 
+static void a_peers_bytes_in_a_message_do_not_break_the_log(void **state) {
+    (void)state;
+    bench b;
+    start(&b, basic());
+    player_fail(b.p, PLAYER_CONNECTION_LOST, "closed: \xff\x01\n\"x\"", START);
+    player_summary s;
+    player_summarise(b.p, &s);
+    assert_string_equal(s.message, "closed: ???\"x\"");
+    json_t *fields = player_event_fields(nth(&b, PLAYER_EVENT_ERROR, 0), START);
+    assert_string_equal(json_string_value(json_object_get(fields, "message")), s.message);
+    json_decref(fields);
+    player_free(b.p);
+}
+
 static void duration_plays_only_the_opening(void **state) {
     (void)state;
     bench b;
@@ -523,6 +537,7 @@ int main(void) {
         cmocka_unit_test(a_response_that_ends_early_ends_the_run),
         cmocka_unit_test(the_time_limit_ends_the_run_at_its_exact_time),
         cmocka_unit_test(the_first_outcome_stays),
+        cmocka_unit_test(a_peers_bytes_in_a_message_do_not_break_the_log),
         cmocka_unit_test(duration_plays_only_the_opening),
         cmocka_unit_test(a_buffer_smaller_than_the_first_frame_still_plays),
         cmocka_unit_test(quantiles_interpolate_between_ranks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pty
 import select
 import signal
 import socket
@@ -259,6 +260,38 @@ def test_descendants_do_not_outlive_the_command(trace: Path) -> None:
     assert not processes_with(mark)
 
 
+def test_a_terminal_interrupt_reaches_the_command_once(trace: Path) -> None:
+    counter = """
+import signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+print("ready", flush=True)
+end = time.monotonic() + 10
+while not got and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.3)
+print(f"interrupts {len(got)}", flush=True)
+"""
+    command = [str(MPSHELL), *path_option("wifi", trace), "--", sys.executable, "-c", counter]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(command[0], command)  # noqa: S606
+    output = b""
+    try:
+        while (
+            not output.endswith((b"interrupts 1\r\n", b"interrupts 2\r\n"))
+            and select.select([terminal], [], [], TIMEOUT_S)[0]
+        ):
+            output += os.read(terminal, 4096)
+            if output == b"ready\r\n":
+                os.write(terminal, b"\x03")
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+    assert b"interrupts 1\r\n" in output
+    assert os.waitstatus_to_exitcode(status) in {0, 128 + signal.SIGHUP}  # the terminal may close first
+
+
 def test_a_third_interrupt_ends_a_command_that_ignores_it(trace: Path) -> None:
     with subprocess.Popen(
         [
@@ -279,6 +312,26 @@ def test_a_third_interrupt_ends_a_command_that_ignores_it(trace: Path) -> None:
             shell.send_signal(signal.SIGTERM)
             time.sleep(0.1)  # the same signal sent twice at once is one signal
         assert shell.wait(TIMEOUT_S) == 128 + signal.SIGKILL
+
+
+def test_a_command_may_delete_a_device(trace: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    script = f"ip link del lte && {sys.executable} -c 'import time; time.sleep(1)'"
+    paths = [*path_option("wifi", trace), *path_option("lte", trace)]
+    before = os.times()
+    result = run(*paths, "--summary", summary, "--", "sh", "-c", script)
+    after = os.times()
+    assert result.returncode == 0, result.stderr
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    assert used < 0.7 * summary_of(summary)["duration_s"], "mpshell spins on the deleted device"
+
+
+def test_a_caller_that_ignores_sigchld_gets_the_status(trace: Path) -> None:
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", ignoring, str(MPSHELL), *path_option("wifi", trace), "--", "sh", "-c", "exit 5"]
+    assert subprocess.run(command, timeout=TIMEOUT_S, check=False).returncode == 5
 
 
 def test_several_shells_at_once_have_addresses_of_their_own(trace: Path) -> None:

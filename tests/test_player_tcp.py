@@ -59,9 +59,9 @@ def read_line(process: subprocess.Popen[str], timeout: float) -> str:
 
 
 @contextmanager
-def running_server(tmp_path: Path, *options: str) -> Iterator[Server]:
+def running_server(tmp_path: Path, *options: str, listen: str = "127.0.0.1:0") -> Iterator[Server]:
     log = tmp_path / "server.jsonl"
-    command = [str(BIN / "xlink-server"), "--http1", "127.0.0.1:0", "--out", str(log), *options]
+    command = [str(BIN / "xlink-server"), "--http1", listen, "--out", str(log), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             listening = json.loads(read_line(process, 10))
@@ -230,6 +230,18 @@ def test_mptcp_says_when_the_server_has_only_tcp(tmp_path: Path, server: Server)
     assert log[-1]["transport"]["fell_back_to_tcp"] is True
 
 
+def test_ipv6_addresses_stand_in_brackets(tmp_path: Path) -> None:
+    with running_server(tmp_path, listen="[::1]:0") as server:
+        assert server.address.startswith("[::1]:")
+        done, log = play(tmp_path, server.address, "--verify", "--path", "six:[::1]:lte")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert log[0]["paths"] == [{"name": "six", "local": "[::1]:0", "technology": "lte"}]
+        done, _ = play(tmp_path, server.address, "--path", "four:127.0.0.1")
+        assert done.returncode == 2
+        assert one_sentence(done.stderr)
+        assert "address family" in done.stderr
+
+
 def test_a_server_that_is_not_there_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -345,6 +357,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
         (["--server", "@:4433"], "MPSHELL_GATEWAY"),
         (["--path", "wifi"], "NAME:LOCALADDR"),
         (["--path", "wifi:300.1.1.1"], "not an IP address"),
+        (["--path", "wi fi:127.0.0.1"], "letters, digits"),
         (["--path", "wifi:127.0.0.1:6g"], "not a technology"),
         (["--path", "wifi:@0"], "MPSHELL_PATH_0_ADDR"),
         (["--path", "a:127.0.0.1", "--path", "a:127.0.0.2"], "two paths"),
@@ -507,3 +520,22 @@ def test_more_connections_than_allowed_do_not_stop_the_others(server: Server) ->
     finally:
         for client in clients:
             client.close()
+
+
+@pytest.mark.slow
+def test_a_client_that_dribbles_its_request_is_dropped(server: Server) -> None:
+    begin = time.monotonic()
+    with socket.create_connection(server.host_port, timeout=0.2) as sock:
+        sock.sendall(b"GET /synthetic/10 HTTP/1.1\r\n")
+        dropped = False
+        while not dropped and time.monotonic() - begin < 30:
+            try:
+                sock.sendall(b"X: y\r\n")  # progress does not buy more time
+                dropped = sock.recv(100) == b""
+            except TimeoutError:
+                pass
+            except OSError:
+                dropped = True
+    assert dropped
+    log = server.stop()
+    assert [record["reason"] for record in log if record["event"] == "connection_closed"] == ["timed out"]

@@ -211,6 +211,7 @@ static void the_start_offset_moves_the_trace(void **state) {
     xl_link_advance(later->link, 20 * MS);
     expect_out(later, 1, 3 * MS); /* the one at trace time 30 falls on t0 itself and serves nobody */
     expect_out(later, 2, 10 * MS);
+    assert_int_equal(xl_link_stats(later->link).opportunities, 5); /* at 0, 3, 10, 13, 20 */
     done(b);
     done(later);
 }

@@ -86,9 +86,12 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
         status = 126 << 8;
     }
     while (command > 0 && !reap(command, &status)) {
-        int signal = sigwaitinfo(&all, NULL);
-        if (signal > 0 && signal != SIGCHLD) {
-            kill(command, signal);
+        siginfo_t info;
+        int number = sigwaitinfo(&all, &info);
+        /* Only what mpshell passes on: a sender outside of the PID namespace is process 0 here. Terminal signals and
+         * those to a process group have reached COMMAND by themselves. */
+        if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == 0) {
+            kill(command, number);
         }
     }
     if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status)) {

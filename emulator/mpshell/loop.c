@@ -105,6 +105,9 @@ static bool read_packet(struct loop *loop, struct mp_direction *direction) {
     uint8_t scratch[XL_LINK_PACKET_CAPACITY];
     ssize_t n = read(direction->from_fd, packet != NULL ? packet->data : scratch, XL_LINK_PACKET_CAPACITY);
     if (n <= 0) {
+        if (n == 0 || (errno != EAGAIN && errno != EINTR)) { /* COMMAND deleted the device */
+            epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, direction->from_fd, NULL);
+        }
         xl_link_pool_put(loop->shell->pool, packet);
         return false;
     }
@@ -158,9 +161,10 @@ static void take_signal(struct loop *loop) {
         return;
     }
     int number = (int)info.ssi_signo;
-    if (info.ssi_code != SI_KERNEL) {
-        mp_command_signal(loop->command, number);
+    if (info.ssi_code == SI_KERNEL) {
+        return;
     }
+    mp_command_signal(loop->command, number);
     if ((number == SIGINT || number == SIGTERM) && ++loop->interrupts >= KILLING_SIGNALS) {
         mp_command_kill(loop->command);
     }

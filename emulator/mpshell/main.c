@@ -46,6 +46,7 @@ static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
         sigaddset(&set, passed_on[i]);
     }
+    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
     sigprocmask(SIG_BLOCK, &set, original);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd : mp_fail(error, "cannot watch signals: %s", strerror(errno));

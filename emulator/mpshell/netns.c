@@ -88,20 +88,24 @@ static bool claim_ranges(struct mp_shell *shell, const struct ifaddrs *list, uns
     return true;
 }
 
-/* Finds consecutive free ranges for the paths and names their addresses. */
+/* Finds consecutive free ranges for the paths and names their addresses. The search starts at a place that differs from
+ * run to run: a server that still sends to the address of an earlier run must not reach this one. */
 static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0) {
         return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
     }
-    unsigned base = 0;
-    while (base + shell->path_count <= 256 && !claim_ranges(shell, list, base)) {
-        base++;
+    unsigned places = 256u - (unsigned)shell->path_count + 1u;
+    unsigned start = (unsigned)getpid() * 37u;
+    unsigned tried = 0;
+    while (tried < places && !claim_ranges(shell, list, (start + tried) % places)) {
+        tried++;
     }
     freeifaddrs(list);
-    if (base + shell->path_count > 256) {
+    if (tried == places) {
         return mp_fail(error, "100.64.0.0/16 has no %zu free ranges; stop other mpshells", shell->path_count);
     }
+    unsigned base = (start + tried) % places;
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
         snprintf(path->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);

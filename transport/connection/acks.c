@@ -132,8 +132,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
             e->announced = false;
         break;
     case XL_SF_RETIRE_CID:
-        if (c->remote_cids.retire_count < sizeof(c->remote_cids.retire_queue) / sizeof(uint64_t))
-            c->remote_cids.retire_queue[c->remote_cids.retire_count++] = r->id;
+        xl_cids_retire(&c->remote_cids, r->id);
         break;
     case XL_SF_HANDSHAKE_DONE:
         c->handshake_done_pending = true;
@@ -177,7 +176,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     xl_connection *c = m->c;
     xl_path *p = &c->path[pkt->path];
     bool was_lost = pkt->state == XL_SENT_LOST;
-    if (was_lost && p->cc->on_spurious_loss)
+    if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
         p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
     if (pkt->ack_eliciting) {
         if (!m->any_acked[p->index] || pkt->time_us < m->earliest_acked[p->index])
@@ -314,7 +313,8 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
             m->lost_from[p->index] = pkt->time_us;
         m->lost_to[p->index] = pkt->time_us;
     }
-    if (counted && !m->is_given_up)
+    pkt->loss_charged = counted && !m->is_given_up;
+    if (pkt->loss_charged)
         p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
     settle(c, pkt, record_lost);
 }

@@ -88,6 +88,20 @@ static void multipath_uses_both_paths(void **state) {
     pair_free(&p);
 }
 
+static void a_second_path_faster_than_the_first_opens_at_once(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 19, 2, 80000);
+    pair_multipath(&p, "minrtt", "none");
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 5000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    pair_free(&p);
+}
+
 static void without_the_peer_multipath_falls_back_to_plain_quic(void **state) {
     (void)state;
     pair p;
@@ -444,6 +458,7 @@ int main(void) {
         cmocka_unit_test(a_transfer_survives_loss_and_reordering),
         cmocka_unit_test(the_handshake_survives_heavy_loss),
         cmocka_unit_test(multipath_uses_both_paths),
+        cmocka_unit_test(a_second_path_faster_than_the_first_opens_at_once),
         cmocka_unit_test(without_the_peer_multipath_falls_back_to_plain_quic),
         cmocka_unit_test(a_path_that_goes_dark_does_not_stop_the_transfer),
         cmocka_unit_test(reinjection_ends_head_of_line_blocking),

@@ -74,7 +74,7 @@ bool xl_content_has_control(const xl_connection *c) {
     if (c->handshake_done_pending || c->max_data_pending || c->max_streams_pending[0] || c->max_streams_pending[1] ||
         c->remote_cids.retire_count > 0 || c->control_dirty)
         return true;
-    if (c->handshake_confirmed)
+    if (c->handshake_complete)
         for (size_t i = 0; i < c->local_cids.count; i++)
             if (!c->local_cids.at[i].announced)
                 return true;
@@ -106,7 +106,7 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
 
 static void put_cids(xl_builder *b) {
     xl_connection *c = b->c;
-    for (size_t i = 0; i < c->local_cids.count && c->handshake_confirmed; i++) {
+    for (size_t i = 0; i < c->local_cids.count && c->handshake_complete; i++) {
         xl_cid_entry *e = &c->local_cids.at[i];
         if (e->announced || !room_for(b, 48) || !xl_builder_note(b, XL_SF_NEW_CID, e->sequence, 0))
             continue;

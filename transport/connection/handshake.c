@@ -78,6 +78,7 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
         return XL_ERR_CRYPTO;
     }
     c->peer_params_seen = true;
+    xl_qlog_set_peer_ack_delay_exponent(c->qlog, c->peer_params.ack_delay_exponent);
     apply_peer_params(c);
     return 0;
 }
@@ -136,6 +137,7 @@ static void on_complete(xl_connection *c) {
         xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
     }
     report_connected(c);
+    xl_conn_issue_cids(c); /* a client too: they are with the server before the first new path is opened */
     if (c->is_server) {
         c->handshake_done_pending = true;
         xl_conn_confirm_handshake(c);

@@ -104,6 +104,13 @@ static bool take_dcid(xl_connection *c, xl_path *p) {
     return true;
 }
 
+static bool has_unused_dcid(const xl_connection *c) {
+    for (size_t i = 0; i < c->remote_cids.count; i++)
+        if (!c->remote_cids.at[i].in_use)
+            return true;
+    return false;
+}
+
 static bool give_own_space(xl_path *p) {
     xl_space *s = malloc(sizeof(*s));
     if (!s)
@@ -123,20 +130,20 @@ void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
 static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote) {
+    /* The NEW_CONNECTION_ID for the way back may still be under way on another path: the peer asks again. */
+    if (c->multipath && !has_unused_dcid(c))
+        return NULL;
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
     if (!p)
         return NULL;
     p->local_seq = local_seq;
     p->has_local_seq = true;
     if (c->multipath && !give_own_space(p)) {
-        p->state = XL_PATH_CLOSED;
+        xl_conn_path_closed(c, p, "out of memory");
         return NULL;
     }
-    if (!take_dcid(c, p)) {
-        if (c->multipath) {
-            p->state = XL_PATH_CLOSED;
-            return NULL;
-        }
+    /* With multipath a CID may still be on its way over a slower path: xl_conn_open_paths() gives it then. */
+    if (!take_dcid(c, p) && !c->multipath) {
         /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
         p->dcid = c->path[c->active].dcid;
         p->remote_seq = c->path[c->active].remote_seq;
@@ -183,12 +190,19 @@ static void open_path(xl_connection *c, xl_path *p) {
     xl_conn_start_challenge(c, p);
 }
 
+/* Whatever waits for a CID of the peer gets one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *c) {
-    if (c->is_server || !c->multipath || !c->handshake_confirmed)
+    if (!c->multipath || !c->handshake_confirmed)
         return;
-    for (size_t i = 1; i < c->path_count; i++)
-        if (c->path[i].state == XL_PATH_NEW && !c->path[i].has_dcid)
-            open_path(c, &c->path[i]);
+    for (size_t i = 1; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->has_dcid || p->state == XL_PATH_CLOSED)
+            continue;
+        if (!c->is_server && p->state == XL_PATH_NEW)
+            open_path(c, p);
+        else if (take_dcid(c, p))
+            xl_conn_wake(c);
+    }
 }
 
 int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology,

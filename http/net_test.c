@@ -1,0 +1,62 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/net.h"
+
+static void endpoints_are_an_ip_address_and_a_port(void **state) {
+    (void)state;
+    xl_addr a;
+    assert_true(net_parse_endpoint("192.0.2.1:443", &a));
+    assert_true(a.family == 4 && a.ip[0] == 192 && a.ip[3] == 1 && a.port == 443);
+    assert_true(net_parse_endpoint("[2001:db8::1]:0", &a));
+    assert_true(a.family == 6 && a.ip[0] == 0x20 && a.ip[15] == 1 && a.port == 0);
+    const char *const bad[] = {
+        "",
+        ":80",
+        "192.0.2.1",
+        "192.0.2.1:",
+        "192.0.2.1:65536",
+        "192.0.2.1:-1",
+        "192.0.2.1:+1",
+        "192.0.2.1:000080",
+        "[192.0.2.1]:80",
+        "2001:db8::1:80",
+        "[2001:db8::1]",
+        "[]:80",
+        "localhost:80",
+        "256.0.0.1:80",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(net_parse_endpoint(bad[i], &a));
+    }
+}
+
+static void the_kernels_form_and_back_is_the_same_address(void **state) {
+    (void)state;
+    const char *const texts[] = {"192.0.2.1:443", "[2001:db8::1]:65535"};
+    for (size_t i = 0; i < 2; i++) {
+        xl_addr a, b;
+        struct sockaddr_storage sa;
+        assert_true(net_parse_endpoint(texts[i], &a));
+        assert_true(net_to_sockaddr(&a, &sa) <= sizeof sa);
+        assert_true(net_from_sockaddr((struct sockaddr *)&sa, &b));
+        assert_true(net_same_ip(&a, &b) && a.port == b.port);
+        b.ip[3] ^= 1;
+        assert_false(net_same_ip(&a, &b));
+    }
+    struct sockaddr_storage other = {.ss_family = AF_UNIX};
+    xl_addr a;
+    assert_false(net_from_sockaddr((struct sockaddr *)&other, &a));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(endpoints_are_an_ip_address_and_a_port),
+        cmocka_unit_test(the_kernels_form_and_back_is_the_same_address),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
