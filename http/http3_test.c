@@ -521,7 +521,9 @@ static void expect_close(pair *p, uint64_t code) {
 /* Fetches a body by hand and checks that the marked bytes of the stream are the marked bytes of the body. */
 static void check_mark(uint64_t body_bytes, uint64_t first, uint64_t size) {
     pair *p = pair_new(true);
+    const h3_body_mark mark = {.first = first, .size = size, .priority = 0};
     p->body_bytes = body_bytes;
+    p->mark = mark;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     p->raw_stream = open_raw(p, true);
     send_raw(p, p->raw_stream, get_bytes, sizeof get_bytes, true);
@@ -530,7 +532,6 @@ static void check_mark(uint64_t body_bytes, uint64_t first, uint64_t size) {
     assert_int_equal(p->raw[0], 0x01);
     uint64_t headers_bytes = p->raw[1] < 64 ? 2u + p->raw[1] : 3u + ((p->raw[1] & 0x3fu) << 8 | p->raw[2]);
 
-    const h3_body_mark mark = {.first = first, .size = size, .priority = 0};
     xl_frame_mark in_stream = h3_mark_in_stream(headers_bytes, body_bytes, &mark);
     assert_true(in_stream.position + in_stream.size <= p->raw_len);
     uint64_t body_at = 0, marked = 0, first_marked = UINT64_MAX;

@@ -102,13 +102,12 @@ static size_t response_headers(const catalogue_response *answer, const char *len
 
 static void log_request(const connection *c, uint64_t stream, const h3_request *request,
                         const catalogue_response *answer) {
-    json_t *path = json_string(request->path);
-    json_t *fields = json_pack("{s:I, s:I, s:o, s:i}", "conn", (json_int_t)c->number, "stream", (json_int_t)stream,
-                               "path", path ? path : json_string("?"), "status", answer->status);
-    if (fields && answer->content_length > 0 && answer->status < 300) {
-        json_object_set_new(fields, "first", json_integer((json_int_t)answer->first));
-        json_object_set_new(fields, "last", json_integer((json_int_t)answer->last));
-    }
+    bool has_range = answer->content_length > 0 && answer->status < 300;
+    json_t *path = json_string(request->path); /* NULL when it is not UTF-8 */
+    json_t *fields = json_pack("{s:I, s:I, s:o, s:i, s:o, s:o}", "conn", (json_int_t)c->number, "stream",
+                               (json_int_t)stream, "path", path ? path : json_null(), "status", answer->status, "first",
+                               has_range ? json_integer((json_int_t)answer->first) : json_null(), "last",
+                               has_range ? json_integer((json_int_t)answer->last) : json_null());
     server_log(c->service->owner, "request", fields, c->service->now);
 }
 
@@ -231,10 +230,10 @@ static void account(connection *c, const xl_event *closed) {
         if (json_array_size(s->totals.paths) < MAX_SUMMARY_PATHS)
             json_array_append_new(s->totals.paths, path_record(c, &p, false));
     }
-    const char *cause = !closed ? "server" : closed->by_timeout ? "timeout" : closed->by_peer ? "peer" : "error";
+    const char *reason = !closed ? "server" : closed->by_timeout ? "timeout" : closed->by_peer ? "peer" : "error";
     json_t *fields =
         json_pack("{s:I, s:s, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "conn", (json_int_t)c->number,
-                  "cause", cause, "error_code", (json_int_t)(closed ? closed->error_code : H3_NO_ERROR),
+                  "reason", reason, "error_code", (json_int_t)(closed ? closed->error_code : H3_NO_ERROR),
                   "application_error", closed ? closed->application_error : true, "multipath", (int)stats.multipath,
                   "requests", (json_int_t)c->requests, "stream_bytes_sent", (json_int_t)stats.stream_bytes_sent,
                   "reinjected_bytes", (json_int_t)stats.reinjected_bytes, "retransmitted_bytes",

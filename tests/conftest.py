@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from railyard.paths import PROGRAM_NAMES, ROOT
+from railyard.paths import PROGRAM_NAMES, programs_dir
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
 
@@ -22,8 +22,8 @@ def missing_for_real_runs() -> str | None:
         return "needs root"
     if not Path("/dev/net/tun").exists():
         return "needs /dev/net/tun"
-    absent = [name for name in PROGRAM_NAMES if not (ROOT / "build" / "bin" / name).is_file()]
-    return f"needs build/bin/{absent[0]}: run `make build`" if absent else None
+    absent = [name for name in PROGRAM_NAMES if not (programs_dir() / name).is_file()]
+    return f"needs {programs_dir() / absent[0]}: run `make build`" if absent else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -97,15 +97,25 @@ class Server(Child):
         return read_jsonl(self.out)
 
 
-def run_player(
-    folder: Path, port: int, *arguments: str, chunk_bytes: int = 1_000_000
-) -> subprocess.CompletedProcess[str]:
-    """Plays the 10 MB video into folder/player.jsonl and folder/video."""
+def player_command(folder: Path, port: int, *arguments: str) -> list[str | Path]:
+    """Plays the 10 MB video in chunks of 1 MB into folder/player.jsonl and folder/video."""
     command: list[str | Path] = [program("xlink-player"), "--transport", "quic", "--server", f"127.0.0.1:{port}"]
-    command += ["--url", VIDEO_URL, "--chunk-bytes", str(chunk_bytes), "--bitrate", str(BITRATE_BPS)]
+    command += ["--url", VIDEO_URL, "--chunk-bytes", "1000000", "--bitrate", str(BITRATE_BPS)]
     command += ["--time-limit", str(TIME_LIMIT_S), "--verify", "--out", folder / "player.jsonl"]
-    command += ["--save", folder / "video", *arguments]
+    return [*command, "--save", folder / "video", *arguments]
+
+
+def run_player(folder: Path, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = player_command(folder, port, *arguments)
     return subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S + 30, check=False)
+
+
+def wait_for_event(file: Path, name: str, limit_s: float = 20.0) -> None:
+    """Until a program has written that event."""
+    end = time.monotonic() + limit_s
+    while not (file.exists() and f'"event":"{name}"' in file.read_text(encoding="utf-8")):
+        assert time.monotonic() < end, f"no {name} in {file}"
+        time.sleep(0.02)
 
 
 def player_summary(folder: Path) -> dict[str, Any]:

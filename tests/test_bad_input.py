@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.paths import PROGRAM_NAMES, ROOT
+from railyard.paths import PROGRAM_NAMES, programs_dir
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
 GOOD = """\
@@ -28,9 +28,9 @@ player:
   duration_s: 5
 time_limit_s: 20
 """
-BIN = ROOT / "build" / "bin"
+BIN = programs_dir()
 BUILT = all((BIN / name).is_file() for name in PROGRAM_NAMES)
-needs_programs = pytest.mark.skipif(not BUILT, reason="needs the programs in build/bin: run `make build`")
+needs_programs = pytest.mark.skipif(not BUILT, reason="needs the programs that `make build` makes")
 
 
 @pytest.fixture

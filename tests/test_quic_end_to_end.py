@@ -5,12 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quic_programs import VIDEO_BYTES, Server, events, player_summary, read_jsonl, run_player, synthetic
+from quic_programs import (
+    VIDEO_BYTES,
+    VIDEO_URL,
+    Server,
+    events,
+    player_command,
+    player_summary,
+    read_jsonl,
+    run_player,
+    synthetic,
+    wait_for_event,
+)
+from railyard.paths import program
 
 TWO_PATHS = ("--path", "first:127.0.0.1:wifi", "--path", "second:127.0.0.2:lte")
 CARRIES_DATA_BYTES = 50_000  # what a path has carried that was really used, not only probed
@@ -167,3 +180,61 @@ def test_a_local_address_that_is_not_there_is_one_sentence(tmp_path: Path) -> No
     assert len(done.stderr.splitlines()) == 1
     assert "203.0.113.9" in done.stderr
     assert "far" in done.stderr
+
+
+def test_a_server_that_stops_while_it_serves_is_one_sentence(tmp_path: Path) -> None:
+    with Server(tmp_path, "--scheme", "xlink") as server:
+        command = player_command(tmp_path, server.port, "--scheme", "xlink", "--insecure", *TWO_PATHS)
+        command[command.index("--bitrate") + 1] = "1000000"  # the video would play for 80 seconds
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as player:
+            wait_for_event(tmp_path / "player.jsonl", "chunk_done")
+            server.stop()
+            _, error_output = player.communicate(timeout=20)
+    assert player.returncode == 1
+    assert len(error_output.splitlines()) == 1
+    assert "the server closed the connection" in error_output
+    assert player_summary(tmp_path)["outcome"] == "connection_lost"
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("scheme", ["sp", "xlink"])
+def test_a_resource_that_is_not_there_is_one_sentence(tmp_path: Path, scheme: str) -> None:
+    with Server(tmp_path, "--scheme", scheme) as server:
+        command = player_command(tmp_path, server.port, "--scheme", scheme, "--insecure", *TWO_PATHS)
+        command[command.index(VIDEO_URL)] = "/missing.mp4"
+        command.remove("--verify")
+        done = subprocess.run([*command, "--size", "1000000"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "404" in done.stderr
+
+
+def start_server(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [program("xlink-server"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        done = start_server("--quic", f"127.0.0.1:{server.port}")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert f"127.0.0.1:{server.port}" in done.stderr
+
+
+def test_certificates_that_cannot_be_used_are_one_sentence(tmp_path: Path) -> None:
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("no certificate", encoding="utf-8")
+    for cert in (tmp_path / "missing.pem", nonsense):
+        done = start_server("--quic", "127.0.0.1:0", "--cert", cert, "--key", nonsense)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert str(cert) in done.stderr
+
+
+def test_an_unknown_reinjection_mode_is_one_sentence() -> None:
+    done = start_server("--quic", "127.0.0.1:0", "--reinjection", "sometimes")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "sometimes" in done.stderr

@@ -32,6 +32,7 @@ from railyard.traces.cli import app as traces_app
 from railyard.yamlfile import near_miss
 
 CAMPAIGN_SCHEMA = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -112,8 +113,12 @@ def _run_pending(campaign: Campaign, specs: list[RunSpec], jobs: int | None) -> 
     reason = "as asked" if jobs else "what fidelity allows on this machine; --jobs changes it"
     console.print(f"{len(pending)} runs to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
     watch = Stopwatch()
-    with reporter(console, len(specs), done) as told:
-        run_campaign(campaign, pending, side_by_side, told)
+    try:
+        with reporter(console, len(specs), done) as told:
+            run_campaign(campaign, pending, side_by_side, told)
+    except KeyboardInterrupt:
+        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
     console.print(f"runs took {watch}")
 
 
@@ -171,8 +176,7 @@ def main() -> None:
     except typer.TyperException as error:
         _fail(error.format_message() or "a command is missing; `railyard --help` names them.")
     except (KeyboardInterrupt, typer.Abort):
-        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.exit(141)
 

@@ -9,6 +9,7 @@ from typing import Any
 MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
 MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveries
 MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
+MISSED_FLOOR = 3  # … and more than so many: of a slow link's few opportunities, one is already over the share
 MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
 MAX_TRIES = 3  # the first try and two repetitions
 
@@ -52,7 +53,7 @@ def judge(summary: dict[str, Any]) -> Fidelity:
                 reasons.append(f"{name}: p99 lateness {late['p99'] / 1000:.2f} ms")
             if late["over_1ms"] > MAX_SHARE_OVER_1MS * late["count"]:
                 reasons.append(f"{name}: {late['over_1ms']} of {late['count']} deliveries over 1 ms late")
-            if link["missed"] > MAX_SHARE_MISSED * link["opportunities"]:
+            if link["missed"] > max(MISSED_FLOOR, MAX_SHARE_MISSED * link["opportunities"]):
                 reasons.append(f"{name}: {link['missed']} of {link['opportunities']} opportunities missed")
         for device, dropped in path["device_drops"].items():
             drops += dropped

@@ -13,10 +13,14 @@ RESULTS_DIR = ROOT / "results"
 PROGRAM_NAMES = ("mpshell", "xlink-server", "xlink-player")
 
 
+def programs_dir() -> Path:
+    """`build/bin`, or $RAILYARD_BIN: another build, for instance one with sanitizers."""
+    return Path(os.environ.get("RAILYARD_BIN", ROOT / "build" / "bin"))
+
+
 def program(name: str) -> Path:
-    """A C program of the project: in `build/bin`, or in $RAILYARD_BIN (another build, for instance with sanitizers)."""
-    folder = Path(os.environ.get("RAILYARD_BIN", ROOT / "build" / "bin"))
-    path = folder / name
+    """A C program of the project."""
+    path = programs_dir() / name
     if not os.access(path, os.X_OK):
         raise UserError(f"{path} is not there or not executable; build the programs with `make build`.")
     return path

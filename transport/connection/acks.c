@@ -196,6 +196,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
                          /* Pacing at 1.25 windows a round trip keeps a busy flow a little below its window. */
                          .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
         leave_flight(p, pkt);
+        xl_path_note_acked(p, pkt->bytes, c->now);
         p->cc->on_ack(p->cc_state, &ack);
     }
     if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from)

@@ -56,6 +56,7 @@ xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint
     r->id = id;
     r->offset = offset;
     r->path = (int8_t)b->path->index;
+    r->sent_at = b->c->now;
     *b->frames_tail = r;
     b->frames_tail = &r->next;
     if (kind != XL_SF_ACK)
@@ -98,6 +99,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->path = (int8_t)p->index;
     pkt->frames = b->frames;
     if (pkt->in_flight) {
+        xl_path_note_sent(p, c->now);
         p->bytes_in_flight += bytes;
         if (p->cc->on_sent)
             p->cc->on_sent(p->cc_state, bytes, p->bytes_in_flight, c->now);

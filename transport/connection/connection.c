@@ -42,7 +42,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     }
     xl_cids_init(&c->local_cids);
     xl_cids_init(&c->remote_cids);
-    c->idle_deadline = c->close_deadline = c->pacer_wakeup = XL_NEVER;
+    c->idle_deadline = c->close_deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
     c->idle_timeout_us = config->idle_timeout_us;
     c->scheduler = xl_scheduler_find(config->scheduler);
     c->reinjection = xl_reinjection_find(config->reinjection);
@@ -297,7 +297,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         return XL_NEVER;
     if (!xl_conn_is_live(c))
         return c->close_deadline;
-    uint64_t at = earlier(c->idle_deadline, c->pacer_wakeup);
+    uint64_t at = earlier(earlier(c->idle_deadline, c->pacer_wakeup), c->reinjection_recheck);
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         at = earlier(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
@@ -338,6 +338,8 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
     }
     if (c->pacer_wakeup <= now)
         c->pacer_wakeup = XL_NEVER;
+    if (c->reinjection_recheck <= now)
+        c->reinjection_recheck = XL_NEVER; /* the next transmit looks */
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         space_timer(c, &c->space[i], (xl_level)i);
     for (size_t i = 0; i < c->path_count; i++) {

@@ -53,6 +53,7 @@ struct xl_sent_frame {
     uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
     uint64_t id;     /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
     uint64_t offset; /* stream or crypto offset; SF_ACK: largest acknowledged */
+    uint64_t sent_at;
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };
 
@@ -175,7 +176,7 @@ struct xl_connection {
     size_t slab_count;
 
     /* Timers, XL_NEVER = off. */
-    uint64_t idle_deadline, close_deadline, pacer_wakeup;
+    uint64_t idle_deadline, close_deadline, pacer_wakeup, reinjection_recheck;
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;
     unsigned until_skip;    /* packets until a packet number is left out */

@@ -5,6 +5,7 @@
 
 #define QUIET_PACKETS_MAX 16
 #define MIN_STREAM_ROOM   32
+#define REINJECTION_RECHECK_US 50000
 
 /* ---- Acknowledgements ---- */
 
@@ -223,21 +224,57 @@ static xl_reinjection_scope scope_of(const xl_connection *c, const xl_stream *s,
     return c->reinjection->scope(&view);
 }
 
-/* The oldest unacknowledged packet of the stream that is in flight on another path. The queues hold only packets that may
- * still be duplicated, so the cost does not depend on how much is in flight. */
-static xl_sent_frame *candidate(const xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope) {
+static void drop_settled(xl_stream *s, xl_unacked_queue *q) {
+    while (q->head && xl_send_range_is_acked(&s->send, q->head->offset, q->head->len, q->head->fin))
+        xl_conn_unacked_remove(s, q->head); /* the other copy arrived */
+    while (q->tail && xl_send_range_is_acked(&s->send, q->tail->offset, q->tail->len, q->tail->fin))
+        xl_conn_unacked_remove(s, q->tail);
+}
+
+/* When the record's original will be acknowledged, from now: its path delivers in order, so the newest packet waits for
+ * everything in flight, an older one for less: in proportion to its age. */
+static uint64_t time_left(const xl_connection *c, const xl_sent_frame *r) {
+    const xl_path *from = &c->path[r->path];
+    uint64_t whole = xl_path_delivery_time(from, 0, c->now), age = c->now - r->sent_at;
+    if (whole == XL_NEVER || age > whole + 2 * from->rtt.var)
+        return XL_NEVER; /* overdue: lost, or stuck */
+    return whole > age ? whole - age : 0;
+}
+
+static bool pays(const xl_connection *c, const xl_sent_frame *r, const xl_path *onto) {
+    if (c->config->reinjection_unconditional || c->path[r->path].state != XL_PATH_ACTIVE)
+        return true;
+    return xl_reinjection_pays(time_left(c, r), xl_path_delivery_time(onto, r->len, c->now));
+}
+
+/* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
+static void look_again_later(xl_connection *c) {
+    uint64_t at = c->now + REINJECTION_RECHECK_US;
+    if (c->reinjection_recheck == XL_NEVER)
+        c->reinjection_recheck = at;
+}
+
+/* What of the stream's packets in flight on one other path is most worth copying: the oldest if it is overdue, else the
+ * newest, which will arrive last. A queue is in order of sending and holds only packets that may still be copied, so the
+ * cost does not depend on how much is in flight. */
+static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
+                                    xl_reinjection_scope scope) {
+    drop_settled(s, q);
+    if (!q->head)
+        return NULL;
+    look_again_later(c);
+    if (scope == XL_REINJECT_MARKED_FRAME && q->head->offset >= s->mark.position + s->mark.size)
+        return NULL;
+    if (pays(c, q->head, onto))
+        return q->head;
+    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto) ? q->tail : NULL;
+}
+
+static xl_sent_frame *candidate(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope) {
     xl_sent_frame *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
-        if ((int)i == onto->index)
-            continue;
-        xl_sent_frame *r;
-        while ((r = s->unacked[i].head) && xl_send_range_is_acked(&s->send, r->offset, r->len, r->fin))
-            xl_conn_unacked_remove(s, r); /* the other copy arrived */
-        if (!r)
-            continue;
-        if (scope == XL_REINJECT_MARKED_FRAME && r->offset >= s->mark.position + s->mark.size)
-            continue;
-        if (!best || r->offset < best->offset)
+        xl_sent_frame *r = (int)i == onto->index ? NULL : worth_copying(c, s, &s->unacked[i], onto, scope);
+        if (r && (!best || r->offset < best->offset))
             best = r;
     }
     return best;

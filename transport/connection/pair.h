@@ -74,21 +74,21 @@ typedef struct {
     size_t qlog_len;
 } pair;
 
-static xl_addr pair_addr(uint8_t host, uint16_t port) {
+static inline xl_addr pair_addr(uint8_t host, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {10, 0, 0, host}, .port = port};
 }
 
-static uint8_t pair_byte(uint64_t stream, uint64_t offset) {
+static inline uint8_t pair_byte(uint64_t stream, uint64_t offset) {
     return (uint8_t)((offset * 2654435761u >> 7) ^ stream);
 }
 
-static void *pair_qlog_open(void *user, bool is_server, const uint8_t *odcid, size_t len) {
+static inline void *pair_qlog_open(void *user, bool is_server, const uint8_t *odcid, size_t len) {
     (void)odcid;
     (void)len;
     return is_server ? user : NULL; /* the server's: it schedules */
 }
 
-static void pair_qlog_write(void *sink, const char *text, size_t len) {
+static inline void pair_qlog_write(void *sink, const char *text, size_t len) {
     pair *p = sink;
     p->qlog_text = realloc(p->qlog_text, p->qlog_len + len + 1);
     memcpy(p->qlog_text + p->qlog_len, text, len);
@@ -97,7 +97,7 @@ static void pair_qlog_write(void *sink, const char *text, size_t len) {
 }
 
 /* Configure p->client_config, p->server_config and links after this, before pair_connect(). */
-static void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
+static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
     memset(p, 0, sizeof(*p));
     p->now = PAIR_START;
     xl_random_seed(&p->random, seed);
@@ -118,17 +118,17 @@ static void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
                                  .delay_us = {delay_us, delay_us}};
 }
 
-static void pair_multipath(pair *p, const char *scheduler, const char *reinjection) {
+static inline void pair_multipath(pair *p, const char *scheduler, const char *reinjection) {
     p->client_config.enable_multipath = p->server_config.enable_multipath = true;
     p->client_config.scheduler = p->server_config.scheduler = scheduler;
     p->client_config.reinjection = p->server_config.reinjection = reinjection;
 }
 
-static void pair_capture_qlog(pair *p) {
+static inline void pair_capture_qlog(pair *p) {
     p->server_config.log = (xl_log){.user = p, .qlog_open = pair_qlog_open, .qlog_write = pair_qlog_write};
 }
 
-static void pair_connect(pair *p) {
+static inline void pair_connect(pair *p) {
     int error;
     p->client = xl_endpoint_new(&p->client_config, p->now, &error);
     p->server = xl_endpoint_new(&p->server_config, p->now, &error);
@@ -140,7 +140,7 @@ static void pair_connect(pair *p) {
         assert_int_equal((int)i, xl_connection_add_path(p->cc, &p->link[i].client, &p->link[i].server, XL_TECH_LTE, p->now));
 }
 
-static void pair_free(pair *p) {
+static inline void pair_free(pair *p) {
     xl_endpoint_free(p->client);
     xl_endpoint_free(p->server);
     xl_credentials_free(p->client_credentials);
@@ -153,18 +153,18 @@ static void pair_free(pair *p) {
     free(p->qlog_text);
 }
 
-static double pair_draw(pair *p) {
+static inline double pair_draw(pair *p) {
     return (double)(xl_random_next(&p->random) >> 11) / 9007199254740992.0;
 }
 
-static pair_link *pair_link_of(pair *p, const xl_addr *client) {
+static inline pair_link *pair_link_of(pair *p, const xl_addr *client) {
     for (size_t i = 0; i < p->link_count; i++)
         if (xl_addr_equal(&p->link[i].client, client))
             return &p->link[i];
     return NULL;
 }
 
-static void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data) {
+static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data) {
     pair_link *l = pair_link_of(p, to_server ? &d->local : &d->remote);
     int dir = to_server ? 0 : 1;
     if (!l)
@@ -198,7 +198,7 @@ static void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const ui
     *where = q;
 }
 
-static void pair_server_fill(pair *p, pair_response *r) {
+static inline void pair_server_fill(pair *p, pair_response *r) {
     uint8_t buf[8192];
     while (r->sent < r->size) {
         size_t n = r->size - r->sent < sizeof(buf) ? (size_t)(r->size - r->sent) : sizeof(buf);
@@ -212,7 +212,7 @@ static void pair_server_fill(pair *p, pair_response *r) {
     }
 }
 
-static pair_response *pair_response_of(pair *p, uint64_t id) {
+static inline pair_response *pair_response_of(pair *p, uint64_t id) {
     pair_response *spare = NULL;
     for (size_t i = 0; i < PAIR_REQUESTS; i++) {
         if (p->response[i].used && p->response[i].id == id)
@@ -224,7 +224,7 @@ static pair_response *pair_response_of(pair *p, uint64_t id) {
     return spare;
 }
 
-static void pair_server_readable(pair *p, uint64_t id) {
+static inline void pair_server_readable(pair *p, uint64_t id) {
     pair_response *r = pair_response_of(p, id);
     uint8_t waste[64];
     bool fin = false;
@@ -240,7 +240,7 @@ static void pair_server_readable(pair *p, uint64_t id) {
     pair_server_fill(p, r);
 }
 
-static void pair_client_readable(pair *p, uint64_t id) {
+static inline void pair_client_readable(pair *p, uint64_t id) {
     uint8_t buf[16384];
     bool fin = false;
     ssize_t n;
@@ -262,7 +262,7 @@ static void pair_client_readable(pair *p, uint64_t id) {
     }
 }
 
-static void pair_events(pair *p) {
+static inline void pair_events(pair *p) {
     xl_event e;
     while (xl_endpoint_poll_event(p->client, &e)) {
         if (e.type == XL_EVENT_STREAM_READABLE)
@@ -293,7 +293,7 @@ static void pair_events(pair *p) {
     }
 }
 
-static void pair_flush(pair *p) {
+static inline void pair_flush(pair *p) {
     uint8_t buf[PAIR_MTU + 64];
     xl_datagram d;
     bool busy = true;
@@ -312,7 +312,7 @@ static void pair_flush(pair *p) {
 }
 
 /* Jumps to the next event; false when nothing will ever happen again. */
-static bool pair_step(pair *p) {
+static inline bool pair_step(pair *p) {
     pair_flush(p);
     uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server), at = a < b ? a : b;
     if (p->queue && p->queue->at < at)
@@ -333,7 +333,7 @@ static bool pair_step(pair *p) {
 }
 
 /* Runs for so long on the virtual clock. */
-static void pair_run(pair *p, uint64_t duration_us) {
+static inline void pair_run(pair *p, uint64_t duration_us) {
     uint64_t end = p->now + duration_us;
     for (;;) {
         pair_flush(p);
@@ -347,7 +347,7 @@ static void pair_run(pair *p, uint64_t duration_us) {
     p->now = end;
 }
 
-static size_t pair_ask(pair *p, uint64_t size) {
+static inline size_t pair_ask(pair *p, uint64_t size) {
     uint8_t ask[8];
     for (int i = 0; i < 8; i++)
         ask[i] = (uint8_t)(size >> (56 - 8 * i));
@@ -365,7 +365,7 @@ static size_t pair_ask(pair *p, uint64_t size) {
 }
 
 /* Until the handshake is complete on both sides. */
-static void pair_handshake(pair *p) {
+static inline void pair_handshake(pair *p) {
     uint64_t end = p->now + 30000000;
     while (!(p->sc && p->cc->handshake_confirmed) && p->now < end && !p->client_closed)
         if (!pair_step(p))
@@ -373,7 +373,7 @@ static void pair_handshake(pair *p) {
 }
 
 /* Until request i is complete; gives its completion time in µs, UINT64_MAX when `limit` passed first. */
-static uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {
+static inline uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {
     uint64_t end = p->now + limit_us;
     pair_request *q = &p->request[i];
     while (!q->done && p->now < end && !p->client_closed)
@@ -386,7 +386,7 @@ static uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {
     return q->done_at - q->started;
 }
 
-static xl_path_stats pair_server_path(pair *p, size_t i) {
+static inline xl_path_stats pair_server_path(pair *p, size_t i) {
     xl_path_stats s = {0};
     xl_connection_path_stats(p->sc, i, &s);
     return s;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define MIN_INITIAL_DCID 8
-#define RESET_MIN        43 /* a stateless reset is shorter than what it answers, and at least 21 bytes (10.3) */
+#define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
 void xl_config_init(xl_config *c) {
     memset(c, 0, sizeof(*c));

@@ -137,6 +137,46 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
     xl_pacer_set_rate(&p->pacer, rate, now);
 }
 
+static void roll_buckets(xl_path *p, uint64_t now) {
+    uint64_t newest = now / XL_RATE_BUCKET_US;
+    uint64_t steps = newest - p->rate_bucket;
+    for (uint64_t i = 1; i <= steps && i <= XL_RATE_BUCKETS; i++)
+        p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS] = 0;
+    p->rate_bucket = newest;
+}
+
+void xl_path_note_sent(xl_path *p, uint64_t now) {
+    if (p->bytes_in_flight == 0)
+        p->busy_since = now;
+}
+
+void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t now) {
+    roll_buckets(p, now);
+    p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
+}
+
+uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
+    uint64_t busy = p->bytes_in_flight > 0 ? now - p->busy_since : 0;
+    uint64_t first_answers = p->rtt.smoothed + 2 * p->rtt.var;
+    if (p->bytes_in_flight == 0 && p->rtt.has_sample)
+        return p->rtt.min; /* nothing of ours waits in its queue */
+    if (!p->rtt.has_sample || busy <= first_answers)
+        return p->rtt.smoothed;
+    uint64_t newest = now / XL_RATE_BUCKET_US, acked = 0;
+    for (uint64_t i = 0; i < XL_RATE_BUCKETS && i <= p->rate_bucket; i++)
+        if (newest - (p->rate_bucket - i) < XL_RATE_BUCKETS)
+            acked += p->rate_bytes[(p->rate_bucket - i) % XL_RATE_BUCKETS];
+    if (acked == 0)
+        return XL_NEVER;
+    /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
+     * to this busy period began. */
+    uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + now % XL_RATE_BUCKET_US;
+    if (busy - p->rtt.min < window)
+        window = busy - p->rtt.min;
+    uint64_t by_rate = (p->bytes_in_flight + more_bytes) * window / acked;
+    return by_rate > p->rtt.min ? by_rate : p->rtt.min;
+}
+
 uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {
     if (p->eliciting_in_flight == 0)
         return XL_NEVER;

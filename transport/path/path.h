@@ -13,6 +13,8 @@
 #include "wire/frame.h"
 
 #define XL_PATH_RESPONSES_MAX 4
+#define XL_RATE_BUCKETS       8
+#define XL_RATE_BUCKET_US     64000
 
 /* A packet number space: what we sent in it and what we received in it. */
 typedef struct {
@@ -82,6 +84,11 @@ typedef struct {
     uint64_t peer_status, peer_status_seq;
     bool peer_status_seen;
 
+    /* Recently acknowledged bytes, in buckets of time: how fast the path delivers at present. */
+    uint64_t rate_bucket; /* number of the newest bucket: time / XL_RATE_BUCKET_US */
+    uint64_t rate_bytes[XL_RATE_BUCKETS];
+    uint64_t busy_since;  /* bytes have been in flight without a break since then */
+
     uint64_t phase_from;  /* first packet number sent in the present key phase */
     bool phase_was_acked; /* one of that phase was acknowledged */
 
@@ -103,6 +110,13 @@ bool xl_path_has_window(const xl_path *); /* room for one more full packet */
 /* Bytes that may still be sent before the peer's address is validated. */
 uint64_t xl_path_amplification_left(const xl_path *);
 void xl_path_update_pacer(xl_path *, uint64_t now);
+/* Delivery, as seen by the sender. Bytes in flight divided by the rate at which acknowledgements come in is the time that
+ * a packet sent now will take to be acknowledged (Little's law). Unlike the smoothed RTT it rises at once when the path
+ * fades, because it needs no packet to come back. Before the path has been busy for an RTT: the smoothed RTT. */
+void xl_path_note_sent(xl_path *, uint64_t now); /* before its bytes are added to bytes_in_flight */
+void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t now);
+uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now); /* µs; XL_NEVER: nothing comes back */
+
 /* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no limit. */
 uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap_us);
 

@@ -31,6 +31,12 @@ extern const xl_reinjection_ops xl_reinjection_none, xl_reinjection_appending, x
 
 const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when unknown */
 
+/* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the copy,
+ * by a margin of a quarter. Times to acknowledgement in µs, XL_NEVER = the path returns nothing at present. The paper
+ * copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet leaves,
+ * that would send a large part of the chunk twice (xl_config.reinjection_unconditional does). */
+bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us);
+
 /* Double-threshold control (paper section 5.2.2, Algorithm 1). */
 typedef struct {
     bool enabled; /* false: the gate is always open */

@@ -180,6 +180,7 @@ def on_time(context: Context) -> Iterator[Section]:
         "p99_ms": fidelity.MAX_P99_LATENESS_US / 1000,
         "share_late": fidelity.MAX_SHARE_OVER_1MS,
         "share_missed": fidelity.MAX_SHARE_MISSED,
+        "missed_floor": fidelity.MISSED_FLOOR,
         "device_drops": fidelity.MAX_DEVICE_DROPS,
         "tries": fidelity.MAX_TRIES,
     }

@@ -99,6 +99,7 @@ typedef struct {
     xl_ack_path ack_path;
     bool qoe_control;          /* gate re-injection by the double threshold (section 5.2.2); false: always on */
     uint64_t t_th1_us, t_th2_us;
+    bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
     uint8_t max_reinjections;  /* copies of one packet beside the original; 0 = the default of 1 */
 
     /* Transport parameters and limits; 0 takes the default. */

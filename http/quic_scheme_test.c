@@ -1,0 +1,69 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "http/quic_scheme.h"
+
+static void every_scheme_is_something_that_the_transport_accepts(void **state) {
+    (void)state;
+    xl_credentials *credentials = xl_credentials_client(NULL);
+    assert_non_null(credentials);
+    size_t count = 0;
+    for (; quic_scheme_names[count]; count++) {
+        xl_config config;
+        xl_config_init(&config);
+        config.credentials = credentials;
+        config.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+        assert_true(quic_scheme_apply(quic_scheme_names[count], &config));
+        int error = 0;
+        xl_endpoint *endpoint = xl_endpoint_new(&config, 0, &error);
+        assert_int_equal(error, 0);
+        assert_non_null(endpoint);
+        xl_endpoint_free(endpoint);
+    }
+    assert_int_equal(count, 4);
+    xl_credentials_free(credentials);
+}
+
+static void schemes_differ_in_what_they_are_compared_for(void **state) {
+    (void)state;
+    xl_config c;
+    xl_config_init(&c);
+    assert_true(quic_scheme_apply("xlink", &c));
+    assert_true(c.enable_multipath && c.qoe_control && !c.enable_migration);
+    assert_string_equal(c.scheduler, "xlink");
+    assert_string_equal(c.reinjection, "stream");
+    assert_true(quic_scheme_apply("vanilla-mp", &c)); /* nothing of xlink stays */
+    assert_true(c.enable_multipath && !c.qoe_control && !c.enable_migration);
+    assert_string_equal(c.scheduler, "minrtt");
+    assert_string_equal(c.reinjection, "none");
+    assert_true(quic_scheme_apply("cm", &c));
+    assert_true(c.enable_migration && !c.enable_multipath);
+    assert_true(quic_scheme_apply("sp", &c));
+    assert_false(c.enable_migration || c.enable_multipath);
+    assert_true(quic_scheme_uses_all_paths("xlink") && quic_scheme_uses_all_paths("vanilla-mp"));
+    assert_true(quic_scheme_uses_all_paths("cm") && !quic_scheme_uses_all_paths("sp"));
+}
+
+static void an_unknown_scheme_changes_nothing(void **state) {
+    (void)state;
+    xl_config c;
+    xl_config_init(&c);
+    c.enable_multipath = true;
+    assert_false(quic_scheme_apply("xlinkk", &c));
+    assert_false(quic_scheme_apply("", &c));
+    assert_true(c.enable_multipath);
+    assert_false(quic_scheme_uses_all_paths("mptcp"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_scheme_is_something_that_the_transport_accepts),
+        cmocka_unit_test(schemes_differ_in_what_they_are_compared_for),
+        cmocka_unit_test(an_unknown_scheme_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+#include "connection/pair.h"
+
+static void unknown_names_are_refused(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 1, 1, 10000);
+    int error = 0;
+    const char *good[] = {p.client_config.scheduler, p.client_config.reinjection, p.client_config.congestion};
+    for (int i = 0; i < 3; i++) {
+        xl_config c = p.client_config;
+        const char **field[] = {&c.scheduler, &c.reinjection, &c.congestion};
+        *field[i] = "nonesuch";
+        assert_null(xl_endpoint_new(&c, 0, &error));
+        assert_int_equal(XL_ERR_ARGUMENT, error);
+        assert_non_null(good[i]);
+    }
+    xl_credentials_free(p.client_credentials);
+    xl_credentials_free(p.server_credentials);
+}
+
+/* Delivers one datagram to the server and gives back its answer, if any. */
+static size_t answer(pair *p, uint8_t *data, size_t len, uint8_t *out) {
+    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = len}, to;
+    xl_endpoint_receive(p->server, &d, data, p->now);
+    size_t n = xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now);
+    if (n)
+        assert_true(xl_addr_equal(&to.remote, &p->link[0].client));
+    return n;
+}
+
+static void an_unknown_version_is_answered_with_ours(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 2, 1, 10000);
+    pair_connect(&p);
+    uint8_t data[1200] = {0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9}, out[PAIR_MTU];
+    size_t n = answer(&p, data, sizeof(data), out);
+    xl_packet_header h;
+    assert_int_equal(0, xl_packet_parse(out, n, 8, &h));
+    assert_int_equal(XL_PACKET_VERSION_NEGOTIATION, h.type);
+    assert_int_equal(4, h.dcid.len); /* CIDs are swapped */
+    assert_int_equal(8, h.scid.len);
+    bool has_version_1 = false;
+    for (size_t i = 0; i + 4 <= h.token_len; i += 4)
+        has_version_1 |= memcmp(h.token + i, "\0\0\0\1", 4) == 0;
+    assert_true(has_version_1);
+    data[1] = 0x1a;
+    assert_int_equal(0, answer(&p, data, 600, out)); /* too short to deserve an answer (RFC 9000 section 6.1) */
+    pair_free(&p);
+}
+
+static void a_client_gives_up_when_the_server_lacks_version_1(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 3, 1, 10000);
+    pair_connect(&p);
+    uint8_t first[PAIR_MTU], vn[64];
+    xl_datagram d;
+    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+    xl_packet_header h;
+    assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
+    n = xl_packet_put_version_negotiation(vn, sizeof(vn), &h.scid, &h.dcid, 7);
+    d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = n};
+    xl_endpoint_receive(p.client, &d, vn, p.now);
+    pair_events(&p);
+    assert_true(p.client_closed);
+    pair_free(&p);
+}
+
+static void a_lost_server_state_is_told_by_stateless_reset(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 4, 1, 10000);
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 100000);
+    /* The server restarts with the same seed, so with the same reset key, and knows nothing. */
+    xl_endpoint_free(p.server);
+    int error;
+    p.server = xl_endpoint_new(&p.server_config, p.now, &error);
+    p.sc = NULL;
+    pair_ask(&p, 1000);
+    pair_run(&p, 500000);
+    assert_true(p.client_closed);
+    assert_string_equal("stateless reset", p.client_close.reason);
+    pair_free(&p);
+}
+
+static void resets_are_shorter_than_what_they_answer(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 5, 1, 10000);
+    pair_connect(&p);
+    for (size_t len = 21; len < 200; len++) {
+        uint8_t data[200] = {0x40, 1, 2, 3, 4, 5, 6, 7, 8}, out[PAIR_MTU];
+        assert_true(answer(&p, data, len, out) < len); /* so that two endpoints cannot answer each other for ever */
+    }
+    pair_free(&p);
+}
+
+static void floods_are_bounded(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 6, 1, 10000);
+    p.server_config.max_connections = 3;
+    pair_connect(&p);
+    xl_datagram d, to;
+    uint8_t data[1200], out[PAIR_MTU];
+    for (unsigned i = 0; i < 100; i++) { /* unknown connections */
+        memset(data, 0x40 + (int)(i % 8), sizeof(data));
+        d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = 100};
+        xl_endpoint_receive(p.server, &d, data, p.now);
+    }
+    unsigned answers = 0;
+    while (xl_endpoint_transmit(p.server, out, PAIR_MTU, &to, p.now) > 0)
+        answers++;
+    assert_true(answers <= XL_STATELESS_MAX);
+    /* Genuine first packets of many clients: only as many connections as allowed. */
+    for (uint64_t i = 0; i < 10; i++) {
+        int error;
+        xl_config c = p.client_config;
+        c.seed = 1000 + i;
+        xl_endpoint *client = xl_endpoint_new(&c, p.now, &error);
+        xl_endpoint_connect(client, "localhost", &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
+        size_t n = xl_endpoint_transmit(client, data, sizeof(data), &d, p.now);
+        d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
+        xl_endpoint_receive(p.server, &d, data, p.now);
+        xl_endpoint_free(client);
+    }
+    assert_int_equal(3, p.server->count);
+    pair_free(&p);
+}
+
+/* A server that asks for address validation: its Retry, made by hand. */
+static void a_client_follows_a_retry(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 1, 10000);
+    pair_connect(&p);
+    uint8_t first[PAIR_MTU], retry[128];
+    xl_datagram d;
+    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+    xl_packet_header h;
+    assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
+    size_t at = 0;
+    memcpy(retry, "\xf0\0\0\0\1", 5);
+    at = 5;
+    retry[at++] = h.scid.len;
+    memcpy(retry + at, h.scid.id, h.scid.len);
+    at += h.scid.len;
+    retry[at++] = 5;
+    memcpy(retry + at, "RETRY", 5);
+    at += 5;
+    memcpy(retry + at, "a token", 7);
+    at += 7;
+    xl_cid odcid = h.dcid;
+    assert_int_equal(0, xl_retry_tag(&odcid, retry, at, retry + at));
+    at += 16;
+    for (int forged = 1; forged >= 0; forged--) {
+        uint8_t copy[128];
+        memcpy(copy, retry, at);
+        copy[at - 1] ^= (uint8_t)forged;
+        d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = at};
+        xl_endpoint_receive(p.client, &d, copy, p.now);
+        n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+        assert_int_equal(forged ? 0 : 1200, n);
+    }
+    assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
+    assert_int_equal(7, h.token_len);
+    assert_memory_equal("a token", h.token, 7);
+    assert_int_equal(5, h.dcid.len);
+    pair_free(&p);
+}
+
+static void cids_are_found_and_forgotten(void **state) {
+    (void)state;
+    xl_cid_map m;
+    assert_int_equal(0, xl_cid_map_init(&m, 1, 2));
+    xl_random r;
+    xl_random_seed(&r, 3);
+    xl_cid cid[2000];
+    int dummy[2];
+    xl_connection *a = (xl_connection *)(void *)&dummy[0], *b = (xl_connection *)(void *)&dummy[1];
+    for (size_t i = 0; i < 2000; i++) {
+        cid[i].len = (uint8_t)(4 + i % 17);
+        xl_random_bytes(&r, cid[i].id, cid[i].len);
+        assert_int_equal(0, xl_cid_map_put(&m, &cid[i], i % 2 ? a : b));
+    }
+    for (size_t i = 0; i < 2000; i++)
+        assert_ptr_equal(i % 2 ? a : b, xl_cid_map_get(&m, &cid[i]));
+    xl_cid_map_remove(&m, &cid[7]);
+    assert_null(xl_cid_map_get(&m, &cid[7]));
+    xl_cid_map_remove_all_of(&m, b);
+    for (size_t i = 0; i < 2000; i++)
+        assert_ptr_equal(i % 2 && i != 7 ? a : NULL, xl_cid_map_get(&m, &cid[i]));
+    assert_int_equal(999, m.count);
+    xl_cid_map_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(an_unknown_version_is_answered_with_ours),
+        cmocka_unit_test(a_client_gives_up_when_the_server_lacks_version_1),
+        cmocka_unit_test(a_lost_server_state_is_told_by_stateless_reset),
+        cmocka_unit_test(resets_are_shorter_than_what_they_answer),
+        cmocka_unit_test(floods_are_bounded),
+        cmocka_unit_test(a_client_follows_a_retry),
+        cmocka_unit_test(cids_are_found_and_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
