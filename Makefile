@@ -10,6 +10,11 @@ VARIANT ?= release
 CC ?= gcc
 PKGS := gnutls libnghttp3 jansson
 
+# Recorded traces beside the project are found by every command that make runs.
+SHARED_TRACES := $(wildcard $(abspath ../shared/traces))
+export RAILYARD_TRACE_PATH := $(RAILYARD_TRACE_PATH)$(if $(SHARED_TRACES),$(if $(RAILYARD_TRACE_PATH),:)$(SHARED_TRACES))
+
+JOBS ?= $(shell nproc)
 OUT := build/$(VARIANT)
 BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
 
@@ -21,8 +26,9 @@ LDSAN := -fsanitize=address,undefined
 else
 BASE_CFLAGS += -O2
 endif
-PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
-PKG_LIBS = $(shell pkg-config --libs $(PKGS))
+# Asked once, and only when something is compiled: on a fresh machine pkg-config comes with `make setup`.
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
@@ -71,10 +77,56 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
 
 -include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(TEST_BIN:=.d)
 
+# The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
+.PHONY: c-test-programs
+c-test-programs: $(TEST_BIN)
+
 .PHONY: help
 help: ## explain each target
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## /{printf "  %-12s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 
+.PHONY: setup
+setup: ## install what is missing (Debian packages as root, Python packages into .venv)
+	@scripts/setup.sh
+
+.PHONY: demo
+demo: setup ## the main job: five schemes over a subway and a high-speed-rail pair, table and report.html
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@scripts/demo.sh
+
+.PHONY: test
+test: setup ## everything is tested: lint, C tests under the sanitizers, Python and end-to-end tests
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-py
+
+.PHONY: test-c
+test-c: setup ## the C unit tests, under ASan and UBSan
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs
+	@scripts/run-c-tests.sh build/asan
+
+.PHONY: test-py
+test-py: setup ## the Python tests: command lines, arenas, interoperability, reports
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@.venv/bin/python -m pytest
+
+C_FILES = $(shell git ls-files '*.c' '*.h')
+.PHONY: lint
+lint: setup ## clang-format, ruff, mypy
+	@clang-format --dry-run -Werror $(C_FILES)
+	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
+	@.venv/bin/mypy
+
+.PHONY: format
+format: setup ## rewrite the sources as lint wants them
+	@clang-format -i $(C_FILES)
+	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
+
+.PHONY: report
+report: setup ## rebuild results/demo/report.html from its recorded runs
+	@.venv/bin/railyard report results/demo
+
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove what was built (results and .venv stay)
 	rm -rf build
