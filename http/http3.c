@@ -4,93 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <nghttp3/nghttp3.h>
+#include "http/http3_internal.h"
 
 #define READ_BYTES          16384
 #define MAX_VECS            16
 #define MAX_HEADERS         24
-#define MAX_VALUE_BYTES     1024 /* of the field values that are kept */
-#define MAX_METHOD_BYTES    16
 #define CLIENT_STREAM_SLACK 256 /* how far ahead of the newest request a client may prioritise streams */
-
-/* One request and its response. */
-typedef struct h3_stream {
-    struct h3_stream *next;
-    int64_t id;
-    bool read_ended; /* the FIN was handed to nghttp3 */
-    bool over;       /* aborted or cancelled: nothing more is told to the caller */
-    size_t field_section_bytes;
-
-    /* Server: fields of the request. */
-    char method[MAX_METHOD_BYTES];
-    char *path, *authority, *range;
-    /* Client: the head of the response. */
-    h3_response_head head;
-    bool head_done;
-
-    /* Server: the response's body. `chunk` holds the payload of the DATA frame that the transport has not taken whole.
-     */
-    bool has_body;
-    h3_body body;
-    uint64_t body_read;
-    uint8_t *chunk;
-    size_t chunk_left;
-    bool waiting; /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
-    bool written; /* all, the FIN included */
-    bool has_mark;
-    h3_body_mark mark;
-    uint64_t stream_bytes; /* handed to the transport so far */
-} h3_stream;
-
-struct h3_session {
-    xl_connection *connection;
-    nghttp3_conn *h3;
-    h3_callbacks callbacks;
-    h3_stream *streams;
-    bool is_server, ready, failed, goaway_received, goaway_sent;
-    uint64_t max_client_streams;
-};
-
-/* ---- streams ---- */
-
-static h3_stream *find_stream(const h3_session *s, int64_t id) {
-    for (h3_stream *st = s->streams; st; st = st->next) {
-        if (st->id == id)
-            return st;
-    }
-    return NULL;
-}
-
-static h3_stream *new_stream(h3_session *s, int64_t id) {
-    h3_stream *st = calloc(1, sizeof *st);
-    if (!st)
-        return NULL;
-    st->id = id;
-    st->next = s->streams;
-    s->streams = st;
-    return st;
-}
-
-static void close_body(h3_stream *st) {
-    if (st->has_body && st->body.close)
-        st->body.close(st->body.user);
-    st->has_body = false;
-}
-
-static void free_stream(h3_session *s, h3_stream *st) {
-    for (h3_stream **at = &s->streams; *at; at = &(*at)->next) {
-        if (*at == st) {
-            *at = st->next;
-            break;
-        }
-    }
-    close_body(st);
-    free(st->chunk);
-    free(st->path);
-    free(st->authority);
-    free(st->range);
-    free(st);
-}
 
 static bool is_client_bidi(uint64_t id) {
     return (id & 3) == 0;
@@ -104,275 +23,7 @@ static void fail(h3_session *s, int liberr, uint64_t now) {
     xl_connection_close(s->connection, nghttp3_err_infer_quic_app_error_code(liberr), nghttp3_strerror(liberr), now);
 }
 
-/* Ends a stream in both directions; what is gone already does not mind. */
-static void drop_stream(h3_session *s, uint64_t id, uint64_t error_code) {
-    (void)xl_stream_stop(s->connection, id, error_code);
-    (void)xl_stream_reset(s->connection, id, error_code);
-    nghttp3_conn_shutdown_stream_write(s->h3, (int64_t)id);
-}
-
-static void tell_abort(h3_session *s, h3_stream *st, uint64_t error_code) {
-    if (st->over)
-        return;
-    st->over = true;
-    close_body(st);
-    if (s->callbacks.abort && (st->head_done || !s->is_server))
-        s->callbacks.abort(s->callbacks.user, (uint64_t)st->id, error_code);
-}
-
-/* ---- fields that come in ---- */
-
-static bool parse_uint(const char *text, const char **end, uint64_t *out) {
-    uint64_t value = 0;
-    const char *p = text;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (value > (UINT64_MAX - 9) / 10)
-            return false;
-        value = value * 10 + (uint64_t)(*p - '0');
-    }
-    *end = p;
-    *out = value;
-    return p != text;
-}
-
-/* RFC 9110 section 14.4: "bytes 0-499/1234", or an asterisk for an unknown total. Others are no answer to a range. */
-static void parse_content_range(h3_response_head *head, const char *text) {
-    const char *p = text;
-    if (strncmp(p, "bytes ", 6) != 0 || !parse_uint(p + 6, &p, &head->first) || *p++ != '-' ||
-        !parse_uint(p, &p, &head->last) || *p++ != '/')
-        return;
-    if (strcmp(p, "*") == 0)
-        head->total = UINT64_MAX;
-    else if (!parse_uint(p, &p, &head->total) || *p != '\0')
-        return;
-    head->has_content_range = head->first <= head->last && head->last < head->total;
-}
-
-static void response_field(h3_stream *st, int32_t token, const char *name, const char *value) {
-    const char *end;
-    uint64_t number;
-    if (token == NGHTTP3_QPACK_TOKEN__STATUS && parse_uint(value, &end, &number)) {
-        st->head.status = (unsigned)number; /* nghttp3 has checked that these are three digits */
-    } else if (token == NGHTTP3_QPACK_TOKEN_CONTENT_LENGTH && parse_uint(value, &end, &number) && *end == '\0') {
-        st->head.has_content_length = true;
-        st->head.content_length = number;
-    } else if (strcmp(name, "content-range") == 0) {
-        parse_content_range(&st->head, value);
-    }
-}
-
-static bool keep(char **slot, nghttp3_vec value) {
-    if (value.len > MAX_VALUE_BYTES || *slot)
-        return false;
-    *slot = malloc(value.len + 1);
-    if (!*slot)
-        return false;
-    memcpy(*slot, value.base, value.len);
-    (*slot)[value.len] = '\0';
-    return true;
-}
-
-static bool request_field(h3_stream *st, int32_t token, nghttp3_vec value) {
-    switch (token) {
-    case NGHTTP3_QPACK_TOKEN__METHOD:
-        if (value.len >= sizeof st->method)
-            value.len = sizeof st->method - 1; /* longer than any method that is answered with more than 405 */
-        memcpy(st->method, value.base, value.len);
-        return true;
-    case NGHTTP3_QPACK_TOKEN__PATH:
-        return keep(&st->path, value);
-    case NGHTTP3_QPACK_TOKEN__AUTHORITY:
-        return keep(&st->authority, value);
-    case NGHTTP3_QPACK_TOKEN_RANGE:
-        return keep(&st->range, value);
-    default:
-        return true;
-    }
-}
-
-/* The peer asks for more than it may: the stream ends, the connection lives. */
-static void refuse(h3_session *s, h3_stream *st, uint64_t error_code) {
-    tell_abort(s, st, error_code);
-    st->over = true;
-    drop_stream(s, (uint64_t)st->id, error_code);
-}
-
-static int on_begin_headers(nghttp3_conn *h3, int64_t id, void *user, void *stream_user) {
-    h3_session *s = user;
-    (void)stream_user;
-    h3_stream *st = find_stream(s, id);
-    if (st) {
-        memset(&st->head, 0, sizeof st->head);
-        nghttp3_conn_set_stream_user_data(h3, id, st);
-    }
-    return 0;
-}
-
-static int on_header(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf *name, nghttp3_rcbuf *value,
-                     uint8_t flags, void *user, void *stream_user) {
-    (void)h3, (void)id, (void)flags;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    if (!st || st->over)
-        return 0;
-    nghttp3_vec n = nghttp3_rcbuf_get_buf(name), v = nghttp3_rcbuf_get_buf(value);
-    st->field_section_bytes += n.len + v.len + 32; /* RFC 9114 section 4.2.2 */
-    if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
-        refuse(s, st, H3_EXCESSIVE_LOAD);
-    else if (!s->is_server)
-        response_field(st, token, (const char *)n.base, (const char *)v.base);
-    else if (!request_field(st, token, v))
-        refuse(s, st, H3_EXCESSIVE_LOAD);
-    return 0;
-}
-
-/* Trailers count towards the limit and are otherwise of no interest. */
-static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf *name, nghttp3_rcbuf *value,
-                      uint8_t flags, void *user, void *stream_user) {
-    (void)h3, (void)id, (void)token, (void)flags;
-    h3_stream *st = stream_user;
-    if (st && !st->over) {
-        st->field_section_bytes += nghttp3_rcbuf_get_buf(name).len + nghttp3_rcbuf_get_buf(value).len + 32;
-        if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
-            refuse(user, st, H3_EXCESSIVE_LOAD);
-    }
-    return 0;
-}
-
-/* RFC 9218: the client says how urgent the response is. */
-static void apply_priority(h3_session *s, h3_stream *st) {
-    nghttp3_pri priority;
-    if (nghttp3_conn_get_stream_priority(s->h3, &priority, st->id) == 0)
-        (void)xl_stream_set_priority(s->connection, (uint64_t)st->id, (uint8_t)priority.urgency);
-}
-
-static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, void *stream_user) {
-    (void)h3, (void)fin;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    if (!st || st->over || st->head_done)
-        return 0;
-    if (s->is_server) {
-        st->head_done = true;
-        apply_priority(s, st);
-        h3_request request = {.method = st->method,
-                              .path = st->path ? st->path : "",
-                              .authority = st->authority ? st->authority : "",
-                              .range = st->range};
-        if (s->callbacks.request)
-            s->callbacks.request(s->callbacks.user, (uint64_t)id, &request);
-    } else if (st->head.status >= 200) { /* 1xx: the final response is still to come */
-        st->head_done = true;
-        if (s->callbacks.response)
-            s->callbacks.response(s->callbacks.user, (uint64_t)id, &st->head);
-    }
-    return 0;
-}
-
-static int on_data(nghttp3_conn *h3, int64_t id, const uint8_t *data, size_t len, void *user, void *stream_user) {
-    (void)h3;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    if (st && !st->over && !s->is_server && s->callbacks.body)
-        s->callbacks.body(s->callbacks.user, (uint64_t)id, data, len);
-    return 0;
-}
-
-static int on_end_stream(nghttp3_conn *h3, int64_t id, void *user, void *stream_user) {
-    (void)h3;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    if (st && !st->over && !s->is_server) {
-        st->over = true;
-        if (s->callbacks.end)
-            s->callbacks.end(s->callbacks.user, (uint64_t)id);
-    }
-    return 0;
-}
-
-/* nghttp3 found a stream malformed, of an unknown type, or too late: it asks to refuse it. */
-static int on_stop_sending(nghttp3_conn *h3, int64_t id, uint64_t code, void *user, void *stream_user) {
-    (void)h3;
-    h3_session *s = user;
-    (void)xl_stream_stop(s->connection, (uint64_t)id, code);
-    if (stream_user)
-        tell_abort(s, stream_user, code);
-    return 0;
-}
-
-static int on_reset_stream(nghttp3_conn *h3, int64_t id, uint64_t code, void *user, void *stream_user) {
-    h3_session *s = user;
-    (void)xl_stream_reset(s->connection, (uint64_t)id, code);
-    nghttp3_conn_shutdown_stream_write(h3, id);
-    if (stream_user)
-        tell_abort(s, stream_user, code);
-    return 0;
-}
-
-static int on_goaway(nghttp3_conn *h3, int64_t id, void *user) {
-    (void)h3;
-    h3_session *s = user;
-    bool first = !s->goaway_received;
-    s->goaway_received = true;
-    if (!s->is_server) {
-        for (h3_stream *st = s->streams; st; st = st->next) {
-            if (st->id >= id)
-                tell_abort(s, st, H3_REQUEST_REJECTED);
-        }
-    }
-    if (first && s->callbacks.goaway)
-        s->callbacks.goaway(s->callbacks.user);
-    return 0;
-}
-
-static int on_stream_close(nghttp3_conn *h3, int64_t id, uint64_t code, void *user, void *stream_user) {
-    (void)h3, (void)id, (void)code;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    if (st) {
-        if (s->is_server && st->written && !st->over && s->callbacks.response_acknowledged)
-            s->callbacks.response_acknowledged(s->callbacks.user, (uint64_t)id);
-        free_stream(s, st);
-    }
-    return 0;
-}
-
-/* ---- bodies that go out ---- */
-
-static int on_acked_data(nghttp3_conn *h3, int64_t id, uint64_t len, void *user, void *stream_user) {
-    (void)h3, (void)id, (void)user;
-    h3_stream *st = stream_user;
-    if (st)
-        st->chunk_left -= len < st->chunk_left ? (size_t)len : st->chunk_left;
-    return 0;
-}
-
-/* The payload of the next DATA frame: never more than one that the transport has not yet taken. */
-static nghttp3_ssize read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_t vec_count, uint32_t *flags,
-                               void *user, void *stream_user) {
-    (void)h3, (void)id, (void)vec_count;
-    h3_session *s = user;
-    h3_stream *st = stream_user;
-    *flags = NGHTTP3_DATA_FLAG_NONE;
-    if (st && st->chunk_left > 0) {
-        st->waiting = true;
-        return NGHTTP3_ERR_WOULDBLOCK;
-    }
-    uint64_t left = st && st->has_body ? st->body.length - st->body_read : 0;
-    size_t len = left < H3_DATA_FRAME_BYTES ? (size_t)left : H3_DATA_FRAME_BYTES;
-    if (len > 0 && !st->body.read(st->body.user, st->body_read, st->chunk, len)) {
-        refuse(s, st, H3_INTERNAL_ERROR);
-        left = len = 0;
-    }
-    if (len == left)
-        *flags |= NGHTTP3_DATA_FLAG_EOF;
-    if (len == 0)
-        return 0;
-    st->body_read += len;
-    st->chunk_left = len;
-    vec[0] = (nghttp3_vec){.base = st->chunk, .len = len};
-    return 1;
-}
+/* ---- frame marks ---- */
 
 static uint64_t varint_bytes(uint64_t value) {
     return value < 64 ? 1 : value < 16384 ? 2 : value < (1u << 30) ? 4 : 8;
@@ -427,25 +78,14 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     s->connection = connection;
     s->callbacks = *callbacks;
     s->is_server = is_server;
-    nghttp3_callbacks table = {.acked_stream_data = on_acked_data,
-                               .stream_close = on_stream_close,
-                               .recv_data = on_data,
-                               .begin_headers = on_begin_headers,
-                               .recv_header = on_header,
-                               .end_headers = on_end_headers,
-                               .recv_trailer = on_trailer,
-                               .stop_sending = on_stop_sending,
-                               .end_stream = on_end_stream,
-                               .reset_stream = on_reset_stream,
-                               .shutdown = on_goaway};
     nghttp3_settings settings;
     nghttp3_settings_default(&settings);
     settings.max_field_section_size = H3_MAX_FIELD_SECTION_BYTES;
     settings.qpack_max_dtable_capacity = 0;
     settings.qpack_encoder_max_dtable_capacity = 0;
     settings.qpack_blocked_streams = 0;
-    int rv = is_server ? nghttp3_conn_server_new(&s->h3, &table, &settings, NULL, s)
-                       : nghttp3_conn_client_new(&s->h3, &table, &settings, NULL, s);
+    int rv = is_server ? nghttp3_conn_server_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s)
+                       : nghttp3_conn_client_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s);
     if (rv != 0) {
         free(s);
         return NULL;
@@ -470,7 +110,7 @@ void h3_session_free(h3_session *s) {
         return;
     nghttp3_conn_del(s->h3);
     while (s->streams)
-        free_stream(s, s->streams);
+        h3_stream_free(s, s->streams);
     free(s);
 }
 
@@ -504,7 +144,7 @@ static h3_stream *accept_stream(h3_session *s, uint64_t id) {
         s->max_client_streams = limit;
         nghttp3_conn_set_max_client_streams_bidi(s->h3, limit);
     }
-    return new_stream(s, (int64_t)id);
+    return h3_stream_new(s, (int64_t)id);
 }
 
 static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
@@ -515,7 +155,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         if (n < 0 || (n == 0 && !fin))
             return;
         if (is_client_bidi(id)) {
-            h3_stream *st = find_stream(s, (int64_t)id);
+            h3_stream *st = h3_stream_find(s, (int64_t)id);
             if (!st && s->is_server)
                 st = accept_stream(s, id);
             if (!st) {
@@ -542,7 +182,7 @@ static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t n
             fail(s, rv, now);
         return;
     }
-    h3_stream *st = find_stream(s, (int64_t)id);
+    h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (!st)
         st = s->is_server ? accept_stream(s, id) : NULL;
     if (!st)
@@ -553,8 +193,8 @@ static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t n
         fail(s, rv, now);
         return;
     }
-    tell_abort(s, st, error_code);
-    drop_stream(s, id, H3_REQUEST_CANCELLED);
+    h3_stream_abort(s, st, error_code);
+    h3_stream_drop(s, id, H3_REQUEST_CANCELLED);
 }
 
 /* The peer wants no more of what this side sends. */
@@ -564,10 +204,10 @@ static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code, uint64_t
         return;
     }
     nghttp3_conn_shutdown_stream_write(s->h3, (int64_t)id);
-    h3_stream *st = find_stream(s, (int64_t)id);
+    h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (!st || !s->is_server)
         return; /* a client's request has no body: the response may still come (RFC 9114 section 4.1) */
-    tell_abort(s, st, error_code);
+    h3_stream_abort(s, st, error_code);
     if (!st->read_ended)
         (void)xl_stream_stop(s->connection, id, H3_REQUEST_CANCELLED);
 }
@@ -578,9 +218,9 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
         rv = 0;
     if (rv != 0)
         fail(s, rv, now);
-    h3_stream *st = find_stream(s, (int64_t)id);
+    h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (st) /* nghttp3 never got to know it */
-        free_stream(s, st);
+        h3_stream_free(s, st);
 }
 
 void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
@@ -654,7 +294,7 @@ static int after_write(h3_session *s, h3_stream *st, size_t taken, bool all, boo
     }
     if (all && fin && !st->written) {
         st->written = true;
-        close_body(st);
+        h3_stream_close_body(st);
         if (s->is_server && !st->over && s->callbacks.response_written)
             s->callbacks.response_written(s->callbacks.user, (uint64_t)st->id);
     }
@@ -662,7 +302,7 @@ static int after_write(h3_session *s, h3_stream *st, size_t taken, bool all, boo
 }
 
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
-    h3_stream *st = find_stream(s, id);
+    h3_stream *st = h3_stream_find(s, id);
     xl_frame_mark mark = {0};
     bool marked = st && st->has_mark && st->stream_bytes == 0;
     if (marked) {
@@ -728,11 +368,11 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
     nghttp3_nv nv[MAX_HEADERS + 4] = {field(":method", method), field(":scheme", "https"),
                                       field(":authority", authority), field(":path", path)};
     size_t count = append_fields(nv, 4, headers, header_count);
-    h3_stream *st = new_stream(s, (int64_t)*stream);
+    h3_stream *st = h3_stream_new(s, (int64_t)*stream);
     if (!st || nghttp3_conn_submit_request(s->h3, (int64_t)*stream, nv, count, NULL, st) != 0) {
         if (st)
             st->over = true; /* freed when the transport is done with it */
-        drop_stream(s, *stream, H3_REQUEST_CANCELLED);
+        h3_stream_drop(s, *stream, H3_REQUEST_CANCELLED);
         return XL_ERR_MEMORY;
     }
     return 0;
@@ -746,13 +386,13 @@ static int submit_response(h3_session *s, h3_stream *st, unsigned status, const 
     size_t count = append_fields(nv, 1, headers, header_count);
     if (body && !(st->chunk = malloc(H3_DATA_FRAME_BYTES)))
         return XL_ERR_MEMORY;
-    nghttp3_data_reader reader = {.read_data = read_data};
+    nghttp3_data_reader reader = {.read_data = h3_read_data};
     return nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) == 0 ? 0 : XL_ERR_MEMORY;
 }
 
 int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header *headers, size_t header_count,
                const h3_body *body, const h3_body_mark *mark) {
-    h3_stream *st = s->failed || !s->ready ? NULL : find_stream(s, (int64_t)stream);
+    h3_stream *st = s->failed || !s->ready ? NULL : h3_stream_find(s, (int64_t)stream);
     int rv = 0;
     if (!st || st->over || st->written || st->chunk)
         rv = XL_ERR_STREAM_STATE;
@@ -777,12 +417,12 @@ int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header 
 }
 
 void h3_cancel(h3_session *s, uint64_t stream, uint64_t error_code) {
-    h3_stream *st = find_stream(s, (int64_t)stream);
+    h3_stream *st = h3_stream_find(s, (int64_t)stream);
     if (!st || s->failed)
         return;
     st->over = true;
-    close_body(st);
-    drop_stream(s, stream, error_code);
+    h3_stream_close_body(st);
+    h3_stream_drop(s, stream, error_code);
 }
 
 void h3_shutdown(h3_session *s, uint64_t now) {

@@ -262,7 +262,8 @@ static void path_answered(xl_connection *c, xl_path *p) {
     }
 }
 
-uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on, const xl_ack_frame *f) {
+uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
+                          const xl_ack_frame *f) {
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
     sample_rtt(&m, f);
     for (size_t i = 0; i < f->range_count; i++)
@@ -320,7 +321,8 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settle(c, pkt, record_lost);
 }
 
-/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost, nothing in between acknowledged. */
+/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost, nothing in between
+ * acknowledged. */
 static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) {
     uint64_t from = m->lost_from[p->index], to = m->lost_to[p->index];
     if (from == 0 || !p->rtt.has_sample)

@@ -47,12 +47,12 @@ struct xl_sent_frame {
     xl_sent_frame *next; /* in its packet, and in the pool */
     uint8_t kind;
     bool fin;
-    bool is_queued;  /* in its stream's unacked queue */
-    uint8_t copies;  /* times it was re-injected */
-    int8_t path;     /* index of the path it is in flight on */
+    bool is_queued;       /* in its stream's unacked queue */
+    uint8_t copies;       /* times it was re-injected */
+    int8_t path;          /* index of the path it is in flight on */
     uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
-    uint64_t id;     /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
-    uint64_t offset; /* stream or crypto offset; SF_ACK: largest acknowledged */
+    uint64_t id;          /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
+    uint64_t offset;      /* stream or crypto offset; SF_ACK: largest acknowledged */
     uint64_t sent_at;
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };
@@ -75,11 +75,11 @@ typedef struct xl_stream {
     bool stop_pending, stop_sent;
     bool max_data_pending;
     uint64_t reset_code, stop_code;
-    bool peer_reset;          /* RESET_STREAM received: the receiving half is over */
-    bool recv_done;           /* the application has taken the end */
-    bool readable_queued;     /* an event is waiting */
-    bool writable_wanted;     /* the application was told "full" */
-    xl_unacked_queue unacked[XL_MAX_PATHS]; /* in flight on that path and not yet re-injected: in order of sending */
+    bool peer_reset;                         /* RESET_STREAM received: the receiving half is over */
+    bool recv_done;                          /* the application has taken the end */
+    bool readable_queued;                    /* an event is waiting */
+    bool writable_wanted;                    /* the application was told "full" */
+    xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
     struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
     bool in_send_list;
 } xl_stream;
@@ -138,8 +138,8 @@ struct xl_connection {
     xl_path path[XL_MAX_PATHS];
     int active; /* single path: the path in use */
     bool multipath, qoe_field;
-    int migrating_to; /* client: candidate being probed, -1 none */
-    uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is about to be */
+    int migrating_to;            /* client: candidate being probed, -1 none */
+    uint64_t expecting_since;    /* client: when the latest request was sent; XL_NEVER: it is about to be */
     uint64_t migration_probe_at; /* when the candidate's first challenge was made */
     uint64_t migration_retry_at; /* the last attempt ended then */
     int migration_last;          /* candidate probed last, for taking turns */
@@ -149,10 +149,10 @@ struct xl_connection {
     xl_stream **stream;
     size_t stream_count, stream_cap;
     xl_stream *send_head;
-    uint64_t next_stream[2];        /* ours: bidi, uni: count opened */
-    uint64_t max_streams_peer[2];   /* the peer lets us open */
-    uint64_t opened_by_peer[2];     /* count */
-    uint64_t max_streams_local[2];  /* announced to the peer */
+    uint64_t next_stream[2];         /* ours: bidi, uni: count opened */
+    uint64_t max_streams_peer[2];    /* the peer lets us open */
+    uint64_t opened_by_peer[2];      /* count */
+    uint64_t max_streams_local[2];   /* announced to the peer */
     uint64_t closed_by_peer_side[2]; /* peer's streams that are done: raises max_streams_local */
     bool max_streams_pending[2];
     bool max_data_pending;
@@ -179,7 +179,7 @@ struct xl_connection {
     uint64_t idle_deadline, close_deadline, pacer_wakeup, reinjection_recheck;
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;
-    unsigned until_skip;    /* packets until a packet number is left out */
+    unsigned until_skip; /* packets until a packet number is left out */
 
     /* Closing. */
     bool close_pending, close_application;
@@ -190,7 +190,7 @@ struct xl_connection {
     xl_connection_stats stats;
 
     /* The endpoint's. */
-    bool is_ready; /* in the endpoint's queue of connections to transmit */
+    bool is_ready;    /* in the endpoint's queue of connections to transmit */
     bool is_reported; /* XL_EVENT_CLOSED was emitted */
     struct xl_connection *ready_next;
     size_t endpoint_index;
@@ -201,7 +201,8 @@ xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool 
 void xl_conn_destroy(xl_connection *);
 int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology, uint64_t now);
-int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_addr *local, const xl_addr *remote, uint64_t now);
+int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_addr *local, const xl_addr *remote,
+                         uint64_t now);
 uint64_t xl_conn_next_timeout(const xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 /* The peer or we broke something: CONNECTION_CLOSE with this transport error follows. */
@@ -306,8 +307,8 @@ typedef struct {
 bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
 bool xl_builder_is_empty(const xl_builder *);
 size_t xl_builder_left(const xl_builder *);
-/* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but ACK make
- * the packet ack-eliciting. */
+/* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but
+ * ACK make the packet ack-eliciting. */
 xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
 void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
 /* Protects and registers the packet. Returns its length, 0 when nothing was written. */

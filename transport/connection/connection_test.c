@@ -193,7 +193,8 @@ static void a_full_buffer_closes_the_gate(void **state) {
         pair_connect(&p);
         pair_handshake(&p);
         pair_run(&p, 100000);
-        xl_qoe qoe = {.cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
+        xl_qoe qoe = {
+            .cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
         xl_connection_set_qoe(p.cc, &qoe, p.now);
         size_t warm = pair_ask(&p, 50000);
         pair_finish(&p, warm, 5000000);

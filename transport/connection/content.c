@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define QUIET_PACKETS_MAX 16
-#define MIN_STREAM_ROOM   32
+#define QUIET_PACKETS_MAX      16
+#define MIN_STREAM_ROOM        32
 #define REINJECTION_RECHECK_US 50000
 
 /* ---- Acknowledgements ---- */
@@ -17,7 +17,8 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
     if (c->config->ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
-    /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark. */
+    /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
+     */
     const xl_path *best = p;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *q = &c->path[i];
@@ -255,8 +256,8 @@ static void look_again_later(xl_connection *c) {
 }
 
 /* What of the stream's packets in flight on one other path is most worth copying: the oldest if it is overdue, else the
- * newest, which will arrive last. A queue is in order of sending and holds only packets that may still be copied, so the
- * cost does not depend on how much is in flight. */
+ * newest, which will arrive last. A queue is in order of sending and holds only packets that may still be copied, so
+ * the cost does not depend on how much is in flight. */
 static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
                                     xl_reinjection_scope scope) {
     drop_settled(s, q);

@@ -21,8 +21,8 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
         return error;
     if (s->peer_reset)
         return 0;
-    error = xl_recv_insert(&s->recv, f->stream.offset, f->stream.data, f->stream.len, f->stream.fin,
-                           s->recv_flow.limit, &grown);
+    error = xl_recv_insert(&s->recv, f->stream.offset, f->stream.data, f->stream.len, f->stream.fin, s->recv_flow.limit,
+                           &grown);
     if (error)
         return error;
     s->recv_flow.received += grown;
@@ -60,9 +60,8 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
     s->peer_reset = s->recv_done = true;
     /* What the application will never read counts as consumed (RFC 9000 section 4.5). */
     c->flow_in.consumed += f->reset_stream.final_size - s->recv.read;
-    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_RESET,
-                               .stream_id = s->id,
-                               .error_code = f->reset_stream.error_code});
+    xl_conn_emit(
+        c, (xl_event){.type = XL_EVENT_STREAM_RESET, .stream_id = s->id, .error_code = f->reset_stream.error_code});
     xl_conn_stream_settle(c, s);
     return 0;
 }
@@ -76,9 +75,8 @@ static uint64_t take_stop_sending(xl_connection *c, const xl_frame *f) {
         return 0;
     s->reset_pending = c->control_dirty = true;
     s->reset_code = f->stop_sending.error_code;
-    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_STOPPED,
-                               .stream_id = s->id,
-                               .error_code = f->stop_sending.error_code});
+    xl_conn_emit(
+        c, (xl_event){.type = XL_EVENT_STREAM_STOPPED, .stream_id = s->id, .error_code = f->stop_sending.error_code});
     return 0;
 }
 

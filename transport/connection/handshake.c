@@ -91,7 +91,8 @@ static void on_keylog(void *user, const char *line) {
 int xl_conn_make_tls(xl_connection *c, const char *server_name) {
     uint8_t params[512];
     size_t len = xl_transport_params_encode(&c->local_params, params, sizeof(params));
-    xl_tls_callbacks callbacks = {.user = c, .crypto_data = on_crypto_data, .keys = on_keys, .peer_params = on_peer_params};
+    xl_tls_callbacks callbacks = {
+        .user = c, .crypto_data = on_crypto_data, .keys = on_keys, .peer_params = on_peer_params};
     if (len == 0)
         return XL_ERR_CRYPTO;
     if (c->config->log.keylog)

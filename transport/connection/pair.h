@@ -1,6 +1,6 @@
-/* For tests: a client and a server in one process on a virtual clock, joined by links with delay, rate, loss, reordering
- * and outages. The client asks for n bytes on a stream (8 bytes, big endian), the server answers with a pattern that the
- * client checks. Included by test programs; every function is static. */
+/* For tests: a client and a server in one process on a virtual clock, joined by links with delay, rate, loss,
+ * reordering and outages. The client asks for n bytes on a stream (8 bytes, big endian), the server answers with a
+ * pattern that the client checks. Included by test programs; every function is static. */
 #ifndef XL_CONNECTION_PAIR_H
 #define XL_CONNECTION_PAIR_H
 
@@ -22,10 +22,10 @@
 
 typedef struct {
     xl_addr client, server;
-    uint64_t delay_us[2]; /* 0: client to server, 1: server to client */
+    uint64_t delay_us[2];    /* 0: client to server, 1: server to client */
     uint64_t bytes_per_s[2]; /* 0 = unlimited */
-    uint64_t queue_us;    /* longest queueing delay; beyond it packets are dropped; 0 = no limit */
-    double loss, reorder; /* probability; a reordered packet comes up to one more delay later */
+    uint64_t queue_us;       /* longest queueing delay; beyond it packets are dropped; 0 = no limit */
+    double loss, reorder;    /* probability; a reordered packet comes up to one more delay later */
     bool dark[2];
     uint64_t busy_until[2];
     uint64_t packets[2], bytes[2];
@@ -113,9 +113,8 @@ static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t dela
     p->client_config.max_udp_payload_bytes = p->server_config.max_udp_payload_bytes = PAIR_MTU;
     p->link_count = links;
     for (size_t i = 0; i < links; i++)
-        p->link[i] = (pair_link){.client = pair_addr((uint8_t)(i + 2), 4000),
-                                 .server = pair_addr(1, 443),
-                                 .delay_us = {delay_us, delay_us}};
+        p->link[i] = (pair_link){
+            .client = pair_addr((uint8_t)(i + 2), 4000), .server = pair_addr(1, 443), .delay_us = {delay_us, delay_us}};
 }
 
 static inline void pair_multipath(pair *p, const char *scheduler, const char *reinjection) {
@@ -137,7 +136,8 @@ static inline void pair_connect(pair *p) {
     p->cc = xl_endpoint_connect(p->client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
     assert_non_null(p->cc);
     for (size_t i = 1; i < p->link_count; i++)
-        assert_int_equal((int)i, xl_connection_add_path(p->cc, &p->link[i].client, &p->link[i].server, XL_TECH_LTE, p->now));
+        assert_int_equal((int)i,
+                         xl_connection_add_path(p->cc, &p->link[i].client, &p->link[i].server, XL_TECH_LTE, p->now));
 }
 
 static inline void pair_free(pair *p) {
@@ -229,8 +229,8 @@ static inline void pair_server_readable(pair *p, uint64_t id) {
     uint8_t waste[64];
     bool fin = false;
     ssize_t n;
-    while ((n = xl_stream_read(p->sc, id, r->ask_len < 8 ? r->ask + r->ask_len : waste, r->ask_len < 8 ? 8 - r->ask_len : 64,
-                               &fin)) > 0)
+    while ((n = xl_stream_read(p->sc, id, r->ask_len < 8 ? r->ask + r->ask_len : waste,
+                               r->ask_len < 8 ? 8 - r->ask_len : 64, &fin)) > 0)
         r->ask_len += (size_t)n;
     if (!fin || r->has_request)
         return;

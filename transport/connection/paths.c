@@ -6,12 +6,16 @@
 #include <string.h>
 
 #define CHALLENGE_TRIES_MAX 5
+/* Silence that makes a client look for another path: three PTOs, but not more than a second unless one PTO is longer
+ * (deep queues make the PTO of a path that still delivers several seconds long). */
 #define MIGRATION_SILENCE_PTOS 3
+#define MIGRATION_SILENCE_US   1000000
 
 static const char *event_name(xl_path_state from, xl_path_state to) {
     if (to == XL_PATH_ACTIVE)
         return from == XL_PATH_SUSPECT ? "path_recovered" : "path_validated";
-    static const char *const names[] = {"path_idle", "path_new", "path_validated", "path_suspect", "path_standby", "path_closed"};
+    static const char *const names[] = {"path_idle",    "path_new",     "path_validated",
+                                        "path_suspect", "path_standby", "path_closed"};
     return names[to];
 }
 
@@ -273,9 +277,11 @@ uint64_t xl_conn_migration_deadline(const xl_connection *c) {
     uint64_t since = p->last_received_at > c->expecting_since ? p->last_received_at : c->expecting_since;
     if (c->migration_retry_at > since)
         since = c->migration_retry_at;
-    uint64_t silence = c->config->probe_silence_us;
+    uint64_t pto = xl_rtt_pto(&p->rtt, xl_conn_peer_ack_delay_us(c)), silence = c->config->probe_silence_us;
     if (silence == 0)
-        silence = MIGRATION_SILENCE_PTOS * xl_rtt_pto(&p->rtt, xl_conn_peer_ack_delay_us(c));
+        silence = MIGRATION_SILENCE_PTOS * pto;
+    if (c->config->probe_silence_us == 0 && silence > MIGRATION_SILENCE_US)
+        silence = pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
     return since + silence;
 }
 

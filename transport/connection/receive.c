@@ -147,7 +147,7 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     }
     if (h->type == XL_PACKET_HANDSHAKE) {
         if (c->is_server) {
-            c->path[0].validated = true; /* RFC 9000 section 8.1 */
+            c->path[0].validated = true;                /* RFC 9000 section 8.1 */
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
         }
     }
@@ -177,10 +177,9 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     }
     ctx.pn = xl_packet_number_decode(ctx.space->largest_received, truncated, pn_len);
     uint8_t *payload;
-    ssize_t n = ctx.level == XL_LEVEL_APP
-                    ? open_1rtt(c, c->multipath ? ctx.path->local_seq : 0, ctx.pn, packet, len, h->pn_offset, pn_len,
-                                &payload)
-                    : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
+    ssize_t n = ctx.level == XL_LEVEL_APP ? open_1rtt(c, c->multipath ? ctx.path->local_seq : 0, ctx.pn, packet, len,
+                                                      h->pn_offset, pn_len, &payload)
+                                          : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
         drop(c, len, "payload_decrypt_error", ctx.path->index);
         if (c->path_count > paths_before)
@@ -247,8 +246,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
             drop(c, h.total_len, "unsupported_packet_type", -1);
         else
             take_packet(c, &h, d, data + at);
-        if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT &&
-            is_stateless_reset(c, data, d->len)) {
+        if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {
             on_stateless_reset(c);
             break;
         }

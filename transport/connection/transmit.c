@@ -1,5 +1,5 @@
-/* A datagram goes out: which path, and what it carries. In order: the handshake, what belongs to a certain path (challenges,
- * responses, probes), data by the scheduler, acknowledgements that are due. */
+/* A datagram goes out: which path, and what it carries. In order: the handshake, what belongs to a certain path
+ * (challenges, responses, probes), data by the scheduler, acknowledgements that are due. */
 #include "connection/content.h"
 
 #include <string.h>

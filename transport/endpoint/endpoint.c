@@ -198,8 +198,8 @@ void xl_connection_free(xl_connection *c) {
     xl_conn_destroy(c);
 }
 
-xl_connection *xl_endpoint_connect(xl_endpoint *ep, const char *server_name, const xl_addr *local, const xl_addr *remote,
-                                   xl_technology technology, uint64_t now) {
+xl_connection *xl_endpoint_connect(xl_endpoint *ep, const char *server_name, const xl_addr *local,
+                                   const xl_addr *remote, xl_technology technology, uint64_t now) {
     xl_connection *c = ep->config.is_server ? NULL : new_connection(ep, false, now);
     if (c && xl_conn_start_client(c, server_name, local, remote, technology, now) != 0) {
         xl_connection_free(c);
@@ -257,8 +257,7 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
     xl_connection *c = new_connection(ep, true, now);
     if (!c)
         return;
-    if (xl_conn_start_server(c, h, &in->local, &in->remote, now) != 0 ||
-        xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
+    if (xl_conn_start_server(c, h, &in->local, &in->remote, now) != 0 || xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
         xl_connection_free(c);
         return;
     }

@@ -1,5 +1,5 @@
-/* Connection IDs, RFC 9000 section 5.1: those we issued (the peer puts them in its destination field) and those the peer
- * issued to us. In the dialect `xlink` the sequence number of the destination CID is the path ID. */
+/* Connection IDs, RFC 9000 section 5.1: those we issued (the peer puts them in its destination field) and those the
+ * peer issued to us. In the dialect `xlink` the sequence number of the destination CID is the path ID. */
 #ifndef XL_PATH_CIDS_H
 #define XL_PATH_CIDS_H
 
@@ -21,8 +21,8 @@ typedef struct {
 typedef struct {
     xl_cid_entry at[XL_CIDS_MAX];
     size_t count;
-    uint64_t next_sequence;   /* local: of the next one we issue */
-    uint64_t retire_prior_to; /* remote: highest seen */
+    uint64_t next_sequence;                 /* local: of the next one we issue */
+    uint64_t retire_prior_to;               /* remote: highest seen */
     uint64_t retire_queue[4 * XL_CIDS_MAX]; /* remote: sequence numbers whose RETIRE_CONNECTION_ID is to be sent */
     size_t retire_count;
     uint64_t retired[XL_CIDS_RETIRED_MAX]; /* remote: ring of those retired last: a late frame must not revive one */
@@ -32,11 +32,12 @@ typedef struct {
 void xl_cids_init(xl_cids *);
 xl_cid_entry *xl_cids_find(xl_cids *, const xl_cid *);
 xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
-/* Pointers to entries last until the next call that adds or removes one. A token may be NULL: the handshake's CID has none.
- * Local: adds one with the next sequence number, announced = it is number 0 (the handshake's); NULL when full. */
+/* Pointers to entries last until the next call that adds or removes one. A token may be NULL: the handshake's CID has
+ * none. Local: adds one with the next sequence number, announced = it is number 0 (the handshake's); NULL when full. */
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
-/* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence never issued. *gone = its CID when
- * *was_present. `announced` is not asked: it may have been cleared to send the frame again after a loss that was none. */
+/* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence never issued. *gone = its CID
+ * when *was_present. `announced` is not asked: it may have been cleared to send the frame again after a loss that was
+ * none. */
 uint64_t xl_cids_retired_by_peer(xl_cids *, uint64_t sequence, xl_cid *gone, bool *was_present);
 /* Remote: NEW_CONNECTION_ID, and with sequence 0 the handshake's CID. limit: our active_connection_id_limit, at most
  * XL_CIDS_MAX. Duplicates are fine if equal. Entries below retire_prior_to are moved to the retire queue (those in_use

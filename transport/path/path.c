@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#define ACK_RANGES_KEPT        64
-#define CHALLENGE_TIMEOUT_MIN  100000 /* µs */
-#define PACING_BURST_PACKETS   10
+#define ACK_RANGES_KEPT       64
+#define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
+#define PACING_BURST_PACKETS  10
 
 void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof(*s));

@@ -35,7 +35,8 @@ void xl_space_free(xl_space *);
 bool xl_space_is_duplicate(const xl_space *, uint64_t pn);
 /* Notes a received packet and decides when to acknowledge: at once every second ack-eliciting packet, on reordering and
  * when `immediate`; else within max_ack_delay (RFC 9000 section 13.2). */
-int xl_space_receive(xl_space *, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us, uint64_t now);
+int xl_space_receive(xl_space *, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us,
+                     uint64_t now);
 bool xl_space_owes_ack(const xl_space *);
 /* Acknowledgement ranges, descending, at most cap. */
 size_t xl_space_ack_ranges(const xl_space *, xl_ack_range *out, size_t cap);
@@ -61,13 +62,13 @@ typedef struct {
     xl_pacer pacer;
     const xl_cc_ops *cc;
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
-    uint64_t mtu;                /* UDP payload bytes */
+    uint64_t mtu; /* UDP payload bytes */
     uint64_t bytes_in_flight;
-    uint64_t last_eliciting_at;  /* when the last ack-eliciting packet left */
+    uint64_t last_eliciting_at;   /* when the last ack-eliciting packet left */
     uint64_t eliciting_in_flight; /* packets */
-    uint64_t pto_count;          /* consecutive */
-    unsigned probes;             /* packets to send regardless of the congestion window */
-    unsigned quiet_packets;      /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
+    uint64_t pto_count;           /* consecutive */
+    unsigned probes;              /* packets to send regardless of the congestion window */
+    unsigned quiet_packets; /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
     bool ping_pending;
 
     bool validated; /* the peer's address is proven */
@@ -87,14 +88,14 @@ typedef struct {
     /* Recently acknowledged bytes, in buckets of time: how fast the path delivers at present. */
     uint64_t rate_bucket; /* number of the newest bucket: time / XL_RATE_BUCKET_US */
     uint64_t rate_bytes[XL_RATE_BUCKETS];
-    uint64_t busy_since;  /* bytes have been in flight without a break since then */
+    uint64_t busy_since; /* bytes have been in flight without a break since then */
 
     uint64_t phase_from;  /* first packet number sent in the present key phase */
     bool phase_was_acked; /* one of that phase was acknowledged */
 
     uint64_t last_received_at;
-    /* For persistent congestion (RFC 9002 section 7.6): sending times of the newest packet acknowledged by earlier ACKs,
-     * and of the earliest packet newly acknowledged by the ACK being processed. */
+    /* For persistent congestion (RFC 9002 section 7.6): sending times of the newest packet acknowledged by earlier
+     * ACKs, and of the earliest packet newly acknowledged by the ACK being processed. */
     uint64_t acked_sent_max, newly_acked_from;
 
     xl_path_stats stats;
@@ -103,21 +104,23 @@ typedef struct {
 void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *remote, xl_technology);
 /* Fresh RTT, pacer, window: a new path, or a migration (RFC 9000 section 9.4). */
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
-bool xl_path_is_open(const xl_path *);   /* may carry anything: VALIDATING, ACTIVE, SUSPECT, STANDBY */
+bool xl_path_is_open(const xl_path *);        /* may carry anything: VALIDATING, ACTIVE, SUSPECT, STANDBY */
 bool xl_path_may_carry_data(const xl_path *); /* ACTIVE, SUSPECT, STANDBY, and validated */
 uint64_t xl_path_window(const xl_path *);
 bool xl_path_has_window(const xl_path *); /* room for one more full packet */
 /* Bytes that may still be sent before the peer's address is validated. */
 uint64_t xl_path_amplification_left(const xl_path *);
 void xl_path_update_pacer(xl_path *, uint64_t now);
-/* Delivery, as seen by the sender. Bytes in flight divided by the rate at which acknowledgements come in is the time that
- * a packet sent now will take to be acknowledged (Little's law). Unlike the smoothed RTT it rises at once when the path
- * fades, because it needs no packet to come back. Before the path has been busy for an RTT: the smoothed RTT. */
+/* Delivery, as seen by the sender. Bytes in flight divided by the rate at which acknowledgements come in is the time
+ * that a packet sent now will take to be acknowledged (Little's law). Unlike the smoothed RTT it rises at once when the
+ * path fades, because it needs no packet to come back. Before the path has been busy for an RTT: the smoothed RTT. */
 void xl_path_note_sent(xl_path *, uint64_t now); /* before its bytes are added to bytes_in_flight */
 void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t now);
-uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now); /* µs; XL_NEVER: nothing comes back */
+uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes,
+                               uint64_t now); /* µs; XL_NEVER: nothing comes back */
 
-/* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no limit. */
+/* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no
+ * limit. */
 uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap_us);
 
 /* PATH_CHALLENGE: begins (or repeats) with these 8 random bytes. */

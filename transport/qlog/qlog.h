@@ -1,9 +1,9 @@
-/* qlog: main schema 0.3, JSON-SEQ (RFC 7464), with the multipath fields: the data of every event of a path has "path", its
- * index, and "path_id", the wire's ID as the log last heard it. Text is buffered and handed to the sink in pieces of about
- * 16 KB that end with a record. A record has a bounded size: strings are cut after 1 KB, and a packet with more frames than
- * 16 KB of text can name says how many it left out ("frames_omitted"). All functions accept a NULL xl_qlog: logging off;
- * strings may be NULL. Times and RTTs are milliseconds, as qlog wants; common_fields also has the reference time as
- * "reference_monotonic_us". */
+/* qlog: main schema 0.3, JSON-SEQ (RFC 7464), with the multipath fields: the data of every event of a path has "path",
+ * its index, and "path_id", the wire's ID as the log last heard it. Text is buffered and handed to the sink in pieces
+ * of about 16 KB that end with a record. A record has a bounded size: strings are cut after 1 KB, and a packet with
+ * more frames than 16 KB of text can name says how many it left out ("frames_omitted"). All functions accept a NULL
+ * xl_qlog: logging off; strings may be NULL. Times and RTTs are milliseconds, as qlog wants; common_fields also has the
+ * reference time as "reference_monotonic_us". */
 #ifndef XL_QLOG_QLOG_H
 #define XL_QLOG_QLOG_H
 
@@ -11,17 +11,18 @@
 
 typedef struct xl_qlog xl_qlog;
 
-/* NULL when log->qlog_open is NULL or gives no sink. now is the reference time (µs): event times are relative to it, ms. */
+/* NULL when log->qlog_open is NULL or gives no sink. now is the reference time (µs): event times are relative to it,
+ * ms. */
 xl_qlog *xl_qlog_new(const xl_log *log, bool is_server, const xl_cid *odcid, uint64_t now);
 void xl_qlog_free(xl_qlog *); /* flushes and closes the sink */
 
 /* The peer's ack_delay_exponent, for the ACKs received; 3 before. Our own is taken to be 3. */
 void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *, uint64_t exponent);
 
-/* transport:packet_sent / packet_received, built frame by frame: begin, frames, end. path: index, path_id: wire ID. Other
- * events may be logged in between: the packet's record follows them. */
-void xl_qlog_packet_begin(xl_qlog *, uint64_t now, bool sent, xl_packet_type, uint64_t pn, size_t packet_bytes, int path,
-                          uint64_t path_id);
+/* transport:packet_sent / packet_received, built frame by frame: begin, frames, end. path: index, path_id: wire ID.
+ * Other events may be logged in between: the packet's record follows them. */
+void xl_qlog_packet_begin(xl_qlog *, uint64_t now, bool sent, xl_packet_type, uint64_t pn, size_t packet_bytes,
+                          int path, uint64_t path_id);
 void xl_qlog_frame(xl_qlog *, const xl_frame *); /* from a parsed frame (stream data pointers not needed) */
 void xl_qlog_packet_end(xl_qlog *);
 /* path < 0: it belongs to no path. */
@@ -41,8 +42,8 @@ void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, i
 void xl_qlog_path(xl_qlog *, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
                   const xl_addr *remote, const char *why);
 /* xlink:reinjection: one copy: which bytes, from which path to which, why the gate was open. */
-void xl_qlog_reinjection(xl_qlog *, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path, int to_path,
-                         const char *why);
+void xl_qlog_reinjection(xl_qlog *, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
+                         int to_path, const char *why);
 /* xlink:qoe_gate: the double-threshold decision, written when it changes. play_time_left_us UINT64_MAX = unknown. */
 void xl_qlog_qoe_gate(xl_qlog *, uint64_t now, bool on, uint64_t play_time_left_us, uint64_t deliver_time_max_us,
                       const char *why);

@@ -21,7 +21,7 @@ typedef struct {
     uint32_t bytes;     /* UDP payload bytes of this packet; 0 when not counted in flight */
     uint8_t state;      /* xl_sent_state */
     bool ack_eliciting, in_flight;
-    bool loss_charged;    /* its loss was reported to the congestion controller */
+    bool loss_charged;     /* its loss was reported to the congestion controller */
     int8_t path;           /* index of the path that it left on */
     xl_sent_frame *frames; /* list; the ledger never frees it: settle it in the callbacks */
 } xl_sent_packet;

@@ -1,5 +1,5 @@
-/* Video-frame-priority mode (paper Fig. 4c): after the last packet of the marked frame was sent, its unacknowledged packets
- * go before the rest of the same stream; after the stream's last packet, as in stream-priority mode. */
+/* Video-frame-priority mode (paper Fig. 4c): after the last packet of the marked frame was sent, its unacknowledged
+ * packets go before the rest of the same stream; after the stream's last packet, as in stream-priority mode. */
 #include "reinjection/reinjection.h"
 
 static xl_reinjection_scope frame_scope(const xl_reinjection_view *view) {

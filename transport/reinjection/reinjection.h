@@ -8,9 +8,9 @@
 /* What a mode looks at when the sender is about to choose the content of the next packet and has come to this stream in
  * order of priority. */
 typedef struct {
-    bool stream_flushed;       /* the stream's last packet was sent: nothing of it is unsent or waits for retransmission */
-    bool has_mark;             /* a video frame is marked in the stream */
-    bool frame_flushed;        /* all of the marked frame was sent */
+    bool stream_flushed; /* the stream's last packet was sent: nothing of it is unsent or waits for retransmission */
+    bool has_mark;       /* a video frame is marked in the stream */
+    bool frame_flushed;  /* all of the marked frame was sent */
     bool connection_has_unsent; /* some stream has unsent data that flow control lets through */
 } xl_reinjection_view;
 
@@ -31,10 +31,10 @@ extern const xl_reinjection_ops xl_reinjection_none, xl_reinjection_appending, x
 
 const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when unknown */
 
-/* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the copy,
- * by a margin of a quarter. Times to acknowledgement in µs, XL_NEVER = the path returns nothing at present. The paper
- * copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet leaves,
- * that would send a large part of the chunk twice (xl_config.reinjection_unconditional does). */
+/* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the
+ * copy, by a margin of a quarter. Times to acknowledgement in µs, XL_NEVER = the path returns nothing at present. The
+ * paper copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet
+ * leaves, that would send a large part of the chunk twice (xl_config.reinjection_unconditional does). */
 bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us);
 
 /* Double-threshold control (paper section 5.2.2, Algorithm 1). */
@@ -57,8 +57,8 @@ void xl_qoe_gate_signal(xl_qoe_gate *, const xl_qoe *, uint64_t now);
 /* Play-time left of a signal: the smaller of cached_frames / fps and cached_bytes / bps, µs. A rate of 0 gives no
  * estimate from that pair; both 0: UINT64_MAX. */
 uint64_t xl_qoe_play_time_left(const xl_qoe *);
-/* deliver_time_max_us: Equation 1, the largest RTT + variation of the paths that have unacknowledged packets. The signal
- * is extrapolated to `now`. Before the first signal the player has nothing: the gate is open. */
+/* deliver_time_max_us: Equation 1, the largest RTT + variation of the paths that have unacknowledged packets. The
+ * signal is extrapolated to `now`. Before the first signal the player has nothing: the gate is open. */
 xl_qoe_decision xl_qoe_gate_decide(const xl_qoe_gate *, uint64_t deliver_time_max_us, uint64_t now);
 
 #endif

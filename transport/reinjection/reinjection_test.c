@@ -33,11 +33,11 @@ static void modes_differ_in_when_they_copy(void **state) {
 
 static void play_time_left_is_the_smaller_estimate(void **state) {
     (void)state;
-    assert_int_equal(1000000, xl_qoe_play_time_left(&(xl_qoe){500000, 30, 4000000, 30}));  /* both say 1 s */
-    assert_int_equal(500000, xl_qoe_play_time_left(&(xl_qoe){500000, 15, 4000000, 30}));   /* frames say less */
-    assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 90, 4000000, 30}));   /* bytes say less */
-    assert_int_equal(3000000, xl_qoe_play_time_left(&(xl_qoe){0, 90, 0, 30}));             /* no bit rate */
-    assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 0, 4000000, 0}));     /* no frame rate */
+    assert_int_equal(1000000, xl_qoe_play_time_left(&(xl_qoe){500000, 30, 4000000, 30})); /* both say 1 s */
+    assert_int_equal(500000, xl_qoe_play_time_left(&(xl_qoe){500000, 15, 4000000, 30}));  /* frames say less */
+    assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 90, 4000000, 30}));  /* bytes say less */
+    assert_int_equal(3000000, xl_qoe_play_time_left(&(xl_qoe){0, 90, 0, 30}));            /* no bit rate */
+    assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 0, 4000000, 0}));    /* no frame rate */
     assert_true(xl_qoe_play_time_left(&(xl_qoe){5, 5, 0, 0}) == UINT64_MAX);
     assert_true(xl_qoe_play_time_left(&(xl_qoe){UINT64_MAX, UINT64_MAX, 1, 1}) > UINT64_C(1) << 60);
 }
@@ -58,7 +58,7 @@ static void double_threshold_control_follows_algorithm_1(void **state) {
     assert_true(decide(600, 700, 0));    /* between: on if it would not arrive in time */
     assert_false(decide(600, 500, 0));
     assert_false(decide(600, 600, 0));
-    assert_true(decide(300, 301, 0));    /* the thresholds themselves belong to the middle */
+    assert_true(decide(300, 301, 0)); /* the thresholds themselves belong to the middle */
     assert_false(decide(300, 299, 0));
     assert_false(decide(1000, 999, 0));
 }
@@ -85,7 +85,7 @@ static void a_copy_pays_where_it_clearly_comes_first(void **state) {
     (void)state;
     assert_true(xl_reinjection_pays(200000, 100000));
     assert_false(xl_reinjection_pays(100000, 100000));
-    assert_false(xl_reinjection_pays(120000, 100000)); /* within the margin */
+    assert_false(xl_reinjection_pays(120000, 100000));  /* within the margin */
     assert_true(xl_reinjection_pays(XL_NEVER, 900000)); /* the original's path is silent */
     assert_false(xl_reinjection_pays(XL_NEVER, XL_NEVER));
     assert_false(xl_reinjection_pays(100000, XL_NEVER));

@@ -1,5 +1,5 @@
-/* min-RTT, the scheduler of vanilla multipath QUIC (paper section 3; the default of Linux MPTCP and MPQUIC): of the paths
- * with room in their congestion window, the one with the smallest smoothed RTT. */
+/* min-RTT, the scheduler of vanilla multipath QUIC (paper section 3; the default of Linux MPTCP and MPQUIC): of the
+ * paths with room in their congestion window, the one with the smallest smoothed RTT. */
 #include "scheduler/scheduler.h"
 
 static size_t minrtt_order(void *state, const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]) {

@@ -1,5 +1,5 @@
-/* Schedulers: which path carries the next packet. A table of functions each, registered by name in scheduler.c. What the
- * packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices. */
+/* Schedulers: which path carries the next packet. A table of functions each, registered by name in scheduler.c. What
+ * the packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices. */
 #ifndef XL_SCHEDULER_SCHEDULER_H
 #define XL_SCHEDULER_SCHEDULER_H
 
@@ -10,9 +10,9 @@
 /* A path as a scheduler sees it. Only paths that may carry data are shown. */
 typedef struct {
     int index;
-    bool has_window;    /* the congestion window has room for a full packet */
-    bool is_suspect;    /* consecutive probe timeouts: no answer at present */
-    bool is_standby;    /* by PATH_STATUS of either side */
+    bool has_window; /* the congestion window has room for a full packet */
+    bool is_suspect; /* consecutive probe timeouts: no answer at present */
+    bool is_standby; /* by PATH_STATUS of either side */
     uint64_t srtt_us, rttvar_us;
     bool has_rtt;
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
     const char *name;
     void (*init)(void *state); /* may be NULL; state is zeroed before */
-    /* Fills order[] with indexes into view->path, most preferred first, and returns how many: the next packet goes on the
-     * first of them that has something to carry. 0 = rather wait. */
+    /* Fills order[] with indexes into view->path, most preferred first, and returns how many: the next packet goes on
+     * the first of them that has something to carry. 0 = rather wait. */
     size_t (*order)(void *state, const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]);
     /* A packet with stream data went out on that path; may be NULL. */
     void (*sent)(void *state, int path_index, uint64_t bytes);

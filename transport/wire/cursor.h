@@ -1,5 +1,5 @@
-/* Bounded reading and writing of wire bytes. A reader or writer that would leave its bounds sets `failed` and from then on
- * does nothing: callers check once at the end. All integers are big endian; varints are RFC 9000 section 16. */
+/* Bounded reading and writing of wire bytes. A reader or writer that would leave its bounds sets `failed` and from then
+ * on does nothing: callers check once at the end. All integers are big endian; varints are RFC 9000 section 16. */
 #ifndef XL_WIRE_CURSOR_H
 #define XL_WIRE_CURSOR_H
 
@@ -32,7 +32,7 @@ size_t xl_writer_left(const xl_writer *);
 void xl_write_u8(xl_writer *, uint8_t);
 void xl_write_u16(xl_writer *, uint16_t);
 void xl_write_u32(xl_writer *, uint32_t);
-void xl_write_varint(xl_writer *, uint64_t); /* shortest form; > XL_VARINT_MAX fails */
+void xl_write_varint(xl_writer *, uint64_t);  /* shortest form; > XL_VARINT_MAX fails */
 void xl_write_varint2(xl_writer *, uint64_t); /* always two bytes; > 16383 fails */
 void xl_write_bytes(xl_writer *, const uint8_t *, size_t n);
 

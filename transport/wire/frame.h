@@ -82,25 +82,64 @@ typedef struct {
     uint64_t type;
     union {
         xl_ack_frame ack;
-        struct { uint64_t stream_id, error_code, final_size; } reset_stream;
-        struct { uint64_t stream_id, error_code; } stop_sending;
-        struct { uint64_t offset; const uint8_t *data; size_t len; } crypto;
-        struct { const uint8_t *token; size_t len; } new_token;
-        struct { uint64_t stream_id, offset; const uint8_t *data; size_t len; bool fin; } stream;
-        struct { uint64_t stream_id, maximum; } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, the three BLOCKED kinds */
-        struct { uint64_t sequence, retire_prior_to; xl_cid cid; const uint8_t *reset_token; } new_cid;
-        struct { uint64_t sequence; } retire_cid;
-        struct { const uint8_t *data; } path; /* 8 bytes: PATH_CHALLENGE, PATH_RESPONSE */
-        struct { uint64_t error_code, frame_type; const uint8_t *reason; size_t reason_len; } close;
-        struct { uint64_t path_id; const uint8_t *signal; size_t len; bool has_qoe; xl_qoe qoe; } qoe;
-        struct { uint64_t path_id, sequence, status, priority; } path_status;
+        struct {
+            uint64_t stream_id, error_code, final_size;
+        } reset_stream;
+        struct {
+            uint64_t stream_id, error_code;
+        } stop_sending;
+        struct {
+            uint64_t offset;
+            const uint8_t *data;
+            size_t len;
+        } crypto;
+        struct {
+            const uint8_t *token;
+            size_t len;
+        } new_token;
+        struct {
+            uint64_t stream_id, offset;
+            const uint8_t *data;
+            size_t len;
+            bool fin;
+        } stream;
+        struct {
+            uint64_t stream_id, maximum;
+        } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, the three BLOCKED kinds */
+        struct {
+            uint64_t sequence, retire_prior_to;
+            xl_cid cid;
+            const uint8_t *reset_token;
+        } new_cid;
+        struct {
+            uint64_t sequence;
+        } retire_cid;
+        struct {
+            const uint8_t *data;
+        } path; /* 8 bytes: PATH_CHALLENGE, PATH_RESPONSE */
+        struct {
+            uint64_t error_code, frame_type;
+            const uint8_t *reason;
+            size_t reason_len;
+        } close;
+        struct {
+            uint64_t path_id;
+            const uint8_t *signal;
+            size_t len;
+            bool has_qoe;
+            xl_qoe qoe;
+        } qoe;
+        struct {
+            uint64_t path_id, sequence, status, priority;
+        } path_status;
     };
 } xl_frame;
 
 /* Parses one frame. qoe_in_ack: both ends negotiated the QoE field of ACK_MP. Returns 0 or the transport error code to
- * close with (XL_QERR_FRAME_ENCODING; unknown types too; XL_QERR_PROTOCOL_VIOLATION for a type not in its shortest form,
- * section 12.4). Runs of PADDING are taken as one frame. A parsed frame keeps the limits that need no state: ACK ranges do
- * not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, PATH_STATUS is a known one. */
+ * close with (XL_QERR_FRAME_ENCODING; unknown types too; XL_QERR_PROTOCOL_VIOLATION for a type not in its shortest
+ * form, section 12.4). Runs of PADDING are taken as one frame. A parsed frame keeps the limits that need no state: ACK
+ * ranges do not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, PATH_STATUS is a
+ * known one. */
 uint64_t xl_frame_parse(xl_reader *, bool qoe_in_ack, xl_frame *out);
 bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PADDING, CONNECTION_CLOSE */
 bool xl_frame_is_probing(uint64_t type);       /* PATH_CHALLENGE, PATH_RESPONSE, NEW_CONNECTION_ID, PADDING (9.1) */
@@ -110,11 +149,11 @@ const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ac
 
 /* Writers. Each writes one whole frame or sets writer->failed. */
 void xl_frame_put_ping(xl_writer *);
-/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. as_mp: ACK_MP with path_id; qoe_field: the field
- * was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then nothing was
- * written and the writer has not failed, so that other frames may follow. */
-size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, bool as_mp, uint64_t path_id,
-                        bool qoe_field, const xl_qoe *qoe);
+/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. as_mp: ACK_MP with path_id; qoe_field: the
+ * field was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then
+ * nothing was written and the writer has not failed, so that other frames may follow. */
+size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, bool as_mp,
+                        uint64_t path_id, bool qoe_field, const xl_qoe *qoe);
 void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);
 void xl_frame_put_stop_sending(xl_writer *, uint64_t stream_id, uint64_t error_code);
 /* Header only; the caller copies len bytes of data after it. */
@@ -124,7 +163,8 @@ void xl_frame_put_stream_header(xl_writer *, uint64_t stream_id, uint64_t offset
 /* Upper bound of that header's size for a len of at most 16383. */
 size_t xl_frame_stream_header_len(uint64_t stream_id, uint64_t offset);
 void xl_frame_put_max(xl_writer *, uint64_t type, uint64_t stream_id, uint64_t maximum); /* MAX_* and *_BLOCKED */
-void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *, const uint8_t token[16]);
+void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *,
+                          const uint8_t token[16]);
 void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
 void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PATH_CHALLENGE, PATH_RESPONSE */
 /* reason may be NULL; one that does not fit is cut short. */

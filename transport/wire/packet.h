@@ -39,12 +39,13 @@ typedef struct {
 } xl_packet_header;
 
 /* Parses the unprotected part of the packet at data. short_dcid_len: the length of our own CIDs. Returns 0, or -1 on
- * anything malformed (fixed bit zero, CID over 20 bytes, length beyond the datagram, Retry without a token). The packet may
- * still be too short for header protection's sample. */
+ * anything malformed (fixed bit zero, CID over 20 bytes, length beyond the datagram, Retry without a token). The packet
+ * may still be too short for header protection's sample. */
 int xl_packet_parse(const uint8_t *data, size_t len, size_t short_dcid_len, xl_packet_header *out);
 
-/* Initial, 0-RTT and Handshake: writes a long header up to and including the packet number. The Length field is two bytes
- * and is left for xl_packet_set_length. Returns the offset of the Length field within the packet through *length_offset. */
+/* Initial, 0-RTT and Handshake: writes a long header up to and including the packet number. The Length field is two
+ * bytes and is left for xl_packet_set_length. Returns the offset of the Length field within the packet through
+ * *length_offset. */
 void xl_packet_put_long(xl_writer *, xl_packet_type, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token,
                         size_t token_len, uint64_t pn, size_t pn_len, uint8_t *packet_start, size_t *length_offset);
 /* Length = packet number + payload + AEAD tag, RFC 9000 section 17.2. */
@@ -52,7 +53,8 @@ void xl_packet_set_length(uint8_t *packet, size_t length_offset, size_t length);
 void xl_packet_put_short(xl_writer *, const xl_cid *dcid, bool spin, bool key_phase, uint64_t pn, size_t pn_len);
 /* RFC 9000 section 17.2.1; versions offered: ours and one reserved for greasing. dcid, scid as they
  * go on the wire: the received packet's scid and dcid. Returns the length, 0 if cap is short. */
-size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid, uint8_t random);
+size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid,
+                                         uint8_t random);
 
 /* Bytes that encode pn so that the peer can decode it (RFC 9000 appendix A.2). largest_acked UINT64_MAX = none. */
 size_t xl_packet_number_len(uint64_t pn, uint64_t largest_acked);

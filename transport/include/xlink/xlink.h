@@ -10,8 +10,8 @@
  *     while (xl_endpoint_transmit() > 0) send the datagram
  *     sleep until xl_endpoint_next_timeout() or a datagram
  *
- * Nothing here is thread safe; an endpoint and its connections belong to one thread. Functions that return int give 0 or
- * a negative xl_error. */
+ * Nothing here is thread safe; an endpoint and its connections belong to one thread. Functions that return int give 0
+ * or a negative xl_error. */
 #ifndef XLINK_XLINK_H
 #define XLINK_XLINK_H
 
@@ -35,7 +35,8 @@ typedef enum {
     XL_ERR_CRYPTO = -7,       /* TLS or packet protection failed */
 } xl_error;
 
-/* An IP address and UDP port. family: 0 unset, 4 or 6; ip in network byte order, 4 bytes used for IPv4; port in host order. */
+/* An IP address and UDP port. family: 0 unset, 4 or 6; ip in network byte order, 4 bytes used for IPv4; port in host
+ * order. */
 typedef struct {
     uint8_t family;
     uint8_t ip[16];
@@ -47,7 +48,13 @@ bool xl_addr_equal(const xl_addr *a, const xl_addr *b);
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap);
 
 /* Radio technology of a path. The primary path follows this order (paper section 5.3): smaller is better. */
-typedef enum { XL_TECH_5G_SA = 0, XL_TECH_5G_NSA = 1, XL_TECH_WIFI = 2, XL_TECH_LTE = 3, XL_TECH_UNKNOWN = 4 } xl_technology;
+typedef enum {
+    XL_TECH_5G_SA = 0,
+    XL_TECH_5G_NSA = 1,
+    XL_TECH_WIFI = 2,
+    XL_TECH_LTE = 3,
+    XL_TECH_UNKNOWN = 4
+} xl_technology;
 
 /* The player's state as the QoE control signal carries it (paper section 5.2.1). */
 typedef struct {
@@ -68,7 +75,8 @@ xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem)
 /* A self-signed Ed25519 certificate for `name`, made in memory; key and serial follow from `seed`, validity from
  * not_before_s (Unix seconds) and ten years. */
 xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint64_t not_before_s);
-/* A client: verifies against the CA certificates in ca_pem; NULL ca_pem = no verification (a testbed's self-signed server). */
+/* A client: verifies against the CA certificates in ca_pem; NULL ca_pem = no verification (a testbed's self-signed
+ * server). */
 xl_credentials *xl_credentials_client(const char *ca_pem);
 void xl_credentials_free(xl_credentials *);
 
@@ -91,27 +99,28 @@ typedef struct {
     xl_log log;
 
     /* Scheme. Names are those of the registries; NULL takes the default given here. */
-    bool enable_multipath;     /* offers transport parameter enable_multipath = 1 */
-    bool enable_migration;     /* client, single path: moves to another registered path when the current one dies */
-    const char *scheduler;     /* "minrtt" */
-    const char *reinjection;   /* "none"; "stream", … */
-    const char *congestion;    /* "cubic" */
+    bool enable_multipath;   /* offers transport parameter enable_multipath = 1 */
+    bool enable_migration;   /* client, single path: moves to another registered path when the current one dies */
+    const char *scheduler;   /* "minrtt" */
+    const char *reinjection; /* "none"; "stream", … */
+    const char *congestion;  /* "cubic" */
     xl_ack_path ack_path;
-    bool qoe_control;          /* gate re-injection by the double threshold (section 5.2.2); false: always on */
+    bool qoe_control; /* gate re-injection by the double threshold (section 5.2.2); false: always on */
     uint64_t t_th1_us, t_th2_us;
     bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
-    uint8_t max_reinjections;  /* copies of one packet beside the original; 0 = the default of 1 */
+    uint8_t max_reinjections;       /* copies of one packet beside the original; 0 = the default of 1 */
 
     /* Transport parameters and limits; 0 takes the default. */
-    uint64_t idle_timeout_us;         /* 30 s */
-    uint64_t max_data;                /* connection flow control window, bytes: 16 MiB */
-    uint64_t max_stream_data;         /* stream flow control window, bytes: 6 MiB */
-    uint64_t max_streams_bidi;        /* 100 concurrently open */
-    uint64_t max_streams_uni;         /* 16 */
-    size_t send_buffer_bytes;         /* per stream, not yet acknowledged: 4 MiB */
-    size_t max_udp_payload_bytes;     /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
-    size_t max_connections;           /* server: 1024 */
-    uint64_t probe_silence_us;        /* enable_migration: silence while data is expected before probing, 0 = 3 PTO */
+    uint64_t idle_timeout_us;     /* 30 s */
+    uint64_t max_data;            /* connection flow control window, bytes: 16 MiB */
+    uint64_t max_stream_data;     /* stream flow control window, bytes: 6 MiB */
+    uint64_t max_streams_bidi;    /* 100 concurrently open */
+    uint64_t max_streams_uni;     /* 16 */
+    size_t send_buffer_bytes;     /* per stream, not yet acknowledged: 4 MiB */
+    size_t max_udp_payload_bytes; /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
+    size_t max_connections;       /* server: 1024 */
+    uint64_t probe_silence_us;    /* enable_migration: silence while data is expected before another path is
+                                   * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
 } xl_config;
 
 /* Fills in the defaults above. */
@@ -155,15 +164,22 @@ typedef enum {
     XL_EVENT_CLOSED,          /* the connection is over; free it with xl_connection_free() after the last use */
 } xl_event_type;
 
-typedef enum { XL_PATH_NEW, XL_PATH_VALIDATING, XL_PATH_ACTIVE, XL_PATH_SUSPECT, XL_PATH_STANDBY, XL_PATH_CLOSED } xl_path_state;
+typedef enum {
+    XL_PATH_NEW,
+    XL_PATH_VALIDATING,
+    XL_PATH_ACTIVE,
+    XL_PATH_SUSPECT,
+    XL_PATH_STANDBY,
+    XL_PATH_CLOSED
+} xl_path_state;
 
 typedef struct {
     xl_event_type type;
     xl_connection *connection;
     uint64_t stream_id;
-    uint64_t error_code;   /* CLOSED: QUIC or application error code; 0 with by_timeout */
+    uint64_t error_code; /* CLOSED: QUIC or application error code; 0 with by_timeout */
     bool application_error;
-    bool by_timeout;       /* CLOSED: idle timeout, or the handshake never answered */
+    bool by_timeout; /* CLOSED: idle timeout, or the handshake never answered */
     bool by_peer;
     int path, from_path;
     xl_path_state path_state;
@@ -192,8 +208,8 @@ void xl_connection_set_qoe(xl_connection *, const xl_qoe *, uint64_t now);
 
 int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
 /* Reads in order; also hands back flow control credit. Returns bytes, 0 when there is nothing now, XL_ERR_STREAM_STATE.
- * *fin is set with, or after, the last byte; on an error it is left as it was, so that a loop which reads once more after
- * the end (the stream may be forgotten by then) does not lose it. */
+ * *fin is set with, or after, the last byte; on an error it is left as it was, so that a loop which reads once more
+ * after the end (the stream may be forgotten by then) does not lose it. */
 ssize_t xl_stream_read(xl_connection *, uint64_t id, uint8_t *buf, size_t cap, bool *fin);
 
 /* A video frame within a stream (paper section 5.1, stream_send): bytes [position, position + size) of the stream have
@@ -205,7 +221,8 @@ typedef struct {
 
 /* Appends to the send buffer; returns how much it took (possibly 0: wait for STREAM_WRITABLE), or XL_ERR_*. `fin` only
  * takes effect when all of len was taken. mark may be NULL; it may be given before its bytes are written. */
-ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin, const xl_frame_mark *mark);
+ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin,
+                       const xl_frame_mark *mark);
 size_t xl_stream_send_capacity(const xl_connection *, uint64_t id);
 /* Stream priority: smaller goes first; equal priorities go in order of stream ID. Default 3 (RFC 9218 urgency). */
 int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);

@@ -1,0 +1,63 @@
+/* What the files of the HTTP/3 layer share. */
+#ifndef HTTP_HTTP3_INTERNAL_H
+#define HTTP_HTTP3_INTERNAL_H
+
+#include <nghttp3/nghttp3.h>
+
+#include "http/http3.h"
+
+#define H3_METHOD_BYTES 16
+
+/* One request and its response. */
+typedef struct h3_stream {
+    struct h3_stream *next;
+    int64_t id;
+    bool read_ended; /* the FIN was handed to nghttp3 */
+    bool over;       /* aborted or cancelled: nothing more is told to the caller */
+    size_t field_section_bytes;
+
+    /* Server: fields of the request. */
+    char method[H3_METHOD_BYTES];
+    char *path, *authority, *range;
+    /* Client: the head of the response. */
+    h3_response_head head;
+    bool head_done;
+
+    /* Server: the response's body. `chunk` holds the payload of the DATA frame that the transport has not taken whole.
+     */
+    bool has_body;
+    h3_body body;
+    uint64_t body_read;
+    uint8_t *chunk;
+    size_t chunk_left;
+    bool waiting; /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
+    bool written; /* all, the FIN included */
+    bool has_mark;
+    h3_body_mark mark;
+    uint64_t stream_bytes; /* handed to the transport so far */
+} h3_stream;
+
+struct h3_session {
+    xl_connection *connection;
+    nghttp3_conn *h3;
+    h3_callbacks callbacks;
+    h3_stream *streams;
+    bool is_server, ready, failed, goaway_received, goaway_sent;
+    uint64_t max_client_streams;
+};
+
+h3_stream *h3_stream_find(const h3_session *, int64_t id);
+h3_stream *h3_stream_new(h3_session *, int64_t id); /* NULL: out of memory */
+void h3_stream_free(h3_session *, h3_stream *);
+void h3_stream_close_body(h3_stream *);
+/* Ends a stream in both directions; what is gone already does not mind. */
+void h3_stream_drop(h3_session *, uint64_t id, uint64_t error_code);
+/* Tells the caller, once, that nothing more will come of the stream. */
+void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
+
+/* The callbacks of nghttp3; their user data is the session, a stream's user data its h3_stream. */
+extern const nghttp3_callbacks h3_nghttp3_callbacks;
+nghttp3_ssize h3_read_data(nghttp3_conn *, int64_t id, nghttp3_vec *, size_t vec_count, uint32_t *flags, void *user,
+                           void *stream_user);
+
+#endif

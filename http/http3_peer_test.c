@@ -1,0 +1,219 @@
+/* The server against a client that writes its streams by hand: what lies where in a response, and every kind of rule
+ * that a peer can break. */
+#include "http/http3_pair.h"
+
+static void send_raw(pair *p, uint64_t stream, const void *data, size_t len, bool fin) {
+    assert_int_equal(xl_stream_send(p->client.connection, stream, data, len, fin, NULL), len);
+}
+
+static uint64_t open_raw(pair *p, bool bidirectional) {
+    uint64_t id;
+    assert_int_equal(xl_stream_open(p->client.connection, bidirectional, &id), 0);
+    return id;
+}
+
+static const uint8_t settings_bytes[] = {0x00, 0x04, 0x00}; /* stream type control, SETTINGS, length 0 */
+/* HEADERS: prefix 00 00; :method GET (static 17), :scheme https (23), :path / (1), :authority (0) "a". */
+static const uint8_t get_bytes[] = {0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, 'a'};
+
+static void expect_close(pair *p, uint64_t code) {
+    run(p, 1000000);
+    assert_true(p->client.closed);
+    assert_true(p->client.application_error);
+    assert_int_equal(p->client.close_code, code);
+}
+
+/* Fetches a body by hand and checks that the marked bytes of the stream are the marked bytes of the body. */
+static void check_mark(uint64_t body_bytes, uint64_t first, uint64_t size) {
+    pair *p = pair_new(true);
+    const h3_body_mark mark = {.first = first, .size = size, .priority = 0};
+    p->body_bytes = body_bytes;
+    p->mark = mark;
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    p->raw_stream = open_raw(p, true);
+    send_raw(p, p->raw_stream, get_bytes, sizeof get_bytes, true);
+    run(p, 3000000);
+    assert_true(p->raw_fin);
+    assert_int_equal(p->raw[0], 0x01);
+    uint64_t headers_bytes = p->raw[1] < 64 ? 2u + p->raw[1] : 3u + ((p->raw[1] & 0x3fu) << 8 | p->raw[2]);
+
+    xl_frame_mark in_stream = h3_mark_in_stream(headers_bytes, body_bytes, &mark);
+    assert_true(in_stream.position + in_stream.size <= p->raw_len);
+    uint64_t body_at = 0, marked = 0, first_marked = UINT64_MAX;
+    size_t at = (size_t)headers_bytes;
+    while (at < p->raw_len) {
+        size_t header_at = at;
+        assert_int_equal(p->raw[at], 0x00);
+        size_t len = p->raw[at + 1] < 64 ? p->raw[at + 1] : ((p->raw[at + 1] & 0x3fu) << 8 | p->raw[at + 2]);
+        at += p->raw[at + 1] < 64 ? 2 : 3;
+        /* A frame header lies in the mark exactly if a marked byte comes right after it. */
+        bool inside = header_at >= in_stream.position && header_at < in_stream.position + in_stream.size;
+        assert_int_equal(inside, body_at >= first && body_at < first + size);
+        for (size_t i = 0; i < len; i++, at++, body_at++) {
+            assert_int_equal(p->raw[at], content(body_at));
+            if (at >= in_stream.position && at < in_stream.position + in_stream.size) {
+                first_marked = first_marked == UINT64_MAX ? body_at : first_marked;
+                marked++;
+            }
+        }
+    }
+    assert_int_equal(body_at, body_bytes);
+    assert_int_equal(marked, size);
+    assert_int_equal(first_marked, first);
+    pair_free(p);
+}
+
+static void a_frame_mark_covers_the_frame_and_the_headers_inside_it(void **state) {
+    (void)state;
+    check_mark(40, 0, 40);
+    check_mark(40, 3, 10);
+    check_mark(30000, 0, 5000);
+    check_mark(50000, 0, H3_DATA_FRAME_BYTES);
+    check_mark(50000, 0, H3_DATA_FRAME_BYTES + 1);
+    check_mark(50000, H3_DATA_FRAME_BYTES, 2 * H3_DATA_FRAME_BYTES);
+    check_mark(50000, 100, 49900);
+    check_mark(H3_DATA_FRAME_BYTES + 20, 16000, 403);
+}
+
+static void a_mark_past_the_body_is_empty(void **state) {
+    (void)state;
+    const h3_body_mark mark = {.first = 500, .size = 10};
+    assert_int_equal(h3_mark_in_stream(50, 400, &mark).size, 0);
+    const h3_body_mark clipped = {.first = 390, .size = UINT64_MAX};
+    assert_int_equal(h3_mark_in_stream(50, 400, &clipped).size, 10);
+}
+
+static void a_body_before_the_headers_is_an_unexpected_frame(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    send_raw(p, open_raw(p, true), "\x00\x01x", 3, true);
+    expect_close(p, 0x0105);
+    pair_free(p);
+}
+
+static void a_control_stream_without_settings_is_refused(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    send_raw(p, open_raw(p, false), "\x00\x07\x01\x00", 4, false); /* GOAWAY first */
+    expect_close(p, 0x010a);
+    pair_free(p);
+}
+
+static void closing_the_control_stream_closes_the_connection(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, true);
+    expect_close(p, 0x0104);
+    pair_free(p);
+}
+
+static void resetting_the_control_stream_closes_the_connection(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    uint64_t id = open_raw(p, false);
+    send_raw(p, id, settings_bytes, sizeof settings_bytes, false);
+    run(p, 100000);
+    assert_int_equal(xl_stream_reset(p->client.connection, id, 0x0100), 0);
+    expect_close(p, 0x0104);
+    pair_free(p);
+}
+
+static void a_second_control_stream_is_refused(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    expect_close(p, 0x0103);
+    pair_free(p);
+}
+
+static void a_broken_field_section_fails_decompression(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    /* A reference to the dynamic table, whose capacity is 0. */
+    send_raw(p, open_raw(p, true), "\x01\x03\x02\x00\x80", 5, true);
+    expect_close(p, 0x0200);
+    pair_free(p);
+}
+
+static void a_request_without_path_is_malformed_and_costs_its_stream(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    p->body_bytes = 10;
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    send_raw(p, open_raw(p, true), "\x01\x04\x00\x00\xd1\xd7", 6, true);
+    run(p, 1000000);
+    assert_int_equal(p->requests, 0);
+    assert_false(p->client.closed);
+    p->raw_stream = open_raw(p, true);
+    send_raw(p, p->raw_stream, get_bytes, sizeof get_bytes, true);
+    run(p, 1000000);
+    assert_int_equal(p->requests, 1);
+    assert_true(p->raw_fin);
+    pair_free(p);
+}
+
+static void a_request_cut_off_by_a_reset_is_forgotten(void **state) {
+    (void)state;
+    pair *p = pair_new(true);
+    p->body_bytes = 10;
+    send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+    for (int i = 0; i < 150; i++) { /* more than may be open at a time: they must really go */
+        uint64_t id = open_raw(p, true);
+        send_raw(p, id, get_bytes, 5, false);
+        run(p, 50000);
+        assert_int_equal(xl_stream_reset(p->client.connection, id, H3_REQUEST_CANCELLED), 0);
+        run(p, 100000);
+    }
+    assert_int_equal(p->requests, 0);
+    assert_false(p->client.closed);
+    pair_free(p);
+}
+
+static void random_input_never_breaks_the_server(void **state) {
+    (void)state;
+    uint32_t lcg = 12345;
+    for (int round = 0; round < 60; round++) {
+        pair *p = pair_new(true);
+        p->body_bytes = 100;
+        bool control = round % 3 != 0;
+        if (control)
+            send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+        for (int i = 0; i < 12 && !p->client.closed; i++) {
+            uint8_t bytes[64];
+            size_t len = 1 + (lcg >> 8) % sizeof bytes;
+            memcpy(bytes, get_bytes, sizeof get_bytes);
+            for (size_t k = i % 2 ? 0 : sizeof get_bytes; k < len; k++) {
+                lcg = lcg * 1664525 + 1013904223;
+                bytes[k] = (uint8_t)(lcg >> 24 & (round % 2 ? 0xff : 0x0f));
+            }
+            uint64_t id;
+            if (xl_stream_open(p->client.connection, lcg >> 31, &id) != 0)
+                break;
+            (void)xl_stream_send(p->client.connection, id, bytes, len, lcg >> 30 & 1, NULL);
+            lcg = lcg * 1664525 + 1013904223;
+            run(p, 50000);
+        }
+        run(p, 300000);
+        pair_free(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_frame_mark_covers_the_frame_and_the_headers_inside_it),
+        cmocka_unit_test(a_mark_past_the_body_is_empty),
+        cmocka_unit_test(a_body_before_the_headers_is_an_unexpected_frame),
+        cmocka_unit_test(a_control_stream_without_settings_is_refused),
+        cmocka_unit_test(closing_the_control_stream_closes_the_connection),
+        cmocka_unit_test(resetting_the_control_stream_closes_the_connection),
+        cmocka_unit_test(a_second_control_stream_is_refused),
+        cmocka_unit_test(a_broken_field_section_fails_decompression),
+        cmocka_unit_test(a_request_without_path_is_malformed_and_costs_its_stream),
+        cmocka_unit_test(a_request_cut_off_by_a_reset_is_forgotten),
+        cmocka_unit_test(random_input_never_breaks_the_server),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
