@@ -23,15 +23,14 @@ typedef struct h3_stream {
     h3_response_head head;
     bool head_done;
 
-    /* Server: the response's body. `chunk` holds the payload of the DATA frame that the transport has not taken whole.
-     */
+    /* Server: the response's body; `chunk` holds the payload of the newest DATA frame. */
     bool has_body;
     h3_body body;
     uint64_t body_read;
     uint8_t *chunk;
-    size_t chunk_left;
-    bool waiting; /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
-    bool written; /* all, the FIN included */
+    size_t chunk_left; /* of it, what the transport has not yet taken */
+    bool waiting;      /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
+    bool written;      /* all, the FIN included */
     bool has_mark;
     h3_body_mark mark;
     uint64_t stream_bytes; /* handed to the transport so far */

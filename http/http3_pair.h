@@ -28,14 +28,11 @@ typedef struct {
     uint8_t data[MTU_BYTES];
 } flight;
 
-typedef struct pair pair;
-
 typedef struct {
-    pair *owner;
     bool used, responded, ended, aborted, wrong_content;
     uint64_t stream, abort_code;
     h3_response_head head;
-    uint64_t first, received;
+    uint64_t received;
 } exchange;
 
 /* The side of one endpoint: its connection, its HTTP/3 session unless the test speaks by hand. */
@@ -48,7 +45,7 @@ typedef struct {
     bool application_error;
 } side;
 
-struct pair {
+typedef struct {
     uint64_t now;
     xl_credentials *server_credentials, *client_credentials;
     side client, server;
@@ -70,7 +67,7 @@ struct pair {
     size_t raw_len;
     uint64_t raw_stream;
     bool raw_fin;
-};
+} pair;
 
 static inline uint8_t content(uint64_t i) {
     return (uint8_t)((i * UINT64_C(0x9e3779b97f4a7c15)) >> 56);

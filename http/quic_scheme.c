@@ -3,6 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Kernel TCP has no idle timeout: with a short one, only QUIC would lose its connection in a long tunnel. */
+#define IDLE_TIMEOUT_US 120000000u
+
 typedef struct {
     const char *name;
     bool multipath, migration;
@@ -40,6 +43,7 @@ bool quic_scheme_apply(const char *name, xl_config *config) {
     config->scheduler = scheme->scheduler;
     config->reinjection = scheme->reinjection;
     config->qoe_control = scheme->qoe_control;
+    config->idle_timeout_us = IDLE_TIMEOUT_US;
     return true;
 }
 

@@ -111,11 +111,14 @@ static void close_connection(connection *c, const char *reason, uint64_t now) {
     service *s = c->service;
     sample(c);
     catalogue_body_close(&c->response.body);
-    char remote[64];
+    char remote[64], congestion[32] = "";
+    socklen_t congestion_len = sizeof congestion - 1;
+    getsockopt(c->watch.fd, IPPROTO_TCP, TCP_CONGESTION, congestion, &congestion_len);
     server_log(s->server, "connection_closed",
-               json_pack("{s:I, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
-                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "requests",
-                         (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths", account(c)),
+               json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
+                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "congestion", congestion,
+                         "requests", (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths",
+                         account(c)),
                now);
     server_watch_remove(s->server, &c->watch);
     close(c->watch.fd);
@@ -296,6 +299,18 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
     }
 }
 
+/* The kernel's controllers go by its own names. Connections inherit the listener's; the default of the namespace may be
+ * any. */
+static bool set_congestion(int fd, const char *controller, char *error) {
+    const char *name = controller != NULL && strcmp(controller, "newreno") == 0 ? "reno" : "cubic";
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0) {
+        return true;
+    }
+    snprintf(error, SERVER_ERROR_BYTES, "the kernel does not offer the congestion controller %s: %s", name,
+             strerror(errno));
+    return false;
+}
+
 static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
     connection *c = s->count < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) {
@@ -305,7 +320,10 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
         return;
     }
     int one = 1;
+    char unheard[SERVER_ERROR_BYTES];
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    set_congestion(fd, server_get_config(s->server)->congestion,
+                   unheard); /* an MPTCP listener does not pass it on to joins */
     c->service = s;
     c->remote = *remote;
     c->response.body.handle = -1;
@@ -365,6 +383,10 @@ static int open_listener(const server_config *config, xl_addr *bound, char *erro
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (buffer > 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* connections inherit it */
+    }
+    if (!set_congestion(fd, config->congestion, error)) {
+        close(fd);
+        return -1;
     }
     struct sockaddr_storage real;
     socklen_t real_len = sizeof real;

@@ -29,6 +29,7 @@ struct loop {
     int epoll_fd;
     int timer_fd;
     int signal_fd;
+    uint64_t slept_us;
     uint64_t armed_us; /* deadline the timer is set to, since t0 */
     uint64_t next_housekeeping_us;
     int interrupts;
@@ -213,7 +214,8 @@ static void handle(struct loop *loop, const struct epoll_event *event, bool at_o
     } else if (what >= 0) {
         struct mp_direction *direction = loop->directions[what];
         /* Asleep until the packet came, or woken late: the timer's lateness shows by how much. */
-        uint64_t since = at_once ? direction->looked_us : loop->armed_us < woken ? loop->armed_us : woken;
+        uint64_t looked = direction->looked_us > loop->slept_us ? direction->looked_us : loop->slept_us;
+        uint64_t since = at_once ? looked : loop->armed_us > 0 && loop->armed_us < woken ? loop->armed_us : woken;
         take_in(loop, direction, since);
     }
 }
@@ -227,6 +229,9 @@ static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "cannot wait for packets: %s", strerror(errno));
     }
     uint64_t woken = since_t0(loop);
+    if (woken - before >= AT_ONCE_US) {
+        loop->slept_us = loop->armed_us > 0 && loop->armed_us < woken ? loop->armed_us : woken;
+    }
     for (int i = 0; i < n; i++) {
         handle(loop, &events[i], woken - before < AT_ONCE_US, woken);
     }

@@ -44,6 +44,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     xl_cids_init(&c->remote_cids);
     c->idle_deadline = c->close_deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
     c->idle_timeout_us = config->idle_timeout_us;
+    c->handshake_deadline = now + config->handshake_timeout_us;
     c->scheduler = xl_scheduler_find(config->scheduler);
     c->reinjection = xl_reinjection_find(config->reinjection);
     c->cc = xl_cc_find(config->congestion);
@@ -298,6 +299,8 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     if (!xl_conn_is_live(c))
         return c->close_deadline;
     uint64_t at = earlier(earlier(c->idle_deadline, c->pacer_wakeup), c->reinjection_recheck);
+    if (!c->handshake_complete)
+        at = earlier(at, c->handshake_deadline);
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         at = earlier(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
@@ -330,9 +333,9 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         }
         return;
     }
-    if (now >= c->idle_deadline) {
-        xl_qlog_connection(c->qlog, now, "connection_closed", "idle timeout");
+    if (now >= c->idle_deadline || (!c->handshake_complete && now >= c->handshake_deadline)) {
         strcpy(c->close_reason, c->handshake_complete ? "idle timeout" : "handshake timed out");
+        xl_qlog_connection(c->qlog, now, "connection_closed", c->close_reason);
         xl_conn_finish(c, true, false);
         return;
     }

@@ -56,6 +56,7 @@ static void the_handshake_survives_heavy_loss(void **state) {
     for (uint64_t seed = 30; seed < 50; seed++) {
         pair p;
         pair_init(&p, seed, 1, 15000);
+        p.client_config.handshake_timeout_us = p.server_config.handshake_timeout_us = 30000000;
         p.link[0].loss = 0.3;
         pair_connect(&p);
         pair_handshake(&p);
@@ -295,8 +296,23 @@ static void a_silent_server_ends_in_a_timeout(void **state) {
     pair_init(&p, 12, 1, 10000);
     p.link[0].dark[0] = true;
     pair_connect(&p);
-    pair_run(&p, 60000000);
+    pair_run(&p, 9000000);
+    assert_false(p.client_closed);
+    pair_run(&p, 2000000);
     assert_true(p.client_closed && p.client_close.by_timeout);
+    assert_string_equal("handshake timed out", p.client_close.reason);
+    pair_free(&p);
+}
+
+static void a_half_open_connection_is_given_up(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 20, 1, 10000);
+    p.link[0].dark[1] = true; /* the client never hears the server's answer */
+    pair_connect(&p);
+    pair_run(&p, 12000000);
+    assert_true(p.client_closed);
+    assert_true(p.server_closed && p.server_close.by_timeout);
     pair_free(&p);
 }
 
@@ -469,6 +485,7 @@ int main(void) {
         cmocka_unit_test(an_idle_connection_times_out),
         cmocka_unit_test(close_reaches_the_peer_with_its_code_and_reason),
         cmocka_unit_test(a_silent_server_ends_in_a_timeout),
+        cmocka_unit_test(a_half_open_connection_is_given_up),
         cmocka_unit_test(later_streams_wait_for_earlier_ones),
         cmocka_unit_test(hundreds_of_streams_in_turn_stay_within_the_limits),
         cmocka_unit_test(closing_a_path_retires_it_on_both_sides),

@@ -108,13 +108,6 @@ static bool take_dcid(xl_connection *c, xl_path *p) {
     return true;
 }
 
-static bool has_unused_dcid(const xl_connection *c) {
-    for (size_t i = 0; i < c->remote_cids.count; i++)
-        if (!c->remote_cids.at[i].in_use)
-            return true;
-    return false;
-}
-
 static bool give_own_space(xl_path *p) {
     xl_space *s = malloc(sizeof(*s));
     if (!s)
@@ -134,9 +127,6 @@ void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
 static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote) {
-    /* The NEW_CONNECTION_ID for the way back may still be under way on another path: the peer asks again. */
-    if (c->multipath && !has_unused_dcid(c))
-        return NULL;
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
     if (!p)
         return NULL;

@@ -16,6 +16,7 @@ void xl_config_init(xl_config *c) {
     c->t_th2_us = 2000000;
     c->max_reinjections = 1;
     c->idle_timeout_us = 30000000;
+    c->handshake_timeout_us = 10000000;
     c->max_data = 16 << 20;
     c->max_stream_data = 6 << 20;
     c->max_streams_bidi = 100;
@@ -114,6 +115,7 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
         return XL_ERR_ARGUMENT;
 #define DEFAULT(member) c->member = c->member ? c->member : defaults.member
     DEFAULT(idle_timeout_us);
+    DEFAULT(handshake_timeout_us);
     DEFAULT(max_data);
     DEFAULT(max_stream_data);
     DEFAULT(max_streams_bidi);

@@ -111,16 +111,17 @@ typedef struct {
     uint8_t max_reinjections;       /* copies of one packet beside the original; 0 = the default of 1 */
 
     /* Transport parameters and limits; 0 takes the default. */
-    uint64_t idle_timeout_us;     /* 30 s */
-    uint64_t max_data;            /* connection flow control window, bytes: 16 MiB */
-    uint64_t max_stream_data;     /* stream flow control window, bytes: 6 MiB */
-    uint64_t max_streams_bidi;    /* 100 concurrently open */
-    uint64_t max_streams_uni;     /* 16 */
-    size_t send_buffer_bytes;     /* per stream, not yet acknowledged: 4 MiB */
-    size_t max_udp_payload_bytes; /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
-    size_t max_connections;       /* server: 1024 */
-    uint64_t probe_silence_us;    /* enable_migration: silence while data is expected before another path is
-                                   * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
+    uint64_t idle_timeout_us;      /* 30 s */
+    uint64_t handshake_timeout_us; /* 10 s: a handshake not complete by then is given up */
+    uint64_t max_data;             /* connection flow control window, bytes: 16 MiB */
+    uint64_t max_stream_data;      /* stream flow control window, bytes: 6 MiB */
+    uint64_t max_streams_bidi;     /* 100 concurrently open */
+    uint64_t max_streams_uni;      /* 16 */
+    size_t send_buffer_bytes;      /* per stream, not yet acknowledged: 4 MiB */
+    size_t max_udp_payload_bytes;  /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
+    size_t max_connections;        /* server: 1024 */
+    uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
+                                    * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
 } xl_config;
 
 /* Fills in the defaults above. */
