@@ -99,8 +99,10 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->path = (int8_t)p->index;
     pkt->frames = b->frames;
     if (pkt->in_flight) {
-        xl_path_note_sent(p, c->now);
+        xl_path_note_sent(p, bytes, c->now);
         p->bytes_in_flight += bytes;
+        for (xl_sent_frame *r = b->frames; r; r = r->next)
+            r->sent_total = p->sent_total;
         if (p->cc->on_sent)
             p->cc->on_sent(p->cc_state, bytes, p->bytes_in_flight, c->now);
         xl_pacer_sent(&p->pacer, bytes, c->now);

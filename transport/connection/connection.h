@@ -47,13 +47,13 @@ struct xl_sent_frame {
     xl_sent_frame *next; /* in its packet, and in the pool */
     uint8_t kind;
     bool fin;
-    bool is_queued;       /* in its stream's unacked queue */
-    uint8_t copies;       /* times it was re-injected */
-    int8_t path;          /* index of the path it is in flight on */
-    uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
-    uint64_t id;          /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
-    uint64_t offset;      /* stream or crypto offset; SF_ACK: largest acknowledged */
-    uint64_t sent_at;
+    bool is_queued;               /* in its stream's unacked queue */
+    uint8_t copies;               /* times it was re-injected */
+    int8_t path;                  /* index of the path it is in flight on */
+    uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
+    uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
+    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged */
+    uint64_t sent_at, sent_total; /* when, and the path's bytes ever sent by then */
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };
 

@@ -232,20 +232,12 @@ static void drop_settled(xl_stream *s, xl_unacked_queue *q) {
         xl_conn_unacked_remove(s, q->tail);
 }
 
-/* When the record's original will be acknowledged, from now: its path delivers in order, so the newest packet waits for
- * everything in flight, an older one for less: in proportion to its age. */
-static uint64_t time_left(const xl_connection *c, const xl_sent_frame *r) {
-    const xl_path *from = &c->path[r->path];
-    uint64_t whole = xl_path_delivery_time(from, 0, c->now), age = c->now - r->sent_at;
-    if (whole == XL_NEVER || age > whole + 2 * from->rtt.var)
-        return XL_NEVER; /* overdue: lost, or stuck */
-    return whole > age ? whole - age : 0;
-}
-
 static bool pays(const xl_connection *c, const xl_sent_frame *r, const xl_path *onto) {
-    if (c->config->reinjection_unconditional || c->path[r->path].state != XL_PATH_ACTIVE)
+    const xl_path *from = &c->path[r->path];
+    if (c->config->reinjection_unconditional || from->state != XL_PATH_ACTIVE)
         return true;
-    return xl_reinjection_pays(time_left(c, r), xl_path_delivery_time(onto, r->len, c->now));
+    return xl_reinjection_pays(xl_path_time_left(from, r->sent_total, r->sent_at, c->now),
+                               xl_path_delivery_time(onto, r->len, c->now));
 }
 
 /* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
@@ -255,9 +247,9 @@ static void look_again_later(xl_connection *c) {
         c->reinjection_recheck = at;
 }
 
-/* What of the stream's packets in flight on one other path is most worth copying: the oldest if it is overdue, else the
- * newest, which will arrive last. A queue is in order of sending and holds only packets that may still be copied, so
- * the cost does not depend on how much is in flight. */
+/* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has
+ * fallen silent, else the newest, which will arrive last. A queue is in order of sending and holds only packets that
+ * may still be copied, so the cost does not depend on how much is in flight. */
 static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
                                     xl_reinjection_scope scope) {
     drop_settled(s, q);

@@ -145,9 +145,10 @@ static void roll_buckets(xl_path *p, uint64_t now) {
     p->rate_bucket = newest;
 }
 
-void xl_path_note_sent(xl_path *p, uint64_t now) {
+void xl_path_note_sent(xl_path *p, uint64_t bytes, uint64_t now) {
     if (p->bytes_in_flight == 0)
         p->busy_since = now;
+    p->sent_total += bytes;
 }
 
 void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t now) {
@@ -155,13 +156,12 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t now) {
     p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
 }
 
-uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
-    uint64_t busy = p->bytes_in_flight > 0 ? now - p->busy_since : 0;
-    uint64_t first_answers = p->rtt.smoothed + 2 * p->rtt.var;
-    if (p->bytes_in_flight == 0 && p->rtt.has_sample)
-        return p->rtt.min; /* nothing of ours waits in its queue */
-    if (!p->rtt.has_sample || busy <= first_answers)
-        return p->rtt.smoothed;
+/* Whether the path has been busy long enough for acknowledgements to say how fast it is. */
+static bool has_rate(const xl_path *p, uint64_t now) {
+    return p->rtt.has_sample && p->bytes_in_flight > 0 && now - p->busy_since > p->rtt.smoothed + 2 * p->rtt.var;
+}
+
+static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
     uint64_t newest = now / XL_RATE_BUCKET_US, acked = 0;
     for (uint64_t i = 0; i < XL_RATE_BUCKETS && i <= p->rate_bucket; i++)
         if (newest - (p->rate_bucket - i) < XL_RATE_BUCKETS)
@@ -171,10 +171,26 @@ uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t n
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
      * to this busy period began. */
     uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + now % XL_RATE_BUCKET_US;
-    if (busy - p->rtt.min < window)
-        window = busy - p->rtt.min;
-    uint64_t by_rate = (p->bytes_in_flight + more_bytes) * window / acked;
+    uint64_t answered = now - p->busy_since - p->rtt.min;
+    return bytes * (answered < window ? answered : window) / acked;
+}
+
+uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
+    if (p->bytes_in_flight == 0 && p->rtt.has_sample)
+        return p->rtt.min; /* nothing of ours waits in its queue */
+    if (!has_rate(p, now))
+        return p->rtt.smoothed;
+    uint64_t by_rate = time_for(p, p->bytes_in_flight + more_bytes, now);
     return by_rate > p->rtt.min ? by_rate : p->rtt.min;
+}
+
+uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_at, uint64_t now) {
+    if (!has_rate(p, now)) {
+        uint64_t age = now - sent_at;
+        return p->rtt.smoothed > age ? p->rtt.smoothed - age : 0;
+    }
+    uint64_t settled = p->sent_total - p->bytes_in_flight;
+    return time_for(p, sent_total > settled + p->mtu ? sent_total - settled : p->mtu, now);
 }
 
 uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {

@@ -88,6 +88,7 @@ typedef struct {
     /* Recently acknowledged bytes, in buckets of time: how fast the path delivers at present. */
     uint64_t rate_bucket; /* number of the newest bucket: time / XL_RATE_BUCKET_US */
     uint64_t rate_bytes[XL_RATE_BUCKETS];
+    uint64_t sent_total; /* bytes ever put in flight */
     uint64_t busy_since; /* bytes have been in flight without a break since then */
 
     uint64_t phase_from;  /* first packet number sent in the present key phase */
@@ -111,13 +112,15 @@ bool xl_path_has_window(const xl_path *); /* room for one more full packet */
 /* Bytes that may still be sent before the peer's address is validated. */
 uint64_t xl_path_amplification_left(const xl_path *);
 void xl_path_update_pacer(xl_path *, uint64_t now);
-/* Delivery, as seen by the sender. Bytes in flight divided by the rate at which acknowledgements come in is the time
- * that a packet sent now will take to be acknowledged (Little's law). Unlike the smoothed RTT it rises at once when the
- * path fades, because it needs no packet to come back. Before the path has been busy for an RTT: the smoothed RTT. */
-void xl_path_note_sent(xl_path *, uint64_t now); /* before its bytes are added to bytes_in_flight */
+/* Delivery, as seen by the sender. Bytes ahead divided by the rate at which acknowledgements come in is the time until
+ * they are acknowledged (Little's law). Unlike the smoothed RTT this rises at once when the path fades, because it
+ * needs no packet to come back. Before the path has been busy for a round trip the smoothed RTT has to do. */
+void xl_path_note_sent(xl_path *, uint64_t bytes, uint64_t now); /* before they are added to bytes_in_flight */
 void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t now);
-uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes,
-                               uint64_t now); /* µs; XL_NEVER: nothing comes back */
+/* Until a packet of more_bytes sent now will be acknowledged, µs; XL_NEVER: nothing comes back at present. */
+uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now);
+/* Until a packet in flight will be: sent_total is the path's when it had left, sent_at when that was. */
+uint64_t xl_path_time_left(const xl_path *, uint64_t sent_total, uint64_t sent_at, uint64_t now);
 
 /* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no
  * limit. */

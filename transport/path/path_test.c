@@ -158,7 +158,7 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     make(&p);
     xl_rtt_sample(&p.rtt, 50000, 0);
     uint64_t now = 1000000;
-    xl_path_note_sent(&p, now);
+    xl_path_note_sent(&p, 10000, now);
     p.bytes_in_flight = 10000;
     assert_int_equal(50000, xl_path_delivery_time(&p, 0, now + 1000)); /* too early to tell */
     for (int i = 0; i < 200; i++) {
@@ -167,12 +167,15 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     }
     uint64_t steady = xl_path_delivery_time(&p, 0, now);
     assert_in_range(steady, 90000, 115000);
+    assert_in_range(xl_path_time_left(&p, 10000, now - 90000, now), 90000, 115000); /* the newest waits for all */
+    assert_in_range(xl_path_time_left(&p, 2000, now - 90000, now), 10000, 25000);   /* the oldest for nearly nothing */
     assert_in_range(xl_path_delivery_time(&p, 10000, now), 2 * steady - 5000, 2 * steady + 5000);
     now += 300000;
     uint64_t fading = xl_path_delivery_time(&p, 0, now);
     assert_true(fading > 3 * steady / 2);
     now += 600000;
     assert_true(xl_path_delivery_time(&p, 0, now) == XL_NEVER);
+    assert_true(xl_path_time_left(&p, 2000, now - 990000, now) == XL_NEVER);
 }
 
 static void pacing_follows_the_window(void **state) {
