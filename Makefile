@@ -41,7 +41,7 @@ HOUSE_OBJ := $(HOUSE_SRC:%.c=$(OUT)/%.o)
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
-PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player
+PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -69,6 +69,8 @@ $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+$(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
@@ -122,6 +124,11 @@ lint: setup ## clang-format, ruff, mypy
 format: setup ## rewrite the sources as lint wants them
 	@clang-format -i $(C_FILES)
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
+
+.PHONY: bench
+bench: setup ## measure the simulator: simulated seconds a second, cost a packet, growth with paths and players
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@.venv/bin/python scripts/bench-sim.py
 
 .PHONY: report
 report: setup ## rebuild results/demo/report.html from its recorded runs

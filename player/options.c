@@ -413,24 +413,27 @@ static bool check_scheme(parser *p) {
                           : fail(p, "'%s' is not a scheme; known are %s.", scheme, known);
 }
 
-/* Moves the primary path to the front; the others keep their order. */
-static bool choose_primary(parser *p) {
-    player_path *paths = p->o->paths;
-    size_t count = p->o->transport_config.path_count, chosen = 0;
+bool player_options_choose_primary(player_options *o, const char *primary) {
+    player_path *paths = o->paths;
+    size_t count = o->transport_config.path_count, chosen = 0;
     for (size_t i = 0; i < count; i++) {
-        if (p->primary != NULL ? strcmp(paths[i].name, p->primary) == 0
-                               : paths[i].technology < paths[chosen].technology) {
+        if (primary != NULL ? strcmp(paths[i].name, primary) == 0 : paths[i].technology < paths[chosen].technology) {
             chosen = i;
         }
     }
-    if (p->primary != NULL && strcmp(paths[chosen].name, p->primary) != 0) {
-        return fail(p, "--primary '%s' is not the name of a path.", p->primary);
+    if (primary != NULL && strcmp(paths[chosen].name, primary) != 0) {
+        return false;
     }
-    player_path primary = paths[chosen];
+    player_path first = paths[chosen];
     memmove(paths + 1, paths, chosen * sizeof *paths);
-    paths[0] = primary;
-    p->o->transport_config.paths = paths;
+    paths[0] = first;
+    o->transport_config.paths = paths;
     return true;
+}
+
+static bool choose_primary(parser *p) {
+    return player_options_choose_primary(p->o, p->primary) ||
+           fail(p, "--primary '%s' is not the name of a path.", p->primary);
 }
 
 static bool check_url(parser *p) {
@@ -479,9 +482,9 @@ static bool check_video(parser *p) {
 bool player_options_parse(int argc, char **argv, player_options *out, char *error, size_t error_cap) {
     *out = (player_options){
         .player = {.concurrency = 1,
-                   .rebuffer_target_us = 500000,
-                   .max_buffer_us = 10000000,
-                   .report_interval_us = 100000},
+                   .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
+                   .max_buffer_us = PLAYER_MAX_BUFFER_US,
+                   .report_interval_us = PLAYER_REPORT_INTERVAL_US},
     };
     parser p = {.o = out, .error = error, .cap = error_cap, .fps_milli = 30000};
     if (!read_arguments(&p, argc, argv)) {

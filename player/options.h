@@ -22,4 +22,8 @@ typedef struct {
 bool player_options_parse(int argc, char **argv, player_options *out, char *error, size_t error_cap);
 const char *player_options_usage(void);
 
+/* Moves the primary path to the front, the others keep their order: the named one, or with NULL the first in the order
+ * of technologies. False: no path has that name. */
+bool player_options_choose_primary(player_options *, const char *primary);
+
 #endif

@@ -22,6 +22,11 @@
 #define PLAYER_MAX_CONCURRENCY 64
 #define PLAYER_MESSAGE_BYTES   192
 
+/* What the programs take where nothing else is asked for. */
+#define PLAYER_REBUFFER_TARGET_US 500000
+#define PLAYER_MAX_BUFFER_US      10000000
+#define PLAYER_REPORT_INTERVAL_US 100000
+
 typedef struct {
     video video;
     uint64_t play_bytes; /* plays the video up to this byte; 0: all of it */

@@ -51,6 +51,8 @@ typedef struct {
     const char *ca_file;     /* PEM, or NULL */
     const char *qlog_dir;    /* or NULL */
     const char *keylog_file; /* appended to, or NULL */
+    bool null_crypto;        /* simulation only, see xl_config */
+    void *network;           /* the simulator's, of its own transport; NULL elsewhere */
 } player_transport_config;
 
 typedef struct {

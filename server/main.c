@@ -12,6 +12,7 @@
 #include "http/jsonl.h"
 #include "server/files.h"
 #include "server/options.h"
+#include "server/report.h"
 #include "server/server.h"
 
 #define PROGRAM         "xlink-server"
@@ -154,19 +155,6 @@ static bool open_catalogue(server *s) {
     return s->config.frame_index_file == NULL || load_frame_index(s);
 }
 
-static json_t *describe(const server_config *o) {
-    json_t *out = json_pack("{s:s, s:s?, s:s?, s:b, s:s?, s:I, s:I, s:f, s:I}", "scheme", o->scheme, "reinjection",
-                            o->reinjection, "congestion", o->congestion, "mptcp", (int)o->mptcp, "root", o->root,
-                            "seed", (json_int_t)o->seed, "bitrate_bps", (json_int_t)o->video.bitrate_bps, "fps",
-                            o->video.fps_milli / 1e3, "first_frame_bytes", (json_int_t)o->video.first_frame_bytes);
-    json_object_set_new(out, "t_th1_ms", o->t_th1_given ? json_real((double)o->t_th1_us / 1e3) : json_null());
-    json_object_set_new(out, "t_th2_ms", o->t_th2_given ? json_real((double)o->t_th2_us / 1e3) : json_null());
-    json_object_set_new(out, "ack_path",
-                        o->ack_path_given ? json_string(o->ack_path == XL_ACK_FASTEST ? "fastest" : "original")
-                                          : json_null());
-    return out;
-}
-
 /* Opens all sockets, then prints the line that says so. */
 static bool start_services(server *s) {
     json_t *line = json_pack("{s:s}", "event", "listening");
@@ -223,19 +211,6 @@ static void run(server *s, const sigset_t *unblocked) {
     }
 }
 
-static void write_summary(server *s, const server_totals *t, uint64_t now) {
-    bool known = t->connections == 0 || t->kernel_connections < t->connections;
-    uint64_t fresh = t->stream_bytes_sent - (t->reinjected_bytes < t->stream_bytes_sent ? t->reinjected_bytes : 0);
-    double redundancy = fresh > 0 ? (double)t->reinjected_bytes / (double)fresh : 0;
-    json_t *fields = json_pack("{s:I, s:I, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
-                               "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "paths", t->paths,
-                               "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
-    json_object_set_new(fields, "reinjected_bytes",
-                        known ? json_integer((json_int_t)t->reinjected_bytes) : json_null());
-    json_object_set_new(fields, "redundancy", known ? json_real(redundancy) : json_null());
-    jsonl_write(s->log, "summary", fields, now);
-}
-
 static void stop_services(server *s) {
     server_totals totals = {.paths = json_array()};
     bool any = false;
@@ -248,7 +223,7 @@ static void stop_services(server *s) {
         }
     }
     if (any) {
-        write_summary(s, &totals, clock_us());
+        jsonl_write(s->log, "summary", server_summary_fields(&totals), clock_us());
     }
     json_decref(totals.paths);
 }
@@ -277,7 +252,7 @@ static bool open_log(server *s, int argc, char **argv) {
         fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", s->config.out_file, strerror(errno));
         return false;
     }
-    jsonl_write_start(s->log, argc, argv, describe(&s->config));
+    jsonl_write_start(s->log, argc, argv, server_describe(&s->config));
     return true;
 }
 

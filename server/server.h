@@ -36,6 +36,7 @@ typedef struct {
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;
     catalogue_video video; /* --bitrate, --fps, --first-frame-bytes */
+    bool null_crypto;      /* simulation only, see xl_config */
 } server_config;
 
 /* What the summary adds up over all services. `paths` is a JSON array that services append objects to. */

@@ -176,8 +176,11 @@ static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
     return s->send_flow.limit < by_connection ? s->send_flow.limit : by_connection;
 }
 
+/* Not where all that was written is acknowledged, as on most control streams most of the time: nothing of it is to be
+ * sent, or sent twice. */
 static bool is_sending(const xl_stream *s) {
-    return !s->reset_pending && !s->reset_sent;
+    bool settled = s->send.base == s->send.written && s->send.fin_acked == s->send.fin_written;
+    return !settled && !s->reset_pending && !s->reset_sent;
 }
 
 static bool anything_unsent(const xl_connection *c) {
@@ -369,13 +372,14 @@ static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
 void xl_content_put_streams(xl_builder *b) {
     choice pick;
     while (xl_builder_left(b) >= MIN_STREAM_ROOM) {
-        /* Offsets and IDs are known only after the choice: first ask with the largest header in mind. */
+        /* Offsets and IDs are known only after the choice: first ask with the largest header in mind. With more room
+         * the choice is the same, only the piece is longer. */
         size_t header = 1 + 8 + 8 + 2, left = xl_builder_left(b);
         if (!choose(b->c, b->path, left - header, &pick))
             return;
         size_t exact = xl_frame_stream_header_len(pick.stream->id, pick.piece.offset);
         if (!pick.original && pick.piece.len == left - header && exact < header)
-            choose(b->c, b->path, left - exact, &pick);
+            xl_send_next(&pick.stream->send, stream_credit(b->c, pick.stream), left - exact, &pick.piece);
         if (!put_piece(b, &pick, left - exact))
             return;
     }

@@ -14,6 +14,10 @@ static int on_crypto_data(void *user, xl_level level, const uint8_t *data, size_
 
 static int on_keys(void *user, xl_level level, xl_keys *read, xl_keys *write) {
     xl_connection *c = user;
+    if (c->config->null_crypto) {
+        xl_keys_make_null(read);
+        xl_keys_make_null(write);
+    }
     if (read) {
         xl_keys_free(c->level[level].read);
         c->level[level].read = read;
@@ -108,7 +112,12 @@ int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
     xl_keys_free(l->read);
     xl_keys_free(l->write);
     l->read = l->write = NULL;
-    return xl_keys_initial(dcid, c->is_server ? &l->read : &l->write, c->is_server ? &l->write : &l->read);
+    int rv = xl_keys_initial(dcid, c->is_server ? &l->read : &l->write, c->is_server ? &l->write : &l->read);
+    if (c->config->null_crypto) {
+        xl_keys_make_null(l->read);
+        xl_keys_make_null(l->write);
+    }
+    return rv;
 }
 
 static void report_connected(xl_connection *c) {

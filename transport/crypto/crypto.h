@@ -22,6 +22,9 @@ int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server);
 /* The next generation: secret "quic ku", same header protection key (RFC 9001 section 6). */
 xl_keys *xl_keys_next(const xl_keys *);
 void xl_keys_free(xl_keys *); /* wipes; NULL is fine */
+/* For simulation only: from now on these keys, and the generations that follow from them, neither encrypt nor protect
+ * headers, and seal with a tag that costs nothing (xl_config.null_crypto). NULL is fine. */
+void xl_keys_make_null(xl_keys *);
 
 /* The AEAD nonce: IV xor (path ID as 32 bits, two zero bits, packet number as 62 bits). With path_id 0 it is RFC
  * 9001's. */

@@ -6,8 +6,8 @@
 #define LONG_HEADER_FORM     0x80
 #define LONG_PROTECTED_BITS  0x0f /* reserved bits, packet number length */
 #define SHORT_PROTECTED_BITS 0x1f /* the same and the key phase */
-#define PN_LEN_BITS          0x03
-#define MAX_UDP_PAYLOAD      65535
+
+#define MAX_UDP_PAYLOAD 65535
 
 typedef struct {
     gnutls_cipher_algorithm_t cipher, hp_cipher;
@@ -111,6 +111,9 @@ xl_keys *xl_keys_next(const xl_keys *keys) {
         0) {
         next = keys_new(keys->aead, secret, keys->secret_len, keys->hp_key);
     }
+    if (next && keys->is_null) {
+        xl_keys_make_null(next);
+    }
     gnutls_memset(secret, 0, sizeof secret);
     return next;
 }
@@ -168,6 +171,9 @@ size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
         keys->usage->sealed >= suite_of(keys)->confidentiality_limit) {
         return 0;
     }
+    if (keys->is_null) {
+        return xl_null_protect(keys, path_id, pn, packet, pn_offset, pn_len, payload_len);
+    }
     uint8_t nonce[XL_AEAD_IV], mask[XL_HP_MASK];
     uint8_t *payload = packet + pn_offset + pn_len;
     size_t sealed_len = payload_len + XL_AEAD_TAG;
@@ -191,12 +197,17 @@ int xl_keys_unmask(const xl_keys *keys, uint8_t *packet, size_t packet_len, size
                    size_t *pn_len) {
     uint8_t mask[XL_HP_MASK];
     const size_t sample_end = XL_PN_MAX_LEN + XL_HP_SAMPLE;
-    if (pn_offset == 0 || packet_len < sample_end || pn_offset > packet_len - sample_end ||
-        xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
+    if (pn_offset == 0 || packet_len < sample_end || pn_offset > packet_len - sample_end) {
+        return -1;
+    }
+    if (keys->is_null) {
+        return xl_null_unmask(packet, pn_offset, truncated_pn, pn_len);
+    }
+    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
         return -1;
     }
     packet[0] ^= mask[0] & protected_bits(packet[0]);
-    *pn_len = (size_t)(packet[0] & PN_LEN_BITS) + 1;
+    *pn_len = (size_t)(packet[0] & XL_PN_LEN_BITS) + 1;
     *truncated_pn = 0;
     for (size_t i = 0; i < *pn_len; i++) {
         packet[pn_offset + i] ^= mask[1 + i];
@@ -215,6 +226,9 @@ ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
     if (header_len < pn_offset || packet_len > MAX_UDP_PAYLOAD || packet_len < XL_AEAD_TAG ||
         header_len > packet_len - XL_AEAD_TAG) {
         return -1;
+    }
+    if (keys->is_null) {
+        return xl_null_open(keys, path_id, pn, packet, packet_len, pn_offset, pn_len, payload);
     }
     uint8_t nonce[XL_AEAD_IV];
     size_t plain_len = packet_len - header_len - XL_AEAD_TAG;

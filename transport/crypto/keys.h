@@ -13,6 +13,7 @@
 #define XL_HP_SAMPLE    16 /* bytes of ciphertext that the header protection mask is made from */
 #define XL_HP_MASK      5
 #define XL_PN_MAX_LEN   4
+#define XL_PN_LEN_BITS  0x03 /* of the first byte: packet number length - 1 */
 
 /* How often keys were used: changes while the keys themselves stay what they are. */
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
 
 struct xl_keys {
     xl_aead aead;
+    bool is_null;                  /* simulation: see null.c */
     uint8_t secret[XL_SECRET_MAX]; /* the traffic secret, from which the next generation follows */
     size_t secret_len;
     uint8_t key[XL_AEAD_KEY_MAX];
@@ -35,5 +37,12 @@ struct xl_keys {
 
 /* Header protection mask of a sample (RFC 9001 section 5.4). Returns 0 or -1. */
 int xl_keys_header_mask(const xl_keys *, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]);
+
+/* What keys with is_null do instead; called with arguments that the real functions have checked. */
+size_t xl_null_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset, size_t pn_len,
+                       size_t payload_len);
+int xl_null_unmask(const uint8_t *packet, size_t pn_offset, uint64_t *truncated_pn, size_t *pn_len);
+ssize_t xl_null_open(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
+                     size_t pn_offset, size_t pn_len, uint8_t **payload);
 
 #endif

@@ -94,6 +94,9 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     cc->init(p->cc_state, mtu, now);
     xl_rtt_init(&p->rtt);
     xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
+    memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
+    p->rate_bucket = 0;
+    p->rate_epoch = now;
     p->pto_count = 0;
     p->acked_sent_max = 0;
     p->newly_acked_from = UINT64_MAX;
@@ -138,7 +141,7 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
 }
 
 static void roll_buckets(xl_path *p, uint64_t now) {
-    uint64_t newest = now / XL_RATE_BUCKET_US;
+    uint64_t newest = (now - p->rate_epoch) / XL_RATE_BUCKET_US;
     uint64_t steps = newest - p->rate_bucket;
     for (uint64_t i = 1; i <= steps && i <= XL_RATE_BUCKETS; i++)
         p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS] = 0;
@@ -162,7 +165,7 @@ static bool has_rate(const xl_path *p, uint64_t now) {
 }
 
 static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
-    uint64_t newest = now / XL_RATE_BUCKET_US, acked = 0;
+    uint64_t since = now - p->rate_epoch, newest = since / XL_RATE_BUCKET_US, acked = 0;
     for (uint64_t i = 0; i < XL_RATE_BUCKETS && i <= p->rate_bucket; i++)
         if (newest - (p->rate_bucket - i) < XL_RATE_BUCKETS)
             acked += p->rate_bytes[(p->rate_bucket - i) % XL_RATE_BUCKETS];
@@ -170,7 +173,7 @@ static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
         return XL_NEVER;
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
      * to this busy period began. */
-    uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + now % XL_RATE_BUCKET_US;
+    uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + since % XL_RATE_BUCKET_US;
     uint64_t answered = now - p->busy_since - p->rtt.min;
     return bytes * (answered < window ? answered : window) / acked;
 }

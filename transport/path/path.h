@@ -86,7 +86,8 @@ typedef struct {
     bool peer_status_seen;
 
     /* Recently acknowledged bytes, in buckets of time: how fast the path delivers at present. */
-    uint64_t rate_bucket; /* number of the newest bucket: time / XL_RATE_BUCKET_US */
+    uint64_t rate_epoch;  /* when counting began */
+    uint64_t rate_bucket; /* number of the newest bucket: time since the epoch / XL_RATE_BUCKET_US */
     uint64_t rate_bytes[XL_RATE_BUCKETS];
     uint64_t sent_total; /* bytes ever put in flight */
     uint64_t busy_since; /* bytes have been in flight without a break since then */

@@ -25,10 +25,12 @@ size_t xl_send_capacity(const xl_send *s) {
     return s->fin_written || held >= s->limit ? 0 : s->limit - held;
 }
 
+/* Fourfold, as far as the limit asks for it: every growth copies what is held. */
 static int grow(xl_send *s, size_t need) {
     if (need <= s->cap)
         return 0;
-    size_t cap = xl_ring_size(s->cap ? s->cap : MIN_CAP, need);
+    uint64_t ahead = 4 * (uint64_t)s->cap < s->limit ? 4 * (uint64_t)s->cap : s->limit;
+    size_t cap = xl_ring_size(s->cap ? s->cap : MIN_CAP, ahead > need ? ahead : need);
     uint8_t *ring = cap ? malloc(cap) : NULL;
     if (!ring)
         return XL_ERR_MEMORY;

@@ -1,0 +1,62 @@
+#include "emulator/link/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *number(uint64_t value) {
+    return json_integer((json_int_t)value);
+}
+
+/* Names may hold any bytes; JSON takes UTF-8 only. */
+json_t *xl_link_report_text(const char *value) {
+    json_t *string = json_string(value);
+    if (string != NULL) {
+        return string;
+    }
+    char *copy = strdup(value);
+    for (char *c = copy; c != NULL && *c != '\0'; c++) {
+        *c = (*c & 0x80) != 0 ? '?' : *c;
+    }
+    string = copy == NULL ? json_null() : json_string(copy);
+    free(copy);
+    return string;
+}
+
+static json_t *lateness_object(const struct xl_lateness *lateness) {
+    json_t *object = json_object();
+    json_object_set_new(object, "p50", number(xl_lateness_quantile(lateness, 0.50)));
+    json_object_set_new(object, "p99", number(xl_lateness_quantile(lateness, 0.99)));
+    json_object_set_new(object, "max", number(lateness->max_us));
+    json_object_set_new(object, "over_1ms", number(lateness->over_1ms));
+    json_object_set_new(object, "count", number(lateness->count));
+    return object;
+}
+
+json_t *xl_link_report(const struct xl_link *link, const char *trace, const char *trace_sha256) {
+    struct xl_link_stats stats = xl_link_stats(link);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } figures[] = {
+        {"opportunities", stats.opportunities},
+        {"opportunities_used", stats.opportunities_used},
+        {"missed", stats.missed},
+        {"arrived_packets", stats.arrived_packets},
+        {"arrived_bytes", stats.arrived_bytes},
+        {"departed_packets", stats.departed_packets},
+        {"departed_bytes", stats.departed_bytes},
+        {"queue_drops", stats.queue_drops},
+        {"random_losses", stats.random_losses},
+        {"oversize_drops", stats.oversize_drops},
+        {"memory_drops", stats.memory_drops},
+        {"inside_packets", stats.inside_packets},
+    };
+    json_t *object = json_object();
+    json_object_set_new(object, "trace", xl_link_report_text(trace));
+    json_object_set_new(object, "trace_sha256", json_string(trace_sha256));
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        json_object_set_new(object, figures[i].name, number(figures[i].value));
+    }
+    json_object_set_new(object, "lateness_us", lateness_object(xl_link_lateness(link)));
+    return object;
+}

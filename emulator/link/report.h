@@ -1,0 +1,14 @@
+/* The figures of a link as a JSON object: a direction in the emulator's summary, the same in every arena. */
+#ifndef RAILYARD_LINK_REPORT_H
+#define RAILYARD_LINK_REPORT_H
+
+#include <jansson.h>
+
+#include "emulator/link/link.h"
+
+/* trace: name of the file; it may hold any bytes. */
+json_t *xl_link_report(const struct xl_link *link, const char *trace, const char *trace_sha256);
+/* A JSON string; bytes that are not UTF-8 become '?'. */
+json_t *xl_link_report_text(const char *text);
+
+#endif

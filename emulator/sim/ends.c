@@ -1,0 +1,234 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/sim/members.h"
+#include "emulator/sim/random.h"
+#include "emulator/sim/sim.h"
+#include "http/quic_scheme.h"
+#include "server/report.h"
+
+/* ---- the player's transport: that of player/transport_quic.c with the simulator's network in place of sockets ---- */
+
+static struct sim_player *from_handle(player_transport *t) {
+    return (struct sim_player *)t;
+}
+
+static player_transport *create(const player_transport_config *config, const player_transport_callbacks *callbacks,
+                                uint64_t now, char *error) {
+    struct sim_player *p = config->network;
+    struct sim *sim = p->sim;
+    const xl_log log = xl_log_files_log(sim->client_files);
+    p->client = http3_client_new(config, callbacks, sim->client_credentials, &log, now, error);
+    size_t used = http3_client_paths_used(config);
+    for (size_t i = 0; p->client != NULL && i < used; i++) {
+        if (!http3_client_open_path(p->client, config, i, &config->paths[i].local, now, error)) {
+            http3_client_free(p->client);
+            p->client = NULL;
+        }
+    }
+    return (player_transport *)(p->client != NULL ? p : NULL);
+}
+
+static bool request(player_transport *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+    return http3_client_request(from_handle(t)->client, id, first, last, now);
+}
+
+static void cancel(player_transport *t, uint64_t id, uint64_t now) {
+    (void)now;
+    http3_client_cancel(from_handle(t)->client, id);
+}
+
+static void step(player_transport *t, uint64_t now) {
+    struct sim_player *p = from_handle(t);
+    http3_client_process(p->client, now);
+    if (!http3_client_is_over(p->client)) {
+        sim_network_transmit(p->sim, http3_client_endpoint(p->client), true);
+    }
+}
+
+static uint64_t next_timeout(const player_transport *t) {
+    return http3_client_next_timeout(((const struct sim_player *)t)->client);
+}
+
+static void set_qoe(player_transport *t, const xl_qoe *qoe, uint64_t now) {
+    http3_client_set_qoe(from_handle(t)->client, qoe, now);
+}
+
+static void path_stats(player_transport *t, player_path_stats *stats) {
+    http3_client_path_stats(from_handle(t)->client, stats);
+}
+
+static json_t *summary(player_transport *t) {
+    return http3_client_summary(from_handle(t)->client);
+}
+
+static void close_transport(player_transport *t, uint64_t now) {
+    struct sim_player *p = from_handle(t);
+    if (!http3_client_is_over(p->client)) {
+        http3_client_close(p->client, now);
+        sim_network_transmit(p->sim, http3_client_endpoint(p->client), true);
+    }
+    http3_client_free(p->client);
+    p->client = NULL;
+}
+
+static const player_transport_ops sim_transport = {
+    .name = "quic",
+    .schemes = quic_scheme_names,
+    .create = create,
+    .request = request,
+    .cancel = cancel,
+    .step = step,
+    .next_timeout = next_timeout,
+    .set_qoe = set_qoe,
+    .path_stats = path_stats,
+    .summary = summary,
+    .close = close_transport,
+};
+
+/* ---- servers ---- */
+
+static void log_record(void *user, const char *event, json_t *fields, uint64_t now) {
+    const struct sim_player *p = user;
+    jsonl_write(p->sim->server_log, event, fields, now);
+}
+
+/* Each player has a server of its own, and one connection to it. */
+static uint64_t connection_number(void *user) {
+    return ((const struct sim_player *)user)->index;
+}
+
+static bool make_server(struct sim *sim, struct sim_player *p, const char *job_name, char *error) {
+    char reason[SERVER_ERROR_BYTES] = "out of memory";
+    xl_config config;
+    if (!http3_service_configure(&p->job->server, &config, reason)) {
+        return sim_fail(error, "%s: players[%zu]: %s", job_name, p->index, reason);
+    }
+    config.credentials = sim->server_credentials;
+    config.log = xl_log_files_log(sim->server_files);
+    int rv = 0;
+    p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
+    if (p->server.endpoint == NULL && rv == XL_ERR_ARGUMENT) {
+        return sim_fail(error, "%s: players[%zu]: there is no reinjection \"%s\" or no cc \"%s\"", job_name, p->index,
+                        config.reinjection, config.congestion);
+    }
+    p->server.videos = catalogue_new(&p->job->server.video, NULL);
+    const http3_service_hooks hooks = {.user = p, .log = log_record, .next_connection = connection_number};
+    if (p->server.endpoint != NULL && p->server.videos != NULL) {
+        p->server.http3 = http3_service_new(p->server.endpoint, p->server.videos, &hooks);
+    }
+    return p->server.http3 != NULL || sim_fail(error, "out of memory");
+}
+
+void sim_server_act(struct sim *sim, struct sim_server *s) {
+    http3_service_process(s->http3, sim->now);
+    sim_network_transmit(sim, s->endpoint, false);
+    uint64_t next = xl_endpoint_next_timeout(s->endpoint);
+    sim_timers_set(&sim->timers, s->actor, next > sim->now ? next : sim->now + 1);
+}
+
+void sim_servers_stop(struct sim *sim) {
+    server_totals totals = {.paths = json_array()};
+    for (size_t i = 0; i < sim->job->player_count; i++) {
+        http3_service *http3 = sim->players[i].server.http3;
+        http3_service_close(http3, sim->now);
+        http3_service_finish(http3, sim->now);
+        http3_service_add_totals(http3, &totals);
+    }
+    jsonl_write(sim->server_log, "summary", server_summary_fields(&totals), sim->now);
+    json_decref(totals.paths);
+}
+
+/* ---- players ---- */
+
+static void end_player(struct sim_player *p) {
+    char reason[PLAYER_SESSION_ERROR_BYTES] = "";
+    p->status = player_session_finish(&p->session, p->sim->now, reason);
+    if (p->status != 0 && p->sim->job->player_count > 1) {
+        fprintf(stderr, "xlink-sim: player %zu: %s.\n", p->index + 1, reason);
+    } else if (p->status != 0) {
+        fprintf(stderr, "xlink-sim: %s.\n", reason);
+    }
+    p->state = SIM_PLAYER_IS_OVER;
+    p->sim->running--;
+    sim_timers_set(&p->sim->timers, p->actor, XL_NEVER);
+}
+
+static void start_player(struct sim_player *p) {
+    const player_session_hooks hooks = {0};
+    p->state = SIM_PLAYER_PLAYS;
+    if (!player_session_start(&p->session, &p->job->options, &hooks, p->log, p->sim->now)) {
+        p->sim->out_of_memory = true;
+    }
+}
+
+void sim_player_act(struct sim_player *p) {
+    struct sim *sim = p->sim;
+    if (p->state == SIM_PLAYER_WAITS) {
+        start_player(p);
+    }
+    if (sim->out_of_memory) {
+        return;
+    }
+    player_session_step(&p->session, sim->now);
+    if (player_session_over(&p->session)) {
+        end_player(p);
+        return;
+    }
+    uint64_t next = player_session_next_timeout(&p->session);
+    sim_timers_set(&sim->timers, p->actor, next > sim->now ? next : sim->now + 1);
+}
+
+/* ---- life ---- */
+
+static bool make_credentials(struct sim *sim, char *error) {
+    sim->client_credentials = xl_credentials_client(NULL);
+    sim->server_credentials = xl_credentials_self_signed(HTTP3_SERVER_NAME, sim->job->seed, SIM_EPOCH_S);
+    return (sim->client_credentials != NULL && sim->server_credentials != NULL) ||
+           sim_fail(error, "cannot make a self-signed certificate");
+}
+
+bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
+    sim->players = calloc(sim->job->player_count, sizeof *sim->players);
+    if (sim->players == NULL) {
+        return sim_fail(error, "out of memory");
+    }
+    if (!make_credentials(sim, error)) {
+        return false;
+    }
+    size_t count = sim->job->player_count;
+    for (size_t i = 0; i < count; i++) {
+        struct sim_player *p = &sim->players[i];
+        *p = (struct sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
+        p->server.actor = sim->direction_count + i;
+        p->actor = sim->direction_count + count + i;
+        if (!make_server(sim, p, job_name, error)) {
+            return false;
+        }
+        sim_timers_set(&sim->timers, p->actor, p->job->start_us);
+        sim->job->players[i].options.transport = &sim_transport;
+        sim->job->players[i].options.transport_config.network = p;
+    }
+    sim->running = count;
+    return true;
+}
+
+void sim_ends_free(struct sim *sim) {
+    for (size_t i = 0; sim->players != NULL && i < sim->job->player_count; i++) {
+        struct sim_player *p = &sim->players[i];
+        http3_client_free(p->client);
+        player_session_free(&p->session);
+        http3_service_free(p->server.http3);
+        xl_endpoint_free(p->server.endpoint);
+        if (p->server.videos != NULL) {
+            catalogue_free(p->server.videos);
+        }
+    }
+    free(sim->players);
+    xl_credentials_free(sim->client_credentials);
+    xl_credentials_free(sim->server_credentials);
+    xl_log_files_close(sim->client_files);
+    xl_log_files_close(sim->server_files);
+}

@@ -1,0 +1,378 @@
+#include "emulator/sim/job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/sim/members.h"
+#include "http/quic_scheme.h"
+#include "http/video.h"
+
+#define DAY_MS      UINT64_C(86400000)
+#define NOT_GIVEN   UINT64_MAX
+#define MAX_TIME_MS (1000 * DAY_MS)
+
+static const char *const ack_paths[] = {"original", "fastest", NULL};
+static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NULL};
+
+/* What may differ from player to player. */
+struct settings {
+    const char *scheme, *primary, *reinjection, *cc, *ack_path;
+    uint64_t t_th1_us, t_th2_us, send_buffer_bytes, time_limit_us, start_us;
+    bool own_links, verify;
+    uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
+    uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us;
+};
+
+#define SETTING(member) offsetof(struct settings, member)
+#define SCHEME_MEMBERS                                                                                                 \
+    {"scheme", SIM_WORD, SETTING(scheme), 0, 0, quic_scheme_names},                                                    \
+        {"primary", SIM_STRING, SETTING(primary), 0, 0, 0},                                                            \
+        {"t_th1_ms", SIM_THOUSANDTHS, SETTING(t_th1_us), 0, MAX_TIME_MS * 1000, 0},                                    \
+        {"t_th2_ms", SIM_THOUSANDTHS, SETTING(t_th2_us), 0, MAX_TIME_MS * 1000, 0},                                    \
+        {"reinjection", SIM_STRING, SETTING(reinjection), 0, 0, 0}, {"cc", SIM_STRING, SETTING(cc), 0, 0, 0},          \
+        {"ack_path", SIM_WORD, SETTING(ack_path), 0, 0, ack_paths},                                                    \
+        {"send_buffer_bytes", SIM_WHOLE, SETTING(send_buffer_bytes), 4096, 1 << 30, 0},                                \
+        {"time_limit_s", SIM_SECONDS, SETTING(time_limit_us), 1, MAX_TIME_MS, 0}, {                                    \
+        "player", SIM_OTHER, 0, 0, 0, 0                                                                                \
+    }
+
+static const struct sim_member player_entry_members[] = {
+    SCHEME_MEMBERS,
+    {"start_s", SIM_SECONDS, SETTING(start_us), 0, MAX_TIME_MS, 0},
+    {"own_links", SIM_BOOLEAN, SETTING(own_links), 0, 0, 0},
+    {0},
+};
+
+static const struct sim_member player_members[] = {
+    {"video_bytes", SIM_WHOLE, SETTING(video_bytes), 1, VIDEO_MAX_BYTES, 0},
+    {"bitrate_bps", SIM_WHOLE, SETTING(bitrate_bps), 1, VIDEO_MAX_BITRATE_BPS, 0},
+    {"chunk_bytes", SIM_WHOLE, SETTING(chunk_bytes), 1, VIDEO_MAX_BYTES, 0},
+    {"concurrency", SIM_WHOLE, SETTING(concurrency), 1, PLAYER_MAX_CONCURRENCY, 0},
+    {"fps", SIM_THOUSANDTHS, SETTING(fps_milli), 1, VIDEO_MAX_FPS_MILLI, 0},
+    {"first_frame_bytes", SIM_WHOLE, SETTING(first_frame_bytes), 1, VIDEO_MAX_BYTES, 0},
+    {"startup_buffer_ms", SIM_THOUSANDTHS, SETTING(startup_buffer_us), 0, MAX_TIME_MS * 1000, 0},
+    {"rebuffer_target_ms", SIM_THOUSANDTHS, SETTING(rebuffer_target_us), 0, MAX_TIME_MS * 1000, 0},
+    {"max_buffer_ms", SIM_THOUSANDTHS, SETTING(max_buffer_us), 0, MAX_TIME_MS * 1000, 0},
+    {"duration_s", SIM_SECONDS, SETTING(duration_us), 1, MAX_TIME_MS, 0},
+    {"verify", SIM_BOOLEAN, SETTING(verify), 0, 0, 0},
+    {0},
+};
+
+/* The job's own members, beside the settings that all players start from. */
+struct top {
+    struct settings settings;
+    uint64_t schema, seed, start_offset_ms;
+    bool qlog, link_logs, keylog, null_crypto;
+};
+
+static const struct sim_member top_members[] = {
+    SCHEME_MEMBERS,
+    {"schema", SIM_WHOLE, offsetof(struct top, schema), 1, 1, 0},
+    {"seed", SIM_WHOLE, offsetof(struct top, seed), 0, INT64_MAX - SIM_MAX_PLAYERS, 0},
+    {"start_offset_ms", SIM_WHOLE, offsetof(struct top, start_offset_ms), 0, UINT32_MAX, 0},
+    {"qlog", SIM_BOOLEAN, offsetof(struct top, qlog), 0, 0, 0},
+    {"link_logs", SIM_BOOLEAN, offsetof(struct top, link_logs), 0, 0, 0},
+    {"keylog", SIM_BOOLEAN, offsetof(struct top, keylog), 0, 0, 0},
+    {"null_crypto", SIM_BOOLEAN, offsetof(struct top, null_crypto), 0, 0, 0},
+    {"paths", SIM_OTHER, 0, 0, 0, 0},
+    {"players", SIM_OTHER, 0, 0, 0, 0},
+    {0},
+};
+
+_Static_assert(offsetof(struct top, settings) == 0, "the tables of settings serve both structures");
+
+struct path_members {
+    const char *name, *technology, *up, *down, *queue;
+    uint64_t delay_us;
+    double loss;
+};
+
+#define PATH(member) offsetof(struct path_members, member)
+static const struct sim_member path_members[] = {
+    {"name", SIM_STRING, PATH(name), 0, 0, 0},      {"technology", SIM_WORD, PATH(technology), 0, 0, technologies},
+    {"up", SIM_STRING, PATH(up), 0, 0, 0},          {"down", SIM_STRING, PATH(down), 0, 0, 0},
+    {"queue", SIM_STRING, PATH(queue), 0, 0, 0},    {"delay_ms", SIM_THOUSANDTHS, PATH(delay_us), 0, 3600000000u, 0},
+    {"loss", SIM_PROBABILITY, PATH(loss), 0, 0, 0}, {0},
+};
+
+/* What parsing needs to know throughout. */
+struct parser {
+    struct sim_job *job;
+    const char *name, *directory;
+    char *error;
+};
+
+xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port) {
+    return (xl_addr){.family = 4, .ip = {100, (uint8_t)(64 + (number >> 8)), (uint8_t)number, host}, .port = port};
+}
+
+size_t sim_link_number(const struct sim_job *job, size_t set, size_t path) {
+    return set * job->path_count + path;
+}
+
+/* ---- paths ---- */
+
+static bool is_path_name(const char *name) {
+    size_t length = strlen(name);
+    return length < SIM_NAME_BYTES && name[0] != '-' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+static char *resolve(const char *directory, const char *file) {
+    char *path = NULL;
+    if (file[0] == '/' || directory[0] == '\0') {
+        return strdup(file);
+    }
+    return asprintf(&path, "%s/%s", directory, file) >= 0 ? path : NULL;
+}
+
+static bool take_path(struct parser *p, json_t *object, size_t i) {
+    struct path_members m = {.queue = "infinite", .delay_us = NOT_GIVEN};
+    char where[SIM_ERROR_BYTES / 2];
+    snprintf(where, sizeof where, "%s: paths[%zu].", p->name, i);
+    if (!json_is_object(object)) {
+        return sim_fail(p->error, "%s: paths[%zu] is not an object", p->name, i);
+    }
+    if (!sim_members_read(object, where, path_members, &m, p->error)) {
+        return false;
+    }
+    const char *missing = m.name == NULL            ? "name"
+                          : m.up == NULL            ? "up"
+                          : m.down == NULL          ? "down"
+                          : m.delay_us == NOT_GIVEN ? "delay_ms"
+                                                    : NULL;
+    if (missing != NULL) {
+        return sim_fail(p->error, "%s%s is missing", where, missing);
+    }
+    if (!is_path_name(m.name)) {
+        return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, m.name);
+    }
+    struct sim_path_job *path = &p->job->paths[i];
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(p->job->paths[k].name, m.name) == 0) {
+            return sim_fail(p->error, "%sname \"%s\" is that of paths[%zu] too", where, m.name, k);
+        }
+    }
+    *path = (struct sim_path_job){.technology = XL_TECH_UNKNOWN, .queue = m.queue, .delay_us = m.delay_us};
+    path->loss = m.loss;
+    memcpy(path->name, m.name, strlen(m.name) + 1);
+    for (size_t k = 0; m.technology != NULL && technologies[k] != NULL; k++) {
+        if (m.technology == technologies[k]) {
+            path->technology = (xl_technology)k;
+        }
+    }
+    p->job->path_count = i + 1;
+    path->up = resolve(p->directory, m.up);
+    path->down = resolve(p->directory, m.down);
+    return (path->up != NULL && path->down != NULL) || sim_fail(p->error, "out of memory");
+}
+
+static bool take_paths(struct parser *p, json_t *paths) {
+    size_t count = json_array_size(paths);
+    if (count == 0 || count > SIM_MAX_PATHS) {
+        return sim_fail(p->error, "%s: paths takes an array of 1 to %d objects", p->name, SIM_MAX_PATHS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!take_path(p, json_array_get(paths, i), i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- players ---- */
+
+static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct settings *s) {
+    char where[SIM_ERROR_BYTES / 2];
+    json_t *value = json_object_get(object, "player");
+    if (value == NULL || json_is_null(value)) {
+        return true;
+    }
+    if (!json_is_object(value)) {
+        return sim_fail(p->error, "%s: %splayer is not an object", p->name, prefix);
+    }
+    snprintf(where, sizeof where, "%s: %splayer.", p->name, prefix);
+    return sim_members_read(value, where, player_members, s, p->error);
+}
+
+static bool check_complete(const struct parser *p, const struct settings *s, const char *prefix) {
+    const char *missing = s->scheme == NULL       ? "scheme"
+                          : s->time_limit_us == 0 ? "time_limit_s"
+                          : s->video_bytes == 0   ? "player.video_bytes"
+                          : s->bitrate_bps == 0   ? "player.bitrate_bps"
+                          : s->chunk_bytes == 0   ? "player.chunk_bytes"
+                                                  : NULL;
+    if (missing != NULL) {
+        return sim_fail(p->error, "%s: %s is missing", p->name, missing);
+    }
+    if (s->t_th1_us != NOT_GIVEN && s->t_th2_us != NOT_GIVEN && s->t_th1_us > s->t_th2_us) {
+        return sim_fail(p->error, "%s: %st_th1_ms must not be greater than t_th2_ms", p->name, prefix);
+    }
+    return true;
+}
+
+static void fill_server(server_config *c, const struct settings *s, const struct sim_job *job, size_t i) {
+    *c = (server_config){.quic = true, .scheme = s->scheme, .reinjection = s->reinjection, .congestion = s->cc};
+    c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
+    c->ack_path_given = s->ack_path != NULL;
+    c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
+    c->t_th1_given = s->t_th1_us != NOT_GIVEN;
+    c->t_th2_given = s->t_th2_us != NOT_GIVEN;
+    c->t_th1_us = c->t_th1_given ? s->t_th1_us : 0;
+    c->t_th2_us = c->t_th2_given ? s->t_th2_us : 0;
+    c->seed = job->seed + i;
+    c->send_buffer_bytes = s->send_buffer_bytes;
+    c->video.bitrate_bps = s->bitrate_bps;
+    c->video.fps_milli = (uint32_t)s->fps_milli;
+    c->video.first_frame_bytes = s->first_frame_bytes;
+    c->null_crypto = job->null_crypto;
+}
+
+static void fill_transport(player_options *o, const struct settings *s, const struct sim_job *job, size_t i) {
+    player_transport_config *c = &o->transport_config;
+    c->server = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
+    xl_addr_format(&c->server, o->authority, sizeof o->authority);
+    snprintf(o->target, sizeof o->target, "/synthetic/%" PRIu64, s->video_bytes);
+    c->authority = o->authority;
+    c->target = o->target;
+    c->concurrency = (unsigned)s->concurrency;
+    c->scheme = s->scheme;
+    c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
+    c->seed = job->seed + i;
+    c->insecure = true;
+    c->null_crypto = job->null_crypto;
+    c->path_count = job->path_count;
+    for (size_t k = 0; k < job->path_count; k++) {
+        player_path *path = &o->paths[k];
+        memcpy(path->name, job->paths[k].name, SIM_NAME_BYTES);
+        path->technology = job->paths[k].technology;
+        path->local = sim_link_addr(sim_link_number(job, s->own_links ? i : 0, k), 2, (uint16_t)(SIM_CLIENT_PORT + i));
+    }
+}
+
+static const char *fill_play(player_config *c, const struct settings *s) {
+    *c = (player_config){
+        .chunk_bytes = s->chunk_bytes,
+        .concurrency = (unsigned)s->concurrency,
+        .startup_buffer_us = s->startup_buffer_us,
+        .rebuffer_target_us = s->rebuffer_target_us,
+        .max_buffer_us = s->max_buffer_us,
+        .time_limit_us = s->time_limit_us,
+        .report_interval_us = PLAYER_REPORT_INTERVAL_US,
+        .verify = s->verify,
+    };
+    if (!video_init(&c->video, s->video_bytes, s->bitrate_bps, (uint32_t)s->fps_milli, s->first_frame_bytes)) {
+        return "the bit rate is less than a byte a frame";
+    }
+    if (s->duration_us > 0) {
+        uint64_t bytes = video_bytes_in(s->bitrate_bps, s->duration_us);
+        c->play_bytes = bytes < s->video_bytes ? bytes : s->video_bytes;
+        c->play_bytes += c->play_bytes == 0;
+    }
+    return player_config_problem(c);
+}
+
+/* object NULL: the only player, with the job's settings as they are. */
+static bool take_player(struct parser *p, const struct settings *base, json_t *object, size_t i) {
+    struct settings s = *base;
+    char where[SIM_ERROR_BYTES / 2], prefix[32] = "";
+    if (object != NULL) {
+        snprintf(prefix, sizeof prefix, "players[%zu].", i);
+    }
+    snprintf(where, sizeof where, "%s: %s", p->name, prefix);
+    if (object != NULL && !json_is_object(object)) {
+        return sim_fail(p->error, "%s: players[%zu] is not an object", p->name, i);
+    }
+    if (object != NULL && (!sim_members_read(object, where, player_entry_members, &s, p->error) ||
+                           !take_player_member(p, object, prefix, &s))) {
+        return false;
+    }
+    if (!check_complete(p, &s, prefix)) {
+        return false;
+    }
+    struct sim_player_job *entry = &p->job->players[i];
+    entry->start_us = s.start_us;
+    entry->own_links = i > 0 && s.own_links;
+    s.own_links = entry->own_links;
+    fill_server(&entry->server, &s, p->job, i);
+    fill_transport(&entry->options, &s, p->job, i);
+    const char *problem = fill_play(&entry->options.player, &s);
+    if (problem != NULL) {
+        return sim_fail(p->error, "%s: %splayer: %s", p->name, prefix, problem);
+    }
+    return player_options_choose_primary(&entry->options, s.primary) ||
+           sim_fail(p->error, "%s: %sprimary \"%.40s\" is not the name of a path", p->name, prefix, s.primary);
+}
+
+static bool take_players(struct parser *p, const struct settings *base, json_t *players) {
+    bool given = players != NULL && !json_is_null(players);
+    size_t count = given ? json_array_size(players) : 1;
+    if (count == 0 || count > SIM_MAX_PLAYERS) {
+        return sim_fail(p->error, "%s: players takes an array of 1 to %d objects", p->name, SIM_MAX_PLAYERS);
+    }
+    p->job->players = calloc(count, sizeof *p->job->players);
+    if (p->job->players == NULL) {
+        return sim_fail(p->error, "out of memory");
+    }
+    p->job->player_count = count;
+    for (size_t i = 0; i < count; i++) {
+        if (!take_player(p, base, given ? json_array_get(players, i) : NULL, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the whole ---- */
+
+static bool take_job(struct parser *p) {
+    struct top top = {
+        .settings = {.t_th1_us = NOT_GIVEN,
+                     .t_th2_us = NOT_GIVEN,
+                     .concurrency = 1,
+                     .fps_milli = 30000,
+                     .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
+                     .max_buffer_us = PLAYER_MAX_BUFFER_US},
+        .seed = 1,
+        .link_logs = true,
+    };
+    char where[SIM_ERROR_BYTES / 2];
+    struct sim_job *job = p->job;
+    snprintf(where, sizeof where, "%s: ", p->name);
+    if (!sim_members_read(job->json, where, top_members, &top, p->error)) {
+        return false;
+    }
+    job->seed = top.seed;
+    job->start_offset_ms = top.start_offset_ms;
+    job->qlog = top.qlog;
+    job->link_logs = top.link_logs;
+    job->keylog = top.keylog;
+    job->null_crypto = top.null_crypto;
+    return take_paths(p, json_object_get(job->json, "paths")) && take_player_member(p, job->json, "", &top.settings) &&
+           take_players(p, &top.settings, json_object_get(job->json, "players"));
+}
+
+bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const char *name, const char *directory,
+                   char *error) {
+    json_error_t where;
+    struct parser p = {.job = job, .name = name, .directory = directory, .error = error};
+    *job = (struct sim_job){.json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where)};
+    if (job->json == NULL) {
+        return sim_fail(error, "%s:%d: not JSON: %s", name, where.line, where.text);
+    }
+    if (!json_is_object(job->json)) {
+        return sim_fail(error, "%s: a job is a JSON object", name);
+    }
+    return take_job(&p);
+}
+
+void sim_job_free(struct sim_job *job) {
+    for (size_t i = 0; i < job->path_count; i++) {
+        free(job->paths[i].up);
+        free(job->paths[i].down);
+    }
+    free(job->players);
+    json_decref(job->json);
+    *job = (struct sim_job){0};
+}

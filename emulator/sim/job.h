@@ -1,0 +1,61 @@
+/* The job of xlink-sim: a JSON object, described in docs/sim.md. */
+#ifndef RAILYARD_SIM_JOB_H
+#define RAILYARD_SIM_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "player/options.h"
+#include "server/server.h"
+#include "xlink/xlink.h"
+
+#define SIM_NAME_BYTES  16
+#define SIM_MAX_PATHS   XL_MAX_PATHS
+#define SIM_MAX_PLAYERS 256
+#define SIM_ERROR_BYTES 1024
+#define SIM_SERVER_PORT 4433
+#define SIM_CLIENT_PORT 40000
+
+struct sim_path_job {
+    char name[SIM_NAME_BYTES];
+    xl_technology technology;
+    char *up, *down; /* trace files, to be opened as they are */
+    const char *queue;
+    uint64_t delay_us; /* one way */
+    double loss;
+};
+
+/* One player and the server that answers it. */
+struct sim_player_job {
+    player_options options; /* out_file and the like are not used */
+    server_config server;
+    uint64_t start_us;
+    bool own_links;
+};
+
+struct sim_job {
+    json_t *json; /* what strings point into */
+    uint64_t seed, start_offset_ms;
+    struct sim_path_job paths[SIM_MAX_PATHS];
+    size_t path_count;
+    struct sim_player_job *players;
+    size_t player_count;
+    bool qlog, link_logs, keylog, null_crypto;
+};
+
+/* Takes the text of a job; `name` stands for it in errors, relative traces start at `directory`. False with one
+ * sentence (without full stop), which names the file and the member, in error[SIM_ERROR_BYTES]. sim_job_free() in
+ * either case. */
+bool sim_job_parse(struct sim_job *, const char *text, size_t length, const char *name, const char *directory,
+                   char *error);
+void sim_job_free(struct sim_job *);
+
+/* Address of the player's end (host 2) or the server's end (host 1) of link `number`, as mpshell gives them out. */
+xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
+/* The number of a link: players that share the links of the first have set 0. */
+size_t sim_link_number(const struct sim_job *, size_t set, size_t path);
+
+#endif

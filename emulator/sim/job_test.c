@@ -1,0 +1,115 @@
+#include "emulator/sim/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PATHS                                                                                                          \
+    "\"paths\": [{\"name\": \"wifi\", \"technology\": \"wifi\", \"up\": \"u\", \"down\": \"/d\", \"delay_ms\": 12.5}," \
+    "{\"name\": \"nr\", \"technology\": \"5g-sa\", \"up\": \"u\", \"down\": \"d\", \"delay_ms\": 40,"                  \
+    " \"queue\": \"droptail:packets=9\", \"loss\": 0.25}]"
+#define PLAYER "\"player\": {\"video_bytes\": 1000000, \"bitrate_bps\": 1000000, \"chunk_bytes\": 1000}"
+#define COMMON "\"scheme\": \"xlink\", \"time_limit_s\": 9.5, " PATHS ", " PLAYER
+
+static struct sim_job job;
+static char error[SIM_ERROR_BYTES];
+
+static bool parse(const char *text) {
+    return sim_job_parse(&job, text, strlen(text), "job.json", "dir", error);
+}
+
+static void defaults_are_those_of_the_programs(void **state) {
+    (void)state;
+    assert_true(parse("{" COMMON ", \"t_th1_ms\": null}"));
+    const struct sim_player_job *p = &job.players[0];
+    assert_int_equal(job.seed, 1);
+    assert_int_equal(job.player_count, 1);
+    assert_true(job.link_logs);
+    assert_false(job.qlog || job.keylog || job.null_crypto || p->own_links);
+    assert_string_equal(job.paths[0].up, "dir/u");
+    assert_string_equal(job.paths[0].down, "/d");
+    assert_string_equal(job.paths[0].queue, "infinite");
+    assert_int_equal(job.paths[0].delay_us, 12500);
+    assert_true(job.paths[1].loss == 0.25);
+    assert_int_equal(p->options.player.time_limit_us, 9500000);
+    assert_int_equal(p->options.player.rebuffer_target_us, PLAYER_REBUFFER_TARGET_US);
+    assert_int_equal(p->options.player.max_buffer_us, PLAYER_MAX_BUFFER_US);
+    assert_int_equal(p->options.player.concurrency, 1);
+    assert_int_equal(p->options.player.video.fps_milli, 30000);
+    assert_false(p->server.t_th1_given || p->server.t_th2_given || p->server.ack_path_given);
+    assert_string_equal(p->options.target, "/synthetic/1000000");
+    sim_job_free(&job);
+}
+
+static void the_primary_path_follows_the_order_of_technologies_or_its_name(void **state) {
+    (void)state;
+    assert_true(parse("{" COMMON ", \"players\": [{}, {\"primary\": \"wifi\"}]}"));
+    assert_string_equal(job.players[0].options.paths[0].name, "nr");
+    assert_string_equal(job.players[0].options.paths[1].name, "wifi");
+    assert_string_equal(job.players[1].options.paths[0].name, "wifi");
+    sim_job_free(&job);
+}
+
+static void a_player_overrides_member_by_member(void **state) {
+    (void)state;
+    assert_true(
+        parse("{" COMMON ", \"seed\": 5, \"t_th1_ms\": 100, \"players\": [{}, {\"scheme\": \"sp\", "
+              "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3}}]}"));
+    const struct sim_player_job *one = &job.players[0], *two = &job.players[1];
+    assert_string_equal(one->options.transport_config.scheme, "xlink");
+    assert_string_equal(two->options.transport_config.scheme, "sp");
+    assert_string_equal(two->server.scheme, "sp");
+    assert_int_equal(one->server.t_th1_us, 100000);
+    assert_int_equal(two->server.t_th1_us, 7250);
+    assert_int_equal(two->start_us, 1500000);
+    assert_int_equal(two->options.player.concurrency, 3);
+    assert_int_equal(two->options.player.chunk_bytes, 1000);
+    assert_int_equal(two->server.seed, 6);
+    /* Links of its own have addresses of their own. */
+    assert_int_equal(one->options.paths[0].local.ip[2], 1);
+    assert_int_equal(two->options.paths[0].local.ip[2], 3);
+    sim_job_free(&job);
+}
+
+static void errors_name_file_and_member(void **state) {
+    (void)state;
+    const struct {
+        const char *text, *sentence;
+    } cases[] = {
+        {"{\"seed\": 1,\n!}", "job.json:2: not JSON"},
+        {"[]", "job.json: a job is a JSON object"},
+        {"{" COMMON ", \"sed\": 1}", "job.json: sed is not a known member"},
+        {"{" COMMON ", \"seed\": 1.5}", "job.json: seed takes a whole number"},
+        {"{" COMMON ", \"seed\": 1, \"seed\": 2}", "job.json:1: not JSON: duplicate object key"},
+        {"{" COMMON ", \"t_th1_ms\": 0.0001}", "job.json: t_th1_ms takes a number"},
+        {"{" COMMON ", \"t_th1_ms\": 2, \"t_th2_ms\": 1}", "job.json: t_th1_ms must not be greater than t_th2_ms"},
+        {"{" COMMON ", \"primary\": \"x\"}", "job.json: primary \"x\" is not the name of a path"},
+        {"{" COMMON ", \"players\": []}", "job.json: players takes an array"},
+        {"{" COMMON ", \"players\": [{\"player\": {\"fps\": 0}}]}", "job.json: players[0].player.fps takes a number"},
+        {"{\"scheme\": \"sp\", " PATHS ", " PLAYER "}", "job.json: time_limit_s is missing"},
+        {"{\"scheme\": \"sp\", \"time_limit_s\": 1, " PATHS "}", "job.json: player.video_bytes is missing"},
+        {"{\"scheme\": \"sp\", \"time_limit_s\": 1, \"paths\": [{}], " PLAYER "}",
+         "job.json: paths[0].name is missing"},
+        {"{\"scheme\": \"mptcp\", \"time_limit_s\": 1, " PATHS ", " PLAYER "}", "job.json: scheme takes \"sp\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_false(parse(cases[i].text));
+        if (strncmp(error, cases[i].sentence, strlen(cases[i].sentence)) != 0) {
+            fail_msg("'%s' does not begin with '%s'", error, cases[i].sentence);
+        }
+        sim_job_free(&job);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_those_of_the_programs),
+        cmocka_unit_test(the_primary_path_follows_the_order_of_technologies_or_its_name),
+        cmocka_unit_test(a_player_overrides_member_by_member),
+        cmocka_unit_test(errors_name_file_and_member),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

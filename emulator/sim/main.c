@@ -1,0 +1,129 @@
+/* xlink-sim: runs player, server and links of a job on a virtual clock. See docs/sim.md. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/sim/job.h"
+#include "emulator/sim/sim.h"
+
+#define PROGRAM       "xlink-sim"
+#define MAX_JOB_BYTES ((size_t)16 << 20)
+
+static const char usage[] =
+    "usage: xlink-sim JOB.json --out DIR\n"
+    "  JOB.json   the job, described in docs/sim.md; '-' reads it from standard input\n"
+    "  --out DIR  where player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ are written\n"
+    "The exit status is the player's: 0, 1 when it ran and failed, 2 when it could not connect or start.\n";
+
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs(PROGRAM ": ", stderr);
+    vfprintf(stderr, format, args);
+    fputs(".\n", stderr);
+    va_end(args);
+    return 2;
+}
+
+/* The whole of a stream, to be freed; NULL with errno set. */
+static char *read_all(FILE *file, size_t *length) {
+    char *text = NULL;
+    size_t cap = 0, n = 1;
+    *length = 0;
+    while (n > 0) {
+        if (*length == cap) {
+            cap = cap == 0 ? 65536 : 2 * cap;
+            char *grown = cap <= MAX_JOB_BYTES ? realloc(text, cap) : NULL;
+            if (grown == NULL) {
+                free(text);
+                errno = EFBIG;
+                return NULL;
+            }
+            text = grown;
+        }
+        n = fread(text + *length, 1, cap - *length, file);
+        *length += n;
+    }
+    if (ferror(file)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static char *read_job(const char *name, size_t *length) {
+    if (strcmp(name, "-") == 0) {
+        return read_all(stdin, length);
+    }
+    FILE *file = fopen(name, "re");
+    if (file == NULL) {
+        return NULL;
+    }
+    char *text = read_all(file, length);
+    int error = errno;
+    fclose(file);
+    errno = error;
+    return text;
+}
+
+static int run(const char *name, const char *out) {
+    size_t length = 0;
+    char *text = read_job(name, &length);
+    if (text == NULL) {
+        return refuse("cannot read the job %s: %s", name, strerror(errno));
+    }
+    const char *slash = strrchr(name, '/');
+    char *directory = strndup(name, slash == NULL ? 0 : (size_t)(slash - name) + 1);
+    static struct sim_job job;
+    char error[SIM_ERROR_BYTES] = "out of memory";
+    int status = 2;
+    const char *label = strcmp(name, "-") == 0 ? "standard input" : name;
+    if (directory != NULL && sim_job_parse(&job, text, length, label, directory, error)) {
+        status = sim_run(&job, label, out, error);
+    }
+    sim_job_free(&job);
+    free(directory);
+    free(text);
+    if (error[0] != '\0') {
+        refuse("%s", error);
+    }
+    return status;
+}
+
+/* Stream buffers come and go with every chunk: memory that is given back to the kernel would be zeroed each time. */
+static void keep_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+int main(int argc, char **argv) {
+    keep_memory();
+    const char *job = NULL, *out = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "--out") == 0) {
+            if (++i == argc) {
+                return refuse("--out needs a value; see --help");
+            }
+            out = argv[i];
+        } else if (strncmp(argv[i], "--out=", 6) == 0) {
+            out = argv[i] + 6;
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            return refuse("unknown option '%s'; see --help", argv[i]);
+        } else if (job != NULL) {
+            return refuse("unexpected argument '%s'; see --help", argv[i]);
+        } else {
+            job = argv[i];
+        }
+    }
+    if (job == NULL || out == NULL || out[0] == '\0') {
+        return refuse("%s is required; see --help", job == NULL ? "JOB.json" : "--out DIR");
+    }
+    return run(job, out);
+}

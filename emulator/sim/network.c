@@ -1,0 +1,214 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include <gnutls/crypto.h>
+
+#include "emulator/link/rng.h"
+#include "emulator/sim/members.h"
+#include "emulator/sim/sim.h"
+
+#define IP_BYTES      20
+#define HEADERS_BYTES 28 /* IPv4 without options, UDP */
+#define UDP_PROTOCOL  17
+#define TIME_TO_LIVE  64
+
+/* ---- set-up ---- */
+
+static bool hash(const char *data, size_t length, char hex[65]) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[32];
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof digest; i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    hex[64] = '\0';
+    return true;
+}
+
+/* Each file is loaded once, however many links replay it. NULL with a sentence in error. */
+static const struct sim_trace *load_trace(struct sim *sim, const char *file, char *error) {
+    for (size_t i = 0; i < sim->trace_count; i++) {
+        if (strcmp(sim->traces[i].file, file) == 0) {
+            return &sim->traces[i];
+        }
+    }
+    struct sim_trace *trace = &sim->traces[sim->trace_count];
+    char *data;
+    size_t length;
+    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES) != 0) {
+        return NULL;
+    }
+    bool ok = xl_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES) == 0;
+    if (ok && !hash(data, length, trace->sha256)) {
+        xl_trace_free(&trace->trace);
+        ok = sim_fail(error, "cannot compute the SHA-256 of %s", file);
+    }
+    free(data);
+    if (!ok) {
+        return NULL;
+    }
+    trace->file = file;
+    sim->trace_count++;
+    return trace;
+}
+
+static bool make_direction(struct sim *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
+    const struct sim_path_job *path = &sim->job->paths[k];
+    size_t number = sim_link_number(sim->job, set, k);
+    struct sim_direction *d = &sim->directions[2 * number + way];
+    char reason[SIM_ERROR_BYTES / 2];
+    d->actor = 2 * number + way;
+    d->to_server = way == 0;
+    d->trace = load_trace(sim, way == 0 ? path->up : path->down, reason);
+    if (d->trace == NULL) {
+        return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
+    }
+    if (sim->job->link_logs) {
+        d->log = calloc(1, sizeof *d->log);
+        if (d->log == NULL) {
+            return sim_fail(error, "out of memory");
+        }
+    }
+    const struct xl_link_config config = {
+        .trace = &d->trace->trace,
+        .pool = sim->pool,
+        .log = d->log,
+        .queue = path->queue,
+        .delay_us = path->delay_us,
+        .loss = path->loss,
+        .seed = xl_link_seed(sim->job->seed, (uint32_t)number, way),
+        .start_offset_ms = sim->job->start_offset_ms,
+    };
+    d->link = xl_link_new(&config, reason, sizeof reason);
+    return d->link != NULL || sim_fail(error, "%s: paths[%zu].queue: %s", job_name, k, reason);
+}
+
+bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
+    const struct sim_job *job = sim->job;
+    sim->pool = xl_link_pool_new(0);
+    sim->direction_count = 2 * job->path_count * job->player_count;
+    sim->directions = calloc(sim->direction_count, sizeof *sim->directions);
+    if (sim->pool == NULL || sim->directions == NULL) {
+        return sim_fail(error, "out of memory");
+    }
+    for (size_t set = 0; set < job->player_count; set++) {
+        for (size_t k = 0; k < job->path_count && (set == 0 || job->players[set].own_links); k++) {
+            if (!make_direction(sim, job_name, set, k, 0, error) || !make_direction(sim, job_name, set, k, 1, error)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void sim_network_free(struct sim *sim) {
+    for (size_t i = 0; i < sim->direction_count && sim->directions != NULL; i++) {
+        xl_link_free(sim->directions[i].link);
+        free(sim->directions[i].log);
+    }
+    free(sim->directions);
+    for (size_t i = 0; i < sim->trace_count; i++) {
+        xl_trace_free(&sim->traces[i].trace);
+    }
+    xl_link_pool_free(sim->pool);
+}
+
+/* ---- packets ---- */
+
+static uint8_t *put_u16(uint8_t *p, size_t value) {
+    *p++ = (uint8_t)(value >> 8);
+    *p++ = (uint8_t)value;
+    return p;
+}
+
+/* The IPv4 and UDP headers, so that a link sees what a TUN device would. Checksums are left out: nothing damages
+ * packets here. */
+static void put_headers(uint8_t *p, const xl_datagram *d) {
+    const xl_addr *from = &d->local, *to = &d->remote;
+    memset(p, 0, HEADERS_BYTES);
+    p[0] = 0x45;
+    p[1] = d->ecn & 3;
+    put_u16(p + 2, d->len + HEADERS_BYTES);
+    p[6] = 0x40; /* do not fragment */
+    p[8] = TIME_TO_LIVE;
+    p[9] = UDP_PROTOCOL;
+    memcpy(p + 12, from->ip, 4);
+    memcpy(p + 16, to->ip, 4);
+    p = put_u16(p + IP_BYTES, from->port);
+    p = put_u16(p, to->port);
+    put_u16(p, d->len + HEADERS_BYTES - IP_BYTES);
+}
+
+static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
+    xl_addr a = {.family = 4, .port = (uint16_t)(port[0] << 8 | port[1])};
+    memcpy(a.ip, ip, 4);
+    return a;
+}
+
+/* The direction that a datagram takes; NULL: no such link. */
+static struct sim_direction *route(struct sim *sim, const xl_datagram *d, bool to_server) {
+    const uint8_t *ip = to_server ? d->local.ip : d->remote.ip;
+    size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
+    bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link != NULL;
+    return known ? &sim->directions[actor] : NULL;
+}
+
+static void update(struct sim *sim, const struct sim_direction *d) {
+    sim_timers_set(&sim->timers, d->actor, xl_link_next_deadline(d->link));
+}
+
+void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server) {
+    for (;;) {
+        struct xl_link_packet *packet = xl_link_pool_get(sim->pool);
+        if (packet == NULL) {
+            sim->out_of_memory = true;
+            return;
+        }
+        xl_datagram d;
+        size_t n = xl_endpoint_transmit(endpoint, packet->data + HEADERS_BYTES, sizeof packet->data - HEADERS_BYTES, &d,
+                                        sim->now);
+        struct sim_direction *direction = n > 0 ? route(sim, &d, to_server) : NULL;
+        if (direction == NULL) {
+            xl_link_pool_put(sim->pool, packet);
+            if (n == 0) {
+                return;
+            }
+            continue;
+        }
+        put_headers(packet->data, &d);
+        packet->length = (uint32_t)(n + HEADERS_BYTES);
+        xl_link_enqueue(direction->link, packet, sim->now);
+        update(sim, direction);
+    }
+}
+
+/* The endpoint that a packet is for, which then has something to do; NULL: nobody listens there. */
+static xl_endpoint *receiver(struct sim *sim, const xl_addr *to, bool to_server) {
+    size_t index = (size_t)to->port - (to_server ? SIM_SERVER_PORT : SIM_CLIENT_PORT);
+    struct sim_player *p = index < sim->job->player_count ? &sim->players[index] : NULL;
+    if (p == NULL || (!to_server && p->state != SIM_PLAYER_PLAYS)) {
+        return NULL;
+    }
+    sim_timers_set(&sim->timers, to_server ? p->server.actor : p->actor, sim->now);
+    return to_server ? p->server.endpoint : http3_client_endpoint(p->client);
+}
+
+void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
+    xl_link_advance(d->link, sim->now);
+    for (struct xl_link_packet *p = xl_link_pull(d->link); p != NULL; p = xl_link_pull(d->link)) {
+        const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
+        xl_datagram in = {.remote = get_addr(ip + 12, udp),
+                          .local = get_addr(ip + 16, udp + 2),
+                          .ecn = ip[1] & 3,
+                          .len = p->length - HEADERS_BYTES};
+        xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
+        if (endpoint != NULL) {
+            xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);
+        }
+        xl_link_departed(d->link, p, sim->now);
+    }
+    update(sim, d);
+}

@@ -1,0 +1,222 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "emulator/link/report.h"
+#include "emulator/sim/members.h"
+#include "emulator/sim/sim.h"
+#include "server/report.h"
+
+#define FILE_BYTES (sizeof(((struct sim *)0)->directory) + 128)
+
+/* The first argument of every record of command lines: nothing that varies. */
+static char program[] = "xlink-sim";
+static char *const arguments[] = {program, NULL};
+
+static const char *base_name(const char *file) {
+    const char *slash = strrchr(file, '/');
+    return slash != NULL ? slash + 1 : file;
+}
+
+static void name_file(const struct sim *sim, const char *name, char out[FILE_BYTES]) {
+    snprintf(out, FILE_BYTES, "%s/%s", sim->directory, name);
+}
+
+static bool make_directory(const char *directory, char *error) {
+    return mkdir(directory, 0777) == 0 || errno == EEXIST ||
+           sim_fail(error, "cannot make the directory %s: %s", directory, strerror(errno));
+}
+
+/* ---- opening ---- */
+
+static bool open_jsonl(const struct sim *sim, const char *name, uint64_t start_us, jsonl **out, char *error) {
+    char file[FILE_BYTES];
+    name_file(sim, name, file);
+    *out = jsonl_open(file, start_us);
+    return *out != NULL || sim_fail(error, "cannot write %s: %s", file, strerror(errno));
+}
+
+static bool open_players(struct sim *sim, char *error) {
+    for (size_t i = 0; i < sim->job->player_count; i++) {
+        struct sim_player *p = &sim->players[i];
+        char name[32];
+        snprintf(name, sizeof name, i > 0 ? "player-%zu.jsonl" : "player.jsonl", i + 1);
+        if (!open_jsonl(sim, name, p->job->start_us, &p->log, error)) {
+            return false;
+        }
+        jsonl_write_start(p->log, 1, arguments, player_session_describe(&p->job->options));
+    }
+    return true;
+}
+
+static void write_log(void *file, const char *text, size_t length) {
+    (void)fwrite(text, 1, length, file); /* errors are found when it is closed */
+}
+
+/* The name of a link's log without what is behind the direction. */
+static void name_log(const struct sim *sim, size_t actor, char *out, size_t cap) {
+    size_t number = actor / 2, set = number / sim->job->path_count;
+    const char *path = sim->job->paths[number % sim->job->path_count].name;
+    const char *way = sim->directions[actor].to_server ? "up" : "down";
+    if (set == 0) {
+        snprintf(out, cap, "%s.%s.log", path, way);
+    } else {
+        snprintf(out, cap, "player-%zu.%s.%s.log", set + 1, path, way);
+    }
+}
+
+static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error) {
+    char name[64], place[80], file[FILE_BYTES];
+    name_log(sim, d->actor, name, sizeof name);
+    snprintf(place, sizeof place, "links/%s", name);
+    name_file(sim, place, file);
+    d->log_file = fopen(file, "we");
+    if (d->log_file == NULL) {
+        return sim_fail(error, "cannot write %s: %s", file, strerror(errno));
+    }
+    xl_link_log_init(d->log, write_log, d->log_file);
+    xl_link_log_header(d->log, d->to_server ? "Uplink" : "Downlink", base_name(d->trace->file), name, program,
+                       xl_link_queue_description(d->link), 0);
+    return true;
+}
+
+static bool open_link_logs(struct sim *sim, char *error) {
+    char directory[FILE_BYTES];
+    name_file(sim, "links", directory);
+    if (sim->job->link_logs && !make_directory(directory, error)) {
+        return false;
+    }
+    for (size_t i = 0; i < sim->direction_count; i++) {
+        if (sim->directions[i].log != NULL && !open_link_log(sim, &sim->directions[i], error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static xl_log_files *open_transport_logs(const struct sim *sim, const char *key_file, char *error) {
+    char qlog[FILE_BYTES], keys[FILE_BYTES], reason[FILE_BYTES + 64];
+    name_file(sim, "qlog", qlog);
+    name_file(sim, key_file, keys);
+    if (sim->job->keylog) {
+        unlink(keys); /* it is appended to */
+    }
+    xl_log_files *files =
+        xl_log_files_open(sim->job->qlog ? qlog : NULL, sim->job->keylog ? keys : NULL, reason, sizeof reason);
+    if (files == NULL) {
+        sim_fail(error, "%.900s", reason);
+    }
+    return files;
+}
+
+bool sim_outputs_open(struct sim *sim, char *error) {
+    if (!make_directory(sim->directory, error) || !open_players(sim, error) || !open_link_logs(sim, error) ||
+        !open_jsonl(sim, "server.jsonl", 0, &sim->server_log, error)) {
+        return false;
+    }
+    json_t *fields = server_describe(&sim->job->players[0].server);
+    json_object_set_new(fields, "players", json_integer((json_int_t)sim->job->player_count));
+    jsonl_write_start(sim->server_log, 1, arguments, fields);
+    return true;
+}
+
+bool sim_outputs_open_transport(struct sim *sim, char *error) {
+    if (!make_directory(sim->directory, error)) {
+        return false;
+    }
+    sim->client_files = open_transport_logs(sim, "player.keys", error);
+    sim->server_files = sim->client_files != NULL ? open_transport_logs(sim, "server.keys", error) : NULL;
+    return sim->server_files != NULL;
+}
+
+/* ---- the summary, and closing ---- */
+
+static json_t *address(size_t number, uint8_t host) {
+    const xl_addr a = sim_link_addr(number, host, 0);
+    char text[32];
+    snprintf(text, sizeof text, "%u.%u.%u.%u", a.ip[0], a.ip[1], a.ip[2], a.ip[3]);
+    return json_string(text);
+}
+
+static json_t *direction_report(const struct sim_direction *d) {
+    json_t *report = xl_link_report(d->link, base_name(d->trace->file), d->trace->sha256);
+    json_object_set_new(report, "write_errors", json_integer(0));
+    return report;
+}
+
+static json_t *path_report(const struct sim *sim, size_t number) {
+    size_t set = number / sim->job->path_count;
+    const struct sim_path_job *path = &sim->job->paths[number % sim->job->path_count];
+    json_t *report = json_pack("{s:s, s:o, s:o, s:f, s:f, s:s}", "name", path->name, "inside_addr", address(number, 2),
+                               "outside_addr", address(number, 1), "delay_ms", (double)path->delay_us / 1000.0, "loss",
+                               path->loss, "queue", path->queue);
+    if (set > 0) {
+        json_object_set_new(report, "player", json_integer((json_int_t)set + 1));
+    }
+    json_object_set_new(report, "up", direction_report(&sim->directions[2 * number]));
+    json_object_set_new(report, "down", direction_report(&sim->directions[2 * number + 1]));
+    json_object_set_new(
+        report, "device_drops",
+        json_pack("{s:i, s:i, s:i, s:i}", "inside_rx", 0, "inside_tx", 0, "outside_rx", 0, "outside_tx", 0));
+    return report;
+}
+
+/* The members of mpshell's summary, in its order. */
+static json_t *emulator_report(const struct sim *sim, int status) {
+    json_t *paths = json_array();
+    for (size_t number = 0; 2 * number < sim->direction_count; number++) {
+        if (sim->directions[2 * number].link != NULL) {
+            json_array_append_new(paths, path_report(sim, number));
+        }
+    }
+    return json_pack("{s:i, s:s, s:[s], s:I, s:I, s:b, s:i, s:i, s:f, s:{s:i, s:n}, s:b, s:o}", "schema", 1, "arena",
+                     "sim", "command", program, "seed", (json_int_t)sim->job->seed, "start_offset_ms",
+                     (json_int_t)sim->job->start_offset_ms, "mptcp", 0, "t0_monotonic_us", 0, "t0_epoch_ms", 0,
+                     "duration_s", (double)sim->now / 1e6, "exit", "code", status, "signal", "sched_fifo", 1, "paths",
+                     paths);
+}
+
+static bool close_link_logs(struct sim *sim) {
+    bool ok = true;
+    for (size_t i = 0; i < sim->direction_count; i++) {
+        struct sim_direction *d = &sim->directions[i];
+        if (d->link != NULL) {
+            xl_link_advance(d->link, sim->now);
+        }
+        if (d->log_file != NULL) {
+            xl_link_log_flush(d->log);
+            ok = ferror(d->log_file) == 0 && ok;
+            ok = fclose(d->log_file) == 0 && ok;
+            d->log_file = NULL;
+        }
+    }
+    return ok;
+}
+
+static bool close_logs(struct sim *sim) {
+    bool ok = close_link_logs(sim);
+    for (size_t i = 0; sim->players != NULL && i < sim->job->player_count; i++) {
+        ok = jsonl_close(sim->players[i].log) && ok;
+        sim->players[i].log = NULL;
+    }
+    ok = jsonl_close(sim->server_log) && ok;
+    sim->server_log = NULL;
+    return ok;
+}
+
+void sim_outputs_abandon(struct sim *sim) {
+    (void)close_logs(sim);
+}
+
+bool sim_outputs_close(struct sim *sim, int status, char *error) {
+    char file[FILE_BYTES];
+    name_file(sim, "mpshell.json", file);
+    bool ok = close_logs(sim);
+    json_t *report = emulator_report(sim, status);
+    ok = json_dump_file(report, file, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) == 0 && ok;
+    json_decref(report);
+    return ok || sim_fail(error, "cannot write all outputs to %s: %s", sim->directory, strerror(errno));
+}

@@ -1,0 +1,85 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/sim/members.h"
+#include "emulator/sim/random.h"
+#include "emulator/sim/sim.h"
+
+/* One actor at its time. */
+static void act(struct sim *sim, size_t actor) {
+    size_t players = sim->job->player_count;
+    if (actor < sim->direction_count) {
+        sim_network_deliver(sim, &sim->directions[actor]);
+    } else if (actor < sim->direction_count + players) {
+        sim_server_act(sim, &sim->players[actor - sim->direction_count].server);
+    } else {
+        sim_player_act(&sim->players[actor - sim->direction_count - players]);
+    }
+}
+
+/* Players have time limits, so this ends; an actor that wants to act again at once does so a microsecond later. */
+static void loop(struct sim *sim) {
+    while (sim->running > 0 && !sim->out_of_memory) {
+        size_t actor = sim_timers_next(&sim->timers);
+        uint64_t at = sim_timers_get(&sim->timers, actor);
+        sim->now = at > sim->now ? at : sim->now;
+        act(sim, actor);
+    }
+}
+
+static bool set_up(struct sim *sim, const char *job_name, char *error) {
+    size_t count = sim->job->player_count;
+    if (!sim_timers_init(&sim->timers, 2 * sim->job->path_count * count + 2 * count)) {
+        return sim_fail(error, "out of memory");
+    }
+    return sim_network_setup(sim, job_name, error) && sim_outputs_open_transport(sim, error) &&
+           sim_ends_setup(sim, job_name, error) && sim_outputs_open(sim, error);
+}
+
+/* The largest of the players' exit statuses. */
+static int worst_status(const struct sim *sim) {
+    int status = 0;
+    for (size_t i = 0; i < sim->job->player_count; i++) {
+        status = sim->players[i].status > status ? sim->players[i].status : status;
+    }
+    return status;
+}
+
+static int finish(struct sim *sim, char *error) {
+    if (sim->out_of_memory) {
+        sim_fail(error, "out of memory");
+        return 1;
+    }
+    sim_servers_stop(sim);
+    int status = worst_status(sim);
+    if (!sim_outputs_close(sim, status, error)) {
+        return 1;
+    }
+    if (sim_random_drawn() == 0) {
+        sim_fail(error, "this GnuTLS does not draw its random numbers from the program: runs cannot be repeated");
+        return 1;
+    }
+    return status;
+}
+
+int sim_run(const struct sim_job *job, const char *job_name, const char *directory, char *error) {
+    struct sim sim = {.job = job};
+    int status = 2;
+    error[0] = '\0';
+    sim_random_seed(job->seed);
+    if (strlen(directory) >= sizeof sim.directory) {
+        sim_fail(error, "the name of the output directory is too long");
+        return status;
+    }
+    strcpy(sim.directory, directory);
+    if (set_up(&sim, job_name, error)) {
+        loop(&sim);
+        status = finish(&sim, error);
+    }
+    sim_outputs_abandon(&sim);
+    sim_ends_free(&sim);
+    sim_network_free(&sim);
+    sim_timers_free(&sim.timers);
+    return status;
+}

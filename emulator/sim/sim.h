@@ -1,0 +1,117 @@
+/* What a simulation consists of while it runs.
+ *
+ * Actors have deadlines (timers.h): first the links' directions, then the servers, then the players. At each moment the
+ * links deliver what is due, then the servers that got something or whose timer is due act, then the players, each in
+ * the order of their numbers. Time is microseconds since the start of the simulation. */
+#ifndef RAILYARD_SIM_SIM_H
+#define RAILYARD_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/link/link.h"
+#include "emulator/sim/job.h"
+#include "emulator/sim/timers.h"
+#include "http/jsonl.h"
+#include "player/http3_client.h"
+#include "player/session.h"
+#include "server/catalogue.h"
+#include "server/http3_service.h"
+#include "xlink/log_files.h"
+#include "xlink/xlink.h"
+
+struct sim;
+
+struct sim_trace {
+    const char *file; /* as in the job */
+    char sha256[65];
+    struct xl_trace trace;
+};
+
+/* One direction of a link. */
+struct sim_direction {
+    const struct sim_trace *trace;
+    struct xl_link *link;
+    struct xl_link_log *log; /* NULL without logs */
+    void *log_file;          /* FILE * */
+    size_t actor;
+    bool to_server;
+};
+
+struct sim_server {
+    xl_endpoint *endpoint;
+    catalogue *videos;
+    http3_service *http3;
+    size_t actor;
+};
+
+enum sim_player_state { SIM_PLAYER_WAITS, SIM_PLAYER_PLAYS, SIM_PLAYER_IS_OVER };
+
+struct sim_player {
+    struct sim *sim;
+    const struct sim_player_job *job;
+    size_t index, actor;
+    enum sim_player_state state;
+    jsonl *log;
+    player_session session;
+    http3_client *client; /* while it plays */
+    int status;           /* exit status, when it is over */
+    struct sim_server server;
+};
+
+struct sim {
+    const struct sim_job *job;
+    char directory[3072]; /* outputs */
+    uint64_t now;
+    struct sim_timers timers;
+    struct xl_link_pool *pool;
+    struct sim_trace traces[2 * SIM_MAX_PATHS];
+    size_t trace_count;
+    struct sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */
+    size_t direction_count;
+    struct sim_player *players;
+    size_t running; /* players that are not over */
+    jsonl *server_log;
+    xl_log_files *client_files, *server_files;
+    xl_credentials *client_credentials, *server_credentials;
+    bool out_of_memory;
+};
+
+/* ---- network.c: packets between the ends ---- */
+
+/* Loads the traces and makes the links. False with a sentence in error[SIM_ERROR_BYTES]. */
+bool sim_network_setup(struct sim *, const char *job_name, char *error);
+void sim_network_free(struct sim *);
+/* Hands what the endpoint has to send to the links. */
+void sim_network_transmit(struct sim *, xl_endpoint *, bool to_server);
+/* Delivers what is due in this direction. */
+void sim_network_deliver(struct sim *, struct sim_direction *);
+
+/* ---- ends.c: players and servers ---- */
+
+bool sim_ends_setup(struct sim *, const char *job_name, char *error);
+void sim_ends_free(struct sim *);
+void sim_server_act(struct sim *, struct sim_server *);
+void sim_player_act(struct sim_player *);
+/* Ends all servers, with their records. */
+void sim_servers_stop(struct sim *);
+
+/* ---- outputs.c ---- */
+
+/* Makes the directory and the transport's logs, which the ends need; then all other files. */
+bool sim_outputs_open_transport(struct sim *, char *error);
+bool sim_outputs_open(struct sim *, char *error);
+/* Writes the summary, completes and closes the files; false when something could not be written. */
+bool sim_outputs_close(struct sim *, int status, char *error);
+
+/* Frees what is still open. */
+void sim_outputs_abandon(struct sim *);
+
+/* ---- run.c ---- */
+
+/* Runs a job. Returns the exit status; other than 0 there is a sentence (without full stop) in
+ * error[SIM_ERROR_BYTES]. */
+int sim_run(const struct sim_job *, const char *job_name, const char *directory, char *error);
+
+#endif

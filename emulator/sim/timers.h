@@ -1,0 +1,29 @@
+/* The deadlines of all actors of a simulation, and whose is next: a winner tree. Of equal deadlines the actor with the
+ * smallest number comes first, so that the order of events is always the same. */
+#ifndef RAILYARD_SIM_TIMERS_H
+#define RAILYARD_SIM_TIMERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sim_timers {
+    size_t leaves;     /* a power of two */
+    uint64_t *at;      /* deadline of each actor */
+    uint32_t *winners; /* winners[1] is the root, those of the leaves are not stored */
+};
+
+/* Every actor starts with the deadline UINT64_MAX: never. False: out of memory. */
+bool sim_timers_init(struct sim_timers *, size_t actors);
+void sim_timers_free(struct sim_timers *);
+void sim_timers_set(struct sim_timers *, size_t actor, uint64_t at);
+
+static inline uint64_t sim_timers_get(const struct sim_timers *t, size_t actor) {
+    return t->at[actor];
+}
+/* The actor whose deadline is the earliest. */
+static inline size_t sim_timers_next(const struct sim_timers *t) {
+    return t->winners[1];
+}
+
+#endif

@@ -1,0 +1,369 @@
+#include "player/http3_client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/http3.h"
+#include "http/quic_scheme.h"
+
+#define MAX_TARGET_BYTES 1024
+
+typedef struct {
+    bool open;
+    uint64_t id, stream; /* the player's name for it, and HTTP/3's */
+    uint64_t first, last, received;
+} client_request;
+
+struct http3_client {
+    player_transport_callbacks cb;
+    char target[MAX_TARGET_BYTES + 1], authority[96];
+    size_t path_count;
+    int to_transport[PLAYER_MAX_PATHS]; /* index of a configured path in the transport; -1: not used by the scheme */
+    xl_endpoint *endpoint;
+    xl_connection *connection;
+    h3_session *h3;
+    bool connected, over;
+    uint64_t now; /* of the running call, for callbacks */
+    unsigned count;
+    client_request requests[];
+};
+
+/* ---- requests ---- */
+
+static client_request *find_stream(http3_client *t, uint64_t stream) {
+    for (unsigned i = 0; i < t->count; i++) {
+        if (t->requests[i].open && t->requests[i].stream == stream)
+            return &t->requests[i];
+    }
+    return NULL;
+}
+
+bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+    client_request *free_slot = NULL;
+    for (unsigned i = 0; i < t->count && !free_slot; i++) {
+        if (!t->requests[i].open)
+            free_slot = &t->requests[i];
+    }
+    if (!t->connected || t->over || !free_slot)
+        return false;
+    char range[64];
+    snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, first, last);
+    const h3_header headers[] = {{"range", range}};
+    uint64_t stream;
+    if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &stream) != 0)
+        return false;
+    *free_slot = (client_request){.open = true, .id = id, .stream = stream, .first = first, .last = last};
+    h3_pump(t->h3, now);
+    return true;
+}
+
+void http3_client_cancel(http3_client *t, uint64_t id) {
+    for (unsigned i = 0; i < t->count; i++) {
+        if (t->requests[i].open && t->requests[i].id == id) {
+            t->requests[i].open = false;
+            h3_cancel(t->h3, t->requests[i].stream, H3_REQUEST_CANCELLED);
+        }
+    }
+}
+
+static void request_failed(http3_client *t, client_request *r, const char *message) {
+    r->open = false;
+    h3_cancel(t->h3, r->stream, H3_REQUEST_CANCELLED);
+    t->cb.failed(t->cb.user, r->id, message, t->now);
+}
+
+/* Does the response's head promise just the bytes that were asked for? */
+static bool right_range(const client_request *r, const h3_response_head *head) {
+    if (head->has_content_length && head->content_length != r->last - r->first + 1)
+        return false;
+    return head->status == 200 ? r->first == 0
+                               : head->has_content_range && head->first == r->first && head->last == r->last;
+}
+
+static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
+    http3_client *t = user;
+    client_request *r = find_stream(t, stream);
+    if (!r)
+        return;
+    if (head->status != 200 && head->status != 206) {
+        char message[32];
+        snprintf(message, sizeof message, "status %u", head->status);
+        request_failed(t, r, message);
+    } else if (!right_range(r, head)) {
+        request_failed(t, r, "the response is not the range that was asked for");
+    }
+}
+
+static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len) {
+    http3_client *t = user;
+    client_request *r = find_stream(t, stream);
+    if (!r)
+        return;
+    if (len > r->last - r->first + 1 - r->received) {
+        request_failed(t, r, "more bytes than were asked for");
+        return;
+    }
+    uint64_t offset = r->received;
+    r->received += len;
+    t->cb.data(t->cb.user, r->id, offset, data, len, t->now);
+}
+
+static void on_end(void *user, uint64_t stream) {
+    http3_client *t = user;
+    client_request *r = find_stream(t, stream);
+    if (!r)
+        return;
+    if (r->received < r->last - r->first + 1) {
+        request_failed(t, r, "fewer bytes than were asked for");
+        return;
+    }
+    r->open = false;
+    t->cb.done(t->cb.user, r->id, t->now);
+}
+
+static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
+    http3_client *t = user;
+    client_request *r = find_stream(t, stream);
+    if (!r)
+        return;
+    char message[64];
+    snprintf(message, sizeof message, "the server reset the stream (HTTP/3 error 0x%" PRIx64 ")", error_code);
+    request_failed(t, r, message);
+}
+
+/* ---- events ---- */
+
+/* Index among the configured paths, or path_count. */
+static size_t to_config(const http3_client *t, int index) {
+    size_t i = 0;
+    while (i < t->path_count && t->to_transport[i] != index)
+        i++;
+    return i;
+}
+
+static void tell_closed(http3_client *t, const char *message) {
+    t->over = true;
+    t->cb.closed(t->cb.user, message, t->now);
+}
+
+static void on_closed(http3_client *t, const xl_event *event) {
+    char reason[sizeof event->reason + 4] = "", message[PLAYER_ERROR_BYTES];
+    if (event->reason[0])
+        snprintf(reason, sizeof reason, ": %s", event->reason);
+    for (char *c = reason; *c; c++) { /* the peer's words */
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    }
+    if (event->by_timeout)
+        snprintf(message, sizeof message, "%s",
+                 t->connected ? "nothing was heard from the server for too long" : "no answer from the server");
+    else
+        snprintf(message, sizeof message, "the %s closed the connection (%s error 0x%" PRIx64 "%s)",
+                 event->by_peer ? "server" : "player", event->application_error ? "HTTP/3" : "QUIC", event->error_code,
+                 reason);
+    tell_closed(t, message);
+}
+
+static void on_event(http3_client *t, const xl_event *event) {
+    h3_on_event(t->h3, event, t->now);
+    size_t path = to_config(t, event->path);
+    switch (event->type) {
+    case XL_EVENT_CONNECTED:
+        t->connected = true;
+        t->cb.connected(t->cb.user, t->now);
+        break;
+    case XL_EVENT_PATH:
+        if (path < t->path_count)
+            t->cb.path(t->cb.user, path, xl_path_state_name(event->path_state), t->now);
+        break;
+    case XL_EVENT_MIGRATED: {
+        size_t from = to_config(t, event->from_path);
+        if (path < t->path_count && from < t->path_count)
+            t->cb.migrated(t->cb.user, from, path, t->now);
+        break;
+    }
+    case XL_EVENT_CLOSED:
+        on_closed(t, event);
+        break;
+    case XL_EVENT_STREAM_READABLE:
+    case XL_EVENT_STREAM_WRITABLE:
+    case XL_EVENT_STREAM_RESET:
+    case XL_EVENT_STREAM_STOPPED:
+    case XL_EVENT_STREAM_DONE:
+        break;
+    }
+}
+
+/* ---- life ---- */
+
+static bool make_endpoint(http3_client *t, const player_transport_config *config, xl_credentials *credentials,
+                          const xl_log *log, uint64_t now, char *error) {
+    xl_config c;
+    xl_config_init(&c);
+    c.alpn = "h3";
+    c.seed = config->seed;
+    c.credentials = credentials;
+    c.log = *log;
+    c.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    c.ack_path = config->ack_path;
+    c.null_crypto = config->null_crypto;
+    int rv = XL_ERR_ARGUMENT;
+    if (quic_scheme_apply(config->scheme, &c))
+        t->endpoint = xl_endpoint_new(&c, now, &rv);
+    if (!t->endpoint)
+        snprintf(error, PLAYER_ERROR_BYTES, rv == XL_ERR_ARGUMENT ? "unknown scheme %s" : "out of memory for scheme %s",
+                 config->scheme);
+    return t->endpoint != NULL;
+}
+
+http3_client *http3_client_new(const player_transport_config *config, const player_transport_callbacks *callbacks,
+                               xl_credentials *credentials, const xl_log *log, uint64_t now, char *error) {
+    if (strlen(config->target) > MAX_TARGET_BYTES) {
+        snprintf(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", MAX_TARGET_BYTES);
+        return NULL;
+    }
+    http3_client *t = calloc(1, sizeof *t + config->concurrency * sizeof(client_request));
+    if (!t) {
+        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+    t->cb = *callbacks;
+    t->count = config->concurrency;
+    t->path_count = config->path_count;
+    snprintf(t->target, sizeof t->target, "%s", config->target);
+    snprintf(t->authority, sizeof t->authority, "%s", config->authority);
+    for (size_t i = 0; i < PLAYER_MAX_PATHS; i++)
+        t->to_transport[i] = -1;
+    if (!make_endpoint(t, config, credentials, log, now, error)) {
+        http3_client_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void http3_client_free(http3_client *t) {
+    if (!t)
+        return;
+    h3_session_free(t->h3);
+    if (t->endpoint)
+        xl_endpoint_free(t->endpoint); /* and its connection */
+    free(t);
+}
+
+size_t http3_client_paths_used(const player_transport_config *config) {
+    return quic_scheme_uses_all_paths(config->scheme) ? config->path_count : 1;
+}
+
+/* SNI is the host part of the authority. */
+static void host_of(const char *authority, char *host, size_t cap) {
+    snprintf(host, cap, "%s", authority + (authority[0] == '['));
+    char *end = authority[0] == '[' ? strchr(host, ']') : strrchr(host, ':');
+    if (end)
+        *end = '\0';
+}
+
+/* Starts the handshake on the first path. */
+static bool connect_first(http3_client *t, const player_transport_config *config, const xl_addr *local, uint64_t now,
+                          char *error) {
+    char host[sizeof t->authority];
+    host_of(t->authority, host, sizeof host);
+    t->connection = xl_endpoint_connect(t->endpoint, host, local, &config->server, config->paths[0].technology, now);
+    const h3_callbacks callbacks = {
+        .user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort};
+    if (t->connection)
+        t->h3 = h3_session_client(t->connection, &callbacks);
+    if (!t->h3)
+        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+    t->to_transport[0] = 0;
+    return t->h3 != NULL;
+}
+
+bool http3_client_open_path(http3_client *t, const player_transport_config *config, size_t i, const xl_addr *local,
+                            uint64_t now, char *error) {
+    const player_path *path = &config->paths[i];
+    if (i == 0)
+        return connect_first(t, config, local, now, error);
+    int index = xl_connection_add_path(t->connection, local, &config->server, path->technology, now);
+    if (index < 0) {
+        snprintf(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)", path->name,
+                 XL_MAX_PATHS);
+        return false;
+    }
+    t->to_transport[i] = index;
+    return true;
+}
+
+xl_endpoint *http3_client_endpoint(http3_client *t) {
+    return t->endpoint;
+}
+
+void http3_client_process(http3_client *t, uint64_t now) {
+    if (t->over)
+        return;
+    t->now = now;
+    if (xl_endpoint_next_timeout(t->endpoint) <= now)
+        xl_endpoint_handle_timeout(t->endpoint, now);
+    xl_event event;
+    while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
+        on_event(t, &event);
+    if (!t->over)
+        h3_pump(t->h3, now);
+}
+
+uint64_t http3_client_next_timeout(const http3_client *t) {
+    return t->over ? XL_NEVER : xl_endpoint_next_timeout(t->endpoint);
+}
+
+bool http3_client_is_connected(const http3_client *t) {
+    return t->connected;
+}
+
+bool http3_client_is_over(const http3_client *t) {
+    return t->over;
+}
+
+void http3_client_fail(http3_client *t, const char *message, uint64_t now) {
+    t->now = now;
+    if (!t->over)
+        tell_closed(t, message);
+}
+
+void http3_client_close(http3_client *t, uint64_t now) {
+    if (t->connection && !t->over)
+        xl_connection_close(t->connection, H3_NO_ERROR, "", now);
+}
+
+void http3_client_set_qoe(http3_client *t, const xl_qoe *qoe, uint64_t now) {
+    if (!t->over)
+        xl_connection_set_qoe(t->connection, qoe, now);
+}
+
+/* ---- facts ---- */
+
+void http3_client_path_stats(const http3_client *t, player_path_stats *stats) {
+    memset(stats, 0, t->path_count * sizeof *stats);
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    for (size_t i = 0; i < all.path_count; i++) {
+        xl_path_stats path;
+        if (xl_connection_path_stats(t->connection, i, &path) != 0)
+            continue;
+        size_t at = to_config(t, path.index);
+        if (at < t->path_count) {
+            stats[at].bytes_sent += path.bytes_sent;
+            stats[at].bytes_received += path.bytes_received;
+            stats[at].srtt_us = path.srtt_us;
+        }
+    }
+}
+
+json_t *http3_client_summary(const http3_client *t) {
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    return json_pack("{s:b, s:I, s:I, s:I, s:I}", "multipath", (int)all.multipath, "migrations",
+                     (json_int_t)all.migrations, "stream_bytes_received", (json_int_t)all.stream_bytes_received,
+                     "datagrams_received", (json_int_t)all.datagrams_received, "datagrams_dropped",
+                     (json_int_t)all.datagrams_dropped);
+}

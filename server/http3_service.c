@@ -1,0 +1,347 @@
+#include "server/http3_service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/http3.h"
+#include "http/quic_scheme.h"
+
+#define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
+#define FIRST_FRAME_URGENCY 0
+
+struct http3_service {
+    xl_endpoint *endpoint;
+    catalogue *videos;
+    http3_service_hooks hooks;
+    struct connection *connections;
+    uint64_t now; /* of the running call, for callbacks */
+    server_totals totals;
+};
+
+typedef struct connection {
+    struct connection *next;
+    http3_service *service;
+    xl_connection *quic;
+    h3_session *h3;
+    uint64_t number;
+    uint64_t requests;
+    struct response *responses; /* bodies that are still open */
+} connection;
+
+/* The answer to one request, until it is acknowledged or given up. */
+typedef struct response {
+    struct response *next;
+    connection *owner;
+    uint64_t stream, bytes;
+    catalogue_body body;
+    bool body_closed;
+} response;
+
+static void note(const http3_service *s, const char *event, json_t *fields) {
+    s->hooks.log(s->hooks.user, event, fields, s->now);
+}
+
+/* ---- responses ---- */
+
+static bool read_body(void *user, uint64_t offset, uint8_t *buf, size_t len) {
+    response *r = user;
+    (void)offset; /* bodies are read in order */
+    for (size_t at = 0; at < len;) {
+        ssize_t n = catalogue_body_read(&r->body, buf + at, len - at);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static void close_body(void *user) {
+    response *r = user;
+    if (!r->body_closed)
+        catalogue_body_close(&r->body);
+    r->body_closed = true;
+}
+
+/* Forgets the response of a stream; its body is closed by then, or by the session. */
+static void forget_response(connection *c, uint64_t stream) {
+    for (response **at = &c->responses; *at; at = &(*at)->next) {
+        if ((*at)->stream == stream) {
+            response *r = *at;
+            *at = r->next;
+            close_body(r);
+            free(r);
+            return;
+        }
+    }
+}
+
+static size_t response_headers(const catalogue_response *answer, const char *length, h3_header *out) {
+    size_t n = 0;
+    out[n++] = (h3_header){"server", HTTP3_SERVER_NAME};
+    out[n++] = (h3_header){"content-length", length};
+    if (answer->content_type)
+        out[n++] = (h3_header){"content-type", answer->content_type};
+    if (answer->content_range[0])
+        out[n++] = (h3_header){"content-range", answer->content_range};
+    if (answer->accept_ranges)
+        out[n++] = (h3_header){"accept-ranges", "bytes"};
+    if (answer->allow)
+        out[n++] = (h3_header){"allow", "GET, HEAD"};
+    return n;
+}
+
+static void log_request(const connection *c, uint64_t stream, const h3_request *request,
+                        const catalogue_response *answer) {
+    bool has_range = answer->content_length > 0 && answer->status < 300;
+    json_t *path = json_string(request->path); /* NULL when it is not UTF-8 */
+    json_t *fields = json_pack("{s:I, s:I, s:o, s:i, s:o, s:o}", "conn", (json_int_t)c->number, "stream",
+                               (json_int_t)stream, "path", path ? path : json_null(), "status", answer->status, "first",
+                               has_range ? json_integer((json_int_t)answer->first) : json_null(), "last",
+                               has_range ? json_integer((json_int_t)answer->last) : json_null());
+    note(c->service, "request", fields);
+}
+
+static void on_request(void *user, uint64_t stream, const h3_request *request) {
+    connection *c = user;
+    catalogue_response answer;
+    catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
+                      strlen(request->path), request->range, request->range ? strlen(request->range) : 0, &answer);
+    c->requests++;
+    log_request(c, stream, request, &answer);
+
+    response *r = calloc(1, sizeof *r);
+    if (!r) {
+        catalogue_body_close(&answer.body);
+        h3_cancel(c->h3, stream, H3_INTERNAL_ERROR);
+        return;
+    }
+    *r = (response){.next = c->responses, .owner = c, .stream = stream, .body = answer.body};
+    c->responses = r;
+    r->bytes = catalogue_body_left(&r->body);
+
+    h3_header headers[8];
+    char length[24];
+    snprintf(length, sizeof length, "%" PRIu64, answer.content_length);
+    size_t count = response_headers(&answer, length, headers);
+    const h3_body body = {.length = r->bytes, .read = read_body, .close = close_body, .user = r};
+    const h3_body_mark mark = {
+        .first = answer.frame_position, .size = answer.frame_bytes, .priority = FIRST_FRAME_URGENCY};
+    if (r->bytes == 0)
+        close_body(r);
+    if (h3_respond(c->h3, stream, (unsigned)answer.status, headers, count, r->bytes > 0 ? &body : NULL, &mark) != 0) {
+        h3_cancel(c->h3, stream, H3_INTERNAL_ERROR);
+        forget_response(c, stream);
+    }
+}
+
+static void on_acknowledged(void *user, uint64_t stream) {
+    connection *c = user;
+    for (const response *r = c->responses; r; r = r->next) {
+        if (r->stream == stream)
+            note(c->service, "response_done",
+                 json_pack("{s:I, s:I, s:I}", "conn", (json_int_t)c->number, "stream", (json_int_t)stream, "bytes",
+                           (json_int_t)r->bytes));
+    }
+    forget_response(c, stream);
+}
+
+static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
+    connection *c = user;
+    note(c->service, "response_aborted",
+         json_pack("{s:I, s:I, s:I}", "conn", (json_int_t)c->number, "stream", (json_int_t)stream, "error_code",
+                   (json_int_t)error_code));
+    forget_response(c, stream);
+}
+
+/* ---- connections ---- */
+
+static connection *accept_connection(http3_service *s, xl_connection *quic) {
+    connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->service = s;
+    c->quic = quic;
+    const h3_callbacks callbacks = {
+        .user = c, .request = on_request, .response_acknowledged = on_acknowledged, .abort = on_abort};
+    c->h3 = h3_session_server(quic, &callbacks);
+    if (!c->h3) {
+        free(c);
+        return NULL;
+    }
+    c->number = s->hooks.next_connection(s->hooks.user);
+    c->next = s->connections;
+    s->connections = c;
+    s->totals.connections++;
+    xl_connection_set_user(quic, c);
+    return c;
+}
+
+static json_t *path_record(const connection *c, const xl_path_stats *p, bool whole) {
+    char remote[64], local[64];
+    json_t *record = json_pack("{s:i, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", p->index, "conn",
+                               (json_int_t)c->number, "remote", xl_addr_format(&p->remote, remote, sizeof remote),
+                               "bytes_sent", (json_int_t)p->bytes_sent, "bytes_received", (json_int_t)p->bytes_received,
+                               "packets_sent", (json_int_t)p->packets_sent, "packets_lost", (json_int_t)p->packets_lost,
+                               "srtt_us", (json_int_t)p->srtt_us, "cwnd_bytes", (json_int_t)p->cwnd_bytes);
+    if (record && whole) {
+        json_t *more = json_pack(
+            "{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "local", xl_addr_format(&p->local, local, sizeof local), "state",
+            xl_path_state_name(p->state), "stream_bytes_sent", (json_int_t)p->stream_bytes_sent, "reinjected_bytes",
+            (json_int_t)p->reinjected_bytes, "retransmitted_bytes", (json_int_t)p->retransmitted_bytes, "pto_count",
+            (json_int_t)p->pto_count, "min_rtt_us", (json_int_t)p->min_rtt_us);
+        if (more)
+            json_object_update(record, more);
+        json_decref(more);
+    }
+    return record;
+}
+
+static void add_to_totals(server_totals *totals, const xl_connection_stats *stats) {
+    totals->stream_bytes_sent += stats->stream_bytes_sent;
+    totals->reinjected_bytes += stats->reinjected_bytes;
+    totals->retransmitted_bytes += stats->retransmitted_bytes;
+    totals->migrations += stats->migrations;
+}
+
+/* Logs and adds up what the connection did. */
+static void account(connection *c, const xl_event *closed) {
+    http3_service *s = c->service;
+    xl_connection_stats stats;
+    xl_connection_get_stats(c->quic, &stats);
+    add_to_totals(&s->totals, &stats);
+    json_t *paths = json_array();
+    for (size_t i = 0; i < stats.path_count; i++) {
+        xl_path_stats p;
+        if (xl_connection_path_stats(c->quic, i, &p) != 0)
+            continue;
+        json_array_append_new(paths, path_record(c, &p, true));
+        if (json_array_size(s->totals.paths) < MAX_SUMMARY_PATHS)
+            json_array_append_new(s->totals.paths, path_record(c, &p, false));
+    }
+    const char *reason = !closed ? "server" : closed->by_timeout ? "timeout" : closed->by_peer ? "peer" : "error";
+    json_t *fields =
+        json_pack("{s:I, s:s, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "conn", (json_int_t)c->number,
+                  "reason", reason, "error_code", (json_int_t)(closed ? closed->error_code : H3_NO_ERROR),
+                  "application_error", closed ? closed->application_error : true, "multipath", (int)stats.multipath,
+                  "requests", (json_int_t)c->requests, "stream_bytes_sent", (json_int_t)stats.stream_bytes_sent,
+                  "reinjected_bytes", (json_int_t)stats.reinjected_bytes, "retransmitted_bytes",
+                  (json_int_t)stats.retransmitted_bytes, "stream_bytes_received",
+                  (json_int_t)stats.stream_bytes_received, "migrations", (json_int_t)stats.migrations, "paths", paths);
+    note(s, "connection_closed", fields);
+}
+
+static void forget_connection(connection *c) {
+    for (connection **at = &c->service->connections; *at; at = &(*at)->next) {
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    }
+    h3_session_free(c->h3);
+    while (c->responses)
+        forget_response(c, c->responses->stream);
+    xl_connection_free(c->quic);
+    free(c);
+}
+
+static void on_event(http3_service *s, const xl_event *event) {
+    connection *c = xl_connection_user(event->connection);
+    if (!c && event->type == XL_EVENT_CONNECTED) {
+        c = accept_connection(s, event->connection);
+        if (!c)
+            xl_connection_close(event->connection, H3_INTERNAL_ERROR, "out of memory", s->now);
+    }
+    if (!c) { /* it ended before, or could not become, an HTTP/3 connection */
+        if (event->type == XL_EVENT_CLOSED)
+            xl_connection_free(event->connection);
+        return;
+    }
+    if (event->type == XL_EVENT_CLOSED) {
+        account(c, event);
+        forget_connection(c);
+        return;
+    }
+    h3_on_event(c->h3, event, s->now);
+    h3_pump(c->h3, s->now);
+}
+
+/* ---- service ---- */
+
+bool http3_service_configure(const server_config *config, xl_config *out, char *error) {
+    xl_config_init(out);
+    out->is_server = true;
+    out->alpn = "h3";
+    out->seed = config->seed;
+    out->max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    out->null_crypto = config->null_crypto;
+    if (!quic_scheme_apply(config->scheme, out)) {
+        snprintf(error, SERVER_ERROR_BYTES, "unknown scheme %s", config->scheme);
+        return false;
+    }
+    if (config->reinjection)
+        out->reinjection = config->reinjection;
+    if (config->congestion)
+        out->congestion = config->congestion;
+    if (config->ack_path_given)
+        out->ack_path = config->ack_path;
+    if (config->t_th1_given)
+        out->t_th1_us = config->t_th1_us;
+    if (config->t_th2_given)
+        out->t_th2_us = config->t_th2_us;
+    if (config->send_buffer_bytes)
+        out->send_buffer_bytes = (size_t)config->send_buffer_bytes;
+    return true;
+}
+
+http3_service *http3_service_new(xl_endpoint *endpoint, catalogue *videos, const http3_service_hooks *hooks) {
+    http3_service *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->endpoint = endpoint;
+    s->videos = videos;
+    s->hooks = *hooks;
+    s->totals.paths = json_array();
+    return s;
+}
+
+void http3_service_process(http3_service *s, uint64_t now) {
+    s->now = now;
+    if (xl_endpoint_next_timeout(s->endpoint) <= now)
+        xl_endpoint_handle_timeout(s->endpoint, now);
+    xl_event event;
+    while (xl_endpoint_poll_event(s->endpoint, &event))
+        on_event(s, &event);
+}
+
+void http3_service_close(http3_service *s, uint64_t now) {
+    for (connection *c = s->connections; c; c = c->next)
+        xl_connection_close(c->quic, H3_NO_ERROR, "the server ends", now);
+}
+
+void http3_service_finish(http3_service *s, uint64_t now) {
+    s->now = now;
+    while (s->connections) {
+        account(s->connections, NULL);
+        forget_connection(s->connections);
+    }
+}
+
+void http3_service_add_totals(const http3_service *s, server_totals *totals) {
+    totals->stream_bytes_sent += s->totals.stream_bytes_sent;
+    totals->reinjected_bytes += s->totals.reinjected_bytes;
+    totals->retransmitted_bytes += s->totals.retransmitted_bytes;
+    totals->migrations += s->totals.migrations;
+    totals->connections += s->totals.connections;
+    json_array_extend(totals->paths, s->totals.paths);
+}
+
+void http3_service_free(http3_service *s) {
+    if (!s)
+        return;
+    while (s->connections)
+        forget_connection(s->connections);
+    json_decref(s->totals.paths);
+    free(s);
+}

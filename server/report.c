@@ -1,0 +1,27 @@
+#include "server/report.h"
+
+json_t *server_describe(const server_config *o) {
+    json_t *out = json_pack("{s:s, s:s?, s:s?, s:b, s:s?, s:I, s:I, s:f, s:I}", "scheme", o->scheme, "reinjection",
+                            o->reinjection, "congestion", o->congestion, "mptcp", (int)o->mptcp, "root", o->root,
+                            "seed", (json_int_t)o->seed, "bitrate_bps", (json_int_t)o->video.bitrate_bps, "fps",
+                            o->video.fps_milli / 1e3, "first_frame_bytes", (json_int_t)o->video.first_frame_bytes);
+    json_object_set_new(out, "t_th1_ms", o->t_th1_given ? json_real((double)o->t_th1_us / 1e3) : json_null());
+    json_object_set_new(out, "t_th2_ms", o->t_th2_given ? json_real((double)o->t_th2_us / 1e3) : json_null());
+    json_object_set_new(out, "ack_path",
+                        o->ack_path_given ? json_string(o->ack_path == XL_ACK_FASTEST ? "fastest" : "original")
+                                          : json_null());
+    return out;
+}
+
+json_t *server_summary_fields(const server_totals *t) {
+    bool known = t->connections == 0 || t->kernel_connections < t->connections;
+    uint64_t fresh = t->stream_bytes_sent - (t->reinjected_bytes < t->stream_bytes_sent ? t->reinjected_bytes : 0);
+    double redundancy = fresh > 0 ? (double)t->reinjected_bytes / (double)fresh : 0;
+    json_t *fields = json_pack("{s:I, s:I, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
+                               "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "paths", t->paths,
+                               "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
+    json_object_set_new(fields, "reinjected_bytes",
+                        known ? json_integer((json_int_t)t->reinjected_bytes) : json_null());
+    json_object_set_new(fields, "redundancy", known ? json_real(redundancy) : json_null());
+    return fields;
+}
