@@ -22,6 +22,7 @@ from railyard.campaign import Campaign, run_campaign
 from railyard.errors import UserError
 from railyard.experiment import Experiment, load_experiment
 from railyard.fidelity import MAX_TRIES
+from railyard.oracle import TOLERANCE_S
 from railyard.paths import EXPERIMENTS_DIR
 from railyard.provenance import mptcp_counters
 from railyard.resolve import resolve
@@ -285,6 +286,16 @@ def test_the_run_record_says_where_it_comes_from(smoke: tuple[Path, Any]) -> Non
         if record["config"]["scheme"] == "mptcp":
             assert record["mptcp"]["server"]["MPJoinAckRx"] >= 1
             assert record["mptcp"]["player"]["MPJoinSynAckRx"] >= 1
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_no_run_on_the_wall_clock_is_earlier_than_the_oracle(smoke: tuple[Path, Any]) -> None:
+    rows = pq.read_table(smoke[0] / "chunks.parquet").to_pylist()
+    assert {row["label"] for row in rows} == {"sp", "sp:lte", "cm", "mptcp", "vanilla-mp", "xlink"}
+    for row in rows:
+        if row["completed"]:
+            assert 0.03 < row["oracle_s"] <= row["rct_s"] + TOLERANCE_S, row
 
 
 @pytest.mark.privileged

@@ -128,7 +128,7 @@ def test_the_page_is_self_contained_and_names_everything(make_campaign: Make) ->
     for part in parts:
         assert part in own, part
     figures = re.findall(r'<script type="application/json" data-figure="(figure-\d+)">(.*?)</script>', own, re.DOTALL)
-    assert len(figures) == 2 * 7
+    assert len(figures) == 2 * 8
     assert len({number for number, _ in figures}) == len(figures)
     drawn = [json.loads(text) for _, text in figures]
     assert all(figure["data"] for figure in drawn)

@@ -28,6 +28,27 @@ class Quantile:
         return f"{'≥ ' if self.at_least else ''}{self.value:.3f}"
 
 
+@dataclass(frozen=True)
+class Efficiency:
+    """A median efficiency, 0 to 1. `at_most`: it rests on chunks that never completed, so the true one is no larger."""
+
+    value: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        return f"{'≤ ' if self.at_most else ''}{self.value * 100:.1f} %"
+
+
+def median_efficiency(chunks: Sequence[Chunk]) -> Efficiency | None:
+    """Nearest-rank median of oracle RCT / RCT over the chunks; a censored chunk counts with its upper bound."""
+    known = [(chunk.efficiency, chunk.completed) for chunk in chunks]
+    ordered = sorted(value for value, _ in known if value is not None)
+    if not ordered or len(ordered) < len(chunks):
+        return None
+    value = ordered[(len(ordered) - 1) // 2]
+    return Efficiency(value, any(not completed and bound is not None and bound >= value for bound, completed in known))
+
+
 def quantile(chunks: Sequence[Chunk], q: float) -> Quantile | None:
     """Nearest-rank quantile of the request completion times, with censored chunks at their lower bounds.
 
@@ -54,6 +75,7 @@ class Cell:
     label: str
     runs: list[Run]  # those that are not void
     void_runs: list[Run]
+    not_run: str = ""  # why the arena could not run it, where it could not
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -61,6 +83,10 @@ class Cell:
 
     def rct(self, q: float) -> Quantile | None:
         return quantile(self.chunks, q)
+
+    @property
+    def efficiency(self) -> Efficiency | None:
+        return median_efficiency(self.chunks)
 
     @property
     def censored(self) -> int:
@@ -110,7 +136,7 @@ class Cell:
         ]
         if self.void_runs:
             words.append(f"{len(self.void_runs)} void")
-        return ", ".join(words) or "none"
+        return ", ".join(words) or self.not_run or "none"
 
     @property
     def faulty(self) -> bool:
@@ -125,12 +151,16 @@ class Cell:
 
     @property
     def fidelity(self) -> str:
+        if self.not_run and not self.runs and not self.void_runs:
+            return "–"
+        if self.runs and all(run.config["arena"] == "sim" for run in self.runs):
+            return "exact"
         word = "ok" if self.runs else "void"
         return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
 
 
-def cells(runs: Sequence[Run]) -> dict[str, list[Cell]]:
-    """Per pair, in order of appearance: one cell per scheme, in order of appearance."""
+def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[str, list[Cell]]:
+    """Per pair, in order of appearance: one cell per scheme, in order of appearance; then those that were not run."""
     table: dict[str, list[Cell]] = {}
     for run in runs:
         row = table.setdefault(run.pair, [])
@@ -139,6 +169,9 @@ def cells(runs: Sequence[Run]) -> dict[str, list[Cell]]:
             cell = Cell(run.pair, run.label, [], [])
             row.append(cell)
         (cell.void_runs if run.void else cell.runs).append(run)
+    for absent in not_run:
+        if absent["pair"] in table:
+            table[absent["pair"]].append(Cell(absent["pair"], absent["label"], [], [], absent["reason"]))
     return table
 
 
@@ -168,6 +201,7 @@ RUN_FIELDS: list[tuple[str, Any]] = [
     ("reinjected_bytes", pa.int64()),
     ("retransmitted_bytes", pa.int64()),
     ("redundancy", pa.float64()),
+    ("efficiency", pa.float64()),
     ("migrations", pa.int32()),
     ("lateness_p99_us", pa.float64()),
     ("lateness_max_us", pa.float64()),
@@ -199,11 +233,14 @@ CHUNK_FIELDS: list[tuple[str, Any]] = [
     ("rct_s", pa.float64()),
     ("completed", pa.bool_()),
     ("bytes", pa.int64()),
+    ("oracle_s", pa.float64()),
+    ("efficiency", pa.float64()),
 ]
 
 
 def _run_row(run: Run) -> dict[str, Any]:
     fidelity = run.record["fidelity"]
+    efficiency = median_efficiency(run.chunks)
     own = {name: getattr(run, name, None) for name, _ in RUN_FIELDS}
     config = {name: run.config[name] for name in ("experiment", "arena", "scheme", "primary", "start_offset_ms")}
     return (
@@ -212,6 +249,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         | {
             "message": run.record["message"],
             "tries": len(run.record["tries"]),
+            "efficiency": efficiency.value if efficiency else None,
             "chunks_requested": len(run.chunks),
             "chunks_completed": sum(chunk.completed for chunk in run.chunks),
             "lateness_p99_us": fidelity["lateness_p99_us"],
@@ -227,12 +265,14 @@ def _run_row(run: Run) -> dict[str, Any]:
 def write_parquet(runs: Sequence[Run], out: Path) -> None:
     """`runs.parquet` and `chunks.parquet`: void runs are in, and marked; the schema's version is in the metadata.
 
-    `rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound.
+    `rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound; its `efficiency`
+    is an upper bound.
     """
     chunk_rows = [
         {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
         | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
         | {"completed": chunk.completed, "bytes": chunk.bytes}
+        | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency}
         for run in runs
         for chunk in run.chunks
     ]

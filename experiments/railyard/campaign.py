@@ -12,19 +12,24 @@ import asyncio
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from railyard import provenance, sim
 from railyard.errors import UserError
+from railyard.experiment import Experiment
 from railyard.fidelity import MAX_TRIES
 from railyard.runspec import HANG_GRACE_S, RunSpec
 
+CAMPAIGN_SCHEMA = 1
 PARTIAL = ".partial-"
 STOP_LIMIT_S = 25.0  # a worker stops its own children within less
 SLACK_S = 60.0  # set-up and collection around a run
@@ -59,6 +64,21 @@ class Campaign:
     def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
         """The runs still to do: those that are not there, or came from other settings, traces or programs."""
         return [spec for spec in specs if (self.record(spec.run_id) or {}).get("identity") != spec.identity()]
+
+    def write_record(self, experiment: Experiment, specs: list[RunSpec], not_run: list[dict[str, str]]) -> None:
+        """`campaign.json`: what was asked for, by which command, and which runs and rows that makes."""
+        record = {
+            "schema": CAMPAIGN_SCHEMA,
+            "experiment": experiment.model_dump(mode="json"),
+            "command": shlex.join(["railyard", *sys.argv[1:]]),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "git": provenance.git_state(),
+            "runs": [spec.run_id for spec in specs],
+            "not_run": not_run,
+        }
+        partial = self.out / ".campaign.json.partial"
+        partial.write_text(json.dumps(record, indent=1) + "\n")
+        partial.rename(self.out / "campaign.json")
 
     def sweep(self) -> None:
         """Removes what a campaign that was killed left half done."""
@@ -100,9 +120,16 @@ class Campaign:
             partial.rename(final)
 
 
-def default_jobs() -> int:
-    """One emulated run keeps two cores honest: emulator and endpoints beside each other."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+def default_jobs(arena: str) -> int:
+    """In virtual time nothing can be late, so every core has its run. On the wall clock one emulated run keeps two
+    cores honest: emulator and endpoints beside each other."""
+    cores = len(os.sched_getaffinity(0))
+    return cores if arena == "sim" else max(1, cores // 2)
+
+
+async def _run_once(spec: RunSpec, partial: Path) -> None:
+    """One try, in the run's arena; leaves `run.json` and the logs in `partial`."""
+    await (sim.execute(spec, partial) if spec.arena == "sim" else _run_worker(spec, partial))
 
 
 async def _run_worker(spec: RunSpec, partial: Path) -> None:
@@ -150,7 +177,7 @@ async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) 
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
             (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-            await _run_worker(spec, partial)
+            await _run_once(spec, partial)
             record: dict[str, Any] = json.loads((partial / "run.json").read_text())
             tries.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})
             if not record["fidelity"]["void"]:

@@ -1,12 +1,9 @@
-"""The command line: `railyard run`, `report`, `show`, `list`, `traces`."""
+"""The command line: `railyard run`, `report`, `show`, `gate`, `diff`, `agreement`, `list`, `traces`."""
 
 from __future__ import annotations
 
-import json
-import shlex
 import shutil
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,24 +11,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from railyard import __version__, provenance
+from railyard import __version__, agreement
 from railyard.aggregate import write_parquet
 from railyard.campaign import Campaign, default_jobs, run_campaign
 from railyard.errors import UserError
-from railyard.experiment import ARENAS, Experiment, find_experiment, load_experiment
+from railyard.experiment import ARENAS, find_experiment, load_experiment
+from railyard.gate import output
+from railyard.gate.run import run_gate
+from railyard.gate.suite import find_suite, load_suite
 from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.preflight import check_machine
 from railyard.progress import Stopwatch, reporter
-from railyard.records import load_campaign
+from railyard.qlogdiff import parting
+from railyard.records import Run, load_campaign
 from railyard.report import write_report
-from railyard.resolve import resolve
+from railyard.resolve import not_run, resolve, runs_in
 from railyard.runspec import RunSpec
 from railyard.show import print_run
 from railyard.tables import print_comparison
 from railyard.traces.cli import app as traces_app
 from railyard.yamlfile import near_miss
 
-CAMPAIGN_SCHEMA = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ app = typer.Typer(
     help="Compare multipath transport schemes over paired mobility traces.",
 )
 app.add_typer(traces_app, name="traces")
-LOG_WIDTH = 132  # where output goes into a file or a log, tables need not be squeezed into 80 columns
+LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
 console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
 
 
@@ -57,7 +57,9 @@ def _shown(path: Path) -> str:
 def run(
     experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")],
     arena: Annotated[str | None, typer.Option(help=f"Where to run: {', '.join(ARENAS)}.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side. Default: what fidelity allows.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side. Default: what fidelity allows; sim: one a core.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
     resume: Annotated[
@@ -74,32 +76,18 @@ def run(
     if seeds is not None:
         changes["seeds"] = list(range(1, seeds + 1))
     checked = checked.model_copy(update=changes)
-    specs = resolve(checked, document)
-    check_machine()
+    specs, left_out = resolve(checked, document), not_run(checked, document)
+    if checked.arena == "mpshell":
+        check_machine()
     campaign = Campaign((out or RESULTS_DIR / checked.name).resolve())
     with campaign.locked():
         campaign.sweep()
         if not resume:
             shutil.rmtree(campaign.runs, ignore_errors=True)
             campaign.runs.mkdir()
-        _write_campaign_record(campaign, checked, specs)
+        campaign.write_record(checked, specs, left_out)
         _run_pending(campaign, specs, jobs)
         _finish(campaign)
-
-
-def _write_campaign_record(campaign: Campaign, experiment: Experiment, specs: list[RunSpec]) -> None:
-    command = shlex.join(["railyard", *sys.argv[1:]])
-    record = {
-        "schema": CAMPAIGN_SCHEMA,
-        "experiment": experiment.model_dump(mode="json"),
-        "command": command,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "git": provenance.git_state(),
-        "runs": [spec.run_id for spec in specs],
-    }
-    partial = campaign.out / ".campaign.json.partial"
-    partial.write_text(json.dumps(record, indent=1) + "\n")
-    partial.rename(campaign.out / "campaign.json")
 
 
 def _run_pending(campaign: Campaign, specs: list[RunSpec], jobs: int | None) -> None:
@@ -109,8 +97,10 @@ def _run_pending(campaign: Campaign, specs: list[RunSpec], jobs: int | None) -> 
         console.print(f"{done} of {len(specs)} runs are there already; --fresh does them again.")
     if not pending:
         return
-    side_by_side = jobs or default_jobs()
-    reason = "as asked" if jobs else "what fidelity allows on this machine; --jobs changes it"
+    arena = specs[0].arena
+    side_by_side = jobs or default_jobs(arena)
+    allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
+    reason = "as asked" if jobs else allowed
     console.print(f"{len(pending)} runs to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
     watch = Stopwatch()
     try:
@@ -127,7 +117,7 @@ def _finish(campaign: Campaign) -> None:
     write_parquet(runs, campaign.out)
     page = write_report(record, runs, campaign.out)
     console.print()
-    print_comparison(console, runs)
+    print_comparison(console, runs, record.get("not_run", []))
     console.print(f"report: {_shown(page)}", soft_wrap=True)
 
 
@@ -147,6 +137,72 @@ def show(
 ) -> None:
     """Show one run: how it ended, its chunks, stalls, paths and fidelity."""
     print_run(console, directory)
+
+
+@app.command()
+def gate(
+    baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
+    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown there.", metavar="FILE")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side. Default: one a core.")] = None,
+) -> None:
+    """Say whether the working tree made a scheme worse than the baseline: exit code 0 or 1."""
+    checked, document = load_suite(find_suite(suite))
+    try:
+        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), console.print)
+    except KeyboardInterrupt:
+        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    if junit is not None:
+        output.write(junit, output.junit(verdict))
+    if markdown is not None:
+        output.write(markdown, output.markdown(verdict).encode())
+    output.print_verdict(console, verdict)
+    if verdict.failed:
+        raise typer.Exit(1)
+
+
+@app.command("agreement")
+def agreement_of_arenas(
+    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
+) -> None:
+    """Run the same jobs in sim and in mpshell, and say how far their completion times are apart."""
+    checked, document = load_experiment(find_experiment(experiment))
+    if seeds is not None:
+        checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
+    check_machine()
+    folder = (out or RESULTS_DIR / checked.name).resolve()
+
+    def runs_of(arena: str, start_ms: int = 0) -> list[Run]:
+        here = checked.model_copy(update={"arena": arena})
+        change = {"player_start_ms": start_ms}
+        specs = [spec.model_copy(update=change) for spec in resolve(here, document) if runs_in("sim", spec.scheme)]
+        campaign = Campaign(folder / (f"{arena}-{start_ms}ms-later" if start_ms else arena))
+        with campaign.locked():
+            campaign.sweep()
+            campaign.write_record(here, specs, not_run(here, document))
+            _run_pending(campaign, specs, None)
+        return load_campaign(campaign.out)[1]
+
+    wall, sim = runs_of("mpshell"), runs_of("sim")
+    rows = agreement.compare(sim, wall, [runs_of("sim", shift) for shift in agreement.SHIFTS_MS])
+    agreement.print_agreement(console, rows)
+    console.print(f"distributions: {_shown(agreement.write(folder, rows, sim, wall))}")
+
+
+@app.command()
+def diff(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's directory, results/NAME/runs/RUN.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run's directory.")],
+) -> None:
+    """Find where two runs part: the first scheduling decision that differs. Exit code 1 if there is one."""
+    found = parting(run_a, run_b)
+    console.print(str(found), markup=False, soft_wrap=True)
+    if found.kind != "identical":
+        raise typer.Exit(1)
 
 
 @app.command("list")

@@ -33,7 +33,9 @@ SCHEME_DESCRIPTION = {
     "mptcp": "kernel MPTCP v1, default scheduler",
     "tcp": "single-path kernel TCP",
 }
-ARENAS = ("mpshell",)
+ARENAS = ("mpshell", "sim")
+# The kernel's transports need a kernel, and the wall clock that it runs on.
+NEEDS_MPSHELL = "needs mpshell"
 
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
@@ -151,6 +153,7 @@ class Experiment(Strict):
     congestion: Literal["cubic", "newreno"] = "cubic"
     buffers: BufferLimits = BufferLimits()
     qlog: bool = True
+    link_logs: bool = True
 
     @field_validator("arena")
     @classmethod

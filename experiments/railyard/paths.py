@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS_DIR = ROOT / "experiments"
 RESULTS_DIR = ROOT / "results"
 PROGRAM_NAMES = ("mpshell", "xlink-server", "xlink-player")
+# What each arena runs.
+PROGRAMS_OF_ARENA = {"mpshell": PROGRAM_NAMES, "sim": ("xlink-sim",)}
 
 
 def programs_dir() -> Path:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from railyard import oracle
 from railyard.errors import UserError
 from railyard.jsonl import Event, read_jsonl, summary_of
 
@@ -23,6 +24,15 @@ class Chunk:
     rct_s: float
     completed: bool
     bytes: int
+    # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
+    oracle_s: float | None = None
+
+    @property
+    def efficiency(self) -> float | None:
+        """Oracle RCT / RCT. Of a censored chunk an upper bound: it would have taken longer than it had waited."""
+        if self.oracle_s is None:
+            return None
+        return min(1.0, self.oracle_s / self.rct_s) if self.rct_s > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,7 @@ class Run:
     migrations: int | None
     buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
     stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
+    player_start_s: float | None = None  # on the clock of the links
 
     @property
     def config(self) -> dict[str, Any]:
@@ -106,6 +117,23 @@ def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
     return chunks
 
 
+def _with_oracle(chunks: list[Chunk], config: dict[str, Any], player_start_s: float | None) -> list[Chunk]:
+    """The chunks with the oracle's times. `player_start_s`: the player's start on the clock of the links."""
+    paths = oracle.paths_of_run(config)
+    if paths is None or player_start_s is None:
+        return chunks
+    return [
+        replace(chunk, oracle_s=oracle.rct_s(paths, player_start_s + chunk.request_s, chunk.bytes)) for chunk in chunks
+    ]
+
+
+def _player_start_s(events: list[Event], emulator: dict[str, Any]) -> float | None:
+    """When the player started, seconds since t0 of the links; none where one of the two does not say."""
+    began = next((event.get("monotonic_us") for event in events if event["event"] == "start"), None)
+    t0 = emulator.get("t0_monotonic_us")
+    return None if began is None or t0 is None else (began - t0) / 1e6
+
+
 def _stalls(events: list[Event], end_s: float) -> list[tuple[float, float]]:
     stalls: list[tuple[float, float]] = []
     begin: float | None = None
@@ -146,6 +174,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
     emulator = json.loads((folder / "mpshell.json").read_text())
     end_s = events[-1]["t"] if events else 0.0
+    start_s = _player_start_s(events, emulator)
     if record["config"]["scheme"] in ("mptcp", "tcp"):
         server = {}
     paths = [
@@ -160,7 +189,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     return Run(
         run_id=record["run_id"],
         record=record,
-        chunks=_chunks(events, end_s),
+        chunks=_with_oracle(_chunks(events, end_s), record["config"], start_s),
         paths=paths,
         first_frame_s=_first_frame(events, summary),
         handshake_s=summary.get("handshake_s"),
@@ -174,6 +203,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
         migrations=server.get("migrations"),
         buffer_s=[(event["t"], event["buffered_ms"] / 1000) for event in events if event["event"] == "buffer"],
         stalls=_stalls(events, end_s),
+        player_start_s=start_s,
     )
 
 

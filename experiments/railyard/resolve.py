@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator
 
 from railyard.errors import UserError
-from railyard.experiment import Experiment, PairChoice, SchemeEntry
-from railyard.paths import PROGRAM_NAMES, program
+from railyard.experiment import NEEDS_MPSHELL, TRANSPORT_OF_SCHEME, Experiment, PairChoice, SchemeEntry
+from railyard.paths import PROGRAMS_OF_ARENA, program
 from railyard.provenance import sha256_of
 from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair
@@ -81,9 +81,32 @@ def _placements(
         raise document.error(location, f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
 
 
+def runs_in(arena: str, scheme: str) -> bool:
+    """Whether a scheme can run in an arena at all: the kernel's transports cannot run in virtual time."""
+    return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
+
+
+def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, str]]:
+    """The rows of the experiment that its arena cannot run, as pair, label, scheme and reason: to be named."""
+    rows: list[dict[str, str]] = []
+    if all(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
+        return rows
+    for pair_index, choice in enumerate(experiment.pairs):
+        pair = _look_up(choice, document, ("pairs", pair_index))
+        paths, _ = _paths(pair, experiment.queue)
+        for scheme_index, entry in enumerate(experiment.schemes):
+            if not runs_in(experiment.arena, entry.scheme):
+                for label, _ in _placements(entry, paths, (document, ("schemes", scheme_index))):
+                    rows.append({"pair": pair.name, "label": label, "scheme": entry.scheme, "reason": NEEDS_MPSHELL})
+    return rows
+
+
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
-    """Every run of the experiment, seed by seed so that schemes stand beside each other in time."""
-    programs = {name: sha256_of(program(name)) for name in PROGRAM_NAMES}
+    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+    if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
+        message = f"none of these schemes can run in the {experiment.arena} arena; run them with --arena mpshell."
+        raise document.error(("schemes",), message)
+    programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = _look_up(choice, document, ("pairs", pair_index))
@@ -91,6 +114,8 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         for seed in experiment.seeds:
             offset = start_offset_ms(experiment, pair.name, seed, traces)
             for scheme_index, entry in enumerate(experiment.schemes):
+                if not runs_in(experiment.arena, entry.scheme):
+                    continue
                 for label, primary in _placements(entry, paths, (document, ("schemes", scheme_index))):
                     specs.append(
                         RunSpec(
@@ -109,6 +134,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             time_limit_s=experiment.time_limit_s,
                             buffers=experiment.buffers,
                             qlog=experiment.qlog,
+                            link_logs=experiment.link_logs,
                             programs_sha256=programs,
                         )
                     )

@@ -52,7 +52,12 @@ class RunSpec(BaseModel):
     time_limit_s: float
     buffers: BufferLimits
     qlog: bool
+    link_logs: bool
     programs_sha256: dict[str, str]
+    # Sim only: when the player starts, after time 0 of the links.
+    player_start_ms: int = 0
+    # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
+    program: Path | None = None
 
     @property
     def run_id(self) -> str:
@@ -63,8 +68,11 @@ class RunSpec(BaseModel):
         return TRANSPORT_OF_SCHEME[self.scheme]
 
     def identity(self) -> str:
-        """SHA-256 over all that decides the outcome. Where a trace file lies does not; its content does."""
-        facts = self.model_dump_json(exclude={"paths": {"__all__": {"up", "down"}}, "experiment": True})
+        """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
+        # Only jobs in virtual time can start their player late; all others have no such setting.
+        not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
+        left_out = dict.fromkeys({"experiment", "program"} | not_set, True)
+        facts = self.model_dump_json(exclude={"paths": {"__all__": {"up", "down"}}, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -147,7 +155,9 @@ def mpshell_command(spec: RunSpec, program: Path, run_dir: Path, inner: list[str
         option = f"{path.name}:up={path.up},down={path.down},delay={path.delay_ms:g},queue={path.queue}"
         command += ["--path", option + (f",loss={path.loss:g}" if path.loss else "")]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
-    command += ["--log-dir", str(run_dir / "links"), "--summary", str(run_dir / "mpshell.json")]
+    if spec.link_logs:
+        command += ["--log-dir", str(run_dir / "links")]
+    command += ["--summary", str(run_dir / "mpshell.json")]
     if spec.transport == "mptcp":
         command += ["--mptcp"]
     return [*command, "--", *inner]

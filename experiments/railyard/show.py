@@ -35,11 +35,11 @@ def print_run(console: Console, folder: Path) -> None:
         soft_wrap=True,
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
-    console.print(
-        f"fidelity: {verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
-        f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}",
-        soft_wrap=True,
+    lateness = (
+        f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
+        f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"
     )
+    console.print(f"fidelity: {'exact, in virtual time' if run.config['arena'] == 'sim' else lateness}", soft_wrap=True)
     joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
     if any(joins.values()):
         console.print(f"MPTCP counters: {joins}", soft_wrap=True)
@@ -47,10 +47,15 @@ def print_run(console: Console, folder: Path) -> None:
     for path in run.paths:
         table.add_row(path.name, megabytes(path.down_bytes), megabytes(path.up_bytes), str(path.queue_drops))
     console.print(table)
-    chunks = Table("chunk", "requested at s", "RCT s", header_style="bold")
+    chunks = Table("chunk", "requested at s", "RCT s", "oracle s", "efficiency", header_style="bold")
     for chunk in run.chunks:
+        share = chunk.efficiency
         chunks.add_row(
-            str(chunk.index), f"{chunk.request_s:.3f}", f"{'' if chunk.completed else '≥ '}{chunk.rct_s:.3f}"
+            str(chunk.index),
+            f"{chunk.request_s:.3f}",
+            f"{'' if chunk.completed else '≥ '}{chunk.rct_s:.3f}",
+            seconds(chunk.oracle_s),
+            "–" if share is None else f"{'' if chunk.completed else '≤ '}{percent(share)}",
         )
     console.print(chunks)
     if run.buffer_s:

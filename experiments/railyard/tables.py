@@ -32,7 +32,8 @@ def comparison(pair: str, row: list[Cell]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
     table.add_column("\nscheme", no_wrap=True)
     paths = next((list(cell.down_bytes) for cell in row if cell.runs), [])
-    for name in ("RCT s\nmedian", "\np95", "\np99", "\nmax", "first\nframe s", "rebuffer\nrate", "redun-\ndancy"):
+    figures = ("first\nframe s", "rebuffer\nrate", "redun-\ndancy", "effi-\nciency")
+    for name in ("RCT s\nmedian", "\np95", "\np99", "\nmax", *figures):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(f"MB down\n{'/'.join(paths)}", justify="right", no_wrap=True)
     table.add_column("\nchunks", justify="right", no_wrap=True)
@@ -47,16 +48,17 @@ def comparison(pair: str, row: list[Cell]) -> Table:
             seconds(cell.first_frame_s),
             percent(cell.rebuffer_rate),
             percent(cell.redundancy),
+            str(cell.efficiency or "–"),
             "/".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
             chunks,
             Text(cell.outcomes, style="" if cell.outcomes == "complete" else "yellow"),
-            Text(cell.fidelity, style="red" if not cell.runs else ""),
+            Text(cell.fidelity, style="red" if not cell.runs and not cell.not_run else ""),
         )
     return table
 
 
-def print_comparison(console: Console, runs: Sequence[Run]) -> None:
-    table = cells(runs)
+def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> None:
+    table = cells(runs, not_run)
     for pair, row in table.items():
         console.print(comparison(pair, row))
     every = [cell for row in table.values() for cell in row]
@@ -66,6 +68,9 @@ def print_comparison(console: Console, runs: Sequence[Run]) -> None:
             "a lower bound. chunks: completed/requested.",
             style="dim",
         )
+    if not_run:
+        names = ", ".join(dict.fromkeys(row["label"] for row in not_run))
+        console.print(f"{names}: {not_run[0]['reason']}; run the same experiment with --arena mpshell.", style="yellow")
     void = [run for run in runs if run.void]
     if void:
         console.print(f"Void after all tries, and in no figure: {', '.join(run.run_id for run in void)}.", style="red")

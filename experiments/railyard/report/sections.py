@@ -14,6 +14,7 @@ from railyard import fidelity
 from railyard.aggregate import Cell, cells
 from railyard.errors import UserError
 from railyard.experiment import SCHEME_DESCRIPTION
+from railyard.oracle import PAYLOAD_BYTES
 from railyard.records import Run
 from railyard.report import figures
 from railyard.runspec import TECHNOLOGY_ORDER
@@ -48,7 +49,7 @@ class Context:
 
     @cached_property
     def cells(self) -> dict[str, list[Cell]]:
-        return cells(self.runs)
+        return cells(self.runs, self.campaign.get("not_run", []))
 
     def figure(self, drawn: go.Figure, caption: str) -> Figure:
         text: str = drawn.to_json()
@@ -166,6 +167,11 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
             figures.bars(row, lambda cell: cell.redundancy, "redundancy", ".1%"),
             "Redundancy: re-injected bytes / other stream bytes sent. The kernel's MPTCP does not tell it (–).",
         ),
+        "efficiency": figure(
+            figures.bars(row, lambda cell: cell.efficiency.value if cell.efficiency else None, "efficiency", ".0%"),
+            "Efficiency: oracle completion time / RCT, median over the chunks. 100 % is what the traces, delays and "
+            "headers of all paths allow.",
+        ),
         "bytes": figure(figures.path_bytes(row), "Bytes that each path delivered downlink, headers included."),
         "buffer": figure(
             figures.buffer_levels(row, seed, duration_s),
@@ -235,7 +241,8 @@ def definitions(context: Context) -> Iterator[Section]:
     """What exactly each figure means."""
     schemes = {run.label: run.config["scheme"] for run in context.runs}
     described = [(label, SCHEME_DESCRIPTION[scheme]) for label, scheme in schemes.items()]
-    yield Section("definitions", "Schemes and metrics", "definitions.html.j2", {"schemes": described})
+    data = {"schemes": described, "payload_bytes": PAYLOAD_BYTES}
+    yield Section("definitions", "Schemes and metrics", "definitions.html.j2", data)
 
 
 SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]

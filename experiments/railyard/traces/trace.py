@@ -52,6 +52,17 @@ class Trace:
         """Mean capacity over one loop, counting 1504 bytes an opportunity."""
         return len(self.opportunities_ms) * OPPORTUNITY_BITS / self.period_ms / 1e3
 
+    def opportunity_ms(self, number: int) -> int:
+        """Time of an opportunity in ms of trace time; they are numbered from 0 over all loops."""
+        loops, within = divmod(number, len(self.opportunities_ms))
+        return loops * self.period_ms + int(self.opportunities_ms[within])
+
+    def count_until(self, time_ms: int) -> int:
+        """How many opportunities fall at or before a time, the trace looping; also the number of the first after it."""
+        loops, within = divmod(max(time_ms, 0), self.period_ms)
+        # The end of a loop is time 0 of the next: opportunities there belong to the loop that ends.
+        return loops * len(self.opportunities_ms) + int(self.opportunities_ms.searchsorted(within, side="right"))
+
     def cumulative(self, times_ms: IntArray) -> IntArray:
         """Number of opportunities before each time, the trace looping; times in ms since its start, not negative."""
         loops = np.maximum(times_ms - 1, 0) // self.period_ms

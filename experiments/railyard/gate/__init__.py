@@ -1,0 +1,1 @@
+"""The gate: did a change make a scheme worse? Two builds, one suite in virtual time, a paired test."""

@@ -1,0 +1,92 @@
+"""Is it worse, or merely noisier? The paired test and the correction that the gate relies on.
+
+Two versions run the same jobs, so their figures come in pairs. Under the null hypothesis, that the version does not
+matter, the sign of each difference is a coin toss. The Wilcoxon signed-rank test ranks the differences by size and sums
+the ranks of the positive ones; its distribution over all 2^n sign patterns is computed exactly here, ties included, so
+that it holds for few pairs too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    """after − before, pair by pair. Two infinities ("never happened" in both) are no difference."""
+    return [0.0 if b == a else a - b for b, a in zip(before, after, strict=True)]
+
+
+def log_ratios(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    """log(after / before), pair by pair, of figures that are not negative: differences in proportion, not in size."""
+    return differences([_log(value) for value in before], [_log(value) for value in after])
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+def doubled_ranks(values: Sequence[float]) -> list[int]:
+    """Twice the rank of each value, ties sharing the mean of their ranks: whole numbers, so that sums are exact."""
+    order = sorted(range(len(values)), key=lambda index: values[index])
+    ranks = [0] * len(values)
+    begin = 0
+    while begin < len(order):
+        end = begin
+        while end < len(order) and values[order[end]] == values[order[begin]]:
+            end += 1
+        for position in range(begin, end):
+            ranks[order[position]] = begin + 1 + end
+        begin = end
+    return ranks
+
+
+def signed_rank_p(deltas: Sequence[float]) -> float:
+    """One-sided p of the exact Wilcoxon signed-rank test against the differences being larger than zero.
+
+    Zeros say nothing about the direction and are left out (Wilcoxon's own treatment). Without any other: 1.
+    """
+    moved = [delta for delta in deltas if delta != 0]
+    ranks = doubled_ranks([abs(delta) for delta in moved])
+    observed = sum(rank for rank, delta in zip(ranks, moved, strict=True) if delta > 0)
+    share = np.zeros(sum(ranks) + 1)  # share[s]: of all sign patterns so far, those whose positive ranks sum up to s
+    share[0] = 1.0
+    reach = 0
+    for rank in ranks:
+        share[: reach + rank + 1] = 0.5 * (
+            share[: reach + rank + 1] + np.concatenate([np.zeros(rank), share[: reach + 1]])
+        )
+        reach += rank
+    return min(1.0, float(share[observed:].sum()))
+
+
+def pseudo_median(deltas: Sequence[float]) -> float:
+    """Hodges and Lehmann's estimate of the shift that belongs to the signed-rank test: the median of all pair means."""
+    values = sorted(
+        (deltas[i] + deltas[j]) / 2 for i in range(len(deltas)) for j in range(i, len(deltas)) if _can_add(deltas, i, j)
+    )
+    middle = len(values) // 2
+    if not values:
+        return 0.0
+    return values[middle] if len(values) % 2 else _mean_of(values[middle - 1], values[middle])
+
+
+def _can_add(deltas: Sequence[float], i: int, j: int) -> bool:
+    return not math.isnan(deltas[i] + deltas[j])
+
+
+def _mean_of(low: float, high: float) -> float:
+    return low if low == high else (low + high) / 2
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p values (Holm 1979): below alpha with at most that probability of even one false alarm among all."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [1.0] * len(p_values)
+    highest = 0.0
+    for position, index in enumerate(order):
+        highest = max(highest, min(1.0, p_values[index] * (len(p_values) - position)))
+        adjusted[index] = highest
+    return adjusted

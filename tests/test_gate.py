@@ -1,0 +1,391 @@
+"""The gate: the statistics with constructed samples, the comparison of runs, and real gates over real builds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import FakeRun
+from railyard.errors import UserError
+from railyard.gate import output
+from railyard.gate.compare import METRICS, Row, compare
+from railyard.gate.output import Verdict
+from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
+from railyard.paths import ROOT
+from railyard.qlogdiff import Decision, parting
+from railyard.records import Run, load_run
+from railyard.statistics import differences, holm, pseudo_median, signed_rank_p
+from railyard.testing import Railyard
+
+# --- statistics -------------------------------------------------------------------------------------------------------
+
+deltas = st.lists(st.integers(-6, 6).map(float), max_size=9)
+
+
+@settings(deadline=None)
+@given(deltas)
+def test_the_signed_rank_test_is_the_count_over_all_sign_patterns(values: list[float]) -> None:
+    moved = sorted((abs(value) for value in values if value), key=float)
+    rank = {size: sum(other < size for other in moved) + (moved.count(size) + 1) / 2 for size in moved}
+    observed = sum(rank[abs(value)] for value in values if value > 0)
+    sums = [
+        sum(rank[size] for size, positive in zip(moved, signs, strict=True) if positive)
+        for signs in itertools.product((False, True), repeat=len(moved))
+    ]
+    assert signed_rank_p(values) == pytest.approx(sum(total >= observed for total in sums) / len(sums))
+
+
+def test_known_values_of_the_signed_rank_test() -> None:
+    assert signed_rank_p([1, 2, 3, 4, 5]) == 1 / 32
+    assert signed_rank_p([-1, -2, -3, -4, -5]) == 1
+    assert signed_rank_p([]) == signed_rank_p([0.0, 0.0]) == 1
+    assert signed_rank_p([1, 2, 3, 4, 5, 6, 7, -8]) == 25 / 256  # the tables' P(W <= 8) for n = 8
+    assert signed_rank_p([math.inf, 1, 2, 3, 4]) == 1 / 32, "what never happened any more is the largest difference"
+    assert signed_rank_p([float(i) for i in range(1, 201)]) == pytest.approx(2.0**-200)
+
+
+def test_holms_correction() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_two_infinities_are_no_difference_and_the_shift_is_robust() -> None:
+    assert differences([math.inf, 1.0, math.inf], [math.inf, 3.0, 2.0]) == [0.0, 2.0, -math.inf]
+    assert pseudo_median([1.0, 1.0, 1.0, 1.0, 100.0]) == 1.0
+    assert pseudo_median([]) == 0.0
+
+
+# --- from runs to a verdict -------------------------------------------------------------------------------------------
+
+SEEDS = 12
+Sides = tuple[list[Run], list[Run], dict[str, tuple[str, str]]]
+
+
+def sides(
+    folder: Path, change: Callable[[FakeRun, random.Random], None], labels: tuple[str, ...] = ("xlink",)
+) -> Sides:
+    """Runs of a baseline and of a version in which `change` was done to each run."""
+    both: list[list[Run]] = []
+    for side in ("before", "after"):
+        runs: list[Run] = []
+        for label, seed in itertools.product(labels, range(1, SEEDS + 1)):
+            drawn = random.Random(f"{label} {seed}")
+            rct = [drawn.lognormvariate(-1, 0.6) for _ in range(20)]
+            fake = FakeRun(
+                label=label, seed=seed, rct_s=rct, first_frame_s=drawn.uniform(0.3, 0.6), rebuffer_time_s=0.5
+            )
+            if side == "after":
+                change(fake, drawn)
+            runs.append(load_run(fake.write(folder / side)))
+        both.append(runs)
+    hashes = {b.run_id: ("1", "1" if b.chunks == a.chunks else "2") for b, a in zip(*both, strict=True)}
+    return both[0], both[1], hashes
+
+
+def verdicts(made: Sides) -> dict[str, str]:
+    [row] = compare(*made, Floors(), 0.05)
+    return {comparison.metric.name: comparison.verdict for comparison in row.comparisons}
+
+
+def test_a_planted_regression_of_a_tenth_is_found(tmp_path: Path) -> None:
+    def slower(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * 1.1 * drawn.uniform(0.97, 1.03) for rct in run.rct_s]
+
+    made = sides(tmp_path, slower)
+    assert verdicts(made) | {"rct_p99": ""} == {
+        "rct_median": "worse",
+        "rct_p99": "",
+        "first_frame": "unchanged",
+        "rebuffer_rate": "unchanged",
+        "redundancy": "unchanged",
+    }
+    [row] = compare(*made, Floors(), 0.05)
+    assert row.failed and row.verdict == "worse"
+    assert row.regressions[0].change == pytest.approx(0.1, abs=0.01)
+    before, after, hashes = made
+    [opposite] = compare(after, before, hashes, Floors(), 0.05)
+    assert opposite.verdict == "better" and not opposite.failed
+
+
+def test_noise_is_no_regression(tmp_path: Path) -> None:
+    def noisier(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * drawn.lognormvariate(0, 0.1) for rct in run.rct_s]
+        run.rebuffer_time_s *= drawn.uniform(0.5, 1.5)
+
+    made = sides(tmp_path, noisier)
+    assert set(verdicts(made).values()) <= {"noise", "unchanged"}
+    assert compare(*made, Floors(), 0.05)[0].verdict == "no difference"
+
+
+def test_a_shift_below_the_floor_is_no_regression_however_significant(tmp_path: Path) -> None:
+    def slightly(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * 1.005 for rct in run.rct_s]
+
+    made = sides(tmp_path, slightly)
+    assert verdicts(made)["rct_median"] == verdicts(made)["rct_p99"] == "below floor"
+    strict = compare(*made, Floors(rct_median=0.001), 0.05)[0]
+    assert [comparison.metric.name for comparison in strict.regressions] == ["rct_median"]
+
+
+def test_identical_is_identical(tmp_path: Path) -> None:
+    made = sides(tmp_path, lambda run, drawn: None)
+    [row] = compare(*made, Floors(), 0.05)
+    assert (row.identical, row.verdict, row.failed) == (True, "identical", False)
+    one_differs = made[2] | {made[0][0].run_id: ("1", "2")}
+    assert compare(made[0], made[1], one_differs, Floors(), 0.05)[0].verdict == "unchanged", "other bytes, same figures"
+
+
+def test_what_no_longer_happens_is_worse(tmp_path: Path) -> None:
+    def never(run: FakeRun, drawn: random.Random) -> None:
+        run.first_frame_s, run.play_time_s, run.outcome = None, 0.0, "time_limit"
+
+    found = verdicts(sides(tmp_path, never))
+    assert (found["first_frame"], found["rebuffer_rate"]) == ("worse", "worse")
+
+
+def test_a_new_fault_fails_without_statistics(tmp_path: Path) -> None:
+    def crash(run: FakeRun, drawn: random.Random) -> None:
+        if run.seed == 7:
+            run.outcome, run.message = "crashed", "died of SIGSEGV"
+
+    made = sides(tmp_path, crash)
+    [row] = compare(*made, Floors(), 0.05)
+    assert row.failed and (row.verdict, row.worst_seed) == ("fault", 7)
+    assert len(row.comparisons[0].before) == SEEDS - 1, "a run that a fault ended is no measurement"
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    """300 suites of 40 comparisons in which the version does not matter, with differences of any size."""
+    drawn = random.Random(5)
+    alarms = 0
+    for _ in range(300):
+        worse = [signed_rank_p([drawn.gauss(0, 1) for _ in range(SEEDS)]) for _ in range(40)]
+        alarms += min(holm(worse)) < 0.05
+    assert alarms <= 300 * 0.05 + 12, "three standard deviations above what is promised"
+
+
+def test_comparisons_in_which_nothing_moved_do_not_weaken_the_others(tmp_path: Path) -> None:
+    def slower_xlink(run: FakeRun, drawn: random.Random) -> None:
+        if run.label == "xlink":
+            run.rct_s = [rct * 1.1 for rct in run.rct_s]
+
+    labels = ("xlink", *(f"other{number}" for number in range(8)))
+    rows = compare(*sides(tmp_path, slower_xlink, labels), Floors(), 0.05)
+    [failed] = [row for row in rows if row.failed]
+    assert failed.label == "xlink"
+    assert failed.comparisons[0].adjusted_worse == pytest.approx(2 * 2.0**-SEEDS), "two moved: median and p99"
+
+
+def verdict_of(rows: list[Row]) -> Verdict:
+    suite, _ = load_suite(SUITES_DIR / "default.yaml")
+    return Verdict(suite, "main (abc)", "the working tree", rows, {("subway-1", "xlink"): "first <decision>"}, 3.0)
+
+
+def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path) -> None:
+    def slower(run: FakeRun, drawn: random.Random) -> None:
+        if run.label == "xlink":
+            run.rct_s = [rct * 1.2 for rct in run.rct_s]
+
+    verdict = verdict_of(compare(*sides(tmp_path, slower, ("sp", "xlink")), Floors(), 0.05))
+    text = output.markdown(verdict)
+    assert text.startswith("### Railyard gate: 2 regressions\n")
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    assert {line.count("|") for line in table} == {len(METRICS) + 4}
+    assert "+20.0 %) **worse**" in text and "worse in 12 of 12 seeds" in text and "first <decision>" in text
+    root = ElementTree.fromstring(output.junit(verdict))  # noqa: S314  our own output
+    [suite] = root.findall("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("12", "2", "0")
+    failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert failed == ["rct_median", "rct_p99"]
+
+
+# --- suites -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("seeds: 3", "3 seeds can show no significant difference"),
+        ("schemes: [mptcp]", "'mptcp' needs mpshell"),
+        ("arena: mpshell", "a suite runs in the sim arena"),
+        ("floors: {rct_medan: 1}", "did you mean 'rct_median'?"),
+        ("floors: {rct_p99: -1}", "floors.rct_p99"),
+        ("alpha: 2", "alpha"),
+    ],
+)
+def test_a_mistake_in_a_suite_is_one_sentence(tmp_path: Path, line: str, words: str) -> None:
+    fields = {"name": "name: u", "pairs": "pairs: [subway-1]", "schemes": "schemes: [sp]", "seeds": "seeds: 9"}
+    fields[line.partition(":")[0]] = line
+    (tmp_path / "u.yaml").write_text("\n".join(fields.values()) + "\n")
+    with pytest.raises(UserError, match=r"u.yaml:\d+: ") as caught:
+        load_suite(tmp_path / "u.yaml")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_fields_of_a_suite_are_documented() -> None:
+    text = (ROOT / "docs" / "gate.md").read_text()
+    for name in (*Floors.model_fields, *(set(Suite.model_fields) - {"name", "description", "arena", "buffers"})):
+        assert f"`{name}`" in text, name
+
+
+# --- where two runs part ----------------------------------------------------------------------------------------------
+
+
+def test_the_first_decision_that_differs_is_found(railyard: Railyard) -> None:
+    a = railyard.run("vanilla-mp", "subway-1", duration_s=4)
+    b = railyard.run("xlink", "subway-1", duration_s=4)
+    assert parting(a.directory, railyard.run("vanilla-mp", "subway-1", duration_s=4).directory).kind == "identical"
+    found = parting(a.directory, b.directory)
+    assert found.kind == "decision" and found.number > 5
+    assert isinstance(found.first, Decision) and isinstance(found.second, Decision)
+    assert "on path" in str(found) and "stream" in str(found)
+
+
+def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railyard) -> None:
+    a = railyard.run("xlink", "subway-1", duration_s=4)
+    copy = a.directory.parent / "copy"
+    shutil.copytree(a.directory, copy)
+    [log] = copy.glob("qlog/*_server.sqlog")
+    lines = log.read_text().splitlines(keepends=True)
+    sent = [number for number, line in enumerate(lines) if '"frame_type":"stream"' in line and "packet_sent" in line]
+    event = json.loads(lines[sent[40]].lstrip("\x1e"))
+    wrong = 1 - event["data"]["path"]
+    lines[sent[40]] = lines[sent[40]].replace(f'"path":{1 - wrong}', f'"path":{wrong}', 1)
+    log.write_text("".join(lines))
+    found = parting(a.directory, copy)
+    assert isinstance(found.first, Decision) and isinstance(found.second, Decision)
+    assert (found.kind, found.first.path, found.second.path) == ("decision", 1 - wrong, wrong)
+    assert found.first.time_ms == found.second.time_ms == event["time"]
+    log.write_text("".join(lines[: sent[20]]))
+    cut = parting(a.directory, copy)
+    assert cut.second is None and "has no further scheduling decision" in str(cut)
+
+
+def test_runs_without_a_qlog_have_no_diff(railyard: Railyard) -> None:
+    run = railyard.run("sp", "subway-1", duration_s=2, qlog=False).directory
+    with pytest.raises(UserError, match="there is no qlog of the server"):
+        parting(run, run)
+
+
+# --- real gates -------------------------------------------------------------------------------------------------------
+
+GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
+LEFT_OUT = ("results", ".venv", ".git", ".cache", "__pycache__")
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The tree as it is now, as a repository of its own with what is built: its HEAD is the tree, HEAD~1 has no sim."""
+    tree = tmp_path_factory.mktemp("gate") / "tree"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT, "gate-*"), symlinks=True)
+    shutil.rmtree(tree / "build" / "gate", ignore_errors=True)
+    shutil.rmtree(tree / "build" / "asan", ignore_errors=True)
+    for command in (
+        ("init", "--quiet"),
+        ("add", "README.md"),
+        ("commit", "--quiet", "-m", "Before the sim arena"),
+        ("add", "--all"),
+        ("commit", "--quiet", "-m", "The tree"),
+    ):
+        subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
+    yield tree
+    shutil.rmtree(tree)
+
+
+def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "railyard", "gate", *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree / "experiments")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+
+
+def with_change(tree: Path, file: str, old: str, new: str) -> Callable[[], None]:
+    """Changes one place in the tree, and returns what undoes it."""
+    path = tree / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has changed: adapt this test"
+    path.write_text(text.replace(old, new))
+
+    def undo() -> None:
+        path.write_text(text)
+
+    return undo
+
+
+@pytest.mark.slow
+def test_a_comment_is_identical_on_the_default_suite_in_under_three_minutes(clone: Path, tmp_path: Path) -> None:
+    undo = with_change(clone, "transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")
+    done = gate(clone, "--junit", str(tmp_path / "deep" / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
+    undo()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gate: identical: every output of every run is the same, by hash" in done.stdout
+    seconds = float(done.stdout.rpartition("Took ")[2].split()[0])
+    assert seconds < 180
+    root = ElementTree.parse(tmp_path / "deep" / "gate.xml").getroot()  # noqa: S314  our own output
+    assert {suite.get("failures") for suite in root} == {"0"}
+    assert "identical" in (tmp_path / "gate.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_prefers_the_slower_path_is_caught_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
+    right, wrong = "return a->srtt_us < b->srtt_us;", "return a->srtt_us > b->srtt_us;"
+    undo = with_change(clone, "transport/scheduler/scheduler.c", right, wrong)
+    done = gate(clone, "--junit", str(tmp_path / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
+    undo()
+    assert done.returncode == 1, done.stdout + done.stderr
+    root = ElementTree.parse(tmp_path / "gate.xml").getroot()  # noqa: S314  our own output
+    failed = {case.get("classname") for case in root.iter("testcase") if case.find("failure") is not None}
+    assert {"subway-1.vanilla-mp", "hsr-1.vanilla-mp"} <= failed
+    assert not {name for name in failed if name and name.partition(".")[2].startswith(("sp", "cm"))}
+    text = (tmp_path / "gate.md").read_text()
+    assert "first scheduling decision that differs" in text and "**worse**" in text
+
+
+@pytest.mark.parametrize(
+    ("baseline", "words"),
+    [("HEAD~1", "has no xlink-sim: it is older than the sim arena"), ("nowhere", "there is no revision 'nowhere'")],
+)
+def test_a_baseline_that_cannot_be_run_is_one_sentence(clone: Path, baseline: str, words: str) -> None:
+    done = gate(clone, "--baseline", baseline)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert words in done.stderr
+
+
+@pytest.mark.slow
+def test_a_tree_that_does_not_compile_is_one_sentence(clone: Path) -> None:
+    undo = with_change(clone, "emulator/sim/main.c", "int main(", "int broken int main(")
+    done = gate(clone)
+    undo()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "could not be built" in done.stderr and "error" in done.stderr
+
+
+def test_the_workflow_for_pull_requests_uses_options_that_there_are() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "railyard-gate.yml").read_text())
+    [command] = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "railyard gate" in step.get("run", "")]
+    help_text = subprocess.run(
+        [sys.executable, "-m", "railyard", "gate", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    options = [word for word in command.split() if word.startswith("--")]
+    assert options == ["--baseline", "--junit", "--markdown"]
+    assert all(option in help_text for option in options)

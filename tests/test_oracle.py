@@ -1,0 +1,155 @@
+"""The oracle: exact where the answer is known, and never later than a real run."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from railyard import oracle
+from railyard.aggregate import median_efficiency, write_parquet
+from railyard.oracle import PAYLOAD_BYTES, TOLERANCE_S, OraclePath, completion_us, rct_s, request_arrival_us
+from railyard.records import Chunk
+from railyard.testing import Railyard
+from railyard.traces.trace import Trace, format_trace, read_trace
+
+
+def trace(*times_ms: int) -> Trace:
+    data = format_trace(list(times_ms))
+    return Trace(Path("unit"), np.array(times_ms, dtype=np.int64), hashlib.sha256(data).hexdigest())
+
+
+EVERY_MS = trace(*range(1, 101))  # 12 Mbps: an opportunity every millisecond
+EVERY_2_MS = trace(*range(2, 101, 2))
+
+
+def path(up: Trace = EVERY_MS, down: Trace = EVERY_MS, delay_ms: float = 10, offset_ms: int = 0) -> OraclePath:
+    return OraclePath(up, down, round(delay_ms * 1000), offset_ms)
+
+
+def test_a_chunk_over_a_constant_rate_takes_what_a_hand_computes() -> None:
+    """Requested at 0; queued at 10 ms; departs at 11 ms; data queued at 21 ms; opportunities 22, 23, … ms."""
+    assert request_arrival_us([path()], 0) == 11_000
+    assert completion_us([path()], 0, 1) == 22_000
+    assert completion_us([path()], 0, PAYLOAD_BYTES) == 22_000
+    assert completion_us([path()], 0, PAYLOAD_BYTES + 1) == 23_000
+    assert completion_us([path()], 0, 500 * PAYLOAD_BYTES) == (21 + 500) * 1000, "the trace of 100 ms loops five times"
+
+
+def test_a_request_within_a_millisecond_waits_for_the_next_one() -> None:
+    assert rct_s([path()], 0.0005, 1) == pytest.approx(0.0215)  # queued at 10.5 ms, departs at 11 ms, as if at 0
+    assert rct_s([path(delay_ms=0)], 0.000999, 1) == pytest.approx(0.002 - 0.000999)
+
+
+def test_both_downlinks_carry_the_chunk_and_the_faster_uplink_the_request() -> None:
+    """Request over the path of 10 ms. Of 30 packets, the path of 10 ms carries 20 by 41 ms, that of 40 ms none yet;
+    by then 1 ms brings one over each."""
+    fast, slow = path(delay_ms=10), path(delay_ms=40)
+    assert request_arrival_us([slow, fast], 0) == 11_000
+    assert completion_us([fast, slow], 0, 30 * PAYLOAD_BYTES) == 51_000  # 22 to 51 over one; the other begins at 52
+    assert completion_us([fast, slow], 0, 34 * PAYLOAD_BYTES) == 53_000  # 32 by 53, and 52, 53 over the other
+    assert completion_us([slow], 0, 1) == 82_000
+
+
+def test_the_start_offset_and_the_slower_rate_count() -> None:
+    """From 51 ms into the trace of 2 ms, opportunities are at 1, 3, … 49 ms, where it loops, then 51, 53, …"""
+    shifted = path(down=EVERY_2_MS, delay_ms=0, offset_ms=51)
+    assert request_arrival_us([shifted], 0) == 1_000
+    assert completion_us([shifted], 0, 24 * PAYLOAD_BYTES) == 49_000
+    assert completion_us([shifted], 0, 25 * PAYLOAD_BYTES) == 51_000
+
+
+times = st.lists(st.integers(0, 400), min_size=1, max_size=60).map(sorted).filter(lambda found: found[-1] > 0)
+paths = st.lists(
+    st.builds(
+        lambda up, down, delay, offset: path(trace(*up), trace(*down), delay, offset),
+        times,
+        times,
+        st.integers(0, 100),
+        st.integers(0, 500),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def opportunities(down: Trace, after_ms: int, until_ms: int, offset_ms: int) -> int:
+    """Counted one by one, over as many loops as it takes."""
+    loops = range((until_ms + offset_ms) // down.period_ms + 1)
+    at = [loop * down.period_ms + int(t) - offset_ms for loop in loops for t in down.opportunities_ms]
+    return sum(after_ms < t <= until_ms for t in at)
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths, st.integers(0, 300_000), st.integers(1, 60_000))
+def test_it_is_the_first_millisecond_with_enough_opportunities(
+    found: list[OraclePath], request_us: int, size: int
+) -> None:
+    sent_ms = request_arrival_us(found, request_us) // 1000
+    done_ms = completion_us(found, request_us, size) // 1000
+
+    def carried(until_ms: int) -> int:
+        return PAYLOAD_BYTES * sum(
+            opportunities(p.down, sent_ms + p.delay_us // 1000, until_ms, p.start_offset_ms) for p in found
+        )
+
+    assert carried(done_ms) >= size > carried(done_ms - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths, st.integers(0, 300_000), st.integers(1, 60_000), st.integers(0, 60_000))
+def test_more_bytes_never_arrive_earlier_and_another_path_never_hurts(
+    found: list[OraclePath], request_us: int, size: int, more: int
+) -> None:
+    whole = completion_us(found, request_us, size)
+    assert completion_us(found, request_us, size + more) >= whole
+    assert completion_us(found[:1], request_us, size) >= whole
+    assert completion_us(found, request_us + more, size) >= whole
+
+
+def test_the_median_efficiency_says_when_it_rests_on_an_unfinished_chunk() -> None:
+    done = [Chunk(i, 0.0, 1.0, True, 1, oracle_s=share) for i, share in enumerate((0.2, 0.4, 0.9))]
+    assert str(median_efficiency(done)) == "40.0 %"
+    waiting = Chunk(3, 0.0, 2.0, False, 1, oracle_s=1.8)
+    assert str(median_efficiency([*done, waiting])) == "≤ 40.0 %"
+    assert median_efficiency([*done, Chunk(3, 0.0, 2.0, True, 1)]) is None, "without its trace a chunk has none"
+    early = Chunk(3, 0.0, 0.1, False, 1, oracle_s=1.0)
+    assert early.efficiency == 1.0, "cut off before the oracle's time: all that is known is that it is at most 1"
+
+
+@pytest.mark.parametrize("scheme", ["sp", "cm", "vanilla-mp", "xlink"])
+@pytest.mark.parametrize("pair", ["subway-1", "hsr-1"])
+def test_no_run_in_virtual_time_is_earlier_than_the_oracle(scheme: str, pair: str, tmp_path: Path) -> None:
+    result = Railyard(tmp_path).run(scheme, pair, seed=2, duration_s=6, chunk_bytes=65_536, link_logs=False)
+    known = [(chunk.oracle_s, chunk.rct_s) for chunk in result.chunks if chunk.completed]
+    assert len(known) > 10
+    assert all(best is not None and best <= rct + TOLERANCE_S for best, rct in known)
+    assert all(best is not None and best > 0.05 for best, _ in known), "a round trip at least"
+
+
+def test_a_run_whose_traces_are_gone_or_changed_has_no_oracle(tmp_path: Path) -> None:
+    file = tmp_path / "t.down"
+    file.write_bytes(format_trace(range(1, 50)))
+    place = {"up": str(file), "down": str(file), "delay_ms": 10.0}
+    right = {"up_sha256": read_trace(file).sha256, "down_sha256": read_trace(file).sha256}
+    config = {"start_offset_ms": 3, "paths": [place | right]}
+    found = oracle.paths_of_run(config)
+    assert found is not None and (found[0].delay_us, found[0].start_offset_ms) == (10_000, 3)
+    assert oracle.paths_of_run({"start_offset_ms": 3, "paths": [place | right | {"down_sha256": "0"}]}) is None
+    gone = place | right | {"up": str(tmp_path / "gone")}
+    assert oracle.paths_of_run({"start_offset_ms": 3, "paths": [gone]}) is None
+
+
+def test_chunks_parquet_has_the_oracle_and_the_efficiency(tmp_path: Path) -> None:
+    result = Railyard(tmp_path / "runs").run("xlink", "subway-1", duration_s=3, chunk_bytes=131_072, qlog=False)
+    write_parquet([result.run], tmp_path)
+    rows = pq.read_table(tmp_path / "chunks.parquet").to_pylist()
+    assert [row["oracle_s"] for row in rows] == [chunk.oracle_s for chunk in result.chunks]
+    assert all(0 < row["efficiency"] <= 1 for row in rows)
+    run = pq.read_table(tmp_path / "runs.parquet").to_pylist()[0]
+    assert run["efficiency"] == sorted(row["efficiency"] for row in rows)[(len(rows) - 1) // 2]
