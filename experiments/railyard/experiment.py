@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from railyard.errors import UserError
 from railyard.paths import EXPERIMENTS_DIR
-from railyard.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
+from railyard.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
 TRANSPORT_OF_SCHEME = {
@@ -201,14 +200,7 @@ class Experiment(Strict):
 
 def find_experiment(name: str) -> Path:
     """A path as given, or `experiments/NAME.yaml`."""
-    given = Path(name)
-    if given.suffix in (".yaml", ".yml") or given.is_file():
-        return given
-    found = EXPERIMENTS_DIR / f"{name}.yaml"
-    if not found.is_file():
-        names = [file.stem for file in EXPERIMENTS_DIR.glob("*.yaml")]
-        raise UserError(f"there is no experiment '{name}' in {EXPERIMENTS_DIR}; {near_miss(name, names)}")
-    return found
+    return find_yaml(name, EXPERIMENTS_DIR, "experiment")
 
 
 def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:

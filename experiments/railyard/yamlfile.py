@@ -61,6 +61,18 @@ def near_miss(word: str, known: Iterable[str]) -> str:
     return f"known are {', '.join(names)}." if names else "there are none."
 
 
+def find_yaml(name: str, folder: Path, what: str) -> Path:
+    """A path as given, or `folder/NAME.yaml`; `what` the file is, for the sentence when there is none."""
+    given = Path(name)
+    if given.suffix in (".yaml", ".yml") or given.is_file():
+        return given
+    found = folder / f"{name}.yaml"
+    if not found.is_file():
+        names = [file.stem for file in folder.glob("*.yaml")]
+        raise UserError(f"there is no {what} '{name}' in {folder}; {near_miss(name, names)}")
+    return found
+
+
 def load_yaml(path: Path) -> YamlDocument:
     try:
         text = path.read_text(encoding="utf-8")

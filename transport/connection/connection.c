@@ -298,9 +298,8 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         return XL_NEVER;
     if (!xl_conn_is_live(c))
         return c->close_deadline;
-    uint64_t at = earlier(earlier(c->idle_deadline, c->pacer_wakeup), c->reinjection_recheck);
-    if (!c->handshake_complete)
-        at = earlier(at, c->handshake_deadline);
+    uint64_t at = earlier(earlier(c->idle_deadline, c->handshake_deadline), c->pacer_wakeup);
+    at = earlier(at, c->reinjection_recheck);
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         at = earlier(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
@@ -333,7 +332,7 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         }
         return;
     }
-    if (now >= c->idle_deadline || (!c->handshake_complete && now >= c->handshake_deadline)) {
+    if (now >= c->idle_deadline || now >= c->handshake_deadline) {
         strcpy(c->close_reason, c->handshake_complete ? "idle timeout" : "handshake timed out");
         xl_qlog_connection(c->qlog, now, "connection_closed", c->close_reason);
         xl_conn_finish(c, true, false);

@@ -176,7 +176,7 @@ struct xl_connection {
     size_t slab_count;
 
     /* Timers, XL_NEVER = off. */
-    uint64_t handshake_deadline; /* a handshake that is not complete by then is given up */
+    uint64_t handshake_deadline; /* a handshake that is not complete by then is given up; off once it is */
     uint64_t idle_deadline, close_deadline, pacer_wakeup, reinjection_recheck;
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;

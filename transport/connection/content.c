@@ -245,9 +245,8 @@ static bool pays(const xl_connection *c, const xl_sent_frame *r, const xl_path *
 
 /* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
 static void look_again_later(xl_connection *c) {
-    uint64_t at = c->now + REINJECTION_RECHECK_US;
     if (c->reinjection_recheck == XL_NEVER)
-        c->reinjection_recheck = at;
+        c->reinjection_recheck = c->now + REINJECTION_RECHECK_US;
 }
 
 /* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has

@@ -135,12 +135,12 @@ void xl_conn_confirm_handshake(xl_connection *c) {
     c->handshake_confirmed = true;
     c->address_validated_by_peer = true;
     xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
-    xl_conn_issue_cids(c);
     xl_conn_open_paths(c);
 }
 
 static void on_complete(xl_connection *c) {
     c->handshake_complete = true;
+    c->handshake_deadline = XL_NEVER;
     xl_path *p = &c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
         p->validated = true;

@@ -259,6 +259,15 @@ static void migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_conn_wake(c);
 }
 
+static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p) {
+    if (c->config->probe_silence_us)
+        return c->config->probe_silence_us;
+    uint64_t pto = xl_rtt_pto(&p->rtt, xl_conn_peer_ack_delay_us(c));
+    if (MIGRATION_SILENCE_PTOS * pto <= MIGRATION_SILENCE_US)
+        return MIGRATION_SILENCE_PTOS * pto;
+    return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
+}
+
 uint64_t xl_conn_migration_deadline(const xl_connection *c) {
     if (!c->config->enable_migration || c->is_server || c->multipath || !c->handshake_confirmed || c->path_count < 2 ||
         c->migrating_to >= 0 || c->expecting_since == XL_NEVER || !xl_conn_expects_data(c))
@@ -267,12 +276,7 @@ uint64_t xl_conn_migration_deadline(const xl_connection *c) {
     uint64_t since = p->last_received_at > c->expecting_since ? p->last_received_at : c->expecting_since;
     if (c->migration_retry_at > since)
         since = c->migration_retry_at;
-    uint64_t pto = xl_rtt_pto(&p->rtt, xl_conn_peer_ack_delay_us(c)), silence = c->config->probe_silence_us;
-    if (silence == 0)
-        silence = MIGRATION_SILENCE_PTOS * pto;
-    if (c->config->probe_silence_us == 0 && silence > MIGRATION_SILENCE_US)
-        silence = pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
-    return since + silence;
+    return since + silence_before_probing(c, p);
 }
 
 static bool probe_candidate(xl_connection *c, xl_path *p) {

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from railyard.errors import UserError
 from railyard.experiment import TRANSPORT_OF_SCHEME, Experiment, Strict
 from railyard.paths import EXPERIMENTS_DIR
-from railyard.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
+from railyard.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
 FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pairs no test could ever be significant
@@ -60,14 +59,7 @@ class Suite(Experiment):
 
 def find_suite(name: str) -> Path:
     """A path as given, or `experiments/suites/NAME.yaml`."""
-    given = Path(name)
-    if given.suffix in (".yaml", ".yml") or given.is_file():
-        return given
-    found = SUITES_DIR / f"{name}.yaml"
-    if not found.is_file():
-        names = [file.stem for file in SUITES_DIR.glob("*.yaml")]
-        raise UserError(f"there is no suite '{name}' in {SUITES_DIR}; {near_miss(name, names)}")
-    return found
+    return find_yaml(name, SUITES_DIR, "suite")
 
 
 def load_suite(path: Path) -> tuple[Suite, YamlDocument]:
