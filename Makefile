@@ -113,6 +113,11 @@ test-py: setup ## the Python tests: command lines, arenas, interoperability, rep
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python -m pytest
 
+.PHONY: test-long
+test-long: setup ## the tests that take minutes each: `make test` leaves them out
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@.venv/bin/python -m pytest -m long
+
 C_FILES = $(shell git ls-files '*.c' '*.h')
 .PHONY: lint
 lint: setup ## clang-format, ruff, mypy
