@@ -84,6 +84,8 @@ struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
     struct xl_link_packet *packet = pool->spare;
     pool->spare = packet->next;
     packet->next = NULL;
+    packet->checksum_start = 0;
+    packet->checksum_offset = 0;
     pool->in_use++;
     return packet;
 }

@@ -21,6 +21,10 @@ struct xl_link_packet {
     uint64_t arrival_us;         /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it (time of the opportunity that completes it); set by the link */
     uint32_t length; /* bytes of the IP packet in data, without the 4 bytes that links add */
+    /* The driver's, carried along unread: the packet's checksum over the bytes from checksum_start on is still to be
+     * put at checksum_start + checksum_offset, which holds the pseudo header's sum. start 0 = it is complete. */
+    uint16_t checksum_start;
+    uint16_t checksum_offset;
     uint8_t data[XL_LINK_PACKET_CAPACITY];
 };
 
