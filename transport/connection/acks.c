@@ -190,9 +190,9 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
                          .bytes = pkt->bytes,
                          .sent_time = pkt->time_us,
                          .bytes_in_flight = flight,
-                         .srtt_us = p->rtt.smoothed,
-                         .latest_rtt_us = p->rtt.latest,
-                         .min_rtt_us = p->rtt.min,
+                         .srtt_us = p->ack_rtt.smoothed,
+                         .latest_rtt_us = p->ack_rtt.latest,
+                         .min_rtt_us = p->ack_rtt.min,
                          /* Pacing at 1.25 windows a round trip keeps a busy flow a little below its window. */
                          .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
         leave_flight(p, pkt);
@@ -218,8 +218,8 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
     if (!largest || largest->state != XL_SENT_OUTSTANDING || !largest->ack_eliciting)
         return;
     xl_path *p = &c->path[largest->path];
-    /* The return path's delay would be in the sample: only where it is the same path. */
-    if (p != m->arrived_on)
+    bool came_back_here = p == m->arrived_on;
+    if (!came_back_here && !c->multipath) /* in the middle of a migration */
         return;
     uint64_t delay = 0;
     if (m->level == XL_LEVEL_APP) {
@@ -228,7 +228,9 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         if (c->handshake_confirmed && delay > limit)
             delay = limit;
     }
-    xl_rtt_sample(&p->rtt, c->now - largest->time_us, delay);
+    xl_path_rtt_sample(p, c->now - largest->time_us, delay, came_back_here, c->now);
+    if (!came_back_here && xl_path_wants_rtt_probe(p, c->now))
+        xl_conn_start_rtt_probe(c, p);
 }
 
 void xl_conn_log_metrics(xl_connection *c, const xl_path *p) {
@@ -325,9 +327,9 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
  * acknowledged. */
 static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) {
     uint64_t from = m->lost_from[p->index], to = m->lost_to[p->index];
-    if (from == 0 || !p->rtt.has_sample)
+    if (from == 0 || !p->ack_rtt.has_sample)
         return;
-    if (to - from <= xl_rtt_persistent(&p->rtt, xl_conn_peer_ack_delay_us(c)))
+    if (to - from <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
         return;
     if (p->acked_sent_max > from || p->newly_acked_from < to)
         return;
@@ -345,7 +347,8 @@ static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
 void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
     xl_path *p = path_of_space(c, space);
     settlement m = {.c = c, .space = space, .level = level, .trigger = "threshold"};
-    space->loss_time = xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->rtt), on_packet_lost, &m);
+    space->loss_time =
+        xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->ack_rtt), on_packet_lost, &m);
     if (m.lost_packets == 0)
         return;
     for (size_t i = 0; i < c->path_count; i++) {

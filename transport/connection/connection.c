@@ -206,7 +206,7 @@ uint64_t xl_conn_max_pto(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
         if (!xl_path_is_open(&c->path[i]))
             continue;
-        uint64_t pto = xl_rtt_pto(&c->path[i].rtt, xl_conn_peer_ack_delay_us(c));
+        uint64_t pto = xl_rtt_pto(&c->path[i].ack_rtt, xl_conn_peer_ack_delay_us(c));
         longest = pto > longest ? pto : longest;
     }
     return longest ? longest : 3 * XL_INITIAL_RTT_US;
@@ -282,7 +282,7 @@ static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
     if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->address_validated_by_peer && !c->handshake_confirmed) {
         uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
-        at = (p->last_eliciting_at ? p->last_eliciting_at : c->now) + (xl_rtt_pto(&p->rtt, 0) << shift);
+        at = (p->last_eliciting_at ? p->last_eliciting_at : c->now) + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
         return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */

@@ -281,6 +281,7 @@ void xl_conn_path_timer(xl_connection *, xl_path *);
 void xl_conn_migration_timer(xl_connection *);
 uint64_t xl_conn_migration_deadline(const xl_connection *);
 void xl_conn_start_challenge(xl_connection *, xl_path *);
+void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
 /* Takes back a path that a packet opened and then failed to authenticate. */
 void xl_conn_path_forget_last(xl_connection *);
 /* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */

@@ -9,17 +9,21 @@
 
 /* ---- Acknowledgements ---- */
 
+/* Heard of within a probe timeout, and no probe of ours on it unanswered: a path may be dark one way only, and then its
+ * silence is not what shows it. */
 static bool is_live(const xl_connection *c, const xl_path *p) {
-    uint64_t patience = 2 * xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
-    return c->now - p->last_received_at < patience;
+    return p->pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
     if (c->config->ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
     /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
-     */
+     * And once a round trip on the path itself, so that one whose silence is not noticed yet, or is not to be heard at
+     * this end, cannot cut all the others off. */
     const xl_path *best = p;
+    if (c->now - p->acked_here_at >= p->rtt.smoothed)
+        return p;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *q = &c->path[i];
         if (q->state != XL_PATH_ACTIVE || !q->rtt.has_sample || !is_live(c, q))
@@ -51,6 +55,12 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     xl_space_ack_sent(space);
 }
 
+static void put_path_ack(xl_builder *b, xl_path *p) {
+    put_ack(b, p->space, p->local_seq);
+    if (b->path == p)
+        p->acked_here_at = b->c->now;
+}
+
 void xl_content_put_acks(xl_builder *b) {
     xl_connection *c = b->c;
     if (b->level != XL_LEVEL_APP || !c->multipath) {
@@ -62,7 +72,7 @@ void xl_content_put_acks(xl_builder *b) {
         xl_path *p = &c->path[i];
         if (p->space && p->has_local_seq && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
             xl_content_ack_path(c, p) == b->path)
-            put_ack(b, p->space, p->local_seq);
+            put_path_ack(b, p);
     }
 }
 

@@ -125,6 +125,13 @@ void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
     xl_conn_wake(c);
 }
 
+void xl_conn_start_rtt_probe(xl_connection *c, xl_path *p) {
+    uint8_t data[8];
+    xl_random_bytes(&c->random, data, sizeof(data));
+    xl_path_start_rtt_probe(p, data);
+    xl_conn_wake(c);
+}
+
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
 static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote) {
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
@@ -262,7 +269,7 @@ static void migrate_to(xl_connection *c, xl_path *p, const char *why) {
 static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p) {
     if (c->config->probe_silence_us)
         return c->config->probe_silence_us;
-    uint64_t pto = xl_rtt_pto(&p->rtt, xl_conn_peer_ack_delay_us(c));
+    uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
     if (MIGRATION_SILENCE_PTOS * pto <= MIGRATION_SILENCE_US)
         return MIGRATION_SILENCE_PTOS * pto;
     return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
@@ -334,6 +341,11 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     p->challenge_deadline = XL_NEVER;
     if (!p->challenge_outstanding)
         return;
+    if (p->challenge_is_probe) { /* lost, or its answer: the next acknowledgement from elsewhere asks again */
+        p->challenge_outstanding = p->challenge_pending = false;
+        p->challenge_tries = 0;
+        return;
+    }
     bool is_candidate = !c->is_server && !c->multipath && p->index == c->migrating_to;
     if (is_candidate && c->path[c->active].last_received_at > c->migration_probe_at) {
         abandon_probe(c, p, "the active path answers again");

@@ -5,6 +5,7 @@
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10
+#define RTT_PROBE_US          100000
 
 void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof(*s));
@@ -85,6 +86,7 @@ void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *re
     p->peer_status = XL_STATUS_AVAILABLE;
     p->challenge_deadline = XL_NEVER;
     xl_rtt_init(&p->rtt);
+    xl_rtt_init(&p->ack_rtt);
 }
 
 void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uint64_t now) {
@@ -93,6 +95,8 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     memset(p->cc_state, 0, sizeof(p->cc_state));
     cc->init(p->cc_state, mtu, now);
     xl_rtt_init(&p->rtt);
+    xl_rtt_init(&p->ack_rtt);
+    p->rtt_sampled_at = now;
     xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
     memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
     p->rate_bucket = 0;
@@ -100,6 +104,18 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->pto_count = 0;
     p->acked_sent_max = 0;
     p->newly_acked_from = UINT64_MAX;
+}
+
+void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
+    xl_rtt_sample(&p->ack_rtt, latest_us, ack_delay_us);
+    if (!came_back_here)
+        return;
+    xl_rtt_sample(&p->rtt, latest_us, ack_delay_us);
+    p->rtt_sampled_at = now;
+}
+
+bool xl_path_wants_rtt_probe(const xl_path *p, uint64_t now) {
+    return p->validated && !p->challenge_outstanding && now - p->rtt_sampled_at > RTT_PROBE_US;
 }
 
 bool xl_path_is_open(const xl_path *p) {
@@ -129,12 +145,12 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
     uint64_t rate;
     if (p->cc->pacing_rate) {
         rate = p->cc->pacing_rate(p->cc_state);
-    } else if (!p->rtt.has_sample) {
+    } else if (!p->ack_rtt.has_sample) {
         rate = 0;
     } else {
         uint64_t window = xl_path_window(p);
         bool slow_start = window < p->cc->ssthresh(p->cc_state);
-        uint64_t srtt = p->rtt.smoothed ? p->rtt.smoothed : 1;
+        uint64_t srtt = p->ack_rtt.smoothed ? p->ack_rtt.smoothed : 1;
         rate = (slow_start ? 2 * window : window + window / 4) * 1000000 / srtt;
     }
     xl_pacer_set_rate(&p->pacer, rate, now);
@@ -161,7 +177,8 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t now) {
 
 /* Whether the path has been busy long enough for acknowledgements to say how fast it is. */
 static bool has_rate(const xl_path *p, uint64_t now) {
-    return p->rtt.has_sample && p->bytes_in_flight > 0 && now - p->busy_since > p->rtt.smoothed + 2 * p->rtt.var;
+    return p->ack_rtt.has_sample && p->bytes_in_flight > 0 &&
+           now - p->busy_since > p->ack_rtt.smoothed + 2 * p->ack_rtt.var;
 }
 
 static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
@@ -174,23 +191,23 @@ static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
      * to this busy period began. */
     uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + since % XL_RATE_BUCKET_US;
-    uint64_t answered = now - p->busy_since - p->rtt.min;
+    uint64_t answered = now - p->busy_since - p->ack_rtt.min;
     return bytes * (answered < window ? answered : window) / acked;
 }
 
 uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
-    if (p->bytes_in_flight == 0 && p->rtt.has_sample)
-        return p->rtt.min; /* nothing of ours waits in its queue */
+    if (p->bytes_in_flight == 0 && p->ack_rtt.has_sample)
+        return p->ack_rtt.min; /* nothing of ours waits in its queue */
     if (!has_rate(p, now))
-        return p->rtt.smoothed;
+        return p->ack_rtt.smoothed;
     uint64_t by_rate = time_for(p, p->bytes_in_flight + more_bytes, now);
-    return by_rate > p->rtt.min ? by_rate : p->rtt.min;
+    return by_rate > p->ack_rtt.min ? by_rate : p->ack_rtt.min;
 }
 
 uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_at, uint64_t now) {
     if (!has_rate(p, now)) {
         uint64_t age = now - sent_at;
-        return p->rtt.smoothed > age ? p->rtt.smoothed - age : 0;
+        return p->ack_rtt.smoothed > age ? p->ack_rtt.smoothed - age : 0;
     }
     uint64_t settled = p->sent_total - p->bytes_in_flight;
     return time_for(p, sent_total > settled + p->mtu ? sent_total - settled : p->mtu, now);
@@ -200,7 +217,7 @@ uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t ca
     if (p->eliciting_in_flight == 0)
         return XL_NEVER;
     uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
-    uint64_t interval = xl_rtt_pto(&p->rtt, max_ack_delay_us) << shift;
+    uint64_t interval = xl_rtt_pto(&p->ack_rtt, max_ack_delay_us) << shift;
     if (cap_us && interval > cap_us && p->pto_count > 0)
         interval = cap_us;
     return p->last_eliciting_at + interval;
@@ -210,6 +227,13 @@ void xl_path_start_challenge(xl_path *p, const uint8_t data[8]) {
     memcpy(p->challenge, data, 8);
     p->challenge_pending = true;
     p->challenge_outstanding = true;
+    p->challenge_is_probe = false;
+}
+
+void xl_path_start_rtt_probe(xl_path *p, const uint8_t data[8]) {
+    p->challenge_tries = 0;
+    xl_path_start_challenge(p, data);
+    p->challenge_is_probe = true;
 }
 
 void xl_path_challenge_sent(xl_path *p, uint64_t now) {
@@ -229,8 +253,13 @@ bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;
     p->validated = true;
-    if (!p->rtt.has_sample && p->challenge_tries == 1 && now > p->challenge_sent_at)
-        xl_rtt_sample(&p->rtt, now - p->challenge_sent_at, 0);
+    if (p->challenge_tries == 1 && now > p->challenge_sent_at) {
+        if (!p->rtt.has_sample)
+            xl_path_rtt_sample(p, now - p->challenge_sent_at, 0, true, now);
+        else if (p->challenge_is_probe)
+            xl_rtt_sample(&p->rtt, now - p->challenge_sent_at, 0);
+        p->rtt_sampled_at = now;
+    }
     p->challenge_tries = 0;
     return true;
 }

@@ -58,7 +58,9 @@ typedef struct {
     xl_space *space; /* the path's own, or the connection's when multipath is off */
     bool owns_space;
 
-    xl_rtt rtt;
+    xl_rtt rtt;     /* of the path: there and back on it. What schedulers and the choice of paths look at */
+    xl_rtt ack_rtt; /* from a packet to its acknowledgement, on whichever path that came back. For timers and windows */
+    uint64_t rtt_sampled_at; /* when rtt had its last sample */
     xl_pacer pacer;
     const xl_cc_ops *cc;
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
@@ -73,6 +75,7 @@ typedef struct {
 
     bool validated; /* the peer's address is proven */
     bool challenge_pending, challenge_outstanding;
+    bool challenge_is_probe; /* it measures the RTT of a path that is validated: nothing hangs on the answer */
     uint8_t challenge[8];
     uint64_t challenge_sent_at, challenge_deadline;
     unsigned challenge_tries;
@@ -96,6 +99,7 @@ typedef struct {
     bool phase_was_acked; /* one of that phase was acknowledged */
 
     uint64_t last_received_at;
+    uint64_t acked_here_at; /* when an acknowledgement of it last went out on itself */
     /* For persistent congestion (RFC 9002 section 7.6): sending times of the newest packet acknowledged by earlier
      * ACKs, and of the earliest packet newly acknowledged by the ACK being processed. */
     uint64_t acked_sent_max, newly_acked_from;
@@ -106,6 +110,11 @@ typedef struct {
 void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *remote, xl_technology);
 /* Fresh RTT, pacer, window: a new path, or a migration (RFC 9000 section 9.4). */
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
+/* An acknowledgement that took latest_us came back, on the path itself or on another one. An acknowledgement from
+ * elsewhere says nothing of this path's RTT: it would be the way there on one path and the way back on another. */
+void xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
+/* Acknowledgements come back elsewhere and the path's RTT was not measured for a while: time to ask for it. */
+bool xl_path_wants_rtt_probe(const xl_path *, uint64_t now);
 bool xl_path_is_open(const xl_path *);        /* may carry anything: VALIDATING, ACTIVE, SUSPECT, STANDBY */
 bool xl_path_may_carry_data(const xl_path *); /* ACTIVE, SUSPECT, STANDBY, and validated */
 uint64_t xl_path_window(const xl_path *);
@@ -129,6 +138,8 @@ uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap
 
 /* PATH_CHALLENGE: begins (or repeats) with these 8 random bytes. */
 void xl_path_start_challenge(xl_path *, const uint8_t data[8]);
+/* The same to measure the RTT: a PATH_RESPONSE always returns on the path of its PATH_CHALLENGE. */
+void xl_path_start_rtt_probe(xl_path *, const uint8_t data[8]);
 void xl_path_challenge_sent(xl_path *, uint64_t now);
 /* True if this PATH_RESPONSE answers our challenge; the path is validated then and, without a sample yet, gets one. */
 bool xl_path_take_response(xl_path *, const uint8_t data[8], uint64_t now);

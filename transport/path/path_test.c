@@ -129,7 +129,7 @@ static void probe_timeout_doubles_up_to_its_cap(void **state) {
     xl_path p;
     make(&p);
     assert_true(xl_path_pto_at(&p, 25000, 0) == XL_NEVER);
-    xl_rtt_sample(&p.rtt, 100000, 0);
+    xl_path_rtt_sample(&p, 100000, 0, true, 0);
     p.eliciting_in_flight = 1;
     p.last_eliciting_at = 5000;
     uint64_t base = xl_rtt_pto(&p.rtt, 25000);
@@ -137,6 +137,29 @@ static void probe_timeout_doubles_up_to_its_cap(void **state) {
     p.pto_count = 3;
     assert_int_equal(5000 + 8 * base, xl_path_pto_at(&p, 25000, 0));
     assert_int_equal(405000, xl_path_pto_at(&p, 25000, 400000));
+}
+
+/* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
+static void an_ack_from_another_path_leaves_the_rtt_alone(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    p.validated = true;
+    xl_path_rtt_sample(&p, 160000, 0, true, 1000000);
+    xl_path_rtt_sample(&p, 90000, 0, false, 1100000);
+    assert_int_equal(160000, p.rtt.smoothed);
+    assert_int_equal(160000, p.rtt.min);
+    assert_int_equal(90000, p.ack_rtt.min);
+    assert_false(xl_path_wants_rtt_probe(&p, 1050000));
+    assert_true(xl_path_wants_rtt_probe(&p, 1300000));
+    uint8_t data[8] = {1};
+    xl_path_start_rtt_probe(&p, data);
+    assert_false(xl_path_wants_rtt_probe(&p, 1300000)); /* one at a time */
+    xl_path_challenge_sent(&p, 1300000);
+    assert_true(xl_path_take_response(&p, data, 1540000));
+    assert_int_equal((7 * 160000 + 240000) / 8, p.rtt.smoothed);
+    assert_int_equal(90000, p.ack_rtt.min);
+    assert_false(xl_path_wants_rtt_probe(&p, 1600000));
 }
 
 static void floods_of_challenges_keep_the_newest_answers(void **state) {
@@ -156,7 +179,7 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     (void)state;
     xl_path p;
     make(&p);
-    xl_rtt_sample(&p.rtt, 50000, 0);
+    xl_path_rtt_sample(&p, 50000, 0, true, 0);
     uint64_t now = 1000000;
     xl_path_note_sent(&p, 10000, now);
     p.bytes_in_flight = 10000;
@@ -184,7 +207,7 @@ static void pacing_follows_the_window(void **state) {
     make(&p);
     xl_path_update_pacer(&p, 0);
     assert_int_equal(0, p.pacer.rate); /* no RTT yet: not paced */
-    xl_rtt_sample(&p.rtt, 100000, 0);
+    xl_path_rtt_sample(&p, 100000, 0, true, 0);
     xl_path_update_pacer(&p, 0);
     assert_int_equal(2 * xl_path_window(&p) * 10, p.pacer.rate); /* slow start: twice the window a round trip */
 }
@@ -199,6 +222,7 @@ int main(void) {
         cmocka_unit_test(repeated_challenges_back_off_and_give_no_rtt),
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(probe_timeout_doubles_up_to_its_cap),
+        cmocka_unit_test(an_ack_from_another_path_leaves_the_rtt_alone),
         cmocka_unit_test(floods_of_challenges_keep_the_newest_answers),
         cmocka_unit_test(delivery_time_follows_the_rate_of_acknowledgements),
         cmocka_unit_test(pacing_follows_the_window),
