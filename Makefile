@@ -77,7 +77,7 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
--include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(TEST_BIN:=.d)
+-include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 .PHONY: c-test-programs
