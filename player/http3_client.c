@@ -7,6 +7,7 @@
 
 #include "http/http3.h"
 #include "http/quic_scheme.h"
+#include "http/reinjection_options.h"
 
 #define MAX_TARGET_BYTES 1024
 
@@ -210,7 +211,9 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.ack_path = config->ack_path;
     c.null_crypto = config->null_crypto;
     int rv = XL_ERR_ARGUMENT;
-    if (quic_scheme_apply(config->scheme, &c))
+    bool known = quic_scheme_apply(config->scheme, &c);
+    reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c);
+    if (known)
         t->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!t->endpoint)
         snprintf(error, PLAYER_ERROR_BYTES, rv == XL_ERR_ARGUMENT ? "unknown scheme %s" : "out of memory for scheme %s",

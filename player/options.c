@@ -9,6 +9,7 @@
 
 #include "http/http1.h"
 #include "http/net.h"
+#include "http/reinjection_options.h"
 
 enum {
     OPT_TRANSPORT = 256,
@@ -32,6 +33,7 @@ enum {
     OPT_INSECURE,
     OPT_CA,
     OPT_ACK_PATH,
+    OPT_QOE,
     OPT_SEED,
     OPT_OUT,
     OPT_QLOG_DIR,
@@ -62,6 +64,7 @@ static const struct option long_options[] = {
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"ca", required_argument, NULL, OPT_CA},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
+    {"qoe", required_argument, NULL, OPT_QOE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"out", required_argument, NULL, OPT_OUT},
     {"qlog-dir", required_argument, NULL, OPT_QLOG_DIR},
@@ -90,6 +93,7 @@ const char *player_options_usage(void) {
            "  --verify                          check every byte of a synthetic video\n"
            "  --insecure | --ca FILE            do not verify the server's certificate, or against these\n"
            "  --ack-path original|fastest       path of ACK_MP (quic)\n"
+           "  --qoe ack|signals|both|off        what carries the player's state to the server (quic; ack)\n"
            "  --seed N                          of the transport's random choices (0)\n"
            "  --out FILE.jsonl                  events and summary; --save FILE: the video's bytes\n"
            "  --qlog-dir DIR, --keylog FILE     logs of the quic transport\n";
@@ -228,6 +232,16 @@ static bool parse_ack_path(parser *p, const char *text) {
     return true;
 }
 
+static bool parse_qoe(parser *p, const char *text) {
+    for (size_t i = 0; qoe_carriers[i] != NULL; i++) {
+        if (strcmp(text, qoe_carriers[i]) == 0) {
+            p->o->transport_config.qoe = qoe_carriers[i];
+            return true;
+        }
+    }
+    return fail(p, "--qoe is ack, signals, both or off, not '%s'.", text);
+}
+
 static bool parse_transport(parser *p, const char *text) {
     p->o->transport = player_transport_find(text);
     if (p->o->transport != NULL) {
@@ -314,6 +328,8 @@ static bool take_option(parser *p, int option, const char *value) {
         return true;
     case OPT_ACK_PATH:
         return parse_ack_path(p, value);
+    case OPT_QOE:
+        return parse_qoe(p, value);
     case OPT_SEED:
         return parse_integer(p, "seed", value, 0, INT64_MAX, &c->seed);
     case OPT_OUT:

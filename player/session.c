@@ -23,9 +23,19 @@ static void on_connected(void *user, uint64_t now) {
     player_connected(((player_session *)user)->player, now);
 }
 
+/* Newest before anything that the transport sends, so that the acknowledgement of data already counts it. */
+static void update_qoe(player_session *s, uint64_t now) {
+    if (s->options->transport->set_qoe != NULL) {
+        xl_qoe qoe;
+        player_qoe(s->player, now, &qoe);
+        s->options->transport->set_qoe(s->transport, &qoe, now);
+    }
+}
+
 static void on_data(void *user, uint64_t id, uint64_t offset, const uint8_t *data, size_t len, uint64_t now) {
     player_session *s = user;
     player_data(s->player, id, offset, data, len, now);
+    update_qoe(s, now);
     if (s->hooks.save != NULL && !player_over(s->player) &&
         !s->hooks.save(s->hooks.user, id * s->options->player.chunk_bytes + offset, data, len)) {
         char message[PLAYER_MESSAGE_BYTES];
@@ -120,14 +130,6 @@ static void write_summary(player_session *s, const player_summary *summary, uint
         json_object_set_new(fields, "transport", s->options->transport->summary(s->transport));
     }
     jsonl_write(s->log, "summary", fields, now);
-}
-
-static void update_qoe(player_session *s, uint64_t now) {
-    if (s->options->transport->set_qoe != NULL) {
-        xl_qoe qoe;
-        player_qoe(s->player, now, &qoe);
-        s->options->transport->set_qoe(s->transport, &qoe, now);
-    }
 }
 
 static void make_requests(player_session *s, uint64_t now) {

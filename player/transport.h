@@ -11,8 +11,8 @@
  * watched descriptor is ready or ops->next_timeout() ops->summary(), ops->path_stats() ops->close()
  *
  * Callbacks are called from within step() only, never from create() or request(), and must not call back into the
- * transport. Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file with a player_transport_ops and
- * one line in player/transports.c. */
+ * transport, but for set_qoe(). Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file with a
+ * player_transport_ops and one line in player/transports.c. */
 #ifndef PLAYER_TRANSPORT_H
 #define PLAYER_TRANSPORT_H
 
@@ -46,6 +46,7 @@ typedef struct {
 
     const char *scheme; /* one of ops->schemes, or NULL when that is NULL */
     xl_ack_path ack_path;
+    const char *qoe; /* what carries the QoE signal, a word of qoe_carriers; NULL: the scheme's own */
     uint64_t seed;
     bool insecure;           /* do not verify the server's certificate */
     const char *ca_file;     /* PEM, or NULL */

@@ -282,6 +282,7 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
     }
     if (config->reinjection)
         out->reinjection = config->reinjection;
+    reinjection_options_apply(&config->reinjections, out);
     if (config->congestion)
         out->congestion = config->congestion;
     if (config->ack_path_given)

@@ -8,6 +8,7 @@
 
 #include "http/http1.h"
 #include "http/net.h"
+#include "http/reinjection_options.h"
 #include "http/video.h"
 
 enum {
@@ -22,6 +23,10 @@ enum {
     OPT_T_TH1,
     OPT_T_TH2,
     OPT_REINJECTION,
+    OPT_MAX_REINJECTIONS,
+    OPT_COPY_RULE,
+    OPT_QOE_CONTROL,
+    OPT_QOE_EXTRAPOLATION,
     OPT_ACK_PATH,
     OPT_CC,
     OPT_SEED,
@@ -47,6 +52,10 @@ static const struct option long_options[] = {
     {"t-th1", required_argument, NULL, OPT_T_TH1},
     {"t-th2", required_argument, NULL, OPT_T_TH2},
     {"reinjection", required_argument, NULL, OPT_REINJECTION},
+    {"max-reinjections", required_argument, NULL, OPT_MAX_REINJECTIONS},
+    {"copy-rule", required_argument, NULL, OPT_COPY_RULE},
+    {"qoe-control", required_argument, NULL, OPT_QOE_CONTROL},
+    {"qoe-extrapolation", required_argument, NULL, OPT_QOE_EXTRAPOLATION},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
     {"cc", required_argument, NULL, OPT_CC},
     {"seed", required_argument, NULL, OPT_SEED},
@@ -73,6 +82,11 @@ const char *server_options_usage(void) {
            "  --scheme sp|cm|vanilla-mp|xlink (xlink)\n"
            "  --reinjection none|appending|stream|frame, --t-th1 MS, --t-th2 MS\n"
            "                              what is sent twice, and the thresholds of play-time left\n"
+           "  --max-reinjections N        copies of one packet, each on a path of its own (1)\n"
+           "  --copy-rule pays|always     copy only what a copy overtakes (pays), or all that may be (the paper's "
+           "form)\n"
+           "  --qoe-control on|off        the double threshold; off: nothing closes the gate\n"
+           "  --qoe-extrapolation on|off  play-time left shrinks between the player's signals (on)\n"
            "  --ack-path original|fastest, --cc cubic|newreno, --send-buffer BYTES\n"
            "  --seed N                    of the transport's random choices (0)\n"
            "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n";
@@ -181,6 +195,14 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_word(p, "reinjection", value, modes, &o->reinjection);
     case OPT_CC:
         return parse_word(p, "cc", value, controllers, &o->congestion);
+    case OPT_MAX_REINJECTIONS:
+        return parse_integer(p, "max-reinjections", value, 1, MAX_REINJECTIONS, &o->reinjections.max_reinjections);
+    case OPT_COPY_RULE:
+        return parse_word(p, "copy-rule", value, copy_rules, &o->reinjections.copy_rule);
+    case OPT_QOE_CONTROL:
+        return parse_word(p, "qoe-control", value, on_or_off, &o->reinjections.qoe_control);
+    case OPT_QOE_EXTRAPOLATION:
+        return parse_word(p, "qoe-extrapolation", value, on_or_off, &o->reinjections.qoe_extrapolation);
     case OPT_ACK_PATH:
         return parse_ack_path(p, value);
     case OPT_T_TH1:

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "http/reinjection_options.h"
 #include "server/catalogue.h"
 #include "xlink/xlink.h"
 
@@ -27,7 +28,8 @@ typedef struct {
     const char *frame_index_file;
     const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
     const char *reinjection; /* of --reinjection; NULL: the scheme's own */
-    const char *congestion;  /* of --cc; NULL: the library's default */
+    reinjection_options reinjections;
+    const char *congestion; /* of --cc; NULL: the library's default */
     xl_ack_path ack_path;
     bool ack_path_given;
     bool t_th1_given, t_th2_given;

@@ -7,6 +7,7 @@
 
 #include "emulator/sim/members.h"
 #include "http/quic_scheme.h"
+#include "http/reinjection_options.h"
 #include "http/video.h"
 
 #define DAY_MS      UINT64_C(86400000)
@@ -20,6 +21,7 @@ static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NUL
 struct settings {
     const char *scheme, *primary, *reinjection, *cc, *ack_path;
     uint64_t t_th1_us, t_th2_us, send_buffer_bytes, time_limit_us, start_us;
+    reinjection_options reinjections;
     bool own_links, verify;
     uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
     uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us;
@@ -33,6 +35,11 @@ struct settings {
         {"t_th2_ms", SIM_THOUSANDTHS, SETTING(t_th2_us), 0, MAX_TIME_MS * 1000, 0},                                    \
         {"reinjection", SIM_STRING, SETTING(reinjection), 0, 0, 0}, {"cc", SIM_STRING, SETTING(cc), 0, 0, 0},          \
         {"ack_path", SIM_WORD, SETTING(ack_path), 0, 0, ack_paths},                                                    \
+        {"max_reinjections", SIM_WHOLE, SETTING(reinjections.max_reinjections), 1, MAX_REINJECTIONS, 0},               \
+        {"copy_rule", SIM_WORD, SETTING(reinjections.copy_rule), 0, 0, copy_rules},                                    \
+        {"qoe_control", SIM_WORD, SETTING(reinjections.qoe_control), 0, 0, on_or_off},                                 \
+        {"qoe_extrapolation", SIM_WORD, SETTING(reinjections.qoe_extrapolation), 0, 0, on_or_off},                     \
+        {"qoe", SIM_WORD, SETTING(reinjections.qoe), 0, 0, qoe_carriers},                                              \
         {"send_buffer_bytes", SIM_WHOLE, SETTING(send_buffer_bytes), 4096, 1 << 30, 0},                                \
         {"time_limit_s", SIM_SECONDS, SETTING(time_limit_us), 1, MAX_TIME_MS, 0}, {                                    \
         "player", SIM_OTHER, 0, 0, 0, 0                                                                                \
@@ -215,6 +222,7 @@ static bool check_complete(const struct parser *p, const struct settings *s, con
 static void fill_server(server_config *c, const struct settings *s, const struct sim_job *job, size_t i) {
     *c = (server_config){.quic = true, .scheme = s->scheme, .reinjection = s->reinjection, .congestion = s->cc};
     c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
+    c->reinjections = s->reinjections;
     c->ack_path_given = s->ack_path != NULL;
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->t_th1_given = s->t_th1_us != NOT_GIVEN;
@@ -239,6 +247,7 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     c->concurrency = (unsigned)s->concurrency;
     c->scheme = s->scheme;
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
+    c->qoe = s->reinjections.qoe;
     c->seed = job->seed + i;
     c->insecure = true;
     c->null_crypto = job->null_crypto;

@@ -36,6 +36,19 @@ ARENAS = ("mpshell", "sim")
 # The kernel's transports need a kernel, and the wall clock that it runs on.
 NEEDS_MPSHELL = "needs mpshell"
 
+# Of a scheme entry: options of the programs under the same names, beside the congestion controller.
+QUIC_PARAMETERS = (
+    "t_th1_ms",
+    "t_th2_ms",
+    "reinjection",
+    "max_reinjections",
+    "copy_rule",
+    "qoe",
+    "qoe_control",
+    "qoe_extrapolation",
+    "ack_path",
+)
+
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
@@ -64,6 +77,11 @@ class SchemeEntry(Strict):
     t_th1_ms: Milliseconds | None = None
     t_th2_ms: Milliseconds | None = None
     reinjection: Literal["none", "appending", "stream", "frame"] | None = None
+    max_reinjections: Annotated[int, Field(ge=1, le=7)] | None = None
+    copy_rule: Literal["pays", "always"] | None = None
+    qoe: Literal["off", "ack", "signals", "both"] | None = None
+    qoe_control: Literal["off", "on"] | None = None
+    qoe_extrapolation: Literal["off", "on"] | None = None
     ack_path: Literal["original", "fastest"] | None = None
     cc: Literal["cubic", "newreno"] | None = None
 
@@ -74,6 +92,12 @@ class SchemeEntry(Strict):
             scheme, _, path = value.partition(":")
             return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
         return value
+
+    @field_validator("qoe", "qoe_control", "qoe_extrapolation", mode="before")
+    @classmethod
+    def _word(cls, value: Any) -> Any:
+        """YAML reads a bare on and off as true and false."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
 
     @field_validator("scheme")
     @classmethod
@@ -98,8 +122,7 @@ class SchemeEntry(Strict):
         return self
 
     def quic_parameters(self) -> dict[str, Any]:
-        names = ("t_th1_ms", "t_th2_ms", "reinjection", "ack_path")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in QUIC_PARAMETERS if getattr(self, name) is not None}
 
     def base_label(self) -> str:
         """The name in tables: the label given, else the scheme with those parameters that differ from the default."""

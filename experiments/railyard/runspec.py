@@ -14,6 +14,9 @@ QUIC_PORT = 4433
 HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
+# Parameters of a scheme that are options of the player, and those that the server does not have.
+PLAYER_OPTIONS = ("ack-path", "qoe")
+PLAYER_ONLY = ("qoe",)
 # XLINK, section 5.3: the primary path follows the wireless order.
 TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
 
@@ -83,10 +86,9 @@ def primary_path(paths: tuple[RunPath, ...]) -> RunPath:
 
 
 def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
-    """The parameters that an experiment sets, as option name and value of the server."""
-    options = {"t_th1_ms": "t-th1", "t_th2_ms": "t-th2", "reinjection": "reinjection", "ack_path": "ack-path"}
+    """The parameters that an experiment sets, as option name and value of the programs."""
     return {
-        options[name]: f"{value:g}" if isinstance(value, float) else str(value)
+        name.removesuffix("_ms").replace("_", "-"): f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in entry.quic_parameters().items()
     }
 
@@ -97,7 +99,8 @@ def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     if spec.transport == "quic":
         command += ["--quic", f"0.0.0.0:{QUIC_PORT}", "--scheme", spec.scheme]
         for option, value in spec.parameters.items():
-            command += [f"--{option}", value]
+            if option not in PLAYER_ONLY:
+                command += [f"--{option}", value]
         command += ["--send-buffer", str(spec.buffers.send_bytes)]
     else:
         command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
@@ -119,8 +122,9 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     command = [str(program), "--transport", spec.transport]
     if spec.transport == "quic":
         command += ["--scheme", spec.scheme, "--insecure"]
-        if "ack-path" in spec.parameters:
-            command += ["--ack-path", spec.parameters["ack-path"]]
+        for option in PLAYER_OPTIONS:
+            if option in spec.parameters:
+                command += [f"--{option}", spec.parameters[option]]
     port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
     command += ["--server", f"@:{port}"]
     for index, path in enumerate(spec.paths):

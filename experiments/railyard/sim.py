@@ -55,8 +55,9 @@ def job(spec: RunSpec) -> dict[str, Any]:
     if spec.player_start_ms:
         document["players"] = [{"start_s": spec.player_start_ms / 1000}]
     for option, value in spec.parameters.items():
-        member = {"t-th1": "t_th1_ms", "t-th2": "t_th2_ms", "ack-path": "ack_path"}.get(option, option)
-        document[member] = float(value) if member.endswith("_ms") else value
+        member = {"t-th1": "t_th1_ms", "t-th2": "t_th2_ms"}.get(option, option.replace("-", "_"))
+        number = {"t_th1_ms": float, "t_th2_ms": float, "max_reinjections": int}.get(member)
+        document[member] = number(value) if number else value
     return document
 
 

@@ -141,6 +141,9 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
             c->path[r->id].status_pending = true;
         break;
+    case XL_SF_QOE:
+        xl_conn_qoe_signal_lost(c, r->id);
+        break;
     case XL_SF_ACK:
         break;
     }

@@ -51,6 +51,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
     xl_qoe_gate_init(&c->gate, config->qoe_control, config->t_th1_us, config->t_th2_us);
+    c->gate.extrapolate = !config->no_qoe_extrapolation;
     params_from_config(c);
     xl_flow_in_init(&c->flow_in, config->max_data);
     c->max_streams_local[0] = config->max_streams_bidi;
@@ -299,7 +300,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     if (!xl_conn_is_live(c))
         return c->close_deadline;
     uint64_t at = earlier(earlier(c->idle_deadline, c->handshake_deadline), c->pacer_wakeup);
-    at = earlier(at, c->reinjection_recheck);
+    at = earlier(earlier(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         at = earlier(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
@@ -376,12 +377,6 @@ bool xl_connection_is_multipath(const xl_connection *c) {
 
 const char *xl_connection_alpn(const xl_connection *c) {
     return c->tls ? xl_tls_alpn(c->tls) : "";
-}
-
-void xl_connection_set_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t now) {
-    (void)now;
-    c->qoe = *qoe;
-    c->qoe_fresh = true;
 }
 
 void xl_connection_get_stats(const xl_connection *c, xl_connection_stats *out) {

@@ -3,7 +3,8 @@
  *   receive.c     datagram in, decryption        frames.c     what each received frame does
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
  *   paths.c       opening, validation, migration transmit.c   datagram out: path, content
- *   builder.c     one packet out                 random.c     the seeded generator */
+ *   builder.c     one packet out                 random.c     the seeded generator
+ *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
@@ -41,6 +42,7 @@ typedef enum {
     XL_SF_RETIRE_CID,
     XL_SF_HANDSHAKE_DONE,
     XL_SF_PATH_STATUS,
+    XL_SF_QOE,
 } xl_sf_kind;
 
 struct xl_sent_frame {
@@ -49,6 +51,7 @@ struct xl_sent_frame {
     bool fin;
     bool is_queued;               /* in its stream's unacked queue */
     uint8_t copies;               /* times it was re-injected */
+    uint8_t copied_on;            /* bit set of the paths that carried a copy */
     int8_t path;                  /* index of the path it is in flight on */
     uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
     uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
@@ -82,6 +85,7 @@ typedef struct xl_stream {
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
     struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
     bool in_send_list;
+    uint8_t refusal[XL_MAX_PATHS]; /* why nothing of it is re-injected onto that path, as the log last heard */
 } xl_stream;
 
 typedef struct {
@@ -168,8 +172,14 @@ struct xl_connection {
     xl_qoe_gate gate;
     bool gate_was_on, gate_was_logged;
     const char *gate_why;
-    xl_qoe qoe; /* ours, to be sent */
-    bool qoe_fresh;
+    xl_qoe qoe;               /* ours, to be sent */
+    bool qoe_fresh;           /* the next ACK_MP carries it */
+    bool qoe_signal_pending;  /* a QOE_CONTROL_SIGNALS frame shall carry it … */
+    uint64_t qoe_signal_from; /* … from then on */
+    uint64_t qoe_signals;     /* frames sent: the number of the newest */
+    xl_qoe qoe_signalled;     /* what it said */
+
+    uint32_t selected_why[XL_MAX_PATHS]; /* why that path was chosen for data, as the log last heard; 0 = never */
 
     xl_sent_frame *pool; /* free records */
     void **slabs;
@@ -228,6 +238,11 @@ bool xl_conn_may_update_keys(const xl_connection *);
 
 /* receive.c */
 void xl_conn_receive(xl_connection *, const xl_datagram *, uint8_t *data, uint64_t now);
+
+/* qoe.c: the player's signal, client to server. */
+bool xl_conn_qoe_signal_is_due(const xl_connection *);
+uint64_t xl_conn_qoe_deadline(const xl_connection *);
+void xl_conn_qoe_signal_lost(xl_connection *, uint64_t number);
 
 /* frames.c: returns 0 or the transport error to close with. */
 typedef struct {

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-#define QUIET_PACKETS_MAX      16
-#define MIN_STREAM_ROOM        32
-#define REINJECTION_RECHECK_US 50000
+#include "connection/reinject.h"
+
+#define QUIET_PACKETS_MAX 16
+#define MIN_STREAM_ROOM   32
 
 /* ---- Acknowledgements ---- */
 
@@ -84,7 +85,7 @@ static bool room_for(const xl_builder *b, size_t n) {
 
 bool xl_content_has_control(const xl_connection *c) {
     if (c->handshake_done_pending || c->max_data_pending || c->max_streams_pending[0] || c->max_streams_pending[1] ||
-        c->remote_cids.retire_count > 0 || c->control_dirty)
+        c->remote_cids.retire_count > 0 || c->control_dirty || xl_conn_qoe_signal_is_due(c))
         return true;
     if (c->handshake_complete)
         for (size_t i = 0; i < c->local_cids.count; i++)
@@ -165,6 +166,7 @@ void xl_content_put_control(xl_builder *b) {
         xl_frame_put_path_status(&b->w, p->remote_seq, p->status_seq, p->status, 0);
         p->status_pending = false;
     }
+    xl_content_put_qoe(b);
     if (!c->control_dirty)
         return;
     c->control_dirty = false;
@@ -177,8 +179,7 @@ void xl_content_put_control(xl_builder *b) {
 typedef struct {
     xl_stream *stream;
     xl_send_piece piece;
-    xl_sent_frame *original; /* of a re-injection */
-    const char *why;
+    xl_copy copy; /* without an original: this is none */
 } choice;
 
 static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
@@ -200,97 +201,11 @@ static bool anything_unsent(const xl_connection *c) {
     return false;
 }
 
-/* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
-static uint64_t deliver_time_max(const xl_connection *c) {
-    uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
-        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
-            continue;
-        uint64_t t = p->rtt.smoothed + p->rtt.var;
-        longest = t > longest ? t : longest;
-    }
-    return longest;
-}
-
-static bool gate_is_open(xl_connection *c, const char **why) {
-    uint64_t longest = deliver_time_max(c);
-    xl_qoe_decision d = xl_qoe_gate_decide(&c->gate, longest, c->now);
-    if (!c->gate_was_logged || d.on != c->gate_was_on || d.why != c->gate_why) {
-        c->gate_was_logged = true;
-        c->gate_was_on = d.on;
-        c->gate_why = d.why;
-        xl_qlog_qoe_gate(c->qlog, c->now, d.on, d.play_time_left_us, longest, d.why);
-    }
-    *why = d.why;
-    return d.on;
-}
-
-static xl_reinjection_scope scope_of(const xl_connection *c, const xl_stream *s, bool has_unsent) {
-    uint64_t mark_end = s->mark.position + s->mark.size;
-    xl_reinjection_view view = {
-        .stream_flushed = xl_send_is_flushed(&s->send),
-        .has_mark = s->has_mark,
-        .frame_flushed = s->has_mark && s->send.sent >= mark_end &&
-                         (s->send.lost.count == 0 || s->send.lost.at[0].start >= mark_end),
-        .connection_has_unsent = has_unsent,
-    };
-    return c->reinjection->scope(&view);
-}
-
-static void drop_settled(xl_stream *s, xl_unacked_queue *q) {
-    while (q->head && xl_send_range_is_acked(&s->send, q->head->offset, q->head->len, q->head->fin))
-        xl_conn_unacked_remove(s, q->head); /* the other copy arrived */
-    while (q->tail && xl_send_range_is_acked(&s->send, q->tail->offset, q->tail->len, q->tail->fin))
-        xl_conn_unacked_remove(s, q->tail);
-}
-
-static bool pays(const xl_connection *c, const xl_sent_frame *r, const xl_path *onto) {
-    const xl_path *from = &c->path[r->path];
-    if (c->config->reinjection_unconditional || from->state != XL_PATH_ACTIVE)
-        return true;
-    return xl_reinjection_pays(xl_path_time_left(from, r->sent_total, r->sent_at, c->now),
-                               xl_path_delivery_time(onto, r->len, c->now));
-}
-
-/* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
-static void look_again_later(xl_connection *c) {
-    if (c->reinjection_recheck == XL_NEVER)
-        c->reinjection_recheck = c->now + REINJECTION_RECHECK_US;
-}
-
-/* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has
- * fallen silent, else the newest, which will arrive last. A queue is in order of sending and holds only packets that
- * may still be copied, so the cost does not depend on how much is in flight. */
-static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
-                                    xl_reinjection_scope scope) {
-    drop_settled(s, q);
-    if (!q->head)
-        return NULL;
-    look_again_later(c);
-    if (scope == XL_REINJECT_MARKED_FRAME && q->head->offset >= s->mark.position + s->mark.size)
-        return NULL;
-    if (pays(c, q->head, onto))
-        return q->head;
-    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto) ? q->tail : NULL;
-}
-
-static xl_sent_frame *candidate(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope) {
-    xl_sent_frame *best = NULL;
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_sent_frame *r = (int)i == onto->index ? NULL : worth_copying(c, s, &s->unacked[i], onto, scope);
-        if (r && (!best || r->offset < best->offset))
-            best = r;
-    }
-    return best;
-}
-
 static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, choice *out) {
-    xl_sent_frame *r = candidate(c, s, onto, scope);
-    if (!r || !gate_is_open(c, &out->why))
+    if (!xl_conn_choose_copy(c, s, onto, scope, &out->copy))
         return false;
+    const xl_sent_frame *r = out->copy.original;
     out->stream = s;
-    out->original = r;
     out->piece = (xl_send_piece){.offset = r->offset + r->copied, .len = r->len - r->copied, .fin = r->fin};
     return true;
 }
@@ -302,7 +217,7 @@ static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice
     for (xl_stream *s = c->send_head; s; s = s->send_next) {
         if (!is_sending(s))
             continue;
-        xl_reinjection_scope scope = may_copy ? scope_of(c, s, has_unsent) : XL_REINJECT_NOTHING;
+        xl_reinjection_scope scope = may_copy ? xl_conn_copy_scope(c, s, has_unsent) : XL_REINJECT_NOTHING;
         if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
             return true;
         if (xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece)) {
@@ -323,28 +238,13 @@ bool xl_content_has_stream_data(xl_connection *c, const xl_path *onto) {
 static void count_sent(xl_connection *c, xl_path *p, const choice *pick, size_t len) {
     c->stats.stream_bytes_sent += len;
     p->stats.stream_bytes_sent += len;
-    if (pick->original) {
+    if (pick->copy.original) {
         c->stats.reinjected_bytes += len;
         p->stats.reinjected_bytes += len;
     } else if (pick->piece.is_retransmission) {
         c->stats.retransmitted_bytes += len;
         p->stats.retransmitted_bytes += len;
     }
-}
-
-static void after_copy(xl_builder *b, choice *pick) {
-    xl_connection *c = b->c;
-    xl_sent_frame *o = pick->original;
-    uint8_t most = c->config->max_reinjections ? c->config->max_reinjections : 1;
-    xl_qlog_reinjection(c->qlog, c->now, pick->stream->id, pick->piece.offset, pick->piece.len, o->path, b->path->index,
-                        pick->why);
-    o->copied += (uint32_t)pick->piece.len;
-    if (o->copied < o->len)
-        return;
-    o->copied = 0;
-    xl_conn_unacked_remove(pick->stream, o);
-    if (++o->copies < most)
-        xl_conn_unacked_push(pick->stream, o);
 }
 
 static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
@@ -364,8 +264,8 @@ static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
     xl_send_copy(&s->send, piece->offset, b->w.p, piece->len);
     b->w.p += piece->len;
     count_sent(c, b->path, pick, piece->len);
-    if (pick->original) {
-        after_copy(b, pick);
+    if (pick->copy.original) {
+        xl_conn_copy_sent(c, s, &pick->copy, b->path, piece->offset, piece->len);
     } else {
         uint64_t before = s->send.sent;
         xl_send_mark_sent(&s->send, piece);
@@ -387,7 +287,7 @@ void xl_content_put_streams(xl_builder *b) {
         if (!choose(b->c, b->path, left - header, &pick))
             return;
         size_t exact = xl_frame_stream_header_len(pick.stream->id, pick.piece.offset);
-        if (!pick.original && pick.piece.len == left - header && exact < header)
+        if (!pick.copy.original && pick.piece.len == left - header && exact < header)
             xl_send_next(&pick.stream->send, stream_credit(b->c, pick.stream), left - exact, &pick.piece);
         if (!put_piece(b, &pick, left - exact))
             return;

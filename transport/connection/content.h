@@ -12,6 +12,7 @@ void xl_content_put_control(xl_builder *);
 /* New data, lost data or a re-injection that may go onto this path now. */
 bool xl_content_has_stream_data(xl_connection *, const xl_path *onto);
 void xl_content_put_streams(xl_builder *);
+void xl_content_put_qoe(xl_builder *); /* qoe.c */
 void xl_content_put_ping(xl_builder *);
 /* Only acknowledgements went out on this path for a while: ask for one in return (RFC 9000 section 13.2.4). */
 bool xl_content_wants_ping(const xl_builder *);

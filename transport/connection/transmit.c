@@ -174,6 +174,40 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, uint8_t *buf, size_
     return n;
 }
 
+static bool is_faster(const xl_scheduler_path *a, const xl_scheduler_path *b) {
+    return a->srtt_us != b->srtt_us ? a->srtt_us < b->srtt_us : a->index < b->index;
+}
+
+/* Why this path: what kept the data off each path with a smaller RTT. Logged when it is another reason than the last
+ * time that this path was chosen. */
+static void log_selection(xl_connection *c, const xl_scheduler_view *view, const size_t *order, size_t chosen) {
+    const xl_scheduler_path *p = &view->path[order[chosen]];
+    uint32_t nothing = 0, seen = 0;
+    if (!c->qlog || !c->multipath)
+        return;
+    for (size_t i = 0; i < chosen; i++)
+        nothing |= 1u << view->path[order[i]].index;
+    xl_qlog_selection s = {.path = p->index, .scheduler = c->scheduler->name, .srtt_us = p->srtt_us};
+    for (size_t i = 0; i < view->count; i++) {
+        const xl_scheduler_path *q = &view->path[i];
+        uint32_t bit = 1u << q->index;
+        if (q == p || !is_faster(q, p))
+            continue;
+        if (nothing & bit)
+            s.nothing_to_carry |= bit;
+        else if (q->is_suspect || q->is_standby)
+            s.set_aside |= bit;
+        else if (!q->has_window)
+            s.no_window |= bit;
+        else
+            s.not_preferred |= bit;
+    }
+    seen = 1u << 31 | s.nothing_to_carry << 24 | s.set_aside << 16 | s.no_window << 8 | s.not_preferred;
+    if (c->selected_why[p->index] != seen)
+        xl_qlog_path_selected(c->qlog, c->now, &s);
+    c->selected_why[p->index] = seen;
+}
+
 static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_scheduler_view view;
     size_t order[XL_MAX_PATHS];
@@ -194,8 +228,10 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
             return 0;
         }
         size_t sent = transmit_data_on(c, p, buf, cap, out);
-        if (sent)
+        if (sent) {
+            log_selection(c, &view, order, i);
             return sent;
+        }
     }
     return 0;
 }

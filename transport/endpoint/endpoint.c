@@ -15,6 +15,7 @@ void xl_config_init(xl_config *c) {
     c->t_th1_us = 500000;
     c->t_th2_us = 2000000;
     c->max_reinjections = 1;
+    c->qoe_carrier = XL_QOE_IN_ACK;
     c->idle_timeout_us = 30000000;
     c->handshake_timeout_us = 10000000;
     c->max_data = 16 << 20;

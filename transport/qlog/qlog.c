@@ -328,8 +328,52 @@ void xl_qlog_path(xl_qlog *q, uint64_t now, const char *name, int path, uint64_t
     end_event(q);
 }
 
+/* "name":[0,2] of a bit set; nothing of an empty one. */
+static void member_paths(xl_json *j, const char *name, uint32_t paths) {
+    if (paths == 0)
+        return;
+    member(j, name);
+    const char *before = "[";
+    for (unsigned i = 0; i < XL_MAX_PATHS; i++) {
+        if (!(paths & 1u << i))
+            continue;
+        xl_json_text(j, before);
+        xl_json_u64(j, i);
+        before = ",";
+    }
+    xl_json_text(j, "]");
+}
+
+void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s) {
+    if (q == NULL)
+        return;
+    bool fastest = !(s->no_window | s->set_aside | s->nothing_to_carry | s->not_preferred);
+    begin_event(q, &q->out, now, "multipath", "path_selected");
+    member_path(q, &q->out, "path", "path_id", s->path);
+    member_string(&q->out, "scheduler", s->scheduler);
+    member_string(&q->out, "why", fastest ? "smallest RTT" : "faster paths not used");
+    member_ms(&q->out, "smoothed_rtt", s->srtt_us);
+    member_paths(&q->out, "no_window", s->no_window);
+    member_paths(&q->out, "set_aside", s->set_aside);
+    member_paths(&q->out, "nothing_to_carry", s->nothing_to_carry);
+    member_paths(&q->out, "not_preferred", s->not_preferred);
+    end_event(q);
+}
+
+static void member_race(xl_json *j, const xl_qlog_race *race) {
+    member_ms(j, "original_ms", race->original_us);
+    member_ms(j, "copy_ms", race->copy_us);
+}
+
+static void member_gate(xl_json *j, const xl_qlog_gate *gate) {
+    member_ms(j, "play_time_left_ms", gate->play_time_left_us);
+    member_ms(j, "t_th1_ms", gate->t_th1_us);
+    member_ms(j, "t_th2_ms", gate->t_th2_us);
+    member_ms(j, "deliver_time_max_ms", gate->deliver_time_max_us);
+}
+
 void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
-                         int to_path, const char *why) {
+                         int to_path, unsigned copy, const char *why, const xl_qlog_race *race) {
     if (q == NULL)
         return;
     begin_event(q, &q->out, now, "xlink", "reinjection");
@@ -339,19 +383,37 @@ void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t 
     member_u64(&q->out, "stream_id", stream_id);
     member_u64(&q->out, "offset", offset);
     member_u64(&q->out, "length", len);
+    member_u64(&q->out, "copy", copy);
+    if (race != NULL)
+        member_race(&q->out, race);
     member_string(&q->out, "why", why);
     end_event(q);
 }
 
-void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, bool on, uint64_t play_time_left_us, uint64_t deliver_time_max_us,
-                      const char *why) {
+void xl_qlog_reinjection_refused(xl_qlog *q, uint64_t now, uint64_t stream_id, int to_path, const char *why,
+                                 const xl_qlog_gate *gate, const xl_qlog_race *race) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "xlink", "reinjection_refused");
+    member_path(q, &q->out, "path", "path_id", to_path);
+    member_u64(&q->out, "stream_id", stream_id);
+    member_string(&q->out, "why", why);
+    if (gate != NULL) {
+        member_string(&q->out, "gate", gate->why);
+        member_gate(&q->out, gate);
+    }
+    if (race != NULL)
+        member_race(&q->out, race);
+    end_event(q);
+}
+
+void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, const xl_qlog_gate *gate) {
     if (q == NULL)
         return;
     begin_event(q, &q->out, now, "xlink", "qoe_gate");
-    member_bool(&q->out, "on", on);
-    member_ms(&q->out, "play_time_left_ms", play_time_left_us);
-    member_ms(&q->out, "deliver_time_max_ms", deliver_time_max_us);
-    member_string(&q->out, "why", why);
+    member_bool(&q->out, "on", gate->on);
+    member_gate(&q->out, gate);
+    member_string(&q->out, "why", gate->why);
     end_event(q);
 }
 

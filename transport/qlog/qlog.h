@@ -41,12 +41,38 @@ void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, i
  * "path_standby", "path_closed", "migrated". */
 void xl_qlog_path(xl_qlog *, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
                   const xl_addr *remote, const char *why);
-/* xlink:reinjection: one copy: which bytes, from which path to which, why the gate was open. */
+/* multipath:path_selected: why a packet with data or control frames left on this path: what kept it off the paths with
+ * a smaller RTT, as bit sets of their indices. Written when the reason changes for the path. */
+typedef struct {
+    int path;
+    const char *scheduler;
+    uint64_t srtt_us;
+    uint32_t no_window;        /* full congestion windows */
+    uint32_t set_aside;        /* suspect, or on standby */
+    uint32_t nothing_to_carry; /* preferred, but nothing may go there now */
+    uint32_t not_preferred;    /* the scheduler's own order */
+} xl_qlog_selection;
+void xl_qlog_path_selected(xl_qlog *, uint64_t now, const xl_qlog_selection *);
+/* The double-threshold decision and what it was made from (paper section 5.2.2). Times UINT64_MAX = not known. */
+typedef struct {
+    bool on;
+    const char *why;
+    uint64_t play_time_left_us, t_th1_us, t_th2_us, deliver_time_max_us;
+} xl_qlog_gate;
+/* When original and copy are expected to be acknowledged, from now; UINT64_MAX = nothing comes back at present. */
+typedef struct {
+    uint64_t original_us, copy_us;
+} xl_qlog_race;
+/* xlink:reinjection: one copy: which bytes, from which path to which, the how manieth of its original, why the gate was
+ * open, and which of the two is expected first. */
 void xl_qlog_reinjection(xl_qlog *, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
-                         int to_path, const char *why);
-/* xlink:qoe_gate: the double-threshold decision, written when it changes. play_time_left_us UINT64_MAX = unknown. */
-void xl_qlog_qoe_gate(xl_qlog *, uint64_t now, bool on, uint64_t play_time_left_us, uint64_t deliver_time_max_us,
-                      const char *why);
+                         int to_path, unsigned copy, const char *why, const xl_qlog_race *);
+/* xlink:reinjection_refused: a stream's packets could be copied onto that path and are not. gate and race may be NULL;
+ * the caller writes it when the reason changes. */
+void xl_qlog_reinjection_refused(xl_qlog *, uint64_t now, uint64_t stream_id, int to_path, const char *why,
+                                 const xl_qlog_gate *gate, const xl_qlog_race *race);
+/* xlink:qoe_gate: written when the decision or its reason changes. */
+void xl_qlog_qoe_gate(xl_qlog *, uint64_t now, const xl_qlog_gate *);
 void xl_qlog_qoe_received(xl_qlog *, uint64_t now, const xl_qoe *);
 /* connectivity: connection_started, handshake_complete, connection_closed …: name + free text member "detail". */
 void xl_qlog_connection(xl_qlog *, uint64_t now, const char *name, const char *detail);

@@ -277,9 +277,10 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     remote.ip[3] = 1;
     xl_qlog_path(q, REFERENCE, "path_validated", 1, 2, &local, &remote, "PATH_RESPONSE");
     xl_qlog_path(q, REFERENCE, "path_new", 0, 7, &local, NULL, NULL);
-    xl_qlog_reinjection(q, REFERENCE + 1000, 8, UINT64_C(1) << 40, 1300, 1, 0, "play time left below t_th1");
-    xl_qlog_qoe_gate(q, REFERENCE, true, 250000, 80001, "below t_th1");
-    xl_qlog_qoe_gate(q, REFERENCE, false, UINT64_MAX, 0, NULL);
+    xl_qlog_reinjection(q, REFERENCE + 1000, 8, UINT64_C(1) << 40, 1300, 1, 0, 1, "play time left below t_th1",
+                        &(xl_qlog_race){UINT64_MAX, 30000});
+    xl_qlog_qoe_gate(q, REFERENCE, &(xl_qlog_gate){true, "below t_th1", 250000, 300000, 900000, 80001});
+    xl_qlog_qoe_gate(q, REFERENCE, &(xl_qlog_gate){false, NULL, UINT64_MAX, 300000, 900000, 0});
     xl_qlog_qoe_received(q, REFERENCE, &(xl_qoe){1, 2, 3, 4});
     xl_qlog_packet_lost(q, REFERENCE, XL_PACKET_1RTT, 17, 1, "time_threshold");
     xl_qlog_packet_dropped(q, REFERENCE, 1200, "payload_decrypt_error", -1);
@@ -293,10 +294,15 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     assert_true(integer(data, "to_path") == 0 && integer(data, "to_path_id") == 7);
     assert_true(integer(data, "path") == 0 && integer(data, "path_id") == 7);
     assert_true(integer(data, "offset") == INT64_C(1) << 40 && integer(data, "length") == 1300);
+    assert_int_equal(integer(data, "copy"), 1);
+    assert_true(json_is_null(json_object_get(data, "original_ms"))); /* its path is silent */
+    assert_near(real(data, "copy_ms"), 30.0);
     data = event(records, 4, "xlink:qoe_gate");
     assert_true(json_is_true(json_object_get(data, "on")));
     assert_near(real(data, "play_time_left_ms"), 250.0);
     assert_near(real(data, "deliver_time_max_ms"), 80.001);
+    assert_near(real(data, "t_th1_ms"), 300.0);
+    assert_near(real(data, "t_th2_ms"), 900.0);
     assert_true(json_is_null(json_object_get(event(records, 5, "xlink:qoe_gate"), "play_time_left_ms")));
     assert_int_equal(integer(event(records, 6, "xlink:qoe_received"), "fps"), 4);
     data = event(records, 7, "recovery:packet_lost");
@@ -308,6 +314,35 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     data = event(records, 9, "transport:parameters_set");
     assert_string_equal(string(data, "owner"), "remote");
     assert_int_equal(integer(data, "initial_max_data"), 1 << 24);
+    json_decref(records);
+}
+
+static void what_was_not_done_is_logged_with_its_reason(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(true);
+    const xl_qlog_gate gate = {false, "above T_th2", 1200000, 300000, 900000, 80000};
+    xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "gate closed", &gate, NULL);
+    xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "does not pay", NULL, &(xl_qlog_race){20000, 30000});
+    xl_qlog_path_selected(
+        q, REFERENCE,
+        &(xl_qlog_selection){
+            .path = 2, .scheduler = "minrtt", .srtt_us = 90000, .no_window = 1, .nothing_to_carry = 2});
+    xl_qlog_path_selected(q, REFERENCE, &(xl_qlog_selection){.path = 0, .scheduler = "minrtt", .srtt_us = 9000});
+    json_t *records = close_log(q), *data = event(records, 1, "xlink:reinjection_refused");
+    assert_string_equal(string(data, "why"), "gate closed");
+    assert_string_equal(string(data, "gate"), "above T_th2");
+    assert_near(real(data, "play_time_left_ms"), 1200.0);
+    assert_near(real(data, "t_th2_ms"), 900.0);
+    assert_null(json_object_get(data, "copy_ms"));
+    data = event(records, 2, "xlink:reinjection_refused");
+    assert_near(real(data, "original_ms"), 20.0);
+    assert_null(json_object_get(data, "gate"));
+    data = event(records, 3, "multipath:path_selected");
+    assert_string_equal(string(data, "why"), "faster paths not used");
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(data, "no_window"), 0)), 0);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(data, "nothing_to_carry"), 0)), 1);
+    assert_null(json_object_get(data, "set_aside"));
+    assert_string_equal(string(event(records, 4, "multipath:path_selected"), "why"), "smallest RTT");
     json_decref(records);
 }
 
@@ -374,8 +409,10 @@ static void without_a_sink_every_call_is_quiet(void **state) {
     xl_qlog_metrics_updated(q, 0, 0, &m);
     xl_qlog_packet_lost(q, 0, XL_PACKET_1RTT, 0, 0, "x");
     xl_qlog_path(q, 0, "path_new", 0, 0, NULL, NULL, NULL);
-    xl_qlog_reinjection(q, 0, 0, 0, 0, 0, 0, NULL);
-    xl_qlog_qoe_gate(q, 0, true, 0, 0, NULL);
+    xl_qlog_path_selected(q, 0, &(xl_qlog_selection){0});
+    xl_qlog_reinjection(q, 0, 0, 0, 0, 0, 0, 1, NULL, NULL);
+    xl_qlog_reinjection_refused(q, 0, 0, 0, NULL, NULL, NULL);
+    xl_qlog_qoe_gate(q, 0, &(xl_qlog_gate){0});
     xl_qlog_qoe_received(q, 0, &(xl_qoe){0});
     xl_qlog_connection(q, 0, "x", NULL);
     xl_qlog_params(q, 0, true, true, 0, 0);
@@ -391,6 +428,7 @@ int main(void) {
         cmocka_unit_test(text_from_the_peer_is_escaped),
         cmocka_unit_test(metrics_are_written_when_they_change_and_per_path),
         cmocka_unit_test(path_and_xlink_events_carry_their_members),
+        cmocka_unit_test(what_was_not_done_is_logged_with_its_reason),
         cmocka_unit_test(events_while_a_packet_is_open_do_not_break_its_record),
         cmocka_unit_test(a_packet_of_very_many_frames_has_a_bounded_record),
         cmocka_unit_test(text_is_handed_over_in_pieces_of_about_16_kb),

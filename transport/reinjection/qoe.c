@@ -1,7 +1,7 @@
 #include "reinjection/reinjection.h"
 
 void xl_qoe_gate_init(xl_qoe_gate *g, bool enabled, uint64_t t_th1_us, uint64_t t_th2_us) {
-    *g = (xl_qoe_gate){.enabled = enabled, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};
+    *g = (xl_qoe_gate){.enabled = enabled, .extrapolate = true, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};
 }
 
 void xl_qoe_gate_signal(xl_qoe_gate *g, const xl_qoe *signal, uint64_t now) {
@@ -38,7 +38,7 @@ xl_qoe_decision xl_qoe_gate_decide(const xl_qoe_gate *g, uint64_t deliver_time_m
     uint64_t left = xl_qoe_play_time_left(&g->signal);
     if (left == UINT64_MAX)
         return (xl_qoe_decision){true, UINT64_MAX, "signal without rates"};
-    uint64_t elapsed = now > g->signal_at ? now - g->signal_at : 0;
+    uint64_t elapsed = g->extrapolate && now > g->signal_at ? now - g->signal_at : 0;
     left = left > elapsed ? left - elapsed : 0;
     if (left > g->t_th2_us)
         return (xl_qoe_decision){false, left, "above T_th2"};

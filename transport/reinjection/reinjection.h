@@ -39,7 +39,8 @@ bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us);
 
 /* Double-threshold control (paper section 5.2.2, Algorithm 1). */
 typedef struct {
-    bool enabled; /* false: the gate is always open */
+    bool enabled;     /* false: the gate is always open */
+    bool extrapolate; /* play-time left shrinks as time passes since the signal came */
     uint64_t t_th1_us, t_th2_us;
     bool has_signal;
     xl_qoe signal;

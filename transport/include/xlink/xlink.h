@@ -69,6 +69,14 @@ typedef enum {
     XL_ACK_FASTEST = 1,  /* ACK_MP returns on the live path with the smallest RTT (paper section 5.3) */
 } xl_ack_path;
 
+/* How the player's signal travels to the server. */
+typedef enum {
+    XL_QOE_OFF = 0,
+    XL_QOE_IN_ACK = 1,     /* in ACK_MP (paper section 5.2.1) */
+    XL_QOE_IN_SIGNALS = 2, /* in QOE_CONTROL_SIGNALS frames, whether or not there is anything to acknowledge */
+    XL_QOE_IN_BOTH = 3,
+} xl_qoe_carrier;
+
 /* TLS credentials, shared by endpoints, freed after them. PEM text in memory, never files. */
 typedef struct xl_credentials xl_credentials;
 xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem);
@@ -108,7 +116,10 @@ typedef struct {
     bool qoe_control; /* gate re-injection by the double threshold (section 5.2.2); false: always on */
     uint64_t t_th1_us, t_th2_us;
     bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
-    uint8_t max_reinjections;       /* copies of one packet beside the original; 0 = the default of 1 */
+    uint8_t max_reinjections;       /* copies of one packet beside the original, each on a path of its own, so one less
+                                     * than there are paths at most; 0 = the default of 1 */
+    xl_qoe_carrier qoe_carrier;     /* client; default XL_QOE_IN_ACK */
+    bool no_qoe_extrapolation;      /* server: a signal counts as it came, until the next one */
 
     /* Transport parameters and limits; 0 takes the default. */
     uint64_t idle_timeout_us;      /* 30 s */
@@ -208,7 +219,10 @@ int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr 
 /* Closes a path for good: PATH_STATUS(Abandon). */
 int xl_connection_close_path(xl_connection *, int path, uint64_t now);
 
-/* Newest QoE signal of the player; the library sends it in ACK_MP (client side). */
+/* Client: the player's newest state, as often as the player likes. It goes out as xl_config.qoe_carrier says: in the
+ * next ACK_MP, or, when it differs from what was sent last, in a QOE_CONTROL_SIGNALS frame, one in 50 ms at most. A
+ * lost frame is followed by another one unless a newer one is on its way. May be called from within the events'
+ * handling. */
 void xl_connection_set_qoe(xl_connection *, const xl_qoe *, uint64_t now);
 
 int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
@@ -255,6 +269,8 @@ typedef struct {
     size_t path_count;
     bool multipath;
     uint64_t datagrams_received, datagrams_dropped;
+    uint64_t reinjection_decisions; /* times that a packet to be re-injected was looked for … */
+    uint64_t reinjection_steps;     /* … and packets in flight that were looked at in doing so */
 } xl_connection_stats;
 
 void xl_connection_get_stats(const xl_connection *, xl_connection_stats *);

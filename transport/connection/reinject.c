@@ -1,0 +1,162 @@
+#include "connection/reinject.h"
+
+#define REINJECTION_RECHECK_US 50000
+
+/* Why nothing is copied; 0 is no refusal. */
+enum { GATE_IS_CLOSED = 1, DOES_NOT_PAY, ALL_ARE_COPIED, ONLY_ON_THIS_PATH };
+
+/* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
+static uint64_t deliver_time_max(const xl_connection *c) {
+    uint64_t longest = 0;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
+            continue;
+        uint64_t t = p->rtt.smoothed + p->rtt.var;
+        longest = t > longest ? t : longest;
+    }
+    return longest;
+}
+
+static xl_qoe_decision ask_gate(xl_connection *c, xl_qlog_gate *facts) {
+    uint64_t longest = deliver_time_max(c);
+    xl_qoe_decision d = xl_qoe_gate_decide(&c->gate, longest, c->now);
+    *facts = (xl_qlog_gate){.on = d.on,
+                            .why = d.why,
+                            .play_time_left_us = d.play_time_left_us,
+                            .t_th1_us = c->gate.t_th1_us,
+                            .t_th2_us = c->gate.t_th2_us,
+                            .deliver_time_max_us = longest};
+    if (!c->gate_was_logged || d.on != c->gate_was_on || d.why != c->gate_why) {
+        c->gate_was_logged = true;
+        c->gate_was_on = d.on;
+        c->gate_why = d.why;
+        xl_qlog_qoe_gate(c->qlog, c->now, facts);
+    }
+    return d;
+}
+
+xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
+    uint64_t mark_end = s->mark.position + s->mark.size;
+    xl_reinjection_view view = {
+        .stream_flushed = xl_send_is_flushed(&s->send),
+        .has_mark = s->has_mark,
+        .frame_flushed = s->has_mark && s->send.sent >= mark_end &&
+                         (s->send.lost.count == 0 || s->send.lost.at[0].start >= mark_end),
+        .connection_has_unsent = connection_has_unsent,
+    };
+    return c->reinjection->scope(&view);
+}
+
+/* ---- The packet ---- */
+
+static void drop_settled(xl_connection *c, xl_stream *s, xl_unacked_queue *q) {
+    for (; q->head && xl_send_range_is_acked(&s->send, q->head->offset, q->head->len, q->head->fin);
+         c->stats.reinjection_steps++)
+        xl_conn_unacked_remove(s, q->head); /* the other copy arrived */
+    for (; q->tail && xl_send_range_is_acked(&s->send, q->tail->offset, q->tail->len, q->tail->fin);
+         c->stats.reinjection_steps++)
+        xl_conn_unacked_remove(s, q->tail);
+}
+
+static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, xl_qlog_race *race) {
+    const xl_path *from = &c->path[r->path];
+    c->stats.reinjection_steps++;
+    if (r->copied_on & 1u << onto->index)
+        return false; /* a copy of it is in flight there, or was */
+    race->original_us = xl_path_time_left(from, r->sent_total, r->sent_at, c->now);
+    race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
+    if (c->config->reinjection_unconditional || from->state != XL_PATH_ACTIVE)
+        return true;
+    return xl_reinjection_pays(race->original_us, race->copy_us);
+}
+
+/* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
+static void look_again_later(xl_connection *c) {
+    if (c->reinjection_recheck == XL_NEVER)
+        c->reinjection_recheck = c->now + REINJECTION_RECHECK_US;
+}
+
+/* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has
+ * fallen silent, else the newest, which will arrive last. A queue is in order of sending and holds only packets that
+ * may still be copied, so the cost does not depend on how much is in flight. */
+static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
+                                    xl_reinjection_scope scope, xl_qlog_race *race) {
+    look_again_later(c);
+    if (scope == XL_REINJECT_MARKED_FRAME && q->head->offset >= s->mark.position + s->mark.size)
+        return NULL;
+    if (pays(c, q->head, onto, race))
+        return q->head;
+    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto, race) ? q->tail : NULL;
+}
+
+/* The best of all other paths, in out; says whether any of them had a packet that may be copied at all. */
+static bool look_for_original(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
+                              xl_copy *out) {
+    bool any = false;
+    c->stats.reinjection_decisions++;
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_unacked_queue *q = &s->unacked[i];
+        xl_qlog_race race = {0, 0};
+        drop_settled(c, s, q);
+        if (!q->head || (int)i == onto->index)
+            continue;
+        any = true;
+        xl_sent_frame *r = worth_copying(c, s, q, onto, scope, &race);
+        if (r && (!out->original || r->offset < out->original->offset)) {
+            out->original = r;
+            out->race = race;
+        } else if (!out->original) {
+            out->race = race;
+        }
+    }
+    return any;
+}
+
+static bool refuse(xl_connection *c, xl_stream *s, const xl_path *onto, uint8_t reason, const xl_qlog_gate *gate,
+                   const xl_qlog_race *race) {
+    static const char *const words[] = {
+        [GATE_IS_CLOSED] = "gate closed",
+        [DOES_NOT_PAY] = "does not pay",
+        [ALL_ARE_COPIED] = "all copied",
+        [ONLY_ON_THIS_PATH] = "in flight on this path only",
+    };
+    if (s->refusal[onto->index] != reason)
+        xl_qlog_reinjection_refused(c->qlog, c->now, s->id, onto->index, words[reason], gate, race);
+    s->refusal[onto->index] = reason;
+    return false;
+}
+
+bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
+                         xl_copy *out) {
+    *out = (xl_copy){0};
+    if (!look_for_original(c, s, onto, scope, out))
+        return refuse(c, s, onto, s->unacked[onto->index].head ? ONLY_ON_THIS_PATH : ALL_ARE_COPIED, NULL, NULL);
+    if (!out->original)
+        return refuse(c, s, onto, DOES_NOT_PAY, NULL, &out->race);
+    xl_qlog_gate gate;
+    xl_qoe_decision d = ask_gate(c, &gate);
+    if (!d.on) {
+        out->original = NULL;
+        return refuse(c, s, onto, GATE_IS_CLOSED, &gate, NULL);
+    }
+    out->why = d.why;
+    return true;
+}
+
+void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, const xl_path *onto, uint64_t offset,
+                       size_t len) {
+    xl_sent_frame *o = copy->original;
+    uint8_t most = c->config->max_reinjections ? c->config->max_reinjections : 1;
+    s->refusal[onto->index] = 0;
+    xl_qlog_reinjection(c->qlog, c->now, s->id, offset, len, o->path, onto->index, o->copies + 1u, copy->why,
+                        &copy->race);
+    o->copied += (uint32_t)len;
+    if (o->copied < o->len)
+        return;
+    o->copied = 0;
+    o->copied_on |= (uint8_t)(1u << onto->index);
+    xl_conn_unacked_remove(s, o);
+    if (++o->copies < most)
+        xl_conn_unacked_push(s, o);
+}

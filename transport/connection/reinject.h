@@ -1,0 +1,21 @@
+/* Re-injection in a connection (paper section 5.1): of a stream's packets in flight on other paths, the one to send
+ * again on this path, if any. */
+#ifndef XL_CONNECTION_REINJECT_H
+#define XL_CONNECTION_REINJECT_H
+
+#include "connection/connection.h"
+
+typedef struct {
+    xl_sent_frame *original;
+    const char *why; /* the gate's reason */
+    xl_qlog_race race;
+} xl_copy;
+
+/* What the connection's mode lets be sent twice of this stream now. */
+xl_reinjection_scope xl_conn_copy_scope(const xl_connection *, const xl_stream *, bool connection_has_unsent);
+/* False when nothing is to be copied onto this path; the qlog gets the reason when it is another one than before. */
+bool xl_conn_choose_copy(xl_connection *, xl_stream *, const xl_path *onto, xl_reinjection_scope, xl_copy *out);
+/* [offset, offset + len) of the original went out on that path. */
+void xl_conn_copy_sent(xl_connection *, xl_stream *, const xl_copy *, const xl_path *onto, uint64_t offset, size_t len);
+
+#endif
