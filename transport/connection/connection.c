@@ -113,9 +113,10 @@ bool xl_conn_is_live(const xl_connection *c) {
 
 /* Makes one of our CIDs known to the endpoint and to the table of local CIDs. */
 static int add_local_cid(xl_connection *c) {
-    xl_cid cid = {.len = XL_LOCAL_CID_BYTES};
+    xl_cid cid;
     uint8_t token[16];
-    xl_random_bytes(&c->random, cid.id, cid.len);
+    c->hooks.make_cid(c->hooks.user, &c->random, &cid);
+    c->local_cid_bytes = cid.len;
     c->hooks.reset_token(c->hooks.user, &cid, token);
     xl_cid_entry *e = xl_cids_issue(&c->local_cids, &cid, token);
     if (!e)

@@ -100,6 +100,7 @@ typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAININ
 typedef struct {
     void *user;
     void (*event)(void *user, const xl_event *);
+    void (*make_cid)(void *user, xl_random *, xl_cid *); /* one that is not in use */
     int (*cid_added)(void *user, const xl_cid *, xl_connection *);
     void (*cid_removed)(void *user, const xl_cid *);
     void (*wake)(void *user, xl_connection *); /* may have something to transmit, or its timeout changed */
@@ -138,6 +139,7 @@ struct xl_connection {
 
     /* Connection IDs and paths. */
     xl_cids local_cids, remote_cids;
+    size_t local_cid_bytes; /* length of ours */
     size_t path_count;
     xl_path path[XL_MAX_PATHS];
     int active; /* single path: the path in use */

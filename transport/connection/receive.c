@@ -232,7 +232,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     size_t at = 0;
     while (at < d->len && xl_conn_is_live(c)) {
         xl_packet_header h;
-        if (xl_packet_parse(data + at, d->len - at, XL_LOCAL_CID_BYTES, &h) != 0 ||
+        if (xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &h) != 0 ||
             h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION) {
             drop(c, d->len - at, "header_parse_error", -1);
             break;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MIN_INITIAL_DCID 8
+#define MAKE_CID_TRIES   16
 #define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
 void xl_config_init(xl_config *c) {
@@ -44,6 +45,24 @@ static void on_event(void *user, const xl_event *e) {
         ep->event_head = 0;
     }
     ep->event[(ep->event_head + ep->event_count++) % ep->event_cap] = *e;
+}
+
+/* A CID that collides with one in use is made again: with the shortest nonce that does happen. */
+static void on_make_cid(void *user, xl_random *random, xl_cid *cid) {
+    xl_endpoint *ep = user;
+    const xl_deployment *d = ep->config.deployment;
+    if (!d) {
+        cid->len = XL_LOCAL_CID_BYTES;
+        xl_random_bytes(random, cid->id, cid->len);
+        return;
+    }
+    int tries = 0;
+    do {
+        uint8_t nonce[XL_LB_NONCE_MAX];
+        xl_random_bytes(random, nonce, sizeof(nonce));
+        *cid = (xl_cid){0};
+        cid->len = (uint8_t)xl_deployment_make_cid(d, nonce, (uint8_t)xl_random_next(random), cid->id);
+    } while (xl_cid_map_get(&ep->map, cid) && ++tries < MAKE_CID_TRIES);
 }
 
 static int on_cid_added(void *user, const xl_cid *cid, xl_connection *c) {
@@ -126,6 +145,8 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
     DEFAULT(max_connections);
     DEFAULT(max_reinjections);
 #undef DEFAULT
+    if (c->deployment && (!c->is_server || xl_deployment_check(c->deployment)))
+        return XL_ERR_ARGUMENT;
     if (c->max_udp_payload_bytes < XL_MIN_DATAGRAM || c->max_udp_payload_bytes > 65527 || !c->credentials)
         return XL_ERR_ARGUMENT;
     return 0;
@@ -138,6 +159,8 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     if (*error == 0) {
         xl_random_seed(&ep->random, config->seed);
         xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
+        if (config->deployment)
+            memcpy(ep->reset_key, config->deployment->secret, sizeof(ep->reset_key));
         *error = xl_cid_map_init(&ep->map, xl_random_next(&ep->random), xl_random_next(&ep->random));
     }
     if (*error == 0)
@@ -170,7 +193,7 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
         ep->connection = grown;
         ep->cap = cap;
     }
-    xl_connection_hooks hooks = {ep, on_event, on_cid_added, on_cid_removed, on_wake, on_reset_token};
+    xl_connection_hooks hooks = {ep, on_event, on_make_cid, on_cid_added, on_cid_removed, on_wake, on_reset_token};
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
     if (!c)
         return NULL;
@@ -240,6 +263,7 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
     on_reset_token(ep, &h->dcid, s->data + len - 16);
     s->to.len = len;
     ep->stateless_count++;
+    ep->stats.stateless_resets++;
 }
 
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
@@ -270,9 +294,30 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
         xl_connection_free(c); /* nothing in it was genuine */
 }
 
+/* A packet of no connection here may be one of another worker's live connections: it is passed on, and never answered.
+ */
+static bool belongs_elsewhere(xl_endpoint *ep, const xl_datagram *in, const xl_cid *dcid, const uint8_t *data) {
+    const xl_deployment *d = ep->config.deployment;
+    if (!d || in->forwarded)
+        return false;
+    unsigned worker = xl_deployment_worker_of(d, dcid->id, dcid->len);
+    if (worker == d->worker)
+        return false;
+    ep->stats.misrouted++;
+    if (d->forward)
+        d->forward(d->forward_user, worker, in, data);
+    return true;
+}
+
+static size_t short_cid_bytes(const xl_endpoint *ep, const uint8_t *data) {
+    const xl_deployment *d = ep->config.deployment;
+    return d ? xl_deployment_cid_bytes(d, data[1]) : XL_LOCAL_CID_BYTES;
+}
+
 void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
     xl_packet_header h;
-    if (in->len < 21 || xl_packet_parse(data, in->len, XL_LOCAL_CID_BYTES, &h) != 0)
+    ep->stats.forwarded += in->forwarded;
+    if (in->len < 21 || xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) != 0)
         return;
     if (h.type == XL_PACKET_VERSION_NEGOTIATION) {
         take_version_negotiation(ep, &h, now);
@@ -286,6 +331,8 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
     xl_connection *c = xl_cid_map_get(&ep->map, &h.dcid);
     if (c) {
         xl_conn_receive(c, in, data, now);
+    } else if (belongs_elsewhere(ep, in, &h.dcid, data)) {
+        return;
     } else if (ep->config.is_server && h.type == XL_PACKET_INITIAL) {
         accept_connection(ep, in, &h, data, now);
     } else if (h.type == XL_PACKET_1RTT) {
@@ -296,6 +343,11 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
         if (ep->config.is_server)
             send_stateless_reset(ep, in, &h);
     }
+}
+
+void xl_endpoint_get_stats(const xl_endpoint *ep, xl_endpoint_stats *out) {
+    *out = ep->stats;
+    out->connections = ep->count;
 }
 
 /* ---- Datagrams out, time ---- */

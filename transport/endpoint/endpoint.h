@@ -4,8 +4,9 @@
 
 #include "connection/connection.h"
 #include "endpoint/cid_map.h"
+#include "xlink/deployment.h"
 
-#define XL_STATELESS_MAX 16 /* answers waiting that belong to no connection */
+#define XL_STATELESS_MAX 256 /* answers waiting that belong to no connection */
 
 typedef struct {
     xl_datagram to;
@@ -25,6 +26,7 @@ struct xl_endpoint {
     size_t event_head, event_count, event_cap;
     xl_stateless stateless[XL_STATELESS_MAX];
     size_t stateless_count;
+    xl_endpoint_stats stats;
 };
 
 #endif

@@ -198,13 +198,23 @@ static int socket_for(const xl_udp *u, const xl_addr *local) {
     return wildcard;
 }
 
+/* Whether two datagrams seem to belong to one connection. A segmented send may be looked at by its first segment only:
+ * a server's kernel that chooses a worker by the destination CID would give all of it to one. */
+static bool same_destination_cid(const uint8_t *a, const uint8_t *b, size_t len) {
+    size_t at = a[0] & 0x80 ? 6 : 1, most = at + 8; /* RFC 8999 */
+    if ((a[0] ^ b[0]) & 0x80)
+        return false;
+    return len >= most && memcmp(a + at, b + at, 8) == 0;
+}
+
 /* Adds the datagram that was just written at the end of the arena to the last run, or begins a new one. */
 static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t len) {
     udp_run *last = u->run_count ? &u->runs[u->run_count - 1] : NULL;
     bool joins = last && last->socket == socket && !u->sockets[socket].no_segmentation && last->ecn == d->ecn &&
                  len <= last->segment_bytes && last->len == last->segments * last->segment_bytes &&
                  last->segments < MAX_SEGMENTS && last->len + len <= MAX_RUN_BYTES &&
-                 xl_addr_equal(&last->remote, &d->remote) && xl_addr_equal(&last->local, &d->local);
+                 xl_addr_equal(&last->remote, &d->remote) && xl_addr_equal(&last->local, &d->local) &&
+                 same_destination_cid(u->arena + last->offset, u->arena + u->arena_used, len);
     if (joins) {
         last->len += len;
         last->segments++;

@@ -126,13 +126,16 @@ static void tune(int fd, uint8_t family) {
     }
 }
 
-static int open_socket(const xl_addr *local, xl_addr *bound) {
+int udp_open_socket(const xl_addr *local, bool shared, xl_addr *bound) {
     int fd = socket(local->family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     tune(fd, local->family);
     struct sockaddr_storage sa;
     socklen_t len = udp_to_sockaddr(local, &sa);
+    int on = 1;
+    if (shared)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     int error = bind(fd, (struct sockaddr *)&sa, len) != 0 ? errno : 0;
     len = sizeof sa;
     if (!error && getsockname(fd, (struct sockaddr *)&sa, &len) != 0)
@@ -152,9 +155,15 @@ int xl_udp_add_socket(xl_udp *u, const xl_addr *local, xl_addr *bound) {
         return -EMFILE;
     if (local->family != 4 && local->family != 6)
         return -EAFNOSUPPORT;
-    int fd = open_socket(local, bound);
-    if (fd < 0)
-        return fd;
+    int fd = udp_open_socket(local, false, bound);
+    return fd < 0 ? fd : xl_udp_adopt_socket(u, fd, bound);
+}
+
+int xl_udp_adopt_socket(xl_udp *u, int fd, const xl_addr *bound) {
+    if (u->count == XL_UDP_MAX_SOCKETS) {
+        close(fd);
+        return -EMFILE;
+    }
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = u->count};
     if (epoll_ctl(u->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         int error = errno;

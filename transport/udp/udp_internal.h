@@ -63,6 +63,8 @@ typedef union {
 socklen_t udp_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out);
 void udp_from_sockaddr(const struct sockaddr_storage *in, xl_addr *out);
 
+/* A tuned, bound, non-blocking socket, or -errno. shared: others may be bound to the same address (SO_REUSEPORT). */
+int udp_open_socket(const xl_addr *local, bool shared, xl_addr *bound);
 /* Empties the socket's queue of ICMP errors; true if there were any. errno stays as it was. */
 bool udp_take_errors(xl_udp *, const udp_socket *);
 /* Sends datagrams that had to wait, as far as there is room now. */

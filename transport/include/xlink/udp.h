@@ -46,6 +46,15 @@ void xl_udp_free(xl_udp *); /* closes the sockets; NULL is fine */
  * kernel choose. *bound gets the address really bound. Returns the socket's index, or -errno. */
 int xl_udp_add_socket(xl_udp *, const xl_addr *local, xl_addr *bound);
 
+/* The same for a socket that is open and bound already, one of xl_udp_open_group(): takes it over, also on failure. */
+int xl_udp_adopt_socket(xl_udp *, int fd, const xl_addr *bound);
+
+/* Opens a socket for each worker of a deployment, all on one address, such that the kernel hands each datagram to the
+ * socket of the worker that its destination CID belongs to (SO_REUSEPORT and a BPF program). The sockets must all stay
+ * open, in whatever process, as long as one is used. 0 and fds[workers], or -errno. */
+struct xl_deployment;
+int xl_udp_open_group(const xl_addr *local, const struct xl_deployment *, int fds[], xl_addr *bound);
+
 /* One descriptor to wait on for all sockets: readable (EPOLLIN) when a datagram came, or when there is room again for
  * one that had to wait. */
 int xl_udp_fd(const xl_udp *);

@@ -134,6 +134,10 @@ typedef struct {
     uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
 
+    /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
+     * nobody balances, random CIDs, stateless reset tokens that follow from the seed. */
+    const struct xl_deployment *deployment;
+
     /* For simulation only, both ends alike: TLS is real, but packets are not encrypted and carry a tag of the same size
      * that depends on keys, path and packet number, not on what is in them. Sizes and timing stay what they are. */
     bool null_crypto;
@@ -153,6 +157,7 @@ void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word t
 typedef struct {
     xl_addr local, remote;
     uint8_t ecn;
+    bool forwarded; /* received by another worker, which passed it on (xlink/deployment.h) */
     size_t len;
 } xl_datagram;
 
@@ -163,6 +168,15 @@ void xl_endpoint_receive(xl_endpoint *, const xl_datagram *, uint8_t *data, uint
 size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
 uint64_t xl_endpoint_next_timeout(const xl_endpoint *); /* XL_NEVER when no timer runs */
 void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
+
+typedef struct {
+    size_t connections;        /* now */
+    uint64_t stateless_resets; /* sent */
+    uint64_t misrouted;        /* datagrams that belong to another worker of the deployment */
+    uint64_t forwarded;        /* datagrams that another worker passed on to this one */
+} xl_endpoint_stats;
+
+void xl_endpoint_get_stats(const xl_endpoint *, xl_endpoint_stats *);
 
 /* Client. The first path is local -> remote. server_name for SNI, not NULL. */
 xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const xl_addr *local, const xl_addr *remote,
