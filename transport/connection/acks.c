@@ -90,6 +90,10 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
             xl_conn_stream_settle(c, s);
         }
         break;
+    case XL_SF_PATH_STATUS:
+        if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
+            c->path[r->id].status_confirmed = true;
+        break;
     default: /* the rest only matters when it is lost */
         break;
     }
@@ -256,8 +260,7 @@ static void path_answered(xl_connection *c, xl_path *p) {
     p->pto_count = 0;
     if (p->state != XL_PATH_SUSPECT)
         return;
-    bool standby = p->status == XL_STATUS_STANDBY || p->peer_status == XL_STATUS_STANDBY;
-    xl_conn_path_set_state(c, p, standby ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
+    xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = &c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS) {

@@ -311,6 +311,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         at = earlier(at, path_pto_at(c, p));
         at = earlier(at, p->challenge_deadline);
     }
+    at = earlier(at, xl_conn_standby_deadline(c));
     return earlier(at, xl_conn_migration_deadline(c));
 }
 
@@ -355,6 +356,8 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         if (p->challenge_deadline <= now)
             xl_conn_path_timer(c, p);
     }
+    if (xl_conn_standby_deadline(c) <= now)
+        xl_conn_standby_timer(c);
     if (xl_conn_migration_deadline(c) <= now)
         xl_conn_migration_timer(c);
     if (c->previous_read && now >= c->previous_read_until) {
@@ -395,6 +398,8 @@ int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats
     out->index = p->index;
     out->path_id = p->remote_seq;
     out->state = p->state;
+    out->status = (xl_path_status)p->status;
+    out->peer_status = (xl_path_status)p->peer_status;
     out->technology = p->technology;
     out->local = p->local;
     out->remote = p->remote;

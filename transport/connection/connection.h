@@ -2,7 +2,8 @@
  *   connection.c  life cycle, timers, events     handshake.c  TLS, keys, transport parameters
  *   receive.c     datagram in, decryption        frames.c     what each received frame does
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
- *   paths.c       opening, validation, migration transmit.c   datagram out: path, content
+ *   paths.c       opening, validation            transmit.c   datagram out: path, content
+ *   path_status.c PATH_STATUS, standby paths     migration.c  of a single-path connection
  *   builder.c     one packet out                 random.c     the seeded generator
  *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out */
 #ifndef XL_CONNECTION_CONNECTION_H
@@ -295,8 +296,7 @@ void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const cha
 void xl_conn_path_validated(xl_connection *, xl_path *);
 void xl_conn_path_closed(xl_connection *, xl_path *, const char *why);
 void xl_conn_path_timer(xl_connection *, xl_path *);
-void xl_conn_migration_timer(xl_connection *);
-uint64_t xl_conn_migration_deadline(const xl_connection *);
+bool xl_conn_take_dcid(xl_connection *, xl_path *); /* an unused CID of the peer; false: there is none */
 void xl_conn_start_challenge(xl_connection *, xl_path *);
 void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
 /* Takes back a path that a packet opened and then failed to authenticate. */
@@ -305,6 +305,24 @@ void xl_conn_path_forget_last(xl_connection *);
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
 xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
+
+/* migration.c; the candidate of a migration that is being probed is c->migrating_to, -1 otherwise */
+void xl_conn_migration_timer(xl_connection *);
+uint64_t xl_conn_migration_deadline(const xl_connection *);
+/* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
+void xl_conn_migrate_to(xl_connection *, xl_path *, const char *why);
+void xl_conn_migration_validated(xl_connection *, xl_path *);
+/* A challenge on p was not answered in time. True: p is the candidate and the probe is over. */
+bool xl_conn_migration_probe_is_moot(xl_connection *, xl_path *);
+bool xl_conn_migration_probe_failed(xl_connection *, xl_path *);
+
+/* path_status.c */
+void xl_conn_path_ask(xl_connection *, xl_path *, xl_path_status, const char *why);
+void xl_conn_path_apply_status(xl_connection *, xl_path *, const char *why);
+uint64_t xl_conn_take_path_status(xl_connection *, const xl_frame *);
+bool xl_conn_is_busy(const xl_connection *);
+uint64_t xl_conn_standby_deadline(const xl_connection *);
+void xl_conn_standby_timer(xl_connection *);
 
 /* builder.c: one packet into a datagram. */
 typedef struct {

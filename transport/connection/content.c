@@ -92,7 +92,7 @@ bool xl_content_has_control(const xl_connection *c) {
             if (!c->local_cids.at[i].announced)
                 return true;
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].status_pending)
+        if (xl_path_status_is_due(&c->path[i]))
             return true;
     return false;
 }
@@ -161,10 +161,10 @@ void xl_content_put_control(xl_builder *b) {
     put_cids(b);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!p->status_pending || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
+        if (!xl_path_status_is_due(p) || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
             continue;
         xl_frame_put_path_status(&b->w, p->remote_seq, p->status_seq, p->status, 0);
-        p->status_pending = false;
+        p->status_pending = p->status_confirmed = false;
     }
     xl_content_put_qoe(b);
     if (!c->control_dirty)

@@ -137,27 +137,6 @@ static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_pa
     return 0;
 }
 
-static uint64_t take_path_status(xl_connection *c, const xl_frame *f) {
-    if (!c->multipath)
-        return XL_QERR_MP_PROTOCOL_VIOLATION;
-    xl_path *p = xl_conn_path_by_local_seq(c, f->path_status.path_id);
-    if (!p || p->state == XL_PATH_CLOSED)
-        return 0; /* already gone on our side */
-    if (p->peer_status_seen && f->path_status.sequence <= p->peer_status_seq)
-        return 0;
-    p->peer_status_seen = true;
-    p->peer_status_seq = f->path_status.sequence;
-    p->peer_status = f->path_status.status;
-    if (f->path_status.status == XL_STATUS_ABANDON)
-        xl_conn_path_closed(c, p, "abandoned by the peer");
-    else if (f->path_status.status == XL_STATUS_STANDBY && p->state == XL_PATH_ACTIVE)
-        xl_conn_path_set_state(c, p, XL_PATH_STANDBY, "standby by the peer");
-    else if (f->path_status.status == XL_STATUS_AVAILABLE && p->state == XL_PATH_STANDBY &&
-             p->status == XL_STATUS_AVAILABLE)
-        xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "available by the peer");
-    return 0;
-}
-
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     size_t n = f->close.reason_len < sizeof(c->close_reason) - 1 ? f->close.reason_len : sizeof(c->close_reason) - 1;
     for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
@@ -238,7 +217,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
         take_path_response(c, f);
         return 0;
     case XL_FRAME_PATH_STATUS:
-        return take_path_status(c, f);
+        return xl_conn_take_path_status(c, f);
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;

@@ -1,4 +1,4 @@
-/* Path management on the virtual clock: which path acknowledgements take and what that means for RTTs. */
+/* Path management on the virtual clock: acknowledgements and RTTs, PATH_STATUS, paths that come and go. */
 #include "connection/pair.h"
 
 /* A path's rate in both directions, with 100 ms of queue. */
@@ -24,6 +24,14 @@ static void start(pair *p, uint64_t seed) {
     for (size_t i = 0; i < p->link_count; i++)
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
     (void)seed;
+}
+
+static void darken(pair_link *l) {
+    l->dark[0] = l->dark[1] = true;
+}
+
+static uint64_t sent_on(pair *p, size_t path) {
+    return pair_server_path(p, path).stream_bytes_sent;
 }
 
 /* ---- acknowledgements on the fastest path ---- */
@@ -113,6 +121,217 @@ static void acks_leave_a_path_that_has_gone_dark(void **state) {
     }
 }
 
+/* ---- PATH_STATUS ---- */
+
+static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
+    (void)state;
+    for (int by_server = 0; by_server < 2; by_server++) {
+        pair p;
+        pair_init(&p, 110, 2, 10000);
+        start(&p, 110);
+        xl_connection *who = by_server ? p.sc : p.cc;
+        assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_STANDBY, p.now));
+        pair_run(&p, 100000);
+        assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
+        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+        uint64_t before = sent_on(&p, 1), packets = p.link[1].packets[1];
+        assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) >= 3200000); /* the time of one path */
+        assert_int_equal(before, sent_on(&p, 1));
+        assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was asked whether it is there */
+        assert_true(p.sc->path[1].validated);
+        assert_true(p.now - p.sc->path[1].last_received_at < 1200000);
+        /* Available again: by the side that asked, and it is used. */
+        assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p.now));
+        assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) < 2600000);
+        assert_true(sent_on(&p, 1) > before + 2000000);
+        pair_free(&p);
+    }
+}
+
+static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 111, 2, 10000);
+    p.client_config.idle_timeout_us = 5000000;
+    start(&p, 111);
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
+    pair_run(&p, 6000000);
+    assert_true(p.client_closed && p.client_close.by_timeout);
+    pair_free(&p);
+}
+
+static void a_standby_path_takes_over_when_the_available_one_fails(void **state) {
+    (void)state;
+    for (int abandoned = 0; abandoned < 2; abandoned++) {
+        pair p;
+        pair_init(&p, 112, 2, 10000);
+        start(&p, 112);
+        xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
+        pair_run(&p, 100000);
+        size_t i = pair_ask(&p, 6000000);
+        pair_run(&p, 1000000);
+        uint64_t before = sent_on(&p, 1), pto = xl_rtt_pto(&p.sc->path[0].rtt, XL_MAX_ACK_DELAY_US);
+        darken(&p.link[0]);
+        if (abandoned)
+            assert_int_equal(0, xl_connection_set_path_status(p.sc, 0, XL_STATUS_ABANDON, p.now));
+        /* Dark: after the two probe timeouts that make a path suspect (one, and one doubled). Abandoned: at once. */
+        pair_run(&p, abandoned ? 50000 : 3 * pto + 50000);
+        assert_true(sent_on(&p, 1) > before);
+        assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+        pair_free(&p);
+    }
+}
+
+static void each_side_takes_back_only_its_own_request(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 113, 2, 10000);
+    start(&p, 113);
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
+    xl_connection_set_path_status(p.sc, 1, XL_STATUS_STANDBY, p.now);
+    pair_run(&p, 100000);
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now);
+    pair_run(&p, 100000);
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    xl_connection_set_path_status(p.sc, 1, XL_STATUS_AVAILABLE, p.now);
+    pair_run(&p, 100000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    pair_free(&p);
+}
+
+static void only_a_newer_status_counts(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 114, 2, 10000);
+    start(&p, 114);
+    xl_frame f = {.type = XL_FRAME_PATH_STATUS};
+    f.path_status.path_id = p.sc->path[1].local_seq;
+    f.path_status.sequence = 5;
+    f.path_status.status = XL_STATUS_STANDBY;
+    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    f.path_status.status = XL_STATUS_AVAILABLE;
+    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* the same number again */
+    f.path_status.sequence = 4;
+    f.path_status.status = XL_STATUS_ABANDON;
+    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* an old one that comes late */
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    f.path_status.sequence = 6;
+    f.path_status.status = XL_STATUS_AVAILABLE;
+    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    f.path_status.path_id = 77; /* no such path: ignored */
+    f.path_status.status = XL_STATUS_ABANDON;
+    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
+    pair_free(&p);
+}
+
+static void a_lost_status_is_sent_again_but_only_the_latest(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 115, 2, 10000);
+    start(&p, 115);
+    p.link[0].dark[0] = p.link[1].dark[0] = true;
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
+    pair_run(&p, 5000);
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now);
+    pair_run(&p, 5000);
+    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
+    pair_run(&p, 200000);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    p.link[0].dark[0] = p.link[1].dark[0] = false;
+    pair_run(&p, 1000000);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    assert_int_equal(3, p.sc->path[1].peer_status_seq);
+    pair_free(&p);
+}
+
+static void a_request_for_a_path_under_validation_waits_for_it(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 116, 2, 10000);
+    pair_multipath(&p, "minrtt", "none");
+    darken(&p.link[1]);
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 100000);
+    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
+    pair_run(&p, 1000000);
+    p.link[1].dark[0] = p.link[1].dark[1] = false;
+    pair_run(&p, 3000000);
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    pair_free(&p);
+}
+
+static void a_status_needs_a_path_and_multipath(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 117, 2, 10000);
+    pair_connect(&p);
+    pair_handshake(&p);
+    assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 0, XL_STATUS_STANDBY, p.now));
+    pair_free(&p);
+    pair_init(&p, 117, 2, 10000);
+    start(&p, 117);
+    assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 2, XL_STATUS_STANDBY, p.now));
+    assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, -1, XL_STATUS_STANDBY, p.now));
+    assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
+    assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now));
+    pair_free(&p);
+}
+
+/* ---- paths that come and go ---- */
+
+static void a_path_comes_and_goes_in_mid_download(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 120, 2, 10000);
+    start(&p, 120);
+    size_t i = pair_ask(&p, 30000000);
+    uint64_t path_id = p.cc->path[1].remote_seq;
+    int index = 1;
+    /* More often than there are slots: those of abandoned paths serve again. */
+    for (int k = 0; k < 12; k++) {
+        assert_int_equal(0, xl_connection_close_path(p.cc, index, p.now));
+        pair_run(&p, 300000);
+        uint64_t before = p.link[1].bytes[1];
+        pair_run(&p, 200000);
+        assert_true(p.link[1].bytes[1] - before < 5000);
+        index = xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
+        assert_in_range(index, 1, XL_MAX_PATHS - 1);
+        pair_run(&p, 300000);
+        assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
+        assert_true(p.cc->path[index].remote_seq > path_id); /* a new path */
+        path_id = p.cc->path[index].remote_seq;
+        assert_true(p.link[1].bytes[1] - before > 100000);
+    }
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_false(p.client_closed);
+    pair_free(&p);
+}
+
+static void the_first_path_may_go_and_another_come(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 121, 2, 10000);
+    start(&p, 121);
+    size_t i = pair_ask(&p, 8000000);
+    pair_run(&p, 500000);
+    assert_int_equal(0, xl_connection_close_path(p.cc, 0, p.now));
+    pair_run(&p, 500000);
+    int index = xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
+    assert_int_equal(2, index);
+    pair_run(&p, 300000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2].state);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_true(sent_on(&p, 2) > 1000000);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
@@ -120,6 +339,16 @@ int main(void) {
         cmocka_unit_test(with_acks_on_the_original_path_both_rtts_are_one),
         cmocka_unit_test(the_fastest_path_carries_the_acks),
         cmocka_unit_test(acks_leave_a_path_that_has_gone_dark),
+        cmocka_unit_test(a_standby_path_carries_no_data_and_stays_validated),
+        cmocka_unit_test(an_idle_connection_does_not_keep_a_standby_path_awake),
+        cmocka_unit_test(a_standby_path_takes_over_when_the_available_one_fails),
+        cmocka_unit_test(each_side_takes_back_only_its_own_request),
+        cmocka_unit_test(only_a_newer_status_counts),
+        cmocka_unit_test(a_lost_status_is_sent_again_but_only_the_latest),
+        cmocka_unit_test(a_request_for_a_path_under_validation_waits_for_it),
+        cmocka_unit_test(a_status_needs_a_path_and_multipath),
+        cmocka_unit_test(a_path_comes_and_goes_in_mid_download),
+        cmocka_unit_test(the_first_path_may_go_and_another_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

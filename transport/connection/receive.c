@@ -204,13 +204,14 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
 }
 
 /* Bytes from an address that is not validated raise what may be sent there (RFC 9000 section 8). */
-static void count_path_bytes(xl_connection *c, const xl_datagram *d) {
+static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
     xl_path *p = xl_conn_path_by_address(c, &d->local, &d->remote);
     if (!p)
-        return;
+        return false;
     p->stats.bytes_received += d->len;
     if (!p->validated)
         p->received_unvalidated += d->len;
+    return true;
 }
 
 void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
@@ -226,9 +227,8 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         }
         return;
     }
-    size_t paths_before = c->path_count;
     c->stats.datagrams_received++;
-    count_path_bytes(c, d);
+    bool is_counted = count_path_bytes(c, d);
     size_t at = 0;
     while (at < d->len && xl_conn_is_live(c)) {
         xl_packet_header h;
@@ -252,7 +252,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         }
         at += h.total_len;
     }
-    if (c->path_count > paths_before) /* a path that this datagram opened was not there to be counted above */
+    if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
         count_path_bytes(c, d);
     xl_conn_wake(c);
 }

@@ -147,7 +147,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .index = p->index,
             .has_window = xl_path_has_window(p),
             .is_suspect = p->state == XL_PATH_SUSPECT,
-            .is_standby = p->state == XL_PATH_STANDBY,
+            .is_standby = xl_path_wants_standby(p),
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
             .rttvar_us = p->rtt.var,
             .has_rtt = p->rtt.has_sample,

@@ -26,6 +26,7 @@ void xl_config_init(xl_config *c) {
     c->send_buffer_bytes = 4 << 20;
     c->max_udp_payload_bytes = XL_MIN_DATAGRAM;
     c->max_connections = 1024;
+    c->standby_probe_us = 1000000;
 }
 
 /* ---- What connections ask ---- */
@@ -144,6 +145,7 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
     DEFAULT(max_udp_payload_bytes);
     DEFAULT(max_connections);
     DEFAULT(max_reinjections);
+    DEFAULT(standby_probe_us);
 #undef DEFAULT
     if (c->deployment && (!c->is_server || xl_deployment_check(c->deployment)))
         return XL_ERR_ARGUMENT;

@@ -118,6 +118,14 @@ bool xl_path_wants_rtt_probe(const xl_path *p, uint64_t now) {
     return p->validated && !p->challenge_outstanding && now - p->rtt_sampled_at > RTT_PROBE_US;
 }
 
+bool xl_path_wants_standby(const xl_path *p) {
+    return p->status == XL_STATUS_STANDBY || p->peer_status == XL_STATUS_STANDBY;
+}
+
+bool xl_path_status_is_due(const xl_path *p) {
+    return p->status_pending && p->has_dcid && (p->status == XL_STATUS_ABANDON || xl_path_may_carry_data(p));
+}
+
 bool xl_path_is_open(const xl_path *p) {
     return p->state != XL_PATH_NEW && p->state != XL_PATH_CLOSED;
 }

@@ -83,8 +83,9 @@ typedef struct {
     size_t response_count;
     uint64_t received_unvalidated, sent_unvalidated; /* bytes, anti-amplification (8.1) */
 
-    uint64_t status, status_seq; /* ours, of PATH_STATUS */
-    bool status_pending;
+    uint64_t status, status_seq;           /* ours, of PATH_STATUS */
+    bool status_pending, status_confirmed; /* to be sent; the peer has the newest */
+    uint64_t standby_probed_at;
     uint64_t peer_status, peer_status_seq;
     bool peer_status_seen;
 
@@ -115,6 +116,9 @@ void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64
 void xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
 /* Acknowledgements come back elsewhere and the path's RTT was not measured for a while: time to ask for it. */
 bool xl_path_wants_rtt_probe(const xl_path *, uint64_t now);
+bool xl_path_wants_standby(const xl_path *); /* asked for by one side at least */
+/* PATH_STATUS may go out: the peer knows the path by now. */
+bool xl_path_status_is_due(const xl_path *);
 bool xl_path_is_open(const xl_path *);        /* may carry anything: VALIDATING, ACTIVE, SUSPECT, STANDBY */
 bool xl_path_may_carry_data(const xl_path *); /* ACTIVE, SUSPECT, STANDBY, and validated */
 uint64_t xl_path_window(const xl_path *);

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-bool xl_addr_equal(const xl_addr *a, const xl_addr *b) {
-    if (a->family != b->family || a->port != b->port)
-        return false;
+bool xl_addr_same_host(const xl_addr *a, const xl_addr *b) {
     size_t n = a->family == 4 ? 4 : a->family == 6 ? 16 : 0;
-    return memcmp(a->ip, b->ip, n) == 0;
+    return a->family == b->family && memcmp(a->ip, b->ip, n) == 0;
+}
+
+bool xl_addr_equal(const xl_addr *a, const xl_addr *b) {
+    return a->port == b->port && xl_addr_same_host(a, b);
 }
 
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap) {

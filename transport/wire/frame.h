@@ -37,8 +37,6 @@ enum {
     XL_FRAME_PATH_STATUS = 0xbaba03,
 };
 
-enum { XL_STATUS_ABANDON = 0, XL_STATUS_STANDBY = 1, XL_STATUS_AVAILABLE = 2 };
-
 /* Transport error codes, RFC 9000 section 20.1, and the dialect's. */
 enum {
     XL_QERR_NO_ERROR = 0x00,

@@ -44,6 +44,7 @@ typedef struct {
 } xl_addr;
 
 bool xl_addr_equal(const xl_addr *a, const xl_addr *b);
+bool xl_addr_same_host(const xl_addr *a, const xl_addr *b); /* ports aside */
 /* "192.0.2.1:443" or "[2001:db8::1]:443"; buf of at least 64 bytes; returns buf. */
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap);
 
@@ -55,6 +56,13 @@ typedef enum {
     XL_TECH_LTE = 3,
     XL_TECH_UNKNOWN = 4
 } xl_technology;
+
+/* What one side asks of a path by PATH_STATUS. */
+typedef enum {
+    XL_STATUS_ABANDON = 0,   /* it ends, for good */
+    XL_STATUS_STANDBY = 1,   /* no data on it while another path is usable; it is kept ready */
+    XL_STATUS_AVAILABLE = 2, /* use it */
+} xl_path_status;
 
 /* The player's state as the QoE control signal carries it (paper section 5.2.1). */
 typedef struct {
@@ -133,6 +141,8 @@ typedef struct {
     size_t max_connections;        /* server: 1024 */
     uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
+    uint64_t standby_probe_us;     /* a silent standby path is asked by PING so often while the connection is in use:
+                                    * 1 s */
 
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
      * nobody balances, random CIDs, stateless reset tokens that follow from the seed. */
@@ -230,8 +240,13 @@ const char *xl_connection_alpn(const xl_connection *);
  * is confirmed and a CID is there; with enable_migration it is a candidate to move to; otherwise never used.
  * Returns its index >= 1 (the index of the events and stats), or XL_ERR_PATH. */
 int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology, uint64_t now);
-/* Closes a path for good: PATH_STATUS(Abandon). */
+/* Closes a path for good: PATH_STATUS(Abandon). The connection ends with its last path. The same addresses can be
+ * registered again: that is a new path, with a new index while there are unused ones, and a new path ID. */
 int xl_connection_close_path(xl_connection *, int path, uint64_t now);
+/* Either side, with multipath: asks for the path to be abandoned (as above), to stand by, or to be used. A path stands
+ * by while at least one side asks for it. On a path that is still being validated the request takes effect with its
+ * validation. XL_ERR_PATH: no such path, or it is closed, or multipath was not negotiated. */
+int xl_connection_set_path_status(xl_connection *, int path, xl_path_status, uint64_t now);
 
 /* Client: the player's newest state, as often as the player likes. It goes out as xl_config.qoe_carrier says: in the
  * next ACK_MP, or, when it differs from what was sent last, in a QOE_CONTROL_SIGNALS frame, one in 50 ms at most. A
@@ -266,6 +281,7 @@ typedef struct {
     int index;
     uint64_t path_id; /* dialect xlink: sequence number of the destination CID */
     xl_path_state state;
+    xl_path_status status, peer_status; /* asked by us, by the peer */
     xl_technology technology;
     xl_addr local, remote;
     uint64_t bytes_sent, bytes_received; /* UDP payload */

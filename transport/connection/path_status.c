@@ -1,0 +1,88 @@
+/* PATH_STATUS: what each side asks of a path (draft-liu-multipath-quic section 6, paper section 6), and keeping a
+ * standby path ready. A path stands by while either side asks for it; each takes back only its own request. */
+#include "connection/connection.h"
+
+/* Brings the state of a path that answers in line with what both sides ask. */
+void xl_conn_path_apply_status(xl_connection *c, xl_path *p, const char *why) {
+    if (p->state == XL_PATH_ACTIVE && xl_path_wants_standby(p))
+        xl_conn_path_set_state(c, p, XL_PATH_STANDBY, why);
+    else if (p->state == XL_PATH_STANDBY && !xl_path_wants_standby(p))
+        xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, why);
+}
+
+void xl_conn_path_ask(xl_connection *c, xl_path *p, xl_path_status status, const char *why) {
+    if (p->status == (uint64_t)status)
+        return;
+    p->status = status;
+    p->status_seq++;
+    p->status_pending = true;
+    xl_conn_path_apply_status(c, p, why);
+    xl_conn_wake(c);
+}
+
+int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status status, uint64_t now) {
+    if (status == XL_STATUS_ABANDON)
+        return xl_connection_close_path(c, index, now);
+    if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
+        c->path[index].state == XL_PATH_CLOSED)
+        return XL_ERR_PATH;
+    c->now = now;
+    xl_conn_path_ask(c, &c->path[index], status,
+                     status == XL_STATUS_STANDBY ? "standby by the application" : "available by the application");
+    return 0;
+}
+
+uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
+    if (!c->multipath)
+        return XL_QERR_MP_PROTOCOL_VIOLATION;
+    xl_path *p = xl_conn_path_by_local_seq(c, f->path_status.path_id);
+    if (!p || p->state == XL_PATH_CLOSED)
+        return 0; /* already gone on our side */
+    if (p->peer_status_seen && f->path_status.sequence <= p->peer_status_seq)
+        return 0;
+    p->peer_status_seen = true;
+    p->peer_status_seq = f->path_status.sequence;
+    p->peer_status = f->path_status.status;
+    if (f->path_status.status == XL_STATUS_ABANDON)
+        xl_conn_path_closed(c, p, "abandoned by the peer");
+    else
+        xl_conn_path_apply_status(
+            c, p, f->path_status.status == XL_STATUS_STANDBY ? "standby by the peer" : "available by the peer");
+    return 0;
+}
+
+/* ---- Standby paths are asked now and then whether they are still there ---- */
+
+/* Something is on its way or expected: only then is a path to be kept ready. An idle connection may time out. */
+bool xl_conn_is_busy(const xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].state != XL_PATH_STANDBY && c->path[i].eliciting_in_flight > 0)
+            return true;
+    return xl_conn_expects_data(c);
+}
+
+static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
+    uint64_t last = p->last_received_at > p->last_eliciting_at ? p->last_received_at : p->last_eliciting_at;
+    last = last > p->standby_probed_at ? last : p->standby_probed_at;
+    return last + c->config->standby_probe_us;
+}
+
+uint64_t xl_conn_standby_deadline(const xl_connection *c) {
+    uint64_t at = XL_NEVER;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->state == XL_PATH_STANDBY && p->eliciting_in_flight == 0 && probe_at(c, p) < at)
+            at = probe_at(c, p);
+    }
+    return at == XL_NEVER || xl_conn_is_busy(c) ? at : XL_NEVER;
+}
+
+void xl_conn_standby_timer(xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->state != XL_PATH_STANDBY || probe_at(c, p) > c->now)
+            continue;
+        p->ping_pending = true;
+        p->standby_probed_at = c->now;
+    }
+}
