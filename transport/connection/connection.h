@@ -5,6 +5,7 @@
  *   paths.c       opening, validation            transmit.c   datagram out: path, content
  *   path_status.c PATH_STATUS, standby paths     migration.c  of a single-path connection
  *   builder.c     one packet out                 random.c     the seeded generator
+ *   rebinding.c   addresses that change by themselves
  *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
@@ -305,6 +306,10 @@ void xl_conn_path_forget_last(xl_connection *);
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
 xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
+
+/* rebinding.c: what to do about a path's new address; true: an earlier one is in use again */
+void xl_conn_path_rebind(xl_connection *, xl_path *, const xl_addr *local, const xl_addr *remote);
+bool xl_conn_path_rebind_failed(xl_connection *, xl_path *);
 
 /* migration.c; the candidate of a migration that is being probed is c->migrating_to, -1 otherwise */
 void xl_conn_migration_timer(xl_connection *);

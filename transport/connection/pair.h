@@ -22,6 +22,7 @@
 
 typedef struct {
     xl_addr client, server;
+    xl_addr nat;             /* what the server sees in place of client; family 0: client itself */
     uint64_t delay_us[2];    /* 0: client to server, 1: server to client */
     uint64_t bytes_per_s[2]; /* 0 = unlimited */
     uint64_t queue_us;       /* longest queueing delay; beyond it packets are dropped; 0 = no limit */
@@ -164,8 +165,17 @@ static inline pair_link *pair_link_of(pair *p, const xl_addr *client) {
     return NULL;
 }
 
-static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data) {
+/* The link that a datagram takes: from a client's own address, or to the one that the server sees. */
+static inline pair_link *pair_route(pair *p, bool to_server, const xl_datagram *d) {
+    for (size_t i = 0; i < p->link_count && !to_server; i++)
+        if (p->link[i].nat.family && xl_addr_equal(&p->link[i].nat, &d->remote))
+            return &p->link[i];
     pair_link *l = pair_link_of(p, to_server ? &d->local : &d->remote);
+    return !to_server && l && l->nat.family ? NULL : l; /* the NAT has forgotten its old binding */
+}
+
+static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, const uint8_t *data) {
+    pair_link *l = pair_route(p, to_server, d);
     int dir = to_server ? 0 : 1;
     if (!l)
         return;
@@ -188,6 +198,10 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
     q->order = p->order++;
     q->to_server = to_server;
     q->d = (xl_datagram){.local = d->remote, .remote = d->local, .len = d->len};
+    if (l->nat.family && to_server)
+        q->d.remote = l->nat;
+    else if (l->nat.family)
+        q->d.local = l->client;
     memcpy(q->data, data, d->len);
     if (p->tamper)
         p->tamper(p->tamper_user, to_server, q->data, d->len);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define CHALLENGE_TRIES_MAX 5
+#define REBOUND_TRIES_MAX   3
+#define CHALLENGE_BYTES     64 /* what the smallest packet with a PATH_CHALLENGE may take */
 
 static const char *event_name(xl_path_state from, xl_path_state to) {
     if (to == XL_PATH_ACTIVE)
@@ -161,6 +163,10 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_seq, const xl_
         xl_path *p = xl_conn_path_by_address(c, local, remote);
         if (p && p->has_dcid)
             return p;
+        /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved
+         * it. */
+        if (c->is_server && !p && local_seq == c->path[c->active].local_seq)
+            return &c->path[c->active];
         return c->is_server && !p ? accept_path(c, local_seq, local, remote) : NULL;
     }
     xl_path *p = xl_conn_path_by_local_seq(c, local_seq);
@@ -236,7 +242,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, const char *why) {
     if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->remote_seq))
         xl_cids_retire(&c->remote_cids, p->remote_seq);
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]))
+        if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].has_proven))
             return;
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }
@@ -272,12 +278,15 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     }
     if (xl_conn_migration_probe_is_moot(c, p))
         return;
-    if (p->challenge_tries < CHALLENGE_TRIES_MAX) {
+    /* A rebound path has an address to return to, and perhaps no allowance left to ask the new one again. */
+    bool rebound = p->has_proven;
+    unsigned most = rebound ? REBOUND_TRIES_MAX : CHALLENGE_TRIES_MAX;
+    if (p->challenge_tries < most && (!rebound || xl_path_amplification_left(p) >= CHALLENGE_BYTES)) {
         xl_conn_start_challenge(c, p);
         return;
     }
     p->challenge_tries = 0;
-    if (xl_conn_migration_probe_failed(c, p))
+    if (xl_conn_migration_probe_failed(c, p) || xl_conn_path_rebind_failed(c, p))
         return;
     if (c->multipath && !c->is_server && p->state == XL_PATH_VALIDATING) {
         /* The path was dark when it was opened. Its radio may come back: keep asking, at the longest interval. */
@@ -298,19 +307,11 @@ void xl_conn_path_packet_seen(xl_connection *c, xl_path *p, bool is_probing, boo
     }
     if (!c->is_server || is_probing || !is_newest)
         return;
-    if (c->multipath) {
-        if (xl_addr_equal(&p->remote, remote) && xl_addr_equal(&p->local, local))
-            return;
-        /* NAT rebinding: same CID, new address. Validate it; until then the amplification limit holds. */
-        p->local = *local;
-        p->remote = *remote;
-        p->validated = false;
-        p->received_unvalidated = p->sent_unvalidated = 0;
-        p->challenge_tries = 0;
-        xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_seq, local, remote, "new address");
-        xl_conn_start_challenge(c, p);
+    bool moved = !xl_addr_equal(&p->remote, remote) || !xl_addr_equal(&p->local, local);
+    if (moved && (c->multipath || (p->index == c->active && c->handshake_confirmed)))
+        xl_conn_path_rebind(c, p, local, remote);
+    if (c->multipath)
         return;
-    }
     if (p->index == c->active || !c->handshake_confirmed)
         return;
     xl_conn_migrate_to(c, p, "the peer moved");

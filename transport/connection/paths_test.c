@@ -332,6 +332,122 @@ static void the_first_path_may_go_and_another_come(void **state) {
     pair_free(&p);
 }
 
+/* ---- NAT rebinding: the server sees a new address on path 1 while path 0 goes on ---- */
+
+static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 130, 2, 10000);
+    start(&p, 130);
+    size_t i = pair_ask(&p, 12000000);
+    pair_run(&p, 800000);
+    uint64_t cid = p.cc->path[1].remote_seq, on_0 = sent_on(&p, 0);
+    xl_path_stats was = pair_server_path(&p, 1);
+    p.link[1].nat = pair_addr(3, 5000);
+    /* As soon as a packet has come from there: not valid, nothing but the challenge goes there. */
+    while (p.sc->path[1].validated)
+        pair_step(&p);
+    uint64_t on_1 = sent_on(&p, 1);
+    pair_run(&p, 10000);
+    assert_false(p.sc->path[1].validated);
+    assert_int_equal(on_1, sent_on(&p, 1));
+    assert_true(sent_on(&p, 0) > on_0 + 10000);
+    pair_run(&p, 120000); /* a round trip, with the queue of the link */
+    assert_true(p.sc->path[1].validated);
+    xl_path_stats is = pair_server_path(&p, 1);
+    assert_true(xl_addr_equal(&is.remote, &p.link[1].nat));
+    /* Only the port changed: what is known of the network path holds (RFC 9000 section 9.4). */
+    assert_int_equal(was.min_rtt_us, is.min_rtt_us);
+    assert_true(is.cwnd_bytes > was.cwnd_bytes / 2);
+    assert_int_equal(cid, p.cc->path[1].remote_seq); /* the client does not know */
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    assert_true(sent_on(&p, 1) > on_1 + 1000000);
+    assert_int_equal(2, p.sc->path_count);
+    pair_free(&p);
+}
+
+static void a_new_host_starts_with_a_new_window_and_rtt(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 131, 2, 10000);
+    start(&p, 131);
+    size_t i = pair_ask(&p, 12000000);
+    pair_run(&p, 800000);
+    assert_true(pair_server_path(&p, 1).cwnd_bytes > 100000);
+    p.link[1].nat = pair_addr(77, 4000);
+    while (p.sc->path[1].validated)
+        pair_step(&p);
+    assert_true(pair_server_path(&p, 1).cwnd_bytes <= 10 * PAIR_MTU);
+    assert_int_equal(0, pair_server_path(&p, 1).min_rtt_us);
+    assert_int_equal(0, p.sc->path[1].bytes_in_flight - p.sc->path[1].sent_unvalidated); /* the challenge alone */
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].nat));
+    pair_free(&p);
+}
+
+/* The new address never answers: little goes there, and the path returns to the one that was validated. */
+static void an_address_that_does_not_answer_gets_little_and_loses_the_path(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 132, 2, 10000);
+    start(&p, 132);
+    size_t i = pair_ask(&p, 20000000);
+    pair_run(&p, 800000);
+    p.link[1].nat = pair_addr(66, 6666);
+    p.link[1].dark[1] = true;
+    while (p.sc->path[1].validated)
+        pair_step(&p);
+    p.link[1].dark[0] = true; /* one packet from there, a copy perhaps, and no more */
+    pair_run(&p, 500000);
+    assert_true(p.sc->path[1].received_unvalidated > 0);
+    assert_true(p.sc->path[1].sent_unvalidated <= 3 * p.sc->path[1].received_unvalidated);
+    p.link[1].nat.family = 0;
+    pair_run(&p, 5000000);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].client));
+    assert_true(p.sc->path[1].state != XL_PATH_CLOSED);
+    p.link[1].dark[0] = p.link[1].dark[1] = false;
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+static void a_packet_from_the_old_address_takes_the_path_back(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 133, 2, 10000);
+    start(&p, 133);
+    size_t i = pair_ask(&p, 12000000);
+    pair_run(&p, 800000);
+    p.link[1].nat = pair_addr(66, 6666);
+    while (p.sc->path[1].validated)
+        pair_step(&p);
+    p.link[1].nat.family = 0;
+    pair_run(&p, 15000); /* shorter than a round trip: no PATH_RESPONSE can have come */
+    assert_true(p.sc->path[1].validated);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].client));
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+static void a_single_path_survives_a_new_port_without_starting_anew(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 134, 1, 10000);
+    limit(&p.link[0], 20);
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 4000000);
+    pair_run(&p, 800000);
+    uint64_t window = pair_server_path(&p, 0).cwnd_bytes;
+    p.link[0].nat = pair_addr(2, 5555);
+    pair_run(&p, 200000);
+    assert_int_equal(0, p.sc->migrations);
+    assert_int_equal(1, p.sc->path_count);
+    assert_true(p.sc->path[0].validated);
+    assert_true(pair_server_path(&p, 0).cwnd_bytes > window / 3);
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
@@ -349,6 +465,11 @@ int main(void) {
         cmocka_unit_test(a_status_needs_a_path_and_multipath),
         cmocka_unit_test(a_path_comes_and_goes_in_mid_download),
         cmocka_unit_test(the_first_path_may_go_and_another_come),
+        cmocka_unit_test(a_new_port_is_validated_while_the_other_path_goes_on),
+        cmocka_unit_test(a_new_host_starts_with_a_new_window_and_rtt),
+        cmocka_unit_test(an_address_that_does_not_answer_gets_little_and_loses_the_path),
+        cmocka_unit_test(a_packet_from_the_old_address_takes_the_path_back),
+        cmocka_unit_test(a_single_path_survives_a_new_port_without_starting_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

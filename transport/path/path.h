@@ -73,7 +73,9 @@ typedef struct {
     unsigned quiet_packets; /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
     bool ping_pending;
 
-    bool validated; /* the peer's address is proven */
+    bool validated;  /* the peer's address is proven */
+    bool has_proven; /* not this one, but an earlier one is: a NAT rebinding that is being validated */
+    xl_addr proven_local, proven_remote;
     bool challenge_pending, challenge_outstanding;
     bool challenge_is_probe; /* it measures the RTT of a path that is validated: nothing hangs on the answer */
     uint8_t challenge[8];

@@ -1,0 +1,51 @@
+/* A path whose packets suddenly come from another address although its connection ID is the same: a NAT has given it a
+ * new binding (RFC 9000 section 9.3). The address is validated before the path carries data again; until then no more
+ * than three times what came from there goes there (section 8.2). Other paths go on meanwhile. */
+#include "connection/connection.h"
+
+static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote, const char *why) {
+    p->local = *local;
+    p->remote = *remote;
+    p->validated = true;
+    p->has_proven = false;
+    p->challenge_outstanding = p->challenge_pending = false;
+    p->challenge_deadline = XL_NEVER;
+    p->challenge_tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_seq, local, remote, why);
+    xl_conn_wake(c);
+}
+
+void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote) {
+    /* Section 9.3.2: somebody else may have sent a copy of the packet from elsewhere. The address that was validated
+     * needs no second proof. */
+    if (p->has_proven && xl_addr_equal(&p->proven_remote, remote) && xl_addr_equal(&p->proven_local, local)) {
+        settle_on(c, p, local, remote, "back at its validated address");
+        return;
+    }
+    if (p->validated) {
+        p->proven_local = p->local;
+        p->proven_remote = p->remote;
+        p->has_proven = true;
+    }
+    bool same_host = xl_addr_same_host(&p->remote, remote);
+    p->local = *local;
+    p->remote = *remote;
+    p->validated = false;
+    p->received_unvalidated = p->sent_unvalidated = 0;
+    p->challenge_tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_seq, local, remote,
+                 same_host ? "new port" : "new address");
+    if (!same_host) { /* section 9.4: it may be another network path */
+        xl_conn_give_up_in_flight(c, p);
+        xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
+    }
+    xl_conn_start_challenge(c, p);
+}
+
+bool xl_conn_path_rebind_failed(xl_connection *c, xl_path *p) {
+    if (!p->has_proven)
+        return false;
+    xl_addr local = p->proven_local, remote = p->proven_remote;
+    settle_on(c, p, &local, &remote, "the new address did not answer");
+    return true;
+}
