@@ -53,14 +53,47 @@ static bool decide(uint64_t play_time_ms, uint64_t deliver_ms, uint64_t elapsed_
 
 static void double_threshold_control_follows_algorithm_1(void **state) {
     (void)state;
-    assert_false(decide(1001, 5000, 0)); /* above T_th2: off, however slow the delivery */
-    assert_true(decide(299, 0, 0));      /* below T_th1: on, however fast */
-    assert_true(decide(600, 700, 0));    /* between: on if it would not arrive in time */
-    assert_false(decide(600, 500, 0));
-    assert_false(decide(600, 600, 0));
-    assert_true(decide(300, 301, 0)); /* the thresholds themselves belong to the middle */
-    assert_false(decide(300, 299, 0));
-    assert_false(decide(1000, 999, 0));
+    static const struct {
+        uint64_t t_th1_ms, t_th2_ms, left_ms, deliver_ms;
+        bool on;
+        const char *why;
+    } rows[] = {
+        /* Line 2: above T_th2, however slow the delivery; T_th2 itself is not above. */
+        {300, 1000, 1001, 5000, false, "above T_th2"},
+        {300, 1000, 1000, 5000, true, "below deliverTime_max"},
+        {300, 1000, 1000, 1000, false, "above deliverTime_max"},
+        {300, 1000, 1000, 0, false, "above deliverTime_max"},
+        /* Line 4: below T_th1, however fast the delivery; T_th1 itself is not below. */
+        {300, 1000, 299, 0, true, "below T_th1"},
+        {300, 1000, 0, 0, true, "below T_th1"},
+        {300, 1000, 300, 0, false, "above deliverTime_max"},
+        {300, 1000, 300, 300, false, "above deliverTime_max"},
+        {300, 1000, 300, 301, true, "below deliverTime_max"},
+        /* Between: Δt against deliverTime_max, equal is in time. */
+        {300, 1000, 600, 601, true, "below deliverTime_max"},
+        {300, 1000, 600, 600, false, "above deliverTime_max"},
+        {300, 1000, 600, 599, false, "above deliverTime_max"},
+        /* No packet is unacknowledged on any path: deliverTime_max is 0. */
+        {300, 1000, 301, 0, false, "above deliverTime_max"},
+        /* One threshold: only Δt equal to it is between. */
+        {500, 500, 501, 9999, false, "above T_th2"},
+        {500, 500, 499, 0, true, "below T_th1"},
+        {500, 500, 500, 501, true, "below deliverTime_max"},
+        {500, 500, 500, 500, false, "above deliverTime_max"},
+        /* Both zero is not off: with an empty buffer nothing is above 0 or below it. */
+        {0, 0, 0, 1, true, "below deliverTime_max"},
+        {0, 0, 0, 0, false, "above deliverTime_max"},
+        {0, 0, 1, 9999, false, "above T_th2"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        xl_qoe_gate g;
+        xl_qoe_gate_init(&g, true, rows[i].t_th1_ms * 1000, rows[i].t_th2_ms * 1000);
+        xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = rows[i].left_ms, .fps = 1000}, 5000000);
+        xl_qoe_decision d = xl_qoe_gate_decide(&g, rows[i].deliver_ms * 1000, 5000000);
+        assert_int_equal(rows[i].on, d.on);
+        assert_string_equal(rows[i].why, d.why);
+        assert_int_equal(rows[i].left_ms * 1000, d.play_time_left_us);
+    }
 }
 
 static void an_old_signal_is_extrapolated(void **state) {
@@ -68,6 +101,16 @@ static void an_old_signal_is_extrapolated(void **state) {
     assert_false(decide(1200, 100, 100));
     assert_true(decide(1200, 100, 950)); /* 250 ms are left */
     assert_true(decide(1200, 0, 60000)); /* none is left, not a huge number */
+}
+
+static void without_extrapolation_a_signal_counts_as_it_came(void **state) {
+    (void)state;
+    xl_qoe_gate g;
+    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    g.extrapolate = false;
+    xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 1200, .fps = 1000}, 5000000);
+    assert_false(xl_qoe_gate_decide(&g, 0, 65000000).on);
+    assert_int_equal(1200000, xl_qoe_gate_decide(&g, 0, 65000000).play_time_left_us);
 }
 
 static void the_gate_is_open_before_the_first_signal_and_without_control(void **state) {
@@ -97,6 +140,7 @@ int main(void) {
         cmocka_unit_test(play_time_left_is_the_smaller_estimate),
         cmocka_unit_test(double_threshold_control_follows_algorithm_1),
         cmocka_unit_test(an_old_signal_is_extrapolated),
+        cmocka_unit_test(without_extrapolation_a_signal_counts_as_it_came),
         cmocka_unit_test(the_gate_is_open_before_the_first_signal_and_without_control),
         cmocka_unit_test(a_copy_pays_where_it_clearly_comes_first),
     };
