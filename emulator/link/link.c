@@ -3,44 +3,103 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
 
+/* The streams of random numbers of a link. Losses have the seed itself. */
+enum stream { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
+
 struct xl_link {
     const struct xl_trace *trace;
+    struct xl_trace constant; /* what trace points to after xl_link_set_rate */
+    uint64_t trace_end;       /* number of the opportunity that there is not any more; XL_LINK_NEVER: none */
+    int64_t trace_start_us;   /* where trace time 0 falls, since t0 */
     struct xl_link_pool *pool;
     struct xl_link_log *log;
+
     uint64_t delay_us;
-    double loss;
-    struct xl_link_rng rng;
-    uint64_t start_offset_ms;
+    const struct xl_delay_trace *delay_trace;
+    bool hold_delay, once, down;
+    uint64_t start_offset_us; /* of the delay trace */
+    uint64_t jitter_us;
+    double reorder;
+    uint64_t reorder_us;
+    double duplicate;
+    struct xl_link_rng jitter_rng, reorder_rng, duplicate_rng;
+    struct xl_loss_state loss;
+    struct xl_onoff_state onoff;
 
     struct xl_link_fifo delayed; /* due_us = when the delay ends */
+    struct xl_link_fifo held;    /* the same, of packets out of order */
     struct xl_queue *queue;
     struct xl_link_packet *in_transit; /* out of the queue, served in part */
     uint32_t in_transit_left;          /* its bytes that are still to be served */
     struct xl_link_fifo delivered;     /* due_us = the opportunity that completed it */
 
-    uint64_t first_opportunity; /* number of the first opportunity at or after t0 */
+    uint64_t first_opportunity; /* number of the first opportunity at or after the trace's beginning on this link */
     uint64_t next_opportunity;  /* number of the first one that has not passed */
+    uint64_t passed_before;     /* opportunities of earlier traces: xl_link_set_trace */
     struct xl_link_stats stats;
     struct xl_lateness lateness;
 };
 
-/* Opportunity number k in us since t0. Those before t0 are never asked for. */
+/* Opportunity number k in us since t0; XL_LINK_NEVER behind the end. Those before t0 are never asked for. */
 static uint64_t opportunity_us(const struct xl_link *link, uint64_t k) {
-    return (xl_trace_opportunity_ms(link->trace, k) - link->start_offset_ms) * 1000;
+    return k >= link->trace_end ? XL_LINK_NEVER
+                                : xl_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
 }
 
 /* The number of the first opportunity after time t (us since t0). */
 static uint64_t opportunity_after(const struct xl_link *link, uint64_t t) {
-    return xl_trace_count_until(link->trace, t / 1000 + link->start_offset_ms);
+    uint64_t k = xl_trace_count_until_us(link->trace, t - (uint64_t)link->trace_start_us);
+    return k < link->trace_end ? k : link->trace_end;
+}
+
+/* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
+static void take_trace(struct xl_link *link, const struct xl_trace *trace, int64_t start_us, uint64_t from_us) {
+    link->trace = trace;
+    link->trace_end = link->once && trace->at_ms != NULL ? trace->count : XL_LINK_NEVER;
+    link->trace_start_us = start_us;
+    uint64_t before = from_us - (uint64_t)start_us;
+    link->first_opportunity = before == 0 ? 0 : opportunity_after(link, from_us - 1);
+    link->next_opportunity = link->first_opportunity;
+}
+
+static bool is_probability(double value) {
+    return value >= 0.0 && value <= 1.0;
+}
+
+static const char *find_problem(const struct xl_link_config *config) {
+    return !xl_loss_is_valid(&config->loss)     ? "the loss"
+           : !is_probability(config->reorder)   ? "reorder"
+           : !is_probability(config->duplicate) ? "duplicate"
+                                                : NULL;
+}
+
+static void set_up_effects(struct xl_link *link, const struct xl_link_config *config) {
+    link->delay_us = config->delay_us;
+    link->delay_trace = config->delay_trace;
+    link->hold_delay = config->hold_delay;
+    link->start_offset_us = config->start_offset_ms * 1000;
+    link->jitter_us = config->jitter_us;
+    link->reorder = config->reorder;
+    link->reorder_us = config->reorder_us;
+    link->duplicate = config->duplicate;
+    link->jitter_rng.state = xl_link_substream(config->seed, STREAM_JITTER);
+    link->reorder_rng.state = xl_link_substream(config->seed, STREAM_REORDER);
+    link->duplicate_rng.state = xl_link_substream(config->seed, STREAM_DUPLICATE);
+    link->loss.model = config->loss;
+    link->loss.losses.state = config->seed;
+    link->loss.moves.state = xl_link_substream(config->seed, STREAM_LOSS_MOVES);
+    xl_onoff_init(&link->onoff, &config->onoff, xl_link_substream(config->seed, STREAM_ONOFF));
 }
 
 struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, size_t error_size) {
-    if (!(config->loss >= 0.0 && config->loss <= 1.0)) {
-        snprintf(error, error_size, "the loss %g is not a probability; give a number from 0 to 1", config->loss);
+    const char *problem = find_problem(config);
+    if (problem != NULL) {
+        snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
         return NULL;
     }
     struct xl_link *link = calloc(1, sizeof(*link));
@@ -48,22 +107,17 @@ struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, si
         snprintf(error, error_size, "no memory for a link");
         return NULL;
     }
-    link->trace = config->trace;
-    link->pool = config->pool;
-    link->log = config->log;
-    link->delay_us = config->delay_us;
-    link->loss = config->loss;
-    link->rng.state = config->seed;
-    link->start_offset_ms = config->start_offset_ms;
-    if (config->start_offset_ms > 0) {
-        link->first_opportunity = xl_trace_count_until(config->trace, config->start_offset_ms - 1);
-        link->next_opportunity = link->first_opportunity;
-    }
-    link->queue = xl_queue_new(config->queue, config->pool, error, error_size);
+    link->queue = xl_queue_new(config->queue == NULL ? "infinite" : config->queue, config->pool,
+                               xl_link_substream(config->seed, STREAM_QUEUE), error, error_size);
     if (link->queue == NULL) {
         free(link);
         return NULL;
     }
+    link->pool = config->pool;
+    link->log = config->log;
+    link->once = config->once;
+    set_up_effects(link, config);
+    take_trace(link, config->trace, -(int64_t)(config->start_offset_ms * 1000), 0);
     return link;
 }
 
@@ -78,6 +132,7 @@ void xl_link_free(struct xl_link *link) {
         return;
     }
     release(link, &link->delayed);
+    release(link, &link->held);
     release(link, &link->delivered);
     xl_link_pool_put(link->pool, link->in_transit);
     xl_queue_free(link->queue);
@@ -85,7 +140,28 @@ void xl_link_free(struct xl_link *link) {
 }
 
 static bool is_idle(const struct xl_link *link) {
-    return link->in_transit == NULL && link->queue->fifo.packets == 0;
+    return link->in_transit == NULL && link->queue->packets == 0;
+}
+
+/* Opportunities have nobody to serve. */
+static bool is_unserved(const struct xl_link *link) {
+    return link->down || is_idle(link);
+}
+
+/* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
+static struct xl_link_fifo *next_delayed(struct xl_link *link) {
+    const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
+    if (held != NULL && (in_order == NULL || held->due_us < in_order->due_us)) {
+        return &link->held;
+    }
+    return in_order != NULL ? &link->delayed : NULL;
+}
+
+/* When the next packet leaves the delay. */
+static uint64_t next_arrival(const struct xl_link *link) {
+    const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
+    uint64_t first = in_order != NULL ? in_order->due_us : XL_LINK_NEVER;
+    return held != NULL && held->due_us < first ? held->due_us : first;
 }
 
 /* Lets the opportunities up to and at time t pass unused. */
@@ -144,15 +220,8 @@ static void serve_opportunity(struct xl_link *link, uint64_t t) {
     link->stats.opportunities_used += left < XL_LINK_OPPORTUNITY_BYTES;
 }
 
-/* The oldest delayed packet comes out of the delay: random loss, then the queue. */
-static void end_delay(struct xl_link *link) {
-    struct xl_link_packet *packet = xl_link_fifo_pop(&link->delayed);
-    uint64_t t = packet->due_us;
-    if (link->loss > 0.0 && xl_link_rng_uniform(&link->rng) < link->loss) {
-        link->stats.random_losses++;
-        xl_link_pool_put(link->pool, packet);
-        return;
-    }
+/* The packet arrives at the queue. */
+static void arrive(struct xl_link *link, struct xl_link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
     if (link->log != NULL) {
         xl_link_log_arrival(link->log, t / 1000, xl_link_packet_bytes(packet));
@@ -163,13 +232,45 @@ static void end_delay(struct xl_link *link) {
     log_drops(link, packets_before, bytes_before, t);
 }
 
+/* A second copy, or NULL: none is wanted, or there is no memory for it. */
+static struct xl_link_packet *duplicate(struct xl_link *link, const struct xl_link_packet *packet, bool wanted) {
+    struct xl_link_packet *copy = wanted ? xl_link_pool_get(link->pool) : NULL;
+    if (copy != NULL) {
+        copy->length = packet->length;
+        memcpy(copy->data, packet->data, packet->length);
+        link->stats.duplicates++;
+    }
+    return copy;
+}
+
+/* The next packet comes out of the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
+ * packet, so that the others' outcomes do not move its own. */
+static void end_delay(struct xl_link *link) {
+    struct xl_link_packet *packet = xl_link_fifo_pop(next_delayed(link));
+    uint64_t t = packet->due_us;
+    bool is_lost = xl_loss_next(&link->loss);
+    bool twice = link->duplicate > 0.0 && xl_link_rng_uniform(&link->duplicate_rng) < link->duplicate;
+    bool is_on = xl_onoff_is_on(&link->onoff, t) && !link->down;
+    if (is_lost || !is_on) {
+        link->stats.off_losses += !is_on;
+        link->stats.random_losses += is_on;
+        xl_link_pool_put(link->pool, packet);
+        return;
+    }
+    struct xl_link_packet *copy = duplicate(link, packet, twice);
+    arrive(link, packet, t);
+    if (copy != NULL) {
+        arrive(link, copy, t);
+    }
+}
+
 /* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
  * an opportunity of the millisecond in which it arrives. */
 void xl_link_advance(struct xl_link *link, uint64_t now) {
     for (;;) {
-        uint64_t arrival = link->delayed.head == NULL ? XL_LINK_NEVER : link->delayed.head->due_us;
+        uint64_t arrival = next_arrival(link);
         uint64_t horizon = arrival < now ? arrival : now;
-        if (is_idle(link)) {
+        if (is_unserved(link)) {
             pass_opportunities(link, horizon);
         } else {
             uint64_t opportunity = opportunity_us(link, link->next_opportunity);
@@ -185,6 +286,22 @@ void xl_link_advance(struct xl_link *link, uint64_t now) {
     }
 }
 
+static uint64_t delay_at(const struct xl_link *link, uint64_t t) {
+    return link->delay_trace == NULL
+               ? link->delay_us
+               : xl_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
+}
+
+/* The delay of a packet that comes now. */
+static uint64_t draw_delay(struct xl_link *link, uint64_t now) {
+    uint64_t delay = delay_at(link, now);
+    if (link->jitter_us > 0) {
+        delay += (uint64_t)(xl_link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
+        delay = delay > link->jitter_us ? delay - link->jitter_us : 0;
+    }
+    return delay;
+}
+
 void xl_link_enqueue(struct xl_link *link, struct xl_link_packet *packet, uint64_t now) {
     link->stats.arrived_packets++;
     link->stats.arrived_bytes += xl_link_packet_bytes(packet);
@@ -195,8 +312,14 @@ void xl_link_enqueue(struct xl_link *link, struct xl_link_packet *packet, uint64
     }
     /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
     xl_link_advance(link, now);
-    packet->due_us = now + link->delay_us;
-    xl_link_fifo_push(&link->delayed, packet);
+    bool apart = link->reorder > 0.0 && xl_link_rng_uniform(&link->reorder_rng) < link->reorder;
+    struct xl_link_fifo *fifo = apart ? &link->held : &link->delayed;
+    link->stats.reordered += apart;
+    packet->due_us = now + draw_delay(link, now) + (apart ? link->reorder_us : 0);
+    if (fifo->tail != NULL && fifo->tail->due_us > packet->due_us) {
+        packet->due_us = fifo->tail->due_us;
+    }
+    xl_link_fifo_push(fifo, packet);
 }
 
 void xl_link_refuse(struct xl_link *link, uint32_t length) {
@@ -209,14 +332,14 @@ uint64_t xl_link_next_deadline(const struct xl_link *link) {
     if (link->delivered.head != NULL) {
         return link->delivered.head->due_us;
     }
+    if (link->down) {
+        return XL_LINK_NEVER;
+    }
     if (!is_idle(link)) {
         return opportunity_us(link, link->next_opportunity);
     }
-    if (link->delayed.head == NULL) {
-        return XL_LINK_NEVER;
-    }
-    uint64_t k = opportunity_after(link, link->delayed.head->due_us);
-    return opportunity_us(link, k);
+    uint64_t arrival = next_arrival(link);
+    return arrival == XL_LINK_NEVER ? XL_LINK_NEVER : opportunity_us(link, opportunity_after(link, arrival));
 }
 
 struct xl_link_packet *xl_link_pull(struct xl_link *link) {
@@ -227,6 +350,7 @@ void xl_link_departed(struct xl_link *link, struct xl_link_packet *packet, uint6
     uint32_t bytes = xl_link_packet_bytes(packet);
     link->stats.departed_packets++;
     link->stats.departed_bytes += bytes;
+    link->stats.queueing_us = now - packet->arrival_us;
     xl_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
     if (link->log != NULL) {
         xl_link_log_departure(link->log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
@@ -235,17 +359,64 @@ void xl_link_departed(struct xl_link *link, struct xl_link_packet *packet, uint6
 }
 
 void xl_link_count_missed(struct xl_link *link, uint64_t since, uint64_t now) {
-    if (since < now && is_idle(link) && link->delayed.head == NULL) {
-        link->stats.missed +=
-            opportunity_after(link, now + link->delay_us) - opportunity_after(link, since + link->delay_us);
+    if (since < now && !link->down && is_idle(link) && next_arrival(link) == XL_LINK_NEVER) {
+        uint64_t delay = delay_at(link, now);
+        link->stats.missed += opportunity_after(link, now + delay) - opportunity_after(link, since + delay);
     }
+}
+
+void xl_link_set_delay(struct xl_link *link, uint64_t delay_us, uint64_t now) {
+    xl_link_advance(link, now);
+    link->delay_us = delay_us;
+    link->delay_trace = NULL;
+}
+
+int xl_link_set_loss(struct xl_link *link, const struct xl_loss *loss, uint64_t now) {
+    if (!xl_loss_is_valid(loss)) {
+        return -1;
+    }
+    xl_link_advance(link, now);
+    link->loss.model = *loss;
+    link->loss.is_bad = false;
+    return 0;
+}
+
+void xl_link_set_up(struct xl_link *link, bool up, uint64_t now) {
+    xl_link_advance(link, now);
+    link->down = !up;
+}
+
+bool xl_link_is_up(const struct xl_link *link) {
+    return !link->down;
+}
+
+void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
+    xl_link_advance(link, now);
+    link->passed_before += link->next_opportunity - link->first_opportunity;
+    take_trace(link, trace, (int64_t)now, now);
+}
+
+int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
+    if (rate_bps == 0 || rate_bps > XL_TRACE_MAX_RATE_BPS) {
+        return -1;
+    }
+    xl_link_advance(link, now); /* by the old rate */
+    link->constant = xl_trace_constant(rate_bps);
+    xl_link_set_trace(link, &link->constant, now);
+    return 0;
+}
+
+bool xl_link_has_ended(const struct xl_link *link) {
+    return link->next_opportunity >= link->trace_end;
 }
 
 struct xl_link_stats xl_link_stats(const struct xl_link *link) {
     struct xl_link_stats stats = link->stats;
-    stats.opportunities = link->next_opportunity - link->first_opportunity;
+    stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;
     stats.queue_drops = link->queue->dropped_packets;
-    stats.inside_packets = link->delayed.packets + link->queue->fifo.packets + link->delivered.packets +
+    stats.queued_packets = link->queue->packets;
+    stats.queued_bytes = link->queue->bytes;
+    stats.inside_packets = link->delayed.packets + link->held.packets + link->queue->packets + link->delivered.packets +
                            (link->in_transit != NULL ? 1 : 0);
     return stats;
 }

@@ -1,10 +1,14 @@
 /* One direction of an emulated path, with the semantics of Mahimahi's mpshell and mm-link:
  *
- *     enqueue -> delay -> random loss -> queue -> delivery opportunities of the trace -> pull
+ *     enqueue -> delay -> random loss, on/off -> duplication -> queue -> delivery opportunities of the trace -> pull
  *
  * An opportunity delivers 1504 bytes. What a packet leaves unused serves the next queued packets; a packet served in
  * part goes on at the next opportunity; with an empty queue the rest is lost. Opportunities pass with time, used or
- * not, and a packet that reaches the queue in millisecond t uses opportunities after t only.
+ * not, and a packet that reaches the queue in millisecond t uses opportunities after t only (with a constant rate,
+ * whose opportunities are not at whole ms: opportunities after its arrival).
+ *
+ * Packets stay in order, also where the delay falls or jitters: none leaves the delay before the one that came before
+ * it. Only packets that `reorder` picks are taken out of this order.
  *
  * Sans-IO: no clock, no file, no randomness of its own. All times are us since t0, the common start of all links of
  * an emulation, and must not decrease from call to call. The driver's loop is:
@@ -14,15 +18,19 @@
  * xl_link_departed(link, p, now); }
  *
  * The work per call is bounded by the packets moved, not by the time or the opportunities that passed (unless a log
- * is attached: it has a line for every opportunity). */
+ * is attached: it has a line for every opportunity), nor by the length of the queue. */
 #ifndef RAILYARD_LINK_LINK_H
 #define RAILYARD_LINK_LINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
 #include "emulator/link/log.h"
+#include "emulator/link/loss.h"
+#include "emulator/link/onoff.h"
 #include "emulator/link/packet.h"
 #include "emulator/link/trace.h"
 
@@ -30,28 +38,44 @@
 
 struct xl_link_config {
     const struct xl_trace *trace; /* borrowed for the life of the link */
+    bool once;                    /* after the trace's last opportunity there are no more, instead of again the first */
+    uint64_t start_offset_ms;     /* the place in the trace, and in the delay trace, at which t0 falls */
     struct xl_link_pool *pool;    /* borrowed; packets of this link come from it and go back to it */
     struct xl_link_log *log;      /* borrowed; NULL = no log */
-    const char *queue;            /* specification, see queue.h; only read by xl_link_new */
+    const char *queue;            /* specification, see queue.h; only read by xl_link_new; NULL = infinite */
     uint64_t delay_us;            /* one way */
-    double loss;                  /* probability of random loss, 0 to 1, independent for each packet */
-    uint64_t seed;                /* of the loss: xl_link_seed() gives each direction of each path its own */
-    uint64_t start_offset_ms;     /* the place in the trace at which t0 falls */
+    const struct xl_delay_trace *delay_trace; /* borrowed; takes the place of delay_us; NULL = none */
+    bool hold_delay;                          /* the delay trace's last delay holds for ever, instead of looping */
+    uint64_t jitter_us;                       /* the delay is uniform within this much of it, and not negative */
+    double reorder;                           /* probability that a packet takes reorder_us longer, on its own */
+    uint64_t reorder_us;
+    struct xl_loss loss;
+    struct xl_onoff onoff;
+    double duplicate; /* probability that a packet arrives at the queue twice */
+    uint64_t seed;    /* of all that is random: xl_link_seed() gives each direction of each path its own. Each effect
+                       * has a stream of its own: switching one on leaves the others' draws as they are. */
 };
 
 struct xl_link_stats {
     uint64_t opportunities;      /* that passed since t0 */
     uint64_t opportunities_used; /* of those, delivered at least one byte */
     uint64_t missed; /* passed unused while packets may have waited for a late driver: xl_link_count_missed */
-    /* arrived = departed + queue_drops + random_losses + oversize_drops + memory_drops + still inside.
+    /* arrived + duplicates =
+     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + still inside.
      * Bytes are IP bytes + 4 a packet. */
     uint64_t arrived_packets, arrived_bytes;
     uint64_t departed_packets, departed_bytes;
     uint64_t queue_drops;
     uint64_t random_losses;
+    uint64_t off_losses;     /* came while the link was off or down */
     uint64_t oversize_drops; /* over 1504 bytes with the 4 added */
     uint64_t memory_drops;   /* told by xl_link_refuse */
     uint64_t inside_packets; /* in delay, queue, or waiting to be pulled */
+    uint64_t duplicates;     /* second copies that were made */
+    uint64_t reordered;      /* packets picked for the longer delay */
+    uint64_t queued_packets; /* now; without the one that is served in part */
+    uint64_t queued_bytes;
+    uint64_t queueing_us; /* of the last departed packet: from the arrival at the queue to the departure */
 };
 
 struct xl_link;
@@ -77,6 +101,22 @@ void xl_link_departed(struct xl_link *link, struct xl_link_packet *packet, uint6
 /* The driver did not look at its input from since to now, and then found a packet there: if the link is empty, the
  * opportunities of that time are counted as missed. To be called before the packet is enqueued. */
 void xl_link_count_missed(struct xl_link *link, uint64_t since, uint64_t now);
+
+/* Changes at run time, from now on; a deadline that the driver holds may change with them. Packets inside keep the
+ * delay that they were given.
+ *
+ * xl_link_set_delay ends a delay trace. xl_link_set_loss with an invalid model returns -1 and changes nothing.
+ * xl_link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
+ * xl_link_set_trace: trace time 0 falls on now; with the rate, there are evenly spaced opportunities in place of a
+ * trace (at most XL_TRACE_MAX_RATE_BPS; -1 for 0 or more than that). */
+void xl_link_set_delay(struct xl_link *link, uint64_t delay_us, uint64_t now);
+int xl_link_set_loss(struct xl_link *link, const struct xl_loss *loss, uint64_t now);
+void xl_link_set_up(struct xl_link *link, bool up, uint64_t now);
+bool xl_link_is_up(const struct xl_link *link);
+void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now);
+int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now);
+/* Whether the trace, replayed once, has no opportunity left. */
+bool xl_link_has_ended(const struct xl_link *link);
 
 /* The figures as of the last call that carried a time. */
 struct xl_link_stats xl_link_stats(const struct xl_link *link);

@@ -289,7 +289,7 @@ static void oversize_packets_are_dropped_and_counted(void **state) {
 
 /* Which of 2000 packets survive a loss of 10 %. */
 static void survivors(uint64_t seed, uint8_t survived[2000], uint64_t *losses) {
-    struct bench *b = make("1\n1\n1\n1\n", (struct xl_link_config){.loss = 0.1, .seed = seed});
+    struct bench *b = make("1\n1\n1\n1\n", (struct xl_link_config){.loss = {.good = 0.1}, .seed = seed});
     memset(survived, 0, 2000);
     for (uint32_t i = 0; i < 2000; i++) {
         struct xl_link_packet *packet = xl_link_pool_get(b->pool);
@@ -338,12 +338,12 @@ static void every_direction_has_its_own_seed(void **state) {
 }
 
 static void loss_must_be_a_probability(void **state) {
-    struct xl_link_config config = {.queue = "infinite", .loss = 1.5};
+    struct xl_link_config config = {.queue = "infinite", .loss = {.good = 1.5}};
     char error[256] = "";
     (void)state;
     assert_null(xl_link_new(&config, error, sizeof(error)));
-    assert_non_null(strstr(error, "1.5"));
-    config.loss = 0.0;
+    assert_non_null(strstr(error, "the loss is not a probability"));
+    config.loss.good = 0.0;
     config.queue = "no-such";
     assert_null(xl_link_new(&config, error, sizeof(error)));
     assert_non_null(strstr(error, "no-such"));
@@ -434,9 +434,9 @@ static void missed_counts_only_while_the_link_is_empty(void **state) {
 }
 
 static void every_packet_is_accounted_for(void **state) {
-    struct bench *b =
-        make("2\n3\n3\n7\n",
-             (struct xl_link_config){.delay_us = 1700, .loss = 0.2, .seed = 3, .queue = "droptail:packets=5"});
+    struct bench *b = make(
+        "2\n3\n3\n7\n",
+        (struct xl_link_config){.delay_us = 1700, .loss = {.good = 0.2}, .seed = 3, .queue = "droptail:packets=5"});
     struct xl_link_rng rng = {42};
     uint64_t now = 0;
     (void)state;

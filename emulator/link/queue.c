@@ -1,14 +1,14 @@
 #include "emulator/link/queue.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulator/link/text.h"
+
 /* Every discipline there is. */
 static const struct xl_queue_discipline *const disciplines[] = {
-    &xl_queue_infinite,
-    &xl_queue_droptail,
+    &xl_queue_infinite, &xl_queue_droptail, &xl_queue_drophead, &xl_queue_codel, &xl_queue_pie, &xl_queue_fq_codel,
 };
 #define DISCIPLINES (sizeof(disciplines) / sizeof(disciplines[0]))
 
@@ -32,56 +32,53 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
     snprintf(error, error_size, "unknown queue discipline \"%.*s\"; known are %s", (int)length, name, known);
 }
 
-static bool parse_number(const char *text, size_t length, uint64_t *value) {
-    uint64_t v = 0;
-    if (length == 0 || length > 18) {
-        return false;
+/* What the discipline takes: "packets=N, target=MS". */
+static void list_options(const struct xl_queue_discipline *d, char *text, size_t size) {
+    size_t used = 0;
+    snprintf(text, size, "none");
+    for (const struct xl_queue_option *o = d->options; o != NULL && o->name != NULL && used < size; o++) {
+        int n = snprintf(text + used, size - used, "%s%s=%s", o == d->options ? "" : ", ", o->name,
+                         o->unit == XL_QUEUE_MS ? "MS" : "N");
+        used += n > 0 ? (size_t)n : 0;
     }
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9') {
-            return false;
-        }
-        v = v * 10 + (uint64_t)(text[i] - '0');
-    }
-    *value = v;
-    return true;
+}
+
+static bool read_value(const struct xl_queue_option *o, const struct xl_text_option *given, uint64_t *value) {
+    bool good = o->unit == XL_QUEUE_MS ? xl_text_ms(given->value, given->value_length, value)
+                                       : xl_text_whole(given->value, given->value_length, o->most, value);
+    return good && *value >= o->least && *value <= o->most;
 }
 
 /* One "key=number" of a specification. */
-static bool apply_option(struct xl_queue *queue, const char *text, size_t length, char *error, size_t error_size) {
-    const struct xl_queue_discipline *d = queue->discipline;
-    const char *equals = memchr(text, '=', length);
-    char key[32];
-    uint64_t value = 0;
-    size_t key_length = equals == NULL ? length : (size_t)(equals - text);
-    bool good = equals != NULL && key_length > 0 && key_length < sizeof(key) &&
-                parse_number(equals + 1, length - key_length - 1, &value);
-    if (good) {
-        memcpy(key, text, key_length);
-        key[key_length] = '\0';
-        good = d->set_option != NULL && d->set_option(queue->state, key, value);
+static bool apply_option(struct xl_queue *queue, const struct xl_text_option *given) {
+    const struct xl_queue_option *o = queue->discipline->options;
+    uint64_t value;
+    while (o != NULL && o->name != NULL && !xl_text_option_is(given, o->name)) {
+        o++;
     }
-    if (!good) {
-        snprintf(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s", d->name,
-                 (int)(length < 60 ? length : 60), text, d->options[0] == '\0' ? "none" : d->options);
+    if (o == NULL || o->name == NULL || !read_value(o, given, &value)) {
         return false;
     }
+    memcpy((char *)queue->state + o->offset, &value, sizeof(value));
     size_t used = strlen(queue->description);
     bool first = strchr(queue->description, '[') == NULL;
-    snprintf(queue->description + used, sizeof(queue->description) - used, "%s%s=%llu", first ? " [" : ", ", key,
-             (unsigned long long)value);
+    snprintf(queue->description + used, sizeof(queue->description) - used, "%s%.*s", first ? " [" : ", ",
+             (int)(given->key_length + 1 + given->value_length), given->key);
     return true;
 }
 
-static bool apply_options(struct xl_queue *queue, const char *at, char *error, size_t error_size) {
-    bool any = false;
-    while (*at == ':') {
-        size_t length = strcspn(at + 1, ":");
-        if (!apply_option(queue, at + 1, length, error, error_size)) {
+static bool apply_options(struct xl_queue *queue, const char *list, char *error, size_t error_size) {
+    struct xl_text_option given;
+    char known[160];
+    bool any = list[0] == ':';
+    for (list += any; xl_text_next_option(&list, &given);) {
+        if (!apply_option(queue, &given)) {
+            list_options(queue->discipline, known, sizeof(known));
+            size_t length = given.key_length + (given.value == NULL ? 0 : 1 + given.value_length);
+            snprintf(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
+                     queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
             return false;
         }
-        at += 1 + length;
-        any = true;
     }
     if (any) {
         size_t used = strlen(queue->description);
@@ -95,26 +92,49 @@ static bool apply_options(struct xl_queue *queue, const char *at, char *error, s
     return true;
 }
 
-struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, char *error, size_t error_size) {
+static void set_standards(struct xl_queue *queue) {
+    for (const struct xl_queue_option *o = queue->discipline->options; o != NULL && o->name != NULL; o++) {
+        memcpy((char *)queue->state + o->offset, &o->standard, sizeof(o->standard));
+    }
+}
+
+static struct xl_queue *allocate(const struct xl_queue_discipline *discipline) {
+    struct xl_queue *queue = calloc(1, sizeof(*queue));
+    void *state = calloc(1, discipline->state_size + 1);
+    if (queue == NULL || state == NULL) {
+        free(queue);
+        free(state);
+        return NULL;
+    }
+    queue->discipline = discipline;
+    queue->state = state;
+    return queue;
+}
+
+struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, uint64_t seed, char *error,
+                              size_t error_size) {
     size_t name_length = strcspn(specification, ":");
     const struct xl_queue_discipline *discipline = find(specification, name_length);
     if (discipline == NULL) {
         unknown_discipline(specification, name_length, error, error_size);
         return NULL;
     }
-    struct xl_queue *queue = calloc(1, sizeof(*queue));
-    void *state = calloc(1, discipline->state_size + 1);
-    if (queue == NULL || state == NULL) {
+    struct xl_queue *queue = allocate(discipline);
+    if (queue == NULL) {
         snprintf(error, error_size, "no memory for a queue");
-        free(queue);
-        free(state);
         return NULL;
     }
-    queue->discipline = discipline;
     queue->pool = pool;
-    queue->state = state;
+    queue->rng.state = seed;
     snprintf(queue->description, sizeof(queue->description), "%s", discipline->name);
+    set_standards(queue);
     if (!apply_options(queue, specification + name_length, error, error_size)) {
+        free(queue->state);
+        free(queue);
+        return NULL;
+    }
+    if (discipline->start != NULL && !discipline->start(queue)) {
+        snprintf(error, error_size, "no memory for a queue");
         xl_queue_free(queue);
         return NULL;
     }
@@ -128,11 +148,16 @@ void xl_queue_free(struct xl_queue *queue) {
     for (struct xl_link_packet *p = xl_link_fifo_pop(&queue->fifo); p != NULL; p = xl_link_fifo_pop(&queue->fifo)) {
         xl_link_pool_put(queue->pool, p);
     }
+    if (queue->discipline->stop != NULL) {
+        queue->discipline->stop(queue);
+    }
     free(queue->state);
     free(queue);
 }
 
 void xl_queue_drop(struct xl_queue *queue, struct xl_link_packet *packet) {
+    queue->packets--;
+    queue->bytes -= xl_link_packet_bytes(packet);
     queue->dropped_packets++;
     queue->dropped_bytes += xl_link_packet_bytes(packet);
     xl_link_pool_put(queue->pool, packet);

@@ -1,7 +1,7 @@
 /* Queues of a link, and the disciplines that decide what they drop.
  *
  * A discipline is one file and one line in the table of queue.c. It is named on the command line as in Mahimahi, with
- * its options after colons: "infinite", "droptail:packets=100", "droptail:packets=100:bytes=150000". */
+ * its options after colons: "infinite", "droptail:packets=100", "codel:target=5:interval=100". */
 #ifndef RAILYARD_LINK_QUEUE_H
 #define RAILYARD_LINK_QUEUE_H
 
@@ -10,18 +10,34 @@
 #include <stdint.h>
 
 #include "emulator/link/packet.h"
+#include "emulator/link/rng.h"
 
 struct xl_queue;
 
+enum xl_queue_unit {
+    XL_QUEUE_COUNT, /* a whole number */
+    XL_QUEUE_MS,    /* ms with decimals; held as us */
+};
+
+struct xl_queue_option {
+    const char *name;
+    size_t offset; /* of an uint64_t in the discipline's state */
+    enum xl_queue_unit unit;
+    uint64_t least, most; /* as held */
+    uint64_t standard;    /* what it is when it is not given */
+};
+
 struct xl_queue_discipline {
     const char *name;
-    const char *options; /* for error messages: the options it takes; "" = none */
-    size_t state_size;   /* bytes of its own state, zeroed at the start: xl_queue_state() */
-    /* Sets one option; false if there is none of that name. */
-    bool (*set_option)(void *state, const char *key, uint64_t value);
+    const struct xl_queue_option *options; /* ends with a NULL name; NULL: none */
+    size_t state_size;                     /* bytes of its own state, zeroed, then the options' standards are set */
     /* Checks the options together: NULL, or what is missing. */
     const char *(*check)(const void *state);
-    /* Takes the packet over: pushes it on the queue's FIFO, or drops it or others with xl_queue_drop. */
+    /* Prepares the state, after the check; false: no memory. */
+    bool (*start)(struct xl_queue *queue);
+    /* Gives back what start took, and packets that are not in the queue's FIFO. */
+    void (*stop)(struct xl_queue *queue);
+    /* Takes the packet over: pushes it on the queue's FIFO (or its own), or drops it or others with xl_queue_drop. */
     void (*enqueue)(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now);
     /* Hands out the next packet, or NULL if the queue is empty (it may drop on the way). */
     struct xl_link_packet *(*dequeue)(struct xl_queue *queue, uint64_t now);
@@ -29,31 +45,64 @@ struct xl_queue_discipline {
 
 struct xl_queue {
     const struct xl_queue_discipline *discipline;
-    struct xl_link_fifo fifo; /* what is queued; sizes count 4 bytes more than the IP length */
+    size_t packets; /* what is queued, wherever the discipline keeps it; while enqueue runs, with the new one */
+    uint64_t bytes; /* sizes count 4 bytes more than the IP length */
+    struct xl_link_fifo fifo; /* for disciplines of one FIFO */
     struct xl_link_pool *pool;
+    struct xl_link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
-    char description[96]; /* as mm-link's log prints it: "droptail [packets=100]" */
+    char description[192]; /* as mm-link's log prints it: "droptail [packets=100]" */
     void *state;
 };
 
-/* Makes a queue from its specification. pool is borrowed and gets what is dropped.
- * NULL and one sentence in error if the discipline or an option is unknown, or without memory. */
-struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, char *error, size_t error_size);
+/* Makes a queue from its specification. pool is borrowed and gets what is dropped; seed is of what the discipline
+ * draws. NULL and one sentence in error if the discipline or an option is unknown, or without memory. */
+struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, uint64_t seed, char *error,
+                              size_t error_size);
 /* Gives the queued packets back to the pool. */
 void xl_queue_free(struct xl_queue *queue);
 
+/* packet->arrival_us is the time of its arrival, now. */
 static inline void xl_queue_enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+    queue->packets++;
+    queue->bytes += xl_link_packet_bytes(packet);
     queue->discipline->enqueue(queue, packet, now);
 }
 static inline struct xl_link_packet *xl_queue_dequeue(struct xl_queue *queue, uint64_t now) {
-    return queue->discipline->dequeue(queue, now);
+    struct xl_link_packet *packet = queue->discipline->dequeue(queue, now);
+    if (packet != NULL) {
+        queue->packets--;
+        queue->bytes -= xl_link_packet_bytes(packet);
+    }
+    return packet;
 }
 
 /* For disciplines: counts the packet as dropped and frees it. */
 void xl_queue_drop(struct xl_queue *queue, struct xl_link_packet *packet);
 
+/* Limits of packets and bytes that several disciplines have; 0 = no limit. */
+struct xl_queue_limits {
+    uint64_t packets;
+    uint64_t bytes; /* counts 4 bytes a packet more than its IP length */
+};
+/* The two options of a state that has the member `limits`; packets is limited to `standard` unless told otherwise. */
+#define XL_QUEUE_LIMIT_OPTIONS(type, standard_packets)                                                                 \
+    {"packets", offsetof(type, limits.packets), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, standard_packets}, {           \
+        "bytes", offsetof(type, limits.bytes), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, 0                               \
+    }
+#define XL_QUEUE_LIMIT_MOST UINT64_C(1000000000000)
+/* Whether the queue holds more than it may. */
+static inline bool xl_queue_exceeds(const struct xl_queue *queue, const struct xl_queue_limits *limits) {
+    return (limits->packets != 0 && queue->packets > limits->packets) ||
+           (limits->bytes != 0 && queue->bytes > limits->bytes);
+}
+
 extern const struct xl_queue_discipline xl_queue_infinite;
 extern const struct xl_queue_discipline xl_queue_droptail;
+extern const struct xl_queue_discipline xl_queue_drophead;
+extern const struct xl_queue_discipline xl_queue_codel;
+extern const struct xl_queue_discipline xl_queue_pie;
+extern const struct xl_queue_discipline xl_queue_fq_codel;
 
 #endif

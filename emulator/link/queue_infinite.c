@@ -13,7 +13,6 @@ static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
 
 const struct xl_queue_discipline xl_queue_infinite = {
     .name = "infinite",
-    .options = "",
     .enqueue = enqueue,
     .dequeue = dequeue,
 };

@@ -25,7 +25,7 @@ static uint32_t take(struct xl_queue *queue) {
 static void infinite_keeps_everything_in_order(void **state) {
     struct xl_link_pool *pool = xl_link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("infinite", pool, error, sizeof(error));
+    struct xl_queue *queue = xl_queue_new("infinite", pool, 0, error, sizeof(error));
     (void)state;
     for (uint32_t i = 1; i <= 1000; i++) {
         put(queue, i);
@@ -43,7 +43,7 @@ static void infinite_keeps_everything_in_order(void **state) {
 static void droptail_by_packets_drops_the_newest(void **state) {
     struct xl_link_pool *pool = xl_link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("droptail:packets=2", pool, error, sizeof(error));
+    struct xl_queue *queue = xl_queue_new("droptail:packets=2", pool, 0, error, sizeof(error));
     (void)state;
     put(queue, 100);
     put(queue, 200);
@@ -64,8 +64,8 @@ static void droptail_by_packets_drops_the_newest(void **state) {
 static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
     struct xl_link_pool *pool = xl_link_pool_new(0);
     char error[256];
-    struct xl_queue *fits = xl_queue_new("droptail:bytes=3008", pool, error, sizeof(error));
-    struct xl_queue *tight = xl_queue_new("droptail:bytes=3007", pool, error, sizeof(error));
+    struct xl_queue *fits = xl_queue_new("droptail:bytes=3008", pool, 0, error, sizeof(error));
+    struct xl_queue *tight = xl_queue_new("droptail:bytes=3007", pool, 0, error, sizeof(error));
     (void)state;
     for (int i = 0; i < 2; i++) {
         put(fits, 1500);
@@ -84,7 +84,7 @@ static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
 static void droptail_with_two_limits_keeps_both(void **state) {
     struct xl_link_pool *pool = xl_link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("droptail:packets=2:bytes=1000", pool, error, sizeof(error));
+    struct xl_queue *queue = xl_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof(error));
     (void)state;
     assert_string_equal(queue->description, "droptail [packets=2, bytes=1000]");
     put(queue, 997);
@@ -106,20 +106,20 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
         {"codl", "known are infinite, droptail"},
         {"droptailpackets=3", "unknown queue discipline"},
         {"droptail", "needs a limit"},
-        {"droptail:", "does not understand"},
+        {"droptail:", "needs a limit"},
         {"droptail:packets", "does not understand \"packets\""},
         {"droptail:packets=", "does not understand"},
         {"droptail:packets=0", "does not understand"},
         {"droptail:packets=-1", "does not understand"},
         {"droptail:packets=1x", "does not understand"},
         {"droptail:packets=99999999999999999999", "does not understand"},
-        {"droptail:frames=3", "packets=N, bytes=N"},
+        {"droptail:frames=3", "options: packets=N, bytes=N"},
         {"infinite:packets=3", "options: none"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char error[256] = "";
-        assert_null(xl_queue_new(cases[i].specification, NULL, error, sizeof(error)));
+        assert_null(xl_queue_new(cases[i].specification, NULL, 0, error, sizeof(error)));
         assert_non_null(strstr(error, cases[i].what));
     }
 }

@@ -57,6 +57,15 @@ json_t *xl_link_report(const struct xl_link *link, const char *trace, const char
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
         json_object_set_new(object, figures[i].name, number(figures[i].value));
     }
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rare[] = {{"off_losses", stats.off_losses}, {"duplicates", stats.duplicates}, {"reordered", stats.reordered}};
+    for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
+        if (rare[i].value > 0) {
+            json_object_set_new(object, rare[i].name, number(rare[i].value));
+        }
+    }
     json_object_set_new(object, "lateness_us", lateness_object(xl_link_lateness(link)));
     return object;
 }

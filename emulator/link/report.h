@@ -6,7 +6,8 @@
 
 #include "emulator/link/link.h"
 
-/* trace: name of the file; it may hold any bytes. */
+/* trace: name of the file; it may hold any bytes. Counters of effects that are rarely used (off_losses, duplicates,
+ * reordered) are there when they are not 0. */
 json_t *xl_link_report(const struct xl_link *link, const char *trace, const char *trace_sha256);
 /* A JSON string; bytes that are not UTF-8 become '?'. */
 json_t *xl_link_report_text(const char *text);

@@ -32,4 +32,9 @@ static inline uint64_t xl_link_seed(uint64_t seed, uint32_t path, uint32_t direc
                          xl_link_mix64(stream + UINT64_C(0x632be59bd9b4e019)));
 }
 
+/* The seed of one effect's own stream within a direction's seed. */
+static inline uint64_t xl_link_substream(uint64_t seed, uint32_t effect) {
+    return xl_link_mix64(seed ^ xl_link_mix64((uint64_t)effect * UINT64_C(0xd1342543de82ef95)));
+}
+
 #endif

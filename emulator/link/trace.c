@@ -122,11 +122,56 @@ void xl_trace_free(struct xl_trace *trace) {
     memset(trace, 0, sizeof(*trace));
 }
 
-uint64_t xl_trace_opportunity_ms(const struct xl_trace *trace, uint64_t k) {
-    return k / trace->count * trace->period_ms + trace->at_ms[k % trace->count];
+struct xl_trace xl_trace_constant(uint64_t rate_bps) {
+    return (struct xl_trace){.rate_bps = rate_bps};
 }
 
-uint64_t xl_trace_count_until(const struct xl_trace *trace, uint64_t t_ms) {
+bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
+    static const struct {
+        const char *name;
+        uint64_t bps;
+    } units[] = {{"bps", 1}, {"kbps", 1000}, {"mbps", 1000000}, {"gbps", 1000000000}};
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9' && whole <= XL_TRACE_MAX_RATE_BPS; p++) {
+        whole = whole * 10 + (uint64_t)(*p - '0');
+    }
+    if (p == text) {
+        return false;
+    }
+    if (*p == '.') {
+        const char *point = p++;
+        for (; *p >= '0' && *p <= '9' && scale < 1000000000; p++) {
+            fraction = fraction * 10 + (uint64_t)(*p - '0');
+            scale *= 10;
+        }
+        if (p == point + 1) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(p, units[i].name) == 0 && whole <= XL_TRACE_MAX_RATE_BPS / units[i].bps) {
+            *rate_bps = whole * units[i].bps + fraction * units[i].bps / scale;
+            return *rate_bps > 0 && *rate_bps <= XL_TRACE_MAX_RATE_BPS;
+        }
+    }
+    return false;
+}
+
+/* Opportunity k of a constant rate falls at ceil((k + 1) * US_BITS / rate) us. */
+#define US_BITS (UINT64_C(1504) * 8 * 1000000)
+
+/* Products of times and rates take more than 64 bits. */
+__extension__ typedef unsigned __int128 wide;
+
+uint64_t xl_trace_opportunity_us(const struct xl_trace *trace, uint64_t k) {
+    if (trace->at_ms == NULL) {
+        return (uint64_t)(((wide)(k + 1) * US_BITS + trace->rate_bps - 1) / trace->rate_bps);
+    }
+    return (k / trace->count * trace->period_ms + trace->at_ms[k % trace->count]) * 1000;
+}
+
+static uint64_t count_until_ms(const struct xl_trace *trace, uint64_t t_ms) {
     uint64_t rounds = t_ms / trace->period_ms;
     uint64_t rest = t_ms % trace->period_ms;
     size_t low = 0;
@@ -140,4 +185,10 @@ uint64_t xl_trace_count_until(const struct xl_trace *trace, uint64_t t_ms) {
         }
     }
     return rounds * trace->count + low;
+}
+
+uint64_t xl_trace_count_until_us(const struct xl_trace *trace, uint64_t t_us) {
+    /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
+    return trace->at_ms == NULL ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS)
+                                : count_until_ms(trace, t_us / 1000);
 }

@@ -1,17 +1,25 @@
-/* Packet delivery traces in mm-link's format: one integer a line, milliseconds, non-decreasing. Each line is one
- * opportunity to deliver 1504 bytes; the trace repeats after its last timestamp, the period.
+/* Delivery opportunities over time: a trace in mm-link's format, or a constant rate in its place.
  *
- * Opportunities are numbered from 0 over all repetitions: number k falls at (k / count) * period + at_ms[k % count]. */
+ * A trace has one integer a line, milliseconds, non-decreasing. Each line is one opportunity to deliver 1504 bytes; the
+ * trace repeats after its last timestamp, the period. Opportunities are numbered from 0 over all repetitions: number k
+ * falls at (k / count) * period + at_ms[k % count] ms.
+ *
+ * A constant rate of b bit/s has its opportunity number k at (k + 1) * 1504 * 8 / b seconds, rounded up to a whole us:
+ * evenly spaced, and exact in the long run. It has no period and no end. */
 #ifndef RAILYARD_LINK_TRACE_H
 #define RAILYARD_LINK_TRACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#define XL_TRACE_MAX_RATE_BPS UINT64_C(1000000000000)
+
 struct xl_trace {
-    uint32_t *at_ms;    /* the timestamps, non-decreasing */
-    size_t count;       /* at least 1 */
+    uint32_t *at_ms;    /* the timestamps, non-decreasing; NULL: a constant rate */
+    size_t count;       /* of timestamps, at least 1 */
     uint32_t period_ms; /* the last timestamp, at least 1 */
+    uint64_t rate_bps;  /* of a constant rate, at least 1 */
 };
 
 /* Parses the length bytes at text; name stands for the file in error messages.
@@ -20,13 +28,18 @@ struct xl_trace {
  * empty text are errors. */
 int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, size_t length, char *error,
                    size_t error_size);
+/* A trace of the constant rate, 1 to XL_TRACE_MAX_RATE_BPS. Owns no memory. */
+struct xl_trace xl_trace_constant(uint64_t rate_bps);
+/* Reads the shorthand of a constant rate: a number, decimals allowed, and bps, kbps, mbps or gbps ("12mbps",
+ * "1.5gbps"). False if the text is none, so that it names a file. */
+bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps);
 void xl_trace_free(struct xl_trace *trace);
 
-/* The time of opportunity number k, in ms of trace time. */
-uint64_t xl_trace_opportunity_ms(const struct xl_trace *trace, uint64_t k);
-/* How many opportunities fall at or before trace time t_ms; also the number of the first one after it.
- * Arithmetic and a binary search, however far t_ms is. */
-uint64_t xl_trace_count_until(const struct xl_trace *trace, uint64_t t_ms);
+/* The time of opportunity number k, in us of trace time. */
+uint64_t xl_trace_opportunity_us(const struct xl_trace *trace, uint64_t k);
+/* How many opportunities fall at or before trace time t_us; also the number of the first one after it.
+ * Arithmetic and a binary search, however far t_us is. */
+uint64_t xl_trace_count_until_us(const struct xl_trace *trace, uint64_t t_us);
 
 /* Reads a whole file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 and one sentence in error. */
 int xl_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);

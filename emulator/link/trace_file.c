@@ -1,4 +1,5 @@
-/* The one file of this folder that touches the file system: reads a trace for those who drive the links. */
+/* The one file of this folder that touches the file system: reads traces for those who drive the links. */
+#include "emulator/link/delay_trace.h"
 #include "emulator/link/trace.h"
 
 #include <errno.h>
@@ -65,4 +66,15 @@ int xl_trace_read_file(const char *path, char **data, size_t *length, char *erro
     int saved = errno;
     close(fd);
     return rc == 0 ? 0 : fail(path, strerror(saved), error, error_size);
+}
+
+int xl_delay_trace_load(struct xl_delay_trace *trace, const char *path, char *error, size_t error_size) {
+    char *data;
+    size_t length;
+    if (xl_trace_read_file(path, &data, &length, error, error_size) != 0) {
+        return -1;
+    }
+    int rc = xl_delay_trace_parse(trace, path, data, length, error, error_size);
+    free(data);
+    return rc;
 }

@@ -81,7 +81,7 @@ static void opportunities_repeat_after_the_last_timestamp(void **state) {
     assert_int_equal(parse(&trace, "0\n4\n10\n", error), 0);
     static const uint64_t expected[] = {0, 4, 10, 10, 14, 20, 20, 24, 30};
     for (uint64_t k = 0; k < 9; k++) {
-        assert_int_equal(xl_trace_opportunity_ms(&trace, k), expected[k]);
+        assert_int_equal(xl_trace_opportunity_us(&trace, k), 1000 * expected[k]);
     }
     xl_trace_free(&trace);
 }
@@ -95,10 +95,11 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
         assert_int_equal(parse(&trace, texts[i], error), 0);
         uint64_t walked = 0;
         for (uint64_t t = 0; t < 100; t++) {
-            while (xl_trace_opportunity_ms(&trace, walked) <= t) {
+            while (xl_trace_opportunity_us(&trace, walked) <= 1000 * t) {
                 walked++;
             }
-            assert_int_equal(xl_trace_count_until(&trace, t), walked);
+            assert_int_equal(xl_trace_count_until_us(&trace, 1000 * t), walked);
+            assert_int_equal(xl_trace_count_until_us(&trace, 1000 * t + 999), walked);
         }
         xl_trace_free(&trace);
     }

@@ -2,21 +2,25 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char mp_options_usage[] =
-    "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P] [--path ...] [options] -- "
-    "COMMAND...\n"
+    "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] [--path ...] "
+    "[options] -- COMMAND...\n"
     "\n"
     "Runs COMMAND in a network namespace with one device per path; every path replays its traces.\n"
     "\n"
-    "  --path SPEC          a path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace, one-way delay "
-    "in\n"
-    "                       ms, queue (infinite, the default; droptail:packets=N; droptail:bytes=N), random loss 0..1\n"
+    "  --path SPEC          a path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace or a constant "
+    "rate\n"
+    "                       (12mbps), one-way delay in ms, queue (infinite, the default; droptail:packets=N; "
+    "drophead,\n"
+    "                       codel, pie, fq_codel), random loss (0..1; ge:p=P:r=P). Further keys: offset, once,\n"
+    "                       delay-trace, delay-trace-end, jitter, reorder, reorder-delay, duplicate, onoff. A key "
+    "with\n"
+    "                       up- or down- before it is for one direction (down-queue=pie). docs/link.md tells all.\n"
     "  --seed N             seed of the random loss (default 1)\n"
     "  --start-offset MS    place in the traces at which COMMAND starts (default 0)\n"
     "  --log-dir DIR        write NAME.up.log and NAME.down.log (mm-link's format) and mpshell.json\n"
@@ -44,15 +48,6 @@ static bool parse_u64(const char *text, uint64_t limit, uint64_t *value) {
     unsigned long long v = strtoull(text, &end, 10);
     *value = v;
     return errno == 0 && *end == '\0' && v <= limit;
-}
-
-static bool parse_double(const char *text, double low, double high, double *value) {
-    char *end;
-    if ((text[0] < '0' || text[0] > '9') && text[0] != '.') {
-        return false;
-    }
-    *value = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value) && *value >= low && *value <= high;
 }
 
 static bool is_device_name(const char *name, size_t length) {
@@ -85,59 +80,24 @@ static int set_string(char **slot, const char *value, const char *what, char *er
     return *slot != NULL ? 0 : fail(error, error_size, "no memory");
 }
 
-/* One key=value of a path. */
-static int path_member(struct mp_path_options *path, const char *member, bool *has_delay, char *error,
-                       size_t error_size) {
-    const char *equals = strchr(member, '=');
-    size_t n = equals == NULL ? 0 : (size_t)(equals - member);
-    const char *value = equals == NULL ? "" : equals + 1;
-    double number;
-    if (n == 2 && memcmp(member, "up", n) == 0) {
-        return set_string(&path->up, value, "up= of a path", error, error_size);
-    }
-    if (n == 4 && memcmp(member, "down", n) == 0) {
-        return set_string(&path->down, value, "down= of a path", error, error_size);
-    }
-    if (n == 5 && memcmp(member, "queue", n) == 0) {
-        return set_string(&path->queue, value, "queue= of a path", error, error_size);
-    }
-    if (n == 5 && memcmp(member, "delay", n) == 0) {
-        if (!parse_double(value, 0.0, 3600000.0, &number)) {
-            return fail(error, error_size, "path %s: delay=%s is not a one-way delay in ms (0 to 3600000)", path->name,
-                        value);
-        }
-        path->delay_us = (uint64_t)llround(number * 1000.0);
-        *has_delay = true;
-        return 0;
-    }
-    if (n == 4 && memcmp(member, "loss", n) == 0) {
-        if (!parse_double(value, 0.0, 1.0, &path->loss)) {
-            return fail(error, error_size, "path %s: loss=%s is not a probability (0 to 1)", path->name, value);
-        }
-        return 0;
-    }
-    return fail(error, error_size, "path %s: \"%s\" is not one of up=TRACE, down=TRACE, delay=MS, queue=QUEUE, loss=P",
-                path->name, member);
-}
-
+/* The members of a path, "key=value,key=value"; a key alone says yes. */
 static int parse_members(struct mp_path_options *path, char *text, char *error, size_t error_size) {
-    bool has_delay = false;
+    char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member != NULL; member = strsep(&rest, ",")) {
-        if (path_member(path, member, &has_delay, error, error_size) != 0) {
-            return -1;
+        char *equals = strchr(member, '=');
+        if (equals != NULL) {
+            *equals = '\0';
+        }
+        const char *value = equals == NULL ? "yes" : equals + 1;
+        if (xl_link_settings_set(path->settings, member, value, reason, sizeof(reason)) != 0) {
+            return fail(error, error_size, "path %s: %s", path->name, reason);
         }
     }
-    if (path->up == NULL || path->down == NULL || !has_delay) {
-        return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s is missing", path->name,
-                    path->up == NULL     ? "up"
-                    : path->down == NULL ? "down"
-                                         : "delay");
+    if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0) {
+        return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
     }
-    if (path->queue == NULL) {
-        path->queue = strdup("infinite");
-    }
-    return path->queue != NULL ? 0 : fail(error, error_size, "no memory");
+    return 0;
 }
 
 static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
@@ -259,9 +219,7 @@ int mp_options_parse(struct mp_options *options, int argc, char **argv, char *er
 
 void mp_options_free(struct mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++) {
-        free(options->paths[i].up);
-        free(options->paths[i].down);
-        free(options->paths[i].queue);
+        xl_link_settings_free(options->paths[i].settings);
     }
     free(options->log_dir);
     free(options->summary);

@@ -6,16 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/settings.h"
+
 #define MP_MAX_PATHS 32
 #define MP_NAME_SIZE 16 /* a device name with its NUL */
 
 struct mp_path_options {
     char name[MP_NAME_SIZE];
-    char *up; /* trace files as given */
-    char *down;
-    char *queue; /* specification, see emulator/link/queue.h */
-    uint64_t delay_us;
-    double loss;
+    struct xl_link_settings settings[2]; /* of the uplink, of the downlink */
 };
 
 struct mp_options {

@@ -21,7 +21,7 @@ static int parse(struct mp_options *options, char **argv, char error[512]) {
 static void reads_every_option(void **state) {
     char *argv[] = {"mpshell",
                     "--path",
-                    "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01",
+                    "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01,once",
                     "--path",
                     "lte-2:delay=0,down=x,up=y",
                     "--seed",
@@ -42,13 +42,17 @@ static void reads_every_option(void **state) {
     assert_int_equal(parse(&o, argv, error), 0);
     assert_int_equal(o.path_count, 2);
     assert_string_equal(o.paths[0].name, "wifi");
-    assert_string_equal(o.paths[0].up, "u");
-    assert_string_equal(o.paths[0].down, "d");
-    assert_string_equal(o.paths[0].queue, "droptail:packets=100:bytes=9000");
-    assert_int_equal(o.paths[0].delay_us, 15250);
-    assert_true(o.paths[0].loss > 0.0099 && o.paths[0].loss < 0.0101);
+    assert_string_equal(o.paths[0].settings[0].text[XL_LINK_TRACE], "u");
+    assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "d");
+    for (size_t way = 0; way < 2; way++) {
+        const struct xl_link_settings *settings = &o.paths[0].settings[way];
+        assert_string_equal(settings->text[XL_LINK_QUEUE], "droptail:packets=100:bytes=9000");
+        assert_int_equal(settings->delay_us, 15250);
+        assert_true(settings->loss.good == 0.01);
+        assert_true(settings->once);
+    }
     assert_string_equal(o.paths[1].name, "lte-2");
-    assert_string_equal(o.paths[1].queue, "infinite");
+    assert_null(o.paths[1].settings[0].text[XL_LINK_QUEUE]);
     assert_int_equal(o.seed, 42);
     assert_int_equal(o.start_offset_ms, 1500);
     assert_true(o.mptcp);
@@ -91,14 +95,14 @@ static void tells_what_is_wrong(void **state) {
         {"wifi:,up=a", "is not one of"},
         {"wifi:up=a,down=b", "delay is missing"},
         {"wifi:up=a,delay=1", "down is missing"},
-        {"wifi:up=,down=b,delay=1", "up= of a path is empty"},
+        {"wifi:up=,down=b,delay=1", "up= is empty"},
         {"wifi:up=a,up=c,down=b,delay=1", "given twice"},
         {"wifi:up=a,down=b,delay=-1", "delay=-1"},
         {"wifi:up=a,down=b,delay=1ms", "delay=1ms"},
         {"wifi:up=a,down=b,delay=", "delay="},
         {"wifi:up=a,down=b,delay=1e99", "delay=1e99"},
         {"wifi:up=a,down=b,delay=1,loss=1.1", "loss=1.1"},
-        {"wifi:up=a,down=b,delay=1,los=1", "\"los=1\""},
+        {"wifi:up=a,down=b,delay=1,los=1", "\"los\" is not one of"},
         {"WiFi:up=a,down=b,delay=1", "\"WiFi\""},
         {"lo:up=a,down=b,delay=1", "\"lo\""},
         {"-a:up=a,down=b,delay=1", "\"-a\""},

@@ -33,30 +33,41 @@ static int hash(const char *data, size_t length, char hex[65]) {
     return 0;
 }
 
+static int read_trace(struct mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
+    char *data;
+    size_t length;
+    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0) {
+        return -1;
+    }
+    int rc = xl_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
+    if (rc == 0 && hash(data, length, trace->sha256) != 0) {
+        rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
+    }
+    free(data);
+    return rc;
+}
+
 /* Each file is loaded once, however many links replay it. */
-static const struct mp_trace *load_trace(struct mp_shell *shell, const char *path, char error[MP_ERROR_SIZE]) {
+static const struct mp_trace *load_trace(struct mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
     char absolute[PATH_MAX];
-    if (realpath(path, absolute) == NULL) {
-        mp_fail(error, "%s: cannot read the trace: %s", path, strerror(errno));
+    uint64_t rate;
+    bool is_rate = xl_trace_parse_rate(given, &rate);
+    if (!is_rate && realpath(given, absolute) == NULL) {
+        mp_fail(error, "%s: cannot read the trace: %s", given, strerror(errno));
         return NULL;
     }
+    const char *name = is_rate ? given : absolute;
     for (size_t i = 0; i < shell->trace_count; i++) {
-        if (strcmp(shell->traces[i].path, absolute) == 0) {
+        if (strcmp(shell->traces[i].path, name) == 0) {
             return &shell->traces[i];
         }
     }
     struct mp_trace *trace = &shell->traces[shell->trace_count];
-    char *data;
-    size_t length;
-    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0) {
-        return NULL;
+    if (is_rate) {
+        trace->trace = xl_trace_constant(rate);
     }
-    int rc = xl_trace_parse(&trace->trace, path, data, length, error, MP_ERROR_SIZE);
-    if (rc == 0 && hash(data, length, trace->sha256) != 0) {
-        rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", path);
-    }
-    free(data);
-    trace->path = rc == 0 ? strdup(absolute) : NULL;
+    int rc = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
+    trace->path = rc == 0 ? strdup(name) : NULL;
     if (trace->path == NULL) {
         xl_trace_free(&trace->trace);
         return NULL;
@@ -65,11 +76,30 @@ static const struct mp_trace *load_trace(struct mp_shell *shell, const char *pat
     return trace;
 }
 
-static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     const struct mp_path_options *options = &shell->options.paths[k];
+    const struct xl_link_settings *settings = &options->settings[way];
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+    const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
     char reason[MP_ERROR_SIZE - 64];
-    direction->trace = load_trace(shell, way == 0 ? options->up : options->down, error);
+    struct xl_link_config config = xl_link_settings_config(settings, shell->options.start_offset_ms);
+    if (delay_trace != NULL) {
+        if (xl_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0) {
+            return mp_fail(error, "path %s: delay-trace: %s", options->name, reason);
+        }
+        config.delay_trace = &direction->delay_trace;
+    }
+    config.trace = &direction->trace->trace;
+    config.pool = shell->pool;
+    config.log = direction->log;
+    config.seed = xl_link_seed(shell->options.seed, (uint32_t)k, way);
+    direction->link = xl_link_new(&config, reason, sizeof(reason));
+    return direction->link != NULL ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
+}
+
+static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+    struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+    direction->trace = load_trace(shell, shell->options.paths[k].settings[way].text[XL_LINK_TRACE], error);
     if (direction->trace == NULL) {
         return -1;
     }
@@ -80,18 +110,7 @@ static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char e
         }
         direction->log->used = 0;
     }
-    struct xl_link_config config = {
-        .trace = &direction->trace->trace,
-        .pool = shell->pool,
-        .log = direction->log,
-        .queue = options->queue,
-        .delay_us = options->delay_us,
-        .loss = options->loss,
-        .seed = xl_link_seed(shell->options.seed, (uint32_t)k, way),
-        .start_offset_ms = shell->options.start_offset_ms,
-    };
-    direction->link = xl_link_new(&config, reason, sizeof(reason));
-    return direction->link != NULL ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
+    return make_link(shell, k, way, error);
 }
 
 int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -207,6 +226,7 @@ void mp_setup_free(struct mp_shell *shell) {
         struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             xl_link_free(both[d]->link);
+            xl_delay_trace_free(&both[d]->delay_trace);
             free(both[d]->log);
         }
     }

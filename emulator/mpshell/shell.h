@@ -14,7 +14,7 @@
 #define MP_ERROR_SIZE   1024
 
 struct mp_trace {
-    char *path; /* absolute */
+    char *path; /* absolute; of a constant rate as it was given, whose hash is that of this text */
     char sha256[65];
     struct xl_trace trace;
 };
@@ -24,6 +24,7 @@ struct mp_logfile;
 /* One direction of a path: packets read from one device go through the link to the other. */
 struct mp_direction {
     const struct mp_trace *trace;
+    struct xl_delay_trace delay_trace; /* where the path has one */
     struct xl_link *link;
     struct xl_link_log *log; /* NULL without --log-dir */
     struct mp_logfile *file;

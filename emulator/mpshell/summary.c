@@ -14,9 +14,10 @@ static json_t *number(uint64_t value) {
     return json_integer((json_int_t)value);
 }
 
-static json_t *direction_object(const struct mp_direction *direction) {
+static json_t *direction_object(const struct mp_direction *direction, const struct xl_link_settings *settings) {
     json_t *object = xl_link_report(direction->link, direction->trace->path, direction->trace->sha256);
     json_object_set_new(object, "write_errors", number(direction->write_errors));
+    xl_link_settings_report(settings, object);
     return object;
 }
 
@@ -27,11 +28,9 @@ static json_t *path_object(const struct mp_path *path) {
     json_object_set_new(object, "inside_addr", xl_link_report_text(path->inside_address));
     json_object_set_new(object, "outside_addr", xl_link_report_text(path->outside_address));
     json_object_set_new(object, "outside_device", xl_link_report_text(path->outside_name));
-    json_object_set_new(object, "delay_ms", json_real((double)path->options->delay_us / 1000.0));
-    json_object_set_new(object, "loss", json_real(path->options->loss));
-    json_object_set_new(object, "queue", xl_link_report_text(path->options->queue));
-    json_object_set_new(object, "up", direction_object(&path->up));
-    json_object_set_new(object, "down", direction_object(&path->down));
+    xl_link_settings_report_path(path->options->settings, object);
+    json_object_set_new(object, "up", direction_object(&path->up, &path->options->settings[0]));
+    json_object_set_new(object, "down", direction_object(&path->down, &path->options->settings[1]));
     json_object_set_new(drops, "inside_rx", number(path->inside_drops.received));
     json_object_set_new(drops, "inside_tx", number(path->inside_drops.transmitted));
     json_object_set_new(drops, "outside_rx", number(path->outside_drops.received));

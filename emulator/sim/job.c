@@ -90,20 +90,6 @@ static const struct sim_member top_members[] = {
 
 _Static_assert(offsetof(struct top, settings) == 0, "the tables of settings serve both structures");
 
-struct path_members {
-    const char *name, *technology, *up, *down, *queue;
-    uint64_t delay_us;
-    double loss;
-};
-
-#define PATH(member) offsetof(struct path_members, member)
-static const struct sim_member path_members[] = {
-    {"name", SIM_STRING, PATH(name), 0, 0, 0},      {"technology", SIM_WORD, PATH(technology), 0, 0, technologies},
-    {"up", SIM_STRING, PATH(up), 0, 0, 0},          {"down", SIM_STRING, PATH(down), 0, 0, 0},
-    {"queue", SIM_STRING, PATH(queue), 0, 0, 0},    {"delay_ms", SIM_THOUSANDTHS, PATH(delay_us), 0, 3600000000u, 0},
-    {"loss", SIM_PROBABILITY, PATH(loss), 0, 0, 0}, {0},
-};
-
 /* What parsing needs to know throughout. */
 struct parser {
     struct sim_job *job;
@@ -134,45 +120,92 @@ static char *resolve(const char *directory, const char *file) {
     return asprintf(&path, "%s/%s", directory, file) >= 0 ? path : NULL;
 }
 
+static bool names_file(const char *member) {
+    uint64_t length = strlen(member), n = strlen("delay_trace");
+    return strcmp(member, "up") == 0 || strcmp(member, "down") == 0 ||
+           (length >= n && strcmp(member + length - n, "delay_trace") == 0);
+}
+
+/* A setting of the link. File names become such as can be opened. */
+static bool take_setting(struct parser *p, const char *where, struct xl_link_settings *settings, const char *member,
+                         json_t *value) {
+    char reason[SIM_ERROR_BYTES / 2];
+    const char *text = json_string_value(value);
+    json_t *resolved = NULL;
+    uint64_t rate;
+    if (names_file(member) && text != NULL && text[0] != '\0' && !xl_trace_parse_rate(text, &rate)) {
+        char *file = resolve(p->directory, text);
+        resolved = file != NULL ? json_string(file) : NULL;
+        free(file);
+        if (resolved == NULL) {
+            return sim_fail(p->error, "out of memory");
+        }
+    }
+    int rc = xl_link_settings_set_json(settings, member, resolved != NULL ? resolved : value, reason, sizeof reason);
+    json_decref(resolved);
+    return rc == 0 || sim_fail(p->error, "%s%s", where, reason);
+}
+
+static bool take_technology(struct parser *p, const char *where, json_t *value, xl_technology *technology) {
+    const char *text = json_string_value(value);
+    for (size_t k = 0; text != NULL && technologies[k] != NULL; k++) {
+        if (strcmp(text, technologies[k]) == 0) {
+            *technology = (xl_technology)k;
+            return true;
+        }
+    }
+    return sim_fail(p->error, "%stechnology takes \"5g-sa\", \"5g-nsa\", \"wifi\" or \"lte\"", where);
+}
+
+static bool take_path_name(struct parser *p, const char *where, size_t i, json_t *value) {
+    const char *name = json_string_value(value);
+    if (name == NULL || strlen(name) != json_string_length(value) || !is_path_name(name)) {
+        return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where,
+                        name != NULL ? name : "this");
+    }
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(p->job->paths[k].name, name) == 0) {
+            return sim_fail(p->error, "%sname \"%s\" is that of paths[%zu] too", where, name, k);
+        }
+    }
+    memcpy(p->job->paths[i].name, name, strlen(name) + 1);
+    return true;
+}
+
+static bool take_path_member(struct parser *p, const char *where, size_t i, const char *member, json_t *value) {
+    struct sim_path_job *path = &p->job->paths[i];
+    if (json_is_null(value)) {
+        return true;
+    }
+    if (strcmp(member, "name") == 0) {
+        return take_path_name(p, where, i, value);
+    }
+    if (strcmp(member, "technology") == 0) {
+        return take_technology(p, where, value, &path->technology);
+    }
+    return take_setting(p, where, path->settings, member, value);
+}
+
 static bool take_path(struct parser *p, json_t *object, size_t i) {
-    struct path_members m = {.queue = "infinite", .delay_us = NOT_GIVEN};
-    char where[SIM_ERROR_BYTES / 2];
-    snprintf(where, sizeof where, "%s: paths[%zu].", p->name, i);
+    char where[SIM_ERROR_BYTES / 4], reason[SIM_ERROR_BYTES / 2];
+    const char *member;
+    json_t *value;
+    snprintf(where, sizeof where, "%.200s: paths[%zu].", p->name, i);
     if (!json_is_object(object)) {
         return sim_fail(p->error, "%s: paths[%zu] is not an object", p->name, i);
     }
-    if (!sim_members_read(object, where, path_members, &m, p->error)) {
-        return false;
-    }
-    const char *missing = m.name == NULL            ? "name"
-                          : m.up == NULL            ? "up"
-                          : m.down == NULL          ? "down"
-                          : m.delay_us == NOT_GIVEN ? "delay_ms"
-                                                    : NULL;
-    if (missing != NULL) {
-        return sim_fail(p->error, "%s%s is missing", where, missing);
-    }
-    if (!is_path_name(m.name)) {
-        return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, m.name);
-    }
-    struct sim_path_job *path = &p->job->paths[i];
-    for (size_t k = 0; k < i; k++) {
-        if (strcmp(p->job->paths[k].name, m.name) == 0) {
-            return sim_fail(p->error, "%sname \"%s\" is that of paths[%zu] too", where, m.name, k);
-        }
-    }
-    *path = (struct sim_path_job){.technology = XL_TECH_UNKNOWN, .queue = m.queue, .delay_us = m.delay_us};
-    path->loss = m.loss;
-    memcpy(path->name, m.name, strlen(m.name) + 1);
-    for (size_t k = 0; m.technology != NULL && technologies[k] != NULL; k++) {
-        if (m.technology == technologies[k]) {
-            path->technology = (xl_technology)k;
-        }
-    }
     p->job->path_count = i + 1;
-    path->up = resolve(p->directory, m.up);
-    path->down = resolve(p->directory, m.down);
-    return (path->up != NULL && path->down != NULL) || sim_fail(p->error, "out of memory");
+    p->job->paths[i].technology = XL_TECH_UNKNOWN;
+    json_object_foreach(object, member, value) {
+        if (!take_path_member(p, where, i, member, value)) {
+            return false;
+        }
+    }
+    if (p->job->paths[i].name[0] == '\0') {
+        return sim_fail(p->error, "%sname is missing", where);
+    }
+    return xl_link_settings_check(p->job->paths[i].settings, reason, sizeof reason) == 0 ||
+           sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_paths(struct parser *p, json_t *paths) {
@@ -378,8 +411,7 @@ bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const c
 
 void sim_job_free(struct sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++) {
-        free(job->paths[i].up);
-        free(job->paths[i].down);
+        xl_link_settings_free(job->paths[i].settings);
     }
     free(job->players);
     json_decref(job->json);

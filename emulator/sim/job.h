@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "emulator/link/settings.h"
 #include "player/options.h"
 #include "server/server.h"
 #include "xlink/xlink.h"
@@ -22,10 +23,7 @@
 struct sim_path_job {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    char *up, *down; /* trace files, to be opened as they are */
-    const char *queue;
-    uint64_t delay_us; /* one way */
-    double loss;
+    struct xl_link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
 };
 
 /* One player and the server that answers it. */

@@ -28,7 +28,23 @@ static bool hash(const char *data, size_t length, char hex[65]) {
     return true;
 }
 
-/* Each file is loaded once, however many links replay it. NULL with a sentence in error. */
+static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
+    char *data;
+    size_t length;
+    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0) {
+        return false;
+    }
+    bool ok = xl_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
+    if (ok && !hash(data, length, trace->sha256)) {
+        xl_trace_free(&trace->trace);
+        snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute the SHA-256 of %.200s", file);
+        ok = false;
+    }
+    free(data);
+    return ok;
+}
+
+/* Each file is loaded once, however many links replay it. NULL with a sentence in error[SIM_ERROR_BYTES / 2]. */
 static const struct sim_trace *load_trace(struct sim *sim, const char *file, char *error) {
     for (size_t i = 0; i < sim->trace_count; i++) {
         if (strcmp(sim->traces[i].file, file) == 0) {
@@ -36,33 +52,48 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
         }
     }
     struct sim_trace *trace = &sim->traces[sim->trace_count];
-    char *data;
-    size_t length;
-    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES) != 0) {
-        return NULL;
-    }
-    bool ok = xl_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES) == 0;
-    if (ok && !hash(data, length, trace->sha256)) {
-        xl_trace_free(&trace->trace);
-        ok = sim_fail(error, "cannot compute the SHA-256 of %s", file);
-    }
-    free(data);
-    if (!ok) {
-        return NULL;
+    uint64_t rate;
+    if (!xl_trace_parse_rate(file, &rate)) {
+        if (!read_trace(trace, file, error)) {
+            return NULL;
+        }
+    } else {
+        trace->trace = xl_trace_constant(rate);
+        if (!hash(file, strlen(file), trace->sha256)) {
+            snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
+            return NULL;
+        }
     }
     trace->file = file;
     sim->trace_count++;
     return trace;
 }
 
+static bool make_link(struct sim *sim, struct sim_direction *d, const struct xl_link_settings *settings, char *error) {
+    struct xl_link_config config = xl_link_settings_config(settings, sim->job->start_offset_ms);
+    const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
+    if (delay_trace != NULL) {
+        if (xl_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0) {
+            return false;
+        }
+        config.delay_trace = &d->delay_trace;
+    }
+    config.trace = &d->trace->trace;
+    config.pool = sim->pool;
+    config.log = d->log;
+    config.seed = xl_link_seed(sim->job->seed, (uint32_t)(d->actor / 2), d->to_server ? 0 : 1);
+    d->link = xl_link_new(&config, error, SIM_ERROR_BYTES / 2);
+    return d->link != NULL;
+}
+
 static bool make_direction(struct sim *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
-    const struct sim_path_job *path = &sim->job->paths[k];
+    const struct xl_link_settings *settings = &sim->job->paths[k].settings[way];
     size_t number = sim_link_number(sim->job, set, k);
     struct sim_direction *d = &sim->directions[2 * number + way];
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = load_trace(sim, way == 0 ? path->up : path->down, reason);
+    d->trace = load_trace(sim, settings->text[XL_LINK_TRACE], reason);
     if (d->trace == NULL) {
         return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
     }
@@ -72,18 +103,7 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
             return sim_fail(error, "out of memory");
         }
     }
-    const struct xl_link_config config = {
-        .trace = &d->trace->trace,
-        .pool = sim->pool,
-        .log = d->log,
-        .queue = path->queue,
-        .delay_us = path->delay_us,
-        .loss = path->loss,
-        .seed = xl_link_seed(sim->job->seed, (uint32_t)number, way),
-        .start_offset_ms = sim->job->start_offset_ms,
-    };
-    d->link = xl_link_new(&config, reason, sizeof reason);
-    return d->link != NULL || sim_fail(error, "%s: paths[%zu].queue: %s", job_name, k, reason);
+    return make_link(sim, d, settings, reason) || sim_fail(error, "%s: paths[%zu]: %s", job_name, k, reason);
 }
 
 bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
@@ -107,6 +127,7 @@ bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
 void sim_network_free(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions != NULL; i++) {
         xl_link_free(sim->directions[i].link);
+        xl_delay_trace_free(&sim->directions[i].delay_trace);
         free(sim->directions[i].log);
     }
     free(sim->directions);

@@ -141,23 +141,24 @@ static json_t *address(size_t number, uint8_t host) {
     return json_string(text);
 }
 
-static json_t *direction_report(const struct sim_direction *d) {
+static json_t *direction_report(const struct sim_direction *d, const struct xl_link_settings *settings) {
     json_t *report = xl_link_report(d->link, base_name(d->trace->file), d->trace->sha256);
     json_object_set_new(report, "write_errors", json_integer(0));
+    xl_link_settings_report(settings, report);
     return report;
 }
 
 static json_t *path_report(const struct sim *sim, size_t number) {
     size_t set = number / sim->job->path_count;
     const struct sim_path_job *path = &sim->job->paths[number % sim->job->path_count];
-    json_t *report = json_pack("{s:s, s:o, s:o, s:f, s:f, s:s}", "name", path->name, "inside_addr", address(number, 2),
-                               "outside_addr", address(number, 1), "delay_ms", (double)path->delay_us / 1000.0, "loss",
-                               path->loss, "queue", path->queue);
+    json_t *report = json_pack("{s:s, s:o, s:o}", "name", path->name, "inside_addr", address(number, 2), "outside_addr",
+                               address(number, 1));
+    xl_link_settings_report_path(path->settings, report);
     if (set > 0) {
         json_object_set_new(report, "player", json_integer((json_int_t)set + 1));
     }
-    json_object_set_new(report, "up", direction_report(&sim->directions[2 * number]));
-    json_object_set_new(report, "down", direction_report(&sim->directions[2 * number + 1]));
+    json_object_set_new(report, "up", direction_report(&sim->directions[2 * number], &path->settings[0]));
+    json_object_set_new(report, "down", direction_report(&sim->directions[2 * number + 1], &path->settings[1]));
     json_object_set_new(
         report, "device_drops",
         json_pack("{s:i, s:i, s:i, s:i}", "inside_rx", 0, "inside_tx", 0, "outside_rx", 0, "outside_tx", 0));

@@ -24,7 +24,7 @@
 struct sim;
 
 struct sim_trace {
-    const char *file; /* as in the job */
+    const char *file; /* as in the job; of a constant rate its text, whose hash is in sha256 */
     char sha256[65];
     struct xl_trace trace;
 };
@@ -32,6 +32,7 @@ struct sim_trace {
 /* One direction of a link. */
 struct sim_direction {
     const struct sim_trace *trace;
+    struct xl_delay_trace delay_trace; /* where the path has one */
     struct xl_link *link;
     struct xl_link_log *log; /* NULL without logs */
     void *log_file;          /* FILE * */

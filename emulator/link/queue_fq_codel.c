@@ -1,0 +1,143 @@
+/* FQ-CoDel (RFC 8290): packets are sorted by a hash of their 5-tuple into flows, each with a CoDel of its own; deficit
+ * round robin serves them by bytes, and flows that have just begun to send (new) before those with a backlog (old).
+ * Over the limit, the flow with the most bytes loses packets from its head. No ECN. */
+#include <stdlib.h>
+
+#include "emulator/link/codel.h"
+#include "emulator/link/flow.h"
+#include "emulator/link/queue.h"
+
+#define STANDARD_FLOWS   1024
+#define STANDARD_QUANTUM 1514
+#define STANDARD_PACKETS 10240
+#define STANDARD_BYTES   (32u << 20)
+#define DROP_BATCH       64u /* section 4.1: up to half of the fattest flow, so that the search for it pays */
+
+struct flow {
+    struct flow *next;
+    struct xl_link_fifo fifo;
+    struct xl_codel codel;
+    int64_t deficit;
+    bool listed; /* in new or old flows */
+};
+
+struct flow_list {
+    struct flow *head, *tail;
+};
+
+struct fq_codel {
+    struct xl_queue_limits limits;
+    struct xl_codel_parameters parameters;
+    uint64_t flow_count, quantum;
+    uint64_t perturbation;
+    struct flow *flows;
+    struct flow_list new_flows, old_flows;
+};
+
+static const struct xl_queue_option options[] = {
+    {"packets", offsetof(struct fq_codel, limits.packets), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, STANDARD_PACKETS},
+    {"bytes", offsetof(struct fq_codel, limits.bytes), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, STANDARD_BYTES},
+    {"flows", offsetof(struct fq_codel, flow_count), XL_QUEUE_COUNT, 1, 65536, STANDARD_FLOWS},
+    {"quantum", offsetof(struct fq_codel, quantum), XL_QUEUE_COUNT, 256, 1000000, STANDARD_QUANTUM},
+    XL_CODEL_OPTIONS(struct fq_codel, parameters),
+    {0},
+};
+
+static void append(struct flow_list *list, struct flow *flow) {
+    flow->next = NULL;
+    if (list->head == NULL) {
+        list->head = flow;
+    } else {
+        list->tail->next = flow;
+    }
+    list->tail = flow;
+}
+
+static struct flow *take_first(struct flow_list *list) {
+    struct flow *flow = list->head;
+    list->head = flow->next;
+    return flow;
+}
+
+static bool start(struct xl_queue *queue) {
+    struct fq_codel *fq = queue->state;
+    fq->perturbation = xl_link_rng_next(&queue->rng);
+    fq->flows = calloc(fq->flow_count, sizeof(*fq->flows));
+    return fq->flows != NULL;
+}
+
+static void stop(struct xl_queue *queue) {
+    struct fq_codel *fq = queue->state;
+    for (size_t i = 0; fq->flows != NULL && i < fq->flow_count; i++) {
+        struct xl_link_fifo *fifo = &fq->flows[i].fifo;
+        for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p != NULL; p = xl_link_fifo_pop(fifo)) {
+            xl_link_pool_put(queue->pool, p);
+        }
+    }
+    free(fq->flows);
+}
+
+static void drop_from_fattest(struct xl_queue *queue, struct fq_codel *fq) {
+    struct flow *fattest = &fq->flows[0];
+    for (size_t i = 1; i < fq->flow_count; i++) {
+        if (fq->flows[i].fifo.bytes > fattest->fifo.bytes) {
+            fattest = &fq->flows[i];
+        }
+    }
+    uint64_t half = fattest->fifo.bytes / 2;
+    for (size_t n = 0; n < DROP_BATCH && (n == 0 || fattest->fifo.bytes > half); n++) {
+        xl_queue_drop(queue, xl_link_fifo_pop(&fattest->fifo));
+    }
+}
+
+static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+    struct fq_codel *fq = queue->state;
+    (void)now;
+    struct flow *flow = &fq->flows[xl_flow_hash(packet->data, packet->length, fq->perturbation) % fq->flow_count];
+    xl_link_fifo_push(&flow->fifo, packet);
+    if (!flow->listed) {
+        flow->listed = true;
+        flow->deficit = (int64_t)fq->quantum;
+        append(&fq->new_flows, flow);
+    }
+    while (xl_queue_exceeds(queue, &fq->limits)) {
+        drop_from_fattest(queue, fq);
+    }
+}
+
+/* Section 4.2. Ends: every turn moves a flow to the old ones, takes it off them, or gives it a quantum. */
+static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+    struct fq_codel *fq = queue->state;
+    while (queue->packets > 0 || fq->new_flows.head != NULL || fq->old_flows.head != NULL) {
+        bool is_new = fq->new_flows.head != NULL;
+        struct flow_list *list = is_new ? &fq->new_flows : &fq->old_flows;
+        struct flow *flow = list->head;
+        if (flow->deficit <= 0) {
+            flow->deficit += (int64_t)fq->quantum;
+            append(&fq->old_flows, take_first(list));
+            continue;
+        }
+        struct xl_link_packet *packet = xl_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
+        if (packet != NULL) {
+            flow->deficit -= xl_link_packet_bytes(packet);
+            return packet;
+        }
+        take_first(list);
+        if (is_new && fq->old_flows.head != NULL) {
+            append(&fq->old_flows, flow); /* so that a new flow cannot starve the old ones */
+        } else {
+            flow->listed = false;
+        }
+    }
+    return NULL;
+}
+
+const struct xl_queue_discipline xl_queue_fq_codel = {
+    .name = "fq_codel",
+    .options = options,
+    .state_size = sizeof(struct fq_codel),
+    .start = start,
+    .stop = stop,
+    .enqueue = enqueue,
+    .dequeue = dequeue,
+};

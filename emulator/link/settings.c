@@ -1,0 +1,300 @@
+#include "emulator/link/settings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/link/report.h"
+#include "emulator/link/text.h"
+
+enum kind { TEXT, MS, WHOLE_MS, PROBABILITY, LOSS, ONOFF, YES, HOLD };
+
+/* In the order of enum xl_link_key. The offset is of the parsed value in struct xl_link_settings. */
+static const struct setting {
+    const char *key;
+    enum kind kind;
+    size_t offset;
+} table[XL_LINK_KEYS] = {
+    [XL_LINK_TRACE] = {"trace", TEXT, 0},
+    [XL_LINK_OFFSET] = {"offset", WHOLE_MS, offsetof(struct xl_link_settings, offset_ms)},
+    [XL_LINK_ONCE] = {"once", YES, offsetof(struct xl_link_settings, once)},
+    [XL_LINK_DELAY] = {"delay", MS, offsetof(struct xl_link_settings, delay_us)},
+    [XL_LINK_DELAY_TRACE] = {"delay-trace", TEXT, 0},
+    [XL_LINK_DELAY_TRACE_END] = {"delay-trace-end", HOLD, offsetof(struct xl_link_settings, hold_delay)},
+    [XL_LINK_JITTER] = {"jitter", MS, offsetof(struct xl_link_settings, jitter_us)},
+    [XL_LINK_REORDER] = {"reorder", PROBABILITY, offsetof(struct xl_link_settings, reorder)},
+    [XL_LINK_REORDER_DELAY] = {"reorder-delay", MS, offsetof(struct xl_link_settings, reorder_us)},
+    [XL_LINK_LOSS] = {"loss", LOSS, offsetof(struct xl_link_settings, loss)},
+    [XL_LINK_ONOFF] = {"onoff", ONOFF, offsetof(struct xl_link_settings, onoff)},
+    [XL_LINK_DUPLICATE] = {"duplicate", PROBABILITY, offsetof(struct xl_link_settings, duplicate)},
+    [XL_LINK_QUEUE] = {"queue", TEXT, 0},
+};
+
+static const char *const ways[2] = {"up", "down"};
+
+const char *xl_link_settings_keys(void) {
+    return "up=TRACE, down=TRACE, delay=MS, queue=QUEUE, loss=P, delay-trace=FILE, delay-trace-end=loop|hold, "
+           "jitter=MS, reorder=P, reorder-delay=MS, duplicate=P, onoff=TIMES, once=yes, offset=MS";
+}
+
+/* Reads the value of one setting; false with what it must be, a phrase, in wanted. */
+static bool read_value(const struct setting *s, const char *value, void *into, char *wanted, size_t size) {
+    size_t length = strlen(value);
+    switch (s->kind) {
+    case TEXT:
+        snprintf(wanted, size, "a text that is not empty");
+        return length > 0;
+    case MS:
+        snprintf(wanted, size, "ms (0 to 3600000)");
+        return xl_text_ms(value, length, into);
+    case WHOLE_MS:
+        snprintf(wanted, size, "a whole number of ms (0 to %" PRIu32 ")", UINT32_MAX);
+        return xl_text_whole(value, length, UINT32_MAX, into);
+    case PROBABILITY:
+        snprintf(wanted, size, "a probability (0 to 1)");
+        return xl_text_probability(value, length, into);
+    case LOSS:
+        return xl_loss_parse(into, value, wanted, size) == 0;
+    case ONOFF:
+        return xl_onoff_parse(into, value, wanted, size) == 0;
+    case YES:
+        snprintf(wanted, size, "yes or no");
+        *(bool *)into = strcmp(value, "yes") == 0;
+        return *(bool *)into || strcmp(value, "no") == 0;
+    case HOLD:
+        snprintf(wanted, size, "loop or hold");
+        *(bool *)into = strcmp(value, "hold") == 0;
+        return *(bool *)into || strcmp(value, "loop") == 0;
+    }
+    return false;
+}
+
+/* Finds the key's place in the table and the directions it is for; NULL: there is none. */
+static const struct setting *find(const char *key, bool for_way[2]) {
+    for_way[0] = for_way[1] = true;
+    for (int way = 0; way < 2; way++) {
+        size_t n = strlen(ways[way]);
+        if (strncmp(key, ways[way], n) == 0 && (key[n] == '\0' || key[n] == '-')) {
+            for_way[1 - way] = false;
+            if (key[n] == '\0') {
+                return &table[XL_LINK_TRACE];
+            }
+            key += n + 1;
+            break;
+        }
+    }
+    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++) {
+        if (strcmp(key, table[i].key) == 0) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+static int set_one(struct xl_link_settings *settings, const struct setting *s, const char *value, bool own) {
+    size_t i = (size_t)(s - table);
+    char ignored[160];
+    char *copy = strdup(value);
+    if (copy == NULL) {
+        return -1;
+    }
+    free(settings->text[i]);
+    settings->text[i] = copy;
+    settings->own[i] = own;
+    (void)read_value(s, value, (char *)settings + s->offset, ignored, sizeof(ignored));
+    return 0;
+}
+
+/* Puts a value that was read before into the directions that it is for. */
+static int store(struct xl_link_settings settings[2], const struct setting *s, const bool for_way[2], const char *key,
+                 const char *value, char *error, size_t error_size) {
+    size_t i = (size_t)(s - table);
+    bool own = !for_way[0] || !for_way[1];
+    for (int way = 0; way < 2; way++) {
+        bool given = settings[way].text[i] != NULL;
+        if (!for_way[way] || (given && settings[way].own[i] && !own)) {
+            continue; /* what is said of one direction goes before what is said of both */
+        }
+        if (given && settings[way].own[i] == own) {
+            snprintf(error, error_size, "%s is given twice", key);
+            return -1;
+        }
+        if (set_one(&settings[way], s, value, own) != 0) {
+            snprintf(error, error_size, "no memory");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, const char *value, char *error,
+                         size_t error_size) {
+    bool for_way[2];
+    char wanted[160];
+    struct xl_link_settings scratch;
+    const struct setting *s = find(key, for_way);
+    if (s == NULL) {
+        snprintf(error, error_size, "\"%.60s\" is not one of %s", key, xl_link_settings_keys());
+        return -1;
+    }
+    if (value[0] == '\0') {
+        snprintf(error, error_size, "%s= is empty", key);
+        return -1;
+    }
+    if (!read_value(s, value, (char *)&scratch + s->offset, wanted, sizeof(wanted))) {
+        snprintf(error, error_size, "%s=%.60s is not %s", key, value, wanted);
+        return -1;
+    }
+    return store(settings, s, for_way, key, value, error, error_size);
+}
+
+/* ---- JSON ---- */
+
+/* "up_delay_ms" -> "up-delay"; NULL if there is no such member. */
+static const struct setting *find_member(const char *member, char key[64], bool for_way[2]) {
+    static const char unit[] = "_ms";
+    size_t length = strlen(member), n = sizeof(unit) - 1;
+    bool has_unit = length > n && strcmp(member + length - n, unit) == 0;
+    length -= has_unit ? n : 0;
+    if (length >= 64 || memchr(member, '-', length) != NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i < length; i++) {
+        key[i] = member[i] == '_' ? '-' : member[i];
+    }
+    key[length] = '\0';
+    const struct setting *s = find(key, for_way);
+    bool wants_unit = s != NULL && (s->kind == MS || s->kind == WHOLE_MS);
+    return s != NULL && wants_unit == has_unit ? s : NULL;
+}
+
+/* The value as text, in scratch where it is a number: the fewest digits that give it again. NULL: s does not take its
+ * type. */
+static const char *as_text(const struct setting *s, json_t *value, char scratch[40]) {
+    bool is_number = s->kind == MS || s->kind == WHOLE_MS || s->kind == PROBABILITY || s->kind == LOSS;
+    if (is_number && json_is_number(value)) {
+        double number = json_number_value(value);
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(scratch, 40, "%.*g", digits, number);
+            if (strtod(scratch, NULL) == number) {
+                break;
+            }
+        }
+        return scratch;
+    }
+    if (s->kind == YES && json_is_boolean(value)) {
+        return json_is_true(value) ? "yes" : "no";
+    }
+    const char *text = json_string_value(value);
+    bool is_text = s->kind == TEXT || s->kind == LOSS || s->kind == ONOFF || s->kind == HOLD;
+    return is_text && text != NULL && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
+int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *member, json_t *value, char *error,
+                              size_t error_size) {
+    char key[64], scratch_text[40], wanted[160];
+    bool for_way[2];
+    struct xl_link_settings scratch;
+    const struct setting *s = find_member(member, key, for_way);
+    if (s == NULL) {
+        snprintf(error, error_size, "%.60s is not a known member; docs/link.md lists them", member);
+        return -1;
+    }
+    const char *text = as_text(s, value, scratch_text);
+    if (!read_value(s, text == NULL ? "" : text, (char *)&scratch + s->offset, wanted, sizeof(wanted))) {
+        char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
+        snprintf(error, error_size, "%s takes %s, not %.48s", member, wanted, shown != NULL ? shown : "this");
+        free(shown);
+        return -1;
+    }
+    return store(settings, s, for_way, member, text, error, error_size);
+}
+
+/* ---- the whole ---- */
+
+int xl_link_settings_check(const struct xl_link_settings settings[2], char *error, size_t error_size) {
+    for (int way = 0; way < 2; way++) {
+        const struct xl_link_settings *s = &settings[way];
+        const char *missing = s->text[XL_LINK_TRACE] == NULL                                           ? ways[way]
+                              : s->text[XL_LINK_DELAY] == NULL && s->text[XL_LINK_DELAY_TRACE] == NULL ? "delay"
+                                                                                                       : NULL;
+        const char *with = s->text[XL_LINK_DELAY] != NULL && s->text[XL_LINK_DELAY_TRACE] != NULL
+                               ? "delay and delay-trace exclude each other"
+                           : s->hold_delay && s->text[XL_LINK_DELAY_TRACE] == NULL
+                               ? "delay-trace-end goes with a delay-trace"
+                           : s->reorder > 0.0 && s->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
+                                                                    : NULL;
+        if (missing != NULL) {
+            snprintf(error, error_size, "%s is missing", missing);
+            return -1;
+        }
+        if (with != NULL) {
+            snprintf(error, error_size, "%slink: %s", ways[way], with);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void xl_link_settings_free(struct xl_link_settings settings[2]) {
+    for (int way = 0; way < 2; way++) {
+        for (size_t i = 0; i < XL_LINK_KEYS; i++) {
+            free(settings[way].text[i]);
+        }
+        settings[way] = (struct xl_link_settings){0};
+    }
+}
+
+struct xl_link_config xl_link_settings_config(const struct xl_link_settings *settings, uint64_t start_offset_ms) {
+    return (struct xl_link_config){
+        .once = settings->once,
+        .start_offset_ms = start_offset_ms + settings->offset_ms,
+        .queue = settings->text[XL_LINK_QUEUE],
+        .delay_us = settings->delay_us,
+        .hold_delay = settings->hold_delay,
+        .jitter_us = settings->jitter_us,
+        .reorder = settings->reorder,
+        .reorder_us = settings->reorder_us,
+        .loss = settings->loss,
+        .onoff = settings->onoff,
+        .duplicate = settings->duplicate,
+    };
+}
+
+/* ---- reports ---- */
+
+static const char *queue_of(const struct xl_link_settings *s) {
+    return s->text[XL_LINK_QUEUE] != NULL ? s->text[XL_LINK_QUEUE] : "infinite";
+}
+
+static bool has_plain_delay(const struct xl_link_settings *s) {
+    return s->text[XL_LINK_DELAY_TRACE] == NULL;
+}
+
+void xl_link_settings_report_path(const struct xl_link_settings settings[2], json_t *path) {
+    const struct xl_link_settings *up = &settings[0], *down = &settings[1];
+    bool delay = has_plain_delay(up) && has_plain_delay(down) && up->delay_us == down->delay_us;
+    bool loss = up->loss.p == 0.0 && down->loss.p == 0.0 && up->loss.good == down->loss.good;
+    bool queue = strcmp(queue_of(up), queue_of(down)) == 0;
+    json_object_set_new(path, "delay_ms", delay ? json_real((double)up->delay_us / 1000.0) : json_null());
+    json_object_set_new(path, "loss", loss ? json_real(up->loss.good) : json_null());
+    json_object_set_new(path, "queue", queue ? xl_link_report_text(queue_of(up)) : json_null());
+}
+
+void xl_link_settings_report(const struct xl_link_settings *settings, json_t *direction) {
+    json_t *texts = json_object();
+    bool more = settings->loss.p > 0.0;
+    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++) {
+        bool is_of_path = i == XL_LINK_DELAY || i == XL_LINK_LOSS || i == XL_LINK_QUEUE;
+        if (settings->text[i] != NULL) {
+            json_object_set_new(texts, table[i].key, xl_link_report_text(settings->text[i]));
+            more = more || settings->own[i] || !is_of_path;
+        }
+    }
+    if (more) {
+        json_object_set_new(direction, "settings", texts);
+    } else {
+        json_decref(texts);
+    }
+}
