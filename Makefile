@@ -41,7 +41,7 @@ HOUSE_OBJ := $(HOUSE_SRC:%.c=$(OUT)/%.o)
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
-PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim
+PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -71,6 +71,9 @@ $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
 $(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
@@ -131,9 +134,10 @@ format: setup ## rewrite the sources as lint wants them
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
 .PHONY: bench
-bench: setup ## measure the simulator: simulated seconds a second, cost a packet, growth with paths and players
+bench: setup ## measure the simulator (speed, cost a packet) and mpshell (lateness, cost a packet, highest rate)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python scripts/bench-sim.py
+	@.venv/bin/python scripts/bench-mpshell.py
 
 .PHONY: report
 report: setup ## rebuild results/demo/report.html from its recorded runs

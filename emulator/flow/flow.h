@@ -1,0 +1,50 @@
+/* udp-flow: UDP flows with exact times, to measure an emulator from outside of it.
+ *
+ *   send    numbered datagrams at a constant rate       sink    writes the kernel's receive time of every datagram
+ *   ping    round trips                                 echo    answers pings
+ *
+ * A datagram starts with its number and the time of its send call (CLOCK_MONOTONIC ns), 8 bytes each, host order.
+ * Every program ends with one JSON object on stdout. */
+#ifndef RAILYARD_FLOW_FLOW_H
+#define RAILYARD_FLOW_FLOW_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct fl_options {
+    const char *mode;
+    struct sockaddr_storage to;
+    struct sockaddr_storage bind;
+    socklen_t to_size; /* 0 = not given */
+    socklen_t bind_size;
+    double rate_bps; /* of IP packets and 4 bytes each, the unit of an emulated link */
+    uint32_t ip_bytes;
+    double duration_s;
+    uint32_t count; /* of pings */
+    double interval_ms;
+    bool segment; /* UDP_SEGMENT when sending, UDP_GRO when receiving */
+    const char *out;
+};
+
+/* 0, or -1 with a sentence on stderr. */
+int fl_options_parse(struct fl_options *options, int argc, char **argv);
+
+/* Each returns the exit status. */
+int fl_send(const struct fl_options *options);
+int fl_sink(const struct fl_options *options);
+int fl_ping(const struct fl_options *options);
+int fl_echo(const struct fl_options *options);
+
+/* A bound UDP socket (and connected to options->to if that is given), or -1 with a sentence on stderr. */
+int fl_socket(const struct fl_options *options);
+/* Bytes of IP and UDP headers on the socket. */
+uint32_t fl_header_bytes(const struct fl_options *options);
+uint64_t fl_clock_ns(int clock);
+/* Processor time of this process, seconds. */
+double fl_cpu_s(void);
+/* Prints one sentence with errno and returns -1. */
+int fl_fail(const char *what);
+
+#endif

@@ -1,0 +1,23 @@
+/* udp-flow: see flow.h. */
+#include "emulator/flow/flow.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int (*run)(const struct fl_options *options);
+    } modes[] = {{"send", fl_send}, {"sink", fl_sink}, {"ping", fl_ping}, {"echo", fl_echo}};
+    struct fl_options options;
+    if (fl_options_parse(&options, argc, argv) != 0) {
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (strcmp(modes[i].name, options.mode) == 0) {
+            return modes[i].run(&options);
+        }
+    }
+    fprintf(stderr, "udp-flow: %s is not one of send, sink, ping, echo\n", options.mode);
+    return 2;
+}

@@ -1,0 +1,85 @@
+#include "emulator/flow/flow.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_S 2
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number) {
+    (void)number;
+    stopped = 1;
+}
+
+static void limit_waiting(int fd) {
+    struct timeval patience = {.tv_sec = PATIENCE_S};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+/* One round trip in ns; 0 if no answer came. */
+static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
+    uint64_t message[2] = {number, fl_clock_ns(CLOCK_MONOTONIC)};
+    uint64_t answer[2];
+    *sent_ns = message[1];
+    if (send(fd, message, sizeof(message), 0) != (ssize_t)sizeof(message)) {
+        return 0;
+    }
+    while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer)) {
+        if (answer[0] == number) {
+            return fl_clock_ns(CLOCK_MONOTONIC) - message[1];
+        }
+    }
+    return 0;
+}
+
+/* One line per answered ping: sent_monotonic_ns rtt_ns. The pause between pings varies, so that they meet all phases
+ * of a millisecond. */
+int fl_ping(const struct fl_options *options) {
+    int fd = fl_socket(options);
+    if (fd < 0 || options->to_size == 0) {
+        return 2;
+    }
+    limit_waiting(fd);
+    for (uint32_t i = 0; i < options->count; i++) {
+        uint64_t pause_ns = (uint64_t)(options->interval_ms * 1e6) + (uint64_t)i * 377777u % 1000000u;
+        struct timespec pause = {.tv_sec = (time_t)(pause_ns / 1000000000u), .tv_nsec = (long)(pause_ns % 1000000000u)};
+        nanosleep(&pause, NULL);
+        uint64_t sent;
+        uint64_t rtt = round_trip(fd, i + 1, &sent);
+        if (rtt > 0) {
+            printf("%llu %llu\n", (unsigned long long)sent, (unsigned long long)rtt);
+        }
+    }
+    close(fd);
+    return 0;
+}
+
+int fl_echo(const struct fl_options *options) {
+    int fd = fl_socket(options);
+    if (fd < 0) {
+        return 2;
+    }
+    struct sockaddr_in address;
+    socklen_t size = sizeof(address);
+    signal(SIGTERM, on_stop);
+    limit_waiting(fd);
+    getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port share their place */
+    printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
+    fflush(stdout);
+    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(options->duration_s * 1e9);
+    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
+        uint8_t data[2048];
+        struct sockaddr_storage from;
+        socklen_t from_size = sizeof(from);
+        ssize_t n = recvfrom(fd, data, sizeof(data), 0, (struct sockaddr *)&from, &from_size);
+        if (n >= 0) {
+            sendto(fd, data, (size_t)n, 0, (const struct sockaddr *)&from, from_size);
+        }
+    }
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,158 @@
+#include "emulator/flow/flow.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH        64u
+#define BUFFER_BYTES 65536u
+
+struct record {
+    uint64_t number;
+    uint64_t sent_ns;     /* CLOCK_MONOTONIC */
+    uint64_t received_ns; /* CLOCK_REALTIME, by the kernel */
+};
+
+struct sink {
+    int fd;
+    FILE *out;
+    uint64_t datagrams;
+    uint64_t bytes;
+    uint32_t overflowed; /* datagrams that the socket buffer had no room for */
+    struct mmsghdr messages[BATCH];
+    struct iovec vectors[BATCH];
+    char control[BATCH][128];
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number) {
+    (void)number;
+    stopped = 1;
+}
+
+static int prepare(struct sink *s, const struct fl_options *options) {
+    int one = 1;
+    uint8_t *buffers = malloc((size_t)BATCH * BUFFER_BYTES);
+    struct timeval patience = {.tv_sec = 0, .tv_usec = 100000};
+    if (buffers == NULL || setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) != 0 ||
+        setsockopt(s->fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one)) != 0 ||
+        setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
+        free(buffers);
+        return fl_fail("cannot prepare the socket");
+    }
+    if (options->segment) {
+        setsockopt(s->fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+    }
+    for (uint32_t i = 0; i < BATCH; i++) {
+        s->vectors[i] = (struct iovec){buffers + (size_t)i * BUFFER_BYTES, BUFFER_BYTES};
+    }
+    return 0;
+}
+
+/* What the kernel says beside the bytes: receive time, size of a segment, overflows. */
+static void read_control(struct sink *s, struct msghdr *message, uint64_t *time_ns, uint32_t *segment) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+            struct timespec t;
+            memcpy(&t, CMSG_DATA(c), sizeof(t));
+            *time_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+            memcpy(&s->overflowed, CMSG_DATA(c), sizeof(s->overflowed));
+        } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(c), sizeof(size));
+            *segment = size > 0 ? (uint32_t)size : *segment;
+        }
+    }
+}
+
+static void take(struct sink *s, struct mmsghdr *message) {
+    struct record record = {0, 0, 0};
+    const uint8_t *data = message->msg_hdr.msg_iov->iov_base;
+    uint32_t segment = message->msg_len;
+    read_control(s, &message->msg_hdr, &record.received_ns, &segment);
+    for (uint32_t at = 0; at + 16 <= message->msg_len; at += segment) {
+        memcpy(&record, data + at, 16);
+        s->datagrams++;
+        if (s->out != NULL) {
+            fwrite(&record, sizeof(record), 1, s->out);
+        }
+    }
+    s->bytes += message->msg_len;
+}
+
+static void receive(struct sink *s) {
+    for (uint32_t i = 0; i < BATCH; i++) {
+        s->messages[i].msg_hdr = (struct msghdr){
+            .msg_iov = &s->vectors[i],
+            .msg_iovlen = 1,
+            .msg_control = s->control[i],
+            .msg_controllen = sizeof(s->control[i]),
+        };
+    }
+    int n = recvmmsg(s->fd, s->messages, BATCH, MSG_WAITFORONE, NULL);
+    for (int i = 0; i < n; i++) {
+        take(s, &s->messages[i]);
+    }
+}
+
+/* Between the two clocks, ns; the tightest of several readings. */
+static int64_t realtime_minus_monotonic(void) {
+    uint64_t best = UINT64_MAX;
+    int64_t offset = 0;
+    for (int i = 0; i < 50; i++) {
+        uint64_t before = fl_clock_ns(CLOCK_MONOTONIC);
+        uint64_t real = fl_clock_ns(CLOCK_REALTIME);
+        uint64_t after = fl_clock_ns(CLOCK_MONOTONIC);
+        if (after - before < best) {
+            best = after - before;
+            offset = (int64_t)(real - before - (after - before) / 2);
+        }
+    }
+    return offset;
+}
+
+static void announce(const struct sink *s) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    getsockname(s->fd, (struct sockaddr *)&address, &size);
+    in_port_t port = address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                                   : ((struct sockaddr_in *)&address)->sin_port;
+    printf("{\"event\":\"listening\",\"port\":%u}\n", ntohs(port));
+    fflush(stdout);
+}
+
+/* Receives until SIGTERM or --duration. */
+int fl_sink(const struct fl_options *options) {
+    static struct sink s;
+    s.fd = fl_socket(options);
+    if (s.fd < 0 || prepare(&s, options) != 0) {
+        return 2;
+    }
+    s.out = options->out != NULL ? fopen(options->out, "wb") : NULL;
+    if (options->out != NULL && s.out == NULL) {
+        fl_fail(options->out);
+        return 2;
+    }
+    signal(SIGTERM, on_stop);
+    signal(SIGINT, on_stop);
+    announce(&s);
+    int64_t offset = realtime_minus_monotonic();
+    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(options->duration_s * 1e9);
+    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
+        receive(&s);
+    }
+    int bad = s.out != NULL && fclose(s.out) != 0;
+    printf("{\"datagrams\":%llu,\"bytes\":%llu,\"overflowed\":%u,\"realtime_minus_monotonic_ns\":%lld,"
+           "\"drift_ns\":%lld,\"cpu_s\":%.4f}\n",
+           (unsigned long long)s.datagrams, (unsigned long long)s.bytes, s.overflowed, (long long)offset,
+           (long long)(realtime_minus_monotonic() - offset), fl_cpu_s());
+    return bad ? 1 : 0;
+}

@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Measures mpshell from outside of it: how late packets leave, what they cost, how many it can carry.
+
+udp-flow sends numbered datagrams inside of the shell; a second one outside takes the kernel's receive time
+(SO_TIMESTAMPNS) of each. Lateness is that time minus the time of the packet's opportunity: packets of 1500 bytes take
+one each, in order, so it is the latest one that leaves every packet one of its own. Beyond capacity (2x) that is exact;
+below (0.95x) a packet that came a whole opportunity too late may seem on time, and mpshell's own figures stand beside.
+
+Prints tables in Markdown and writes the figures to build/bench/mpshell.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import bisect
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from railyard.paths import ROOT, program
+
+OPPORTUNITY_BITS = 1504 * 8
+PACKET_BYTES = 1500
+SETTLE_NS = 200_000_000  # the first packets find empty queues and cold caches
+Summary = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What one path carried."""
+
+    delivered: int
+    mbps: float
+    late_p50_ms: float
+    late_p99_ms: float
+    late_max_ms: float
+    own_p99_ms: float
+    own_max_ms: float
+    opportunities_used: float  # share of those while packets came out
+    cpu_s_per_million: float  # of mpshell, over all of its paths
+    lost_by_devices: int
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    trace: Path
+    rate_mbps: float  # that is sent, per path
+    factor: float
+    paths: int = 1
+    segment: bool = False
+    mpshell: tuple[str, ...] = ()
+
+
+def constant_trace(folder: Path, mbps: float, seconds: int = 1) -> Path:
+    file = folder / f"{mbps:g}mbps.trace"
+    if not file.exists():
+        per_ms = mbps * 1000 / OPPORTUNITY_BITS
+        count = round(per_ms * 1000 * seconds)
+        file.write_text("".join(f"{int((n + 1) / per_ms + 0.999999)}\n" for n in range(count)))
+    return file
+
+
+def recorded_trace(folder: Path) -> Path:
+    """A recorded downlink if there is one, else a made one of the same kind: the rate changes every 100 ms."""
+    for place in os.environ.get("RAILYARD_TRACE_PATH", "").split(":"):
+        found = sorted(Path(place).rglob("*.down")) + sorted(Path(place).rglob("*down*.trace")) if place else []
+        if found:
+            return found[0]
+    file = folder / "made.trace"
+    lines, ms, credit = [], 0, 0.0
+    while ms < 30_000:
+        mbps = 5 + 40 * ((ms // 100 * 7919) % 100) / 100
+        ms += 1
+        credit += mbps * 1000 / OPPORTUNITY_BITS
+        lines += [ms] * int(credit)
+        credit %= 1
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+def mean_mbps(trace: Path) -> float:
+    times = [int(line) for line in trace.read_text().split()]
+    return len(times) * OPPORTUNITY_BITS / times[-1] / 1000
+
+
+class Opportunities:
+    """The opportunities of a trace in ns since t0."""
+
+    def __init__(self, trace: Path) -> None:
+        self.at = [int(line) for line in trace.read_text().split()]
+        self.period = self.at[-1]
+
+    def time(self, number: int) -> int:
+        rounds, rest = divmod(number, len(self.at))
+        return (rounds * self.period + self.at[rest]) * 1_000_000
+
+    def until(self, ns: int) -> int:
+        """How many there are at or before ns."""
+        rounds, rest = divmod(ns // 1_000_000, self.period)
+        return rounds * len(self.at) + bisect.bisect_right(self.at, rest)
+
+
+def start(command: list[str], **more: Any) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
+    if process.stdout is None:
+        raise RuntimeError("no pipe")
+    return process, json.loads(process.stdout.readline())
+
+
+def stop(process: subprocess.Popen[str]) -> dict[str, Any]:
+    process.terminate()
+    out, _ = process.communicate(timeout=20)
+    loaded: dict[str, Any] = json.loads(out)
+    return loaded
+
+
+def lateness(received: list[int], opportunities: Opportunities) -> list[int]:
+    """Each packet takes an opportunity of its own, in order: the latest ones at which none would have left early."""
+    late, limit = [], sys.maxsize
+    for ns in reversed(received):
+        limit = min(limit - 1, opportunities.until(ns) - 1)
+        late.append(ns - opportunities.time(limit))
+    return late
+
+
+def figures(case: Case, records: Path, sink: dict[str, Any], summary: Summary, path: int) -> Flow:
+    raw = array.array("Q")
+    raw.frombytes(records.read_bytes())
+    t0 = summary["t0_monotonic_us"] * 1000 + sink["realtime_minus_monotonic_ns"]
+    times = [ns - t0 for ns in raw[2::3]]
+    steady = [ns for ns in times if ns >= times[0] + SETTLE_NS]
+    opportunities = Opportunities(case.trace)
+    late = sorted(lateness(steady, opportunities))
+    span = opportunities.until(steady[-1]) - opportunities.until(steady[0])
+    up = summary["paths"][path]["up"]
+    packets = sum(p[d]["departed_packets"] for p in summary["paths"] for d in ("up", "down"))
+    lost = sink["overflowed"] + sum(summary["paths"][path]["device_drops"].values()) + up["write_errors"]
+    return Flow(
+        delivered=len(times),
+        mbps=len(steady) * OPPORTUNITY_BITS / (steady[-1] - steady[0]) * 1000,
+        late_p50_ms=late[len(late) // 2] / 1e6,
+        late_p99_ms=late[int(len(late) * 0.99)] / 1e6,
+        late_max_ms=late[-1] / 1e6,
+        own_p99_ms=up["lateness_us"]["p99"] / 1e3,
+        own_max_ms=up["lateness_us"]["max"] / 1e3,
+        opportunities_used=len(steady) / span if span else 0,
+        cpu_s_per_million=summary["cpu_s"] / packets * 1e6,
+        lost_by_devices=lost,
+    )
+
+
+def run_case(case: Case, folder: Path, seconds: float) -> list[Flow]:
+    """Floods every path upwards at the case's rate."""
+    extra = ["--segment"] if case.segment else []
+    sinks, senders, options = [], [], []
+    for k in range(case.paths):
+        out = folder / f"sink-{k}.bin"
+        command = [str(program("udp-flow")), "sink", "--bind", "0.0.0.0:0", "--duration", "60", "--out", str(out)]
+        process, ready = start([*command, *extra])
+        sinks.append((process, out))
+        rate = f"--rate {case.rate_mbps * 1e6:.0f} --duration {seconds} --size {PACKET_BYTES} {' '.join(extra)}"
+        where = f"--to $MPSHELL_GATEWAY:{ready['port']} --bind $MPSHELL_PATH_{k}_ADDR:0"
+        senders.append(f"{program('udp-flow')} send {where} {rate} >/dev/null &")
+        options += ["--path", f"p{k}:up={case.trace},down={case.trace},delay=0,queue=droptail:packets=1000"]
+    summary_file = folder / "summary.json"
+    shell = [str(program("mpshell")), *options, *case.mpshell, "--summary", str(summary_file), "--"]
+    subprocess.run([*shell, "sh", "-c", " ".join([*senders, "wait"])], check=True, timeout=60 + seconds)
+    ends = [(stop(process), out) for process, out in sinks]
+    summary = json.loads(summary_file.read_text())
+    return [figures(case, out, end, summary, k) for k, (end, out) in enumerate(ends)]
+
+
+def best(case: Case, folder: Path, seconds: float, tries: int) -> list[Flow]:
+    """The try with the lowest p99: the others measure what else the machine did."""
+    runs = [run_case(case, folder, seconds) for _ in range(tries)]
+    return min(runs, key=lambda flows: max(flow.late_p99_ms for flow in flows))
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    name: str
+    rtt_median_ms: float
+    rtt_p99_ms: float
+    added_median_ms: float  # beyond what the trace asks for
+    added_p99_ms: float
+
+
+def ideal_round_trip(sent: int, there: Opportunities) -> int:
+    """The earliest answer: each way the packet takes the first opportunity after its millisecond."""
+    out = there.time(there.until(sent))
+    return there.time(there.until(out)) - sent
+
+
+def round_trips(name: str, trace: Path | None, folder: Path, count: int, more: tuple[str, ...] = ()) -> RoundTrip:
+    """Pings over an idle link with no delay; without a trace over loopback."""
+    echo, ready = start([str(program("udp-flow")), "echo", "--bind", "0.0.0.0:0", "--duration", "60"])
+    ping = [str(program("udp-flow")), "ping", "--count", str(count), "--interval", "2", "--to"]
+    if trace is None:
+        command = [*ping, f"127.0.0.1:{ready['port']}"]
+    else:
+        summary_file = folder / "summary.json"
+        command = [str(program("mpshell")), "--path", f"p:up={trace},down={trace},delay=0", *more]
+        command += ["--summary", str(summary_file), "--", "sh", "-c"]
+        command += [f"exec {' '.join(ping)} $MPSHELL_GATEWAY:{ready['port']}"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    echo.terminate()
+    echo.communicate()
+    pings = [tuple(map(int, line.split())) for line in out.splitlines()]
+    rtts = sorted(rtt / 1e6 for _, rtt in pings)
+    added = rtts
+    if trace is not None:
+        t0 = json.loads(summary_file.read_text())["t0_monotonic_us"] * 1000
+        opportunities = Opportunities(trace)
+        added = sorted((rtt - ideal_round_trip(sent - t0, opportunities)) / 1e6 for sent, rtt in pings)
+    at_99 = int(len(rtts) * 0.99)
+    return RoundTrip(name, statistics.median(rtts), rtts[at_99], statistics.median(added), added[at_99])
+
+
+def cases(folder: Path) -> list[Case]:
+    found = []
+    for mbps in (12, 120, 600, 1000):
+        trace = constant_trace(folder, mbps)
+        found += [Case(f"{mbps} Mbps, {factor:g}x", trace, mbps * factor, factor) for factor in (0.95, 2)]
+    recorded = recorded_trace(folder)
+    mean = mean_mbps(recorded)
+    found += [Case(f"{recorded.stem} ({mean:.0f} Mbps), {f:g}x", recorded, mean * f, f) for f in (0.95, 2)]
+    found.append(Case("two paths, 600 Mbps, 0.95x", constant_trace(folder, 600), 570, 0.95, paths=2))
+    found.append(Case("600 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 600), 570, 0.95, segment=True))
+    found.append(Case("1000 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 1000), 950, 0.95, segment=True))
+    fast = constant_trace(folder, 12000)
+    found.append(Case("maximum, one path", fast, 6000, 0.5))
+    found.append(Case("maximum, one path, UDP_SEGMENT", fast, 8000, 0.5, segment=True))
+    return found
+
+
+def print_flows(name: str, flows: list[Flow]) -> None:
+    for k, flow in enumerate(flows):
+        label = name if len(flows) == 1 else f"{name}, path {k}"
+        times = f"{flow.late_p50_ms:.3f} | {flow.late_p99_ms:.3f} | {flow.late_max_ms:.2f}"
+        own = f"{flow.own_p99_ms:.3f} | {flow.own_max_ms:.2f}"
+        rest = f"{100 * flow.opportunities_used:.1f} % | {flow.cpu_s_per_million:.2f} | {flow.lost_by_devices}"
+        print(f"| {label} | {flow.mbps:.0f} | {times} | {own} | {rest} |", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=3, help="length of a flow")
+    parser.add_argument("--tries", type=int, default=3, help="tries of each case; the best is kept")
+    parser.add_argument("--only", default="", help="only the cases whose name has this")
+    parser.add_argument("--mpshell", default="", help="more options for mpshell, separated by spaces")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("bench-mpshell: run it as root; mpshell makes network namespaces.")
+    more = tuple(arguments.mpshell.split())
+    results: dict[str, Any] = {"flows": {}, "round_trips": []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print("| flow | Mbps out | late p50 ms | p99 | max | own p99 | own max | used | CPU s/M packets | lost |")
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        for case in cases(folder):
+            if arguments.only in case.name:
+                asked = Case(**{**vars(case), "mpshell": more})
+                flows = best(asked, folder, arguments.seconds, arguments.tries)
+                print_flows(case.name, flows)
+                results["flows"][case.name] = [asdict(flow) for flow in flows]
+        print("\n| idle round trip | median ms | p99 | beyond the trace: median | p99 |")
+        print("| --- | ---: | ---: | ---: | ---: |")
+        for label, trace in (("loopback", None), ("1000 Mbps, no delay", constant_trace(folder, 1000))):
+            if arguments.only in label:
+                trip = round_trips(label, trace, folder, 500, more)
+                added = "" if trace is None else f"{trip.added_median_ms:.3f}"
+                p99 = "" if trace is None else f"{trip.added_p99_ms:.3f}"
+                print(f"| {label} | {trip.rtt_median_ms:.3f} | {trip.rtt_p99_ms:.3f} | {added} | {p99} |", flush=True)
+                results["round_trips"].append(asdict(trip))
+    out = ROOT / "build" / "bench" / "mpshell.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\nFigures: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
