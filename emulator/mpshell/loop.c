@@ -7,19 +7,28 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#define READ_BATCH      64u     /* packets from one device before the others have their turn */
-#define HOUSEKEEPING_US 250000u /* logs are brought up to date this often */
-#define AT_ONCE_US      20u     /* epoll_wait that took no longer did not sleep */
-#define MISSED_BLIND_US 1000u   /* traces have ms, so shorter blindness misses nothing */
-#define FIFO_PRIORITY   50
-#define KILLING_SIGNALS 3 /* the third interrupt kills */
+#include "emulator/mpshell/traffic.h"
+
+#define READ_BATCH 64u /* packets from one device before the others have their turn */
+#define EVENTS     (2 * MP_MAX_PATHS + 3)
+/* Under load: the loop looks at the devices this often, and for the last POLL_US before a deadline all the time. */
+#define LOAD_WINDOW_US       1000u
+#define MODERATE_FROM_PER_MS 8u
+#define MODERATION_US        250u
+#define POLL_US              40u
+#define SHORTEST_PAUSE_US    15u
+#define HOUSEKEEPING_US      250000u /* logs are brought up to date this often */
+#define AT_ONCE_US           20u     /* epoll_wait that took no longer did not sleep */
+#define MISSED_BLIND_US      1000u   /* traces have ms, so shorter blindness misses nothing */
+#define FIFO_PRIORITY        50
+#define KILLING_SIGNALS      3 /* the third interrupt kills */
 
 /* What an epoll event belongs to: a direction, or one of these. */
-enum { EVENT_TIMER = -1, EVENT_SIGNAL = -2, EVENT_STATUS = -3 };
+enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2 };
 
 struct loop {
     struct mp_shell *shell;
@@ -27,11 +36,14 @@ struct loop {
     struct mp_direction *directions[2 * MP_MAX_PATHS];
     size_t direction_count;
     int epoll_fd;
-    int timer_fd;
     int signal_fd;
     uint64_t slept_us;
-    uint64_t armed_us; /* deadline the timer is set to, since t0 */
+    uint64_t next_send_us; /* the earliest deadline of a link */
     uint64_t next_housekeeping_us;
+    uint64_t window_us; /* packets are counted since then, to know the load */
+    uint64_t reads;
+    bool moderated;
+    bool more; /* a device may have more than the last batch */
     int interrupts;
     bool logging;
     bool ended;
@@ -54,12 +66,10 @@ static int watch(struct loop *loop, int fd, int what) {
 
 static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (loop->epoll_fd < 0 || loop->timer_fd < 0) {
-        return mp_fail(error, "cannot make a timer: %s", strerror(errno));
+    if (loop->epoll_fd < 0) {
+        return mp_fail(error, "cannot watch devices: %s", strerror(errno));
     }
-    int bad = watch(loop, loop->timer_fd, EVENT_TIMER) | watch(loop, loop->signal_fd, EVENT_SIGNAL) |
-              watch(loop, loop->command->status_fd, EVENT_STATUS);
+    int bad = watch(loop, loop->signal_fd, EVENT_SIGNAL) | watch(loop, loop->command->status_fd, EVENT_STATUS);
     for (size_t k = 0; k < loop->shell->path_count; k++) {
         struct mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
@@ -74,6 +84,7 @@ static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
 /* Real-time priority and resident memory where that is permitted. Children do not inherit the priority. */
 static bool become_real_time(void) {
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
+    prctl(PR_SET_TIMERSLACK, 1ul); /* for those who may not have the priority */
     mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
     return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) == 0;
 }
@@ -93,6 +104,12 @@ static void discard_input(const struct loop *loop) {
     }
 }
 
+static double own_cpu_s(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
 static void fix_t0(struct loop *loop) {
     struct timespec epoch;
     clock_gettime(CLOCK_REALTIME, &epoch);
@@ -100,58 +117,32 @@ static void fix_t0(struct loop *loop) {
     loop->shell->t0_epoch_ms = (uint64_t)epoch.tv_sec * 1000u + (uint64_t)epoch.tv_nsec / 1000000u;
 }
 
-/* One packet from a device into its link; false when the device has no more. */
-static bool read_packet(struct loop *loop, struct mp_direction *direction) {
-    struct xl_link_packet *packet = xl_link_pool_get(loop->shell->pool);
-    uint8_t scratch[XL_LINK_PACKET_CAPACITY];
-    ssize_t n = read(direction->from_fd, packet != NULL ? packet->data : scratch, XL_LINK_PACKET_CAPACITY);
-    if (n <= 0) {
-        if (n == 0 || (errno != EAGAIN && errno != EINTR)) { /* COMMAND deleted the device */
-            epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, direction->from_fd, NULL);
-        }
-        xl_link_pool_put(loop->shell->pool, packet);
-        return false;
-    }
-    if (packet == NULL) {
-        xl_link_refuse(direction->link, (uint32_t)n);
-        return true;
-    }
-    packet->length = (uint32_t)n;
-    xl_link_enqueue(direction->link, packet, since_t0(loop));
-    return true;
-}
-
-/* Reads a batch; since is when the device was last looked at, if the loop was busy elsewhere since then. */
+/* Reads a batch; since is when the device was last looked at, if the loop was busy elsewhere since then. Stops when
+ * something is to be sent. */
 static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
     if (now > since && now - since >= MISSED_BLIND_US) {
         xl_link_count_missed(direction->link, since, now);
     }
-    for (size_t i = 0; i < READ_BATCH; i++) {
-        if (!read_packet(loop, direction)) {
-            break;
+    enum mp_read_result result = MP_READ_ONE;
+    for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
+        result = mp_traffic_read(loop->shell, direction, &now);
+        loop->reads++;
+        if (i == 0) { /* what comes later is not due earlier */
+            uint64_t due = xl_link_next_deadline(direction->link);
+            loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;
         }
     }
-    direction->looked_us = since_t0(loop);
-}
-
-/* Sends what is due. A packet that the device refuses (set down by COMMAND, for one) is lost there, and counted. */
-static void send_due(struct loop *loop, struct mp_direction *direction, uint64_t now) {
-    if (xl_link_next_deadline(direction->link) > now) {
-        return;
+    if (result == MP_READ_GONE) { /* COMMAND deleted the device */
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, direction->from_fd, NULL);
     }
-    xl_link_advance(direction->link, now);
-    for (struct xl_link_packet *packet = xl_link_pull(direction->link); packet != NULL;
-         packet = xl_link_pull(direction->link)) {
-        ssize_t n = write(direction->to_fd, packet->data, packet->length);
-        direction->write_errors += n != (ssize_t)packet->length;
-        xl_link_departed(direction->link, packet, since_t0(loop));
-    }
+    loop->more |= result == MP_READ_ONE;
+    direction->looked_us = now;
 }
 
 static void send_all_due(struct loop *loop) {
     for (size_t i = 0; i < loop->direction_count; i++) {
-        send_due(loop, loop->directions[i], since_t0(loop));
+        mp_traffic_send_due(loop->shell, loop->directions[i], since_t0(loop));
     }
 }
 
@@ -178,34 +169,73 @@ static void keep_house(struct loop *loop, uint64_t now) {
     }
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
-        send_due(loop, direction, now);
+        mp_traffic_send_due(loop->shell, direction, now);
         xl_link_advance(direction->link, now);
         xl_link_log_flush(direction->log);
     }
     loop->next_housekeeping_us = now + HOUSEKEEPING_US;
 }
 
-static void arm_timer(struct loop *loop) {
-    uint64_t deadline = loop->logging ? loop->next_housekeeping_us : XL_LINK_NEVER;
+/* When the loop has to act next, whatever comes in. */
+static uint64_t next_deadline(struct loop *loop) {
+    loop->next_send_us = XL_LINK_NEVER;
     for (size_t i = 0; i < loop->direction_count; i++) {
         uint64_t next = xl_link_next_deadline(loop->directions[i]->link);
-        deadline = next < deadline ? next : deadline;
+        loop->next_send_us = next < loop->next_send_us ? next : loop->next_send_us;
     }
-    if (deadline == loop->armed_us) {
-        return;
-    }
-    struct itimerspec when;
-    memset(&when, 0, sizeof(when));
-    if (deadline != XL_LINK_NEVER) {
-        uint64_t absolute = loop->shell->t0_us + deadline;
-        when.it_value.tv_sec = (time_t)(absolute / 1000000u);
-        when.it_value.tv_nsec = (long)(absolute % 1000000u) * 1000;
-    }
-    timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-    loop->armed_us = deadline;
+    bool house_first = loop->logging && loop->next_housekeeping_us < loop->next_send_us;
+    return house_first ? loop->next_housekeeping_us : loop->next_send_us;
 }
 
-static void handle(struct loop *loop, const struct epoll_event *event, bool at_once, uint64_t woken) {
+/* Counts what came in; many packets a ms switch moderation on. */
+static void judge_load(struct loop *loop, uint64_t now) {
+    uint64_t elapsed = now - loop->window_us;
+    if (elapsed >= LOAD_WINDOW_US) {
+        loop->moderated = loop->reads * 1000u >= MODERATE_FROM_PER_MS * elapsed;
+        loop->reads = 0;
+        loop->window_us = now;
+    }
+}
+
+/* Under load, a wake-up for every packet would cost more than the packet. The devices' queues hold what comes in
+ * meanwhile, and the loop is back before the next deadline. */
+static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t deadline) {
+    uint64_t end = now + MODERATION_US;
+    uint64_t before = deadline > POLL_US ? deadline - POLL_US : 0;
+    end = end < before ? end : before;
+    return loop->moderated && !loop->more && end > now + SHORTEST_PAUSE_US ? end : 0;
+}
+
+static void sleep_until(const struct loop *loop, uint64_t end) {
+    uint64_t at_us = loop->shell->t0_us + end;
+    struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* Waits for packets until the deadline; *wanted is when it meant to be back at the latest. Real-time priority has no
+ * timer slack, so this is exact to the timer; shortly before a deadline it does not sleep at all if that is asked for,
+ * and under load. */
+static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
+    uint64_t deadline = *wanted;
+    uint64_t poll_us = loop->moderated ? POLL_US : loop->shell->options.busy_poll_us;
+    uint64_t pause = pause_until(loop, now, deadline);
+    uint64_t left_us = deadline > now ? deadline - now : 0;
+    if (pause > 0) {
+        sleep_until(loop, pause);
+        *wanted = pause;
+    }
+    if (pause > 0 || left_us <= poll_us || loop->more) {
+        left_us = 0;
+    } else {
+        *wanted -= poll_us;
+        left_us -= poll_us;
+    }
+    struct timespec left = {.tv_sec = (time_t)(left_us / 1000000u), .tv_nsec = (long)(left_us % 1000000u) * 1000};
+    const struct timespec *limit = deadline == XL_LINK_NEVER && pause == 0 && !loop->more ? NULL : &left;
+    return epoll_pwait2(loop->epoll_fd, events, EVENTS, limit, NULL);
+}
+
+static void handle(struct loop *loop, const struct epoll_event *event, bool at_once, uint64_t seen) {
     int what = (int)(int64_t)event->data.u64;
     if (what == EVENT_STATUS) {
         loop->ended = true;
@@ -213,30 +243,28 @@ static void handle(struct loop *loop, const struct epoll_event *event, bool at_o
         take_signal(loop);
     } else if (what >= 0) {
         struct mp_direction *direction = loop->directions[what];
-        /* Asleep until the packet came, or woken late: the timer's lateness shows by how much. */
-        uint64_t looked = direction->looked_us > loop->slept_us ? direction->looked_us : loop->slept_us;
-        uint64_t since = at_once ? looked : loop->armed_us > 0 && loop->armed_us < woken ? loop->armed_us : woken;
-        take_in(loop, direction, since);
+        take_in(loop, direction, at_once && direction->looked_us > loop->slept_us ? direction->looked_us : seen);
     }
 }
 
 static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
-    struct epoll_event events[2 * MP_MAX_PATHS + 3];
-    arm_timer(loop);
+    struct epoll_event events[EVENTS];
+    uint64_t wanted = next_deadline(loop);
     uint64_t before = since_t0(loop);
-    int n = epoll_wait(loop->epoll_fd, events, (int)(sizeof(events) / sizeof(events[0])), -1);
+    judge_load(loop, before);
+    int n = wait_for_events(loop, events, before, &wanted);
     if (n < 0 && errno != EINTR) {
         return mp_fail(error, "cannot wait for packets: %s", strerror(errno));
     }
     uint64_t woken = since_t0(loop);
-    if (woken - before >= AT_ONCE_US) {
-        loop->slept_us = loop->armed_us > 0 && loop->armed_us < woken ? loop->armed_us : woken;
+    /* Asleep until the packet came, or woken late: the deadline shows by how much. */
+    bool at_once = woken - before < AT_ONCE_US;
+    if (!at_once) {
+        loop->slept_us = wanted > before && wanted < woken ? wanted : woken;
     }
+    loop->more = false;
     for (int i = 0; i < n; i++) {
-        handle(loop, &events[i], woken - before < AT_ONCE_US, woken);
-    }
-    if (loop->armed_us <= woken) {
-        loop->armed_us = 0; /* the timer has fired: set it again, whatever the next deadline is */
+        handle(loop, &events[i], at_once, loop->slept_us);
     }
     send_all_due(loop);
     keep_house(loop, since_t0(loop));
@@ -246,6 +274,7 @@ static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
 /* Up to the end of COMMAND: figures and logs. */
 static void settle(struct loop *loop) {
     loop->shell->duration_us = since_t0(loop);
+    loop->shell->cpu_s = own_cpu_s() - loop->shell->cpu_s;
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
         xl_link_advance(direction->link, loop->shell->duration_us);
@@ -257,13 +286,14 @@ static void settle(struct loop *loop) {
 
 int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_fd, void (*on_start)(struct mp_shell *),
                 int *status, char error[MP_ERROR_SIZE]) {
-    struct loop loop = {.shell = shell, .command = command, .epoll_fd = -1, .timer_fd = -1, .signal_fd = signal_fd};
+    struct loop loop = {.shell = shell, .command = command, .epoll_fd = -1, .signal_fd = signal_fd};
     int rc = prepare(&loop, error);
     if (rc == 0) {
         shell->sched_fifo = become_real_time();
         discard_input(&loop);
         fix_t0(&loop);
         on_start(shell);
+        shell->cpu_s = own_cpu_s();
         mp_command_start(command);
         while (rc == 0 && !loop.ended) {
             rc = turn(&loop, error);
@@ -277,9 +307,6 @@ int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_f
     *status = mp_command_finish(command);
     if (loop.epoll_fd >= 0) {
         close(loop.epoll_fd);
-    }
-    if (loop.timer_fd >= 0) {
-        close(loop.timer_fd);
     }
     return rc;
 }

@@ -35,6 +35,8 @@ static void connect_links(struct mp_shell *shell) {
         path->up.to_fd = path->outside_fd;
         path->down.from_fd = path->outside_fd;
         path->down.to_fd = path->inside_fd;
+        path->up.may_merge = !shell->options.no_offload;
+        path->down.may_merge = !shell->options.no_offload;
     }
 }
 

@@ -116,12 +116,12 @@ static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 
 /* The name carries the process ID; in another PID namespace the same number may be in use, then the next one is tried.
  */
-static int open_outside(struct mp_path *path, size_t k, char error[MP_ERROR_SIZE]) {
+static int open_outside(struct mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
     bool busy = true;
     for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
         snprintf(path->outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
                  (unsigned)k % 100u);
-        path->outside_fd = mp_tun_open(path->outside_name, &busy, error);
+        path->outside_fd = mp_tun_open(path->outside_name, offload, &busy, error);
     }
     if (path->outside_fd < 0) {
         return -1;
@@ -159,7 +159,7 @@ static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
     const char *devices[MP_MAX_PATHS];
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
-        if (open_outside(path, k, error) != 0) {
+        if (open_outside(path, k, !shell->options.no_offload, error) != 0) {
             return -1;
         }
         devices[k] = path->outside_name;
@@ -211,7 +211,7 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
         bool busy;
-        path->inside_fd = mp_tun_open(path->options->name, &busy, error);
+        path->inside_fd = mp_tun_open(path->options->name, !shell->options.no_offload, &busy, error);
         if (path->inside_fd < 0) {
             return -1;
         }

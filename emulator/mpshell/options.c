@@ -26,6 +26,9 @@ const char mp_options_usage[] =
     "  --log-dir DIR        write NAME.up.log and NAME.down.log (mm-link's format) and mpshell.json\n"
     "  --summary FILE       write the summary there instead\n"
     "  --mptcp              make the kernel's MPTCP use every path\n"
+    "  --no-offload         let the kernel make every packet and checksum: slower, the same for COMMAND\n"
+    "  --busy-poll US       do not sleep for the last US before a delivery: more exact, more processor time (default "
+    "0)\n"
     "  --help               this text\n"
     "\n"
     "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _GATEWAY and MPSHELL_GATEWAY.\n"
@@ -129,7 +132,17 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
     return rc;
 }
 
-enum { OPT_PATH = 256, OPT_SEED, OPT_OFFSET, OPT_LOG_DIR, OPT_SUMMARY, OPT_MPTCP, OPT_HELP };
+enum {
+    OPT_PATH = 256,
+    OPT_SEED,
+    OPT_OFFSET,
+    OPT_LOG_DIR,
+    OPT_SUMMARY,
+    OPT_MPTCP,
+    OPT_NO_OFFLOAD,
+    OPT_BUSY_POLL,
+    OPT_HELP
+};
 
 static int parse_option(struct mp_options *options, int option, char **argv, char *error, size_t error_size) {
     switch (option) {
@@ -150,6 +163,13 @@ static int parse_option(struct mp_options *options, int option, char **argv, cha
     case OPT_MPTCP:
         options->mptcp = true;
         return 0;
+    case OPT_NO_OFFLOAD:
+        options->no_offload = true;
+        return 0;
+    case OPT_BUSY_POLL:
+        return parse_u64(optarg, 1000, &options->busy_poll_us)
+                   ? 0
+                   : fail(error, error_size, "--busy-poll %s is not a time in us (0 to 1000)", optarg);
     case OPT_HELP:
         options->help = true;
         return 0;
@@ -199,6 +219,8 @@ int mp_options_parse(struct mp_options *options, int argc, char **argv, char *er
         {"log-dir", required_argument, NULL, OPT_LOG_DIR},
         {"summary", required_argument, NULL, OPT_SUMMARY},
         {"mptcp", no_argument, NULL, OPT_MPTCP},
+        {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
+        {"busy-poll", required_argument, NULL, OPT_BUSY_POLL},
         {"help", no_argument, NULL, OPT_HELP},
         {NULL, 0, NULL, 0},
     };

@@ -24,6 +24,8 @@ struct mp_options {
     char *log_dir; /* NULL = no logs */
     char *summary; /* NULL = no summary */
     bool mptcp;
+    bool no_offload;
+    uint64_t busy_poll_us;
     bool help;
     char **command;     /* into argv, NULL-terminated */
     char *command_line; /* argv in one line, for the logs */

@@ -32,6 +32,7 @@ struct mp_direction {
     int to_fd;
     uint64_t write_errors; /* packets that the receiving device refused */
     uint64_t looked_us;    /* when the sending device was last found empty */
+    bool may_merge;        /* the receiving device takes UDP super-packets */
 };
 
 /* Packets that a device dropped: received = written to it by mpshell, transmitted = routed into it by the kernel. */
@@ -66,6 +67,7 @@ struct mp_shell {
     uint64_t t0_us;           /* CLOCK_MONOTONIC */
     uint64_t t0_epoch_ms;
     uint64_t duration_us;
+    double cpu_s; /* processor time of mpshell itself from t0 to the end */
     bool sched_fifo;
 };
 

@@ -64,6 +64,7 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "t0_monotonic_us", number(shell->t0_us));
     json_object_set_new(object, "t0_epoch_ms", number(shell->t0_epoch_ms));
     json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
+    json_object_set_new(object, "cpu_s", json_real(shell->cpu_s));
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
     json_object_set_new(object, "paths", paths);

@@ -12,9 +12,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef TUN_F_USO4
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
+
 #define TUN_DEVICE "/dev/net/tun"
 
-int mp_tun_open(const char *name, bool *busy, char error[MP_ERROR_SIZE]) {
+/* Checksums and segmentation are left to mpshell, UDP's where the kernel knows it (Linux 6.2). */
+static void ask_for_offload(int fd) {
+    unsigned long tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+    if (ioctl(fd, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6) != 0) {
+        ioctl(fd, TUNSETOFFLOAD, tcp);
+    }
+}
+
+int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_SIZE]) {
     *busy = false;
     int fd = open(TUN_DEVICE, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -25,7 +38,7 @@ int mp_tun_open(const char *name, bool *busy, char error[MP_ERROR_SIZE]) {
     }
     struct ifreq request;
     memset(&request, 0, sizeof(request));
-    request.ifr_flags = IFF_TUN | IFF_NO_PI;
+    request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
     snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
     if (ioctl(fd, TUNSETIFF, &request) != 0) {
         int saved = errno;
@@ -33,6 +46,9 @@ int mp_tun_open(const char *name, bool *busy, char error[MP_ERROR_SIZE]) {
         *busy = saved == EBUSY || saved == EINVAL || saved == EEXIST;
         return mp_fail(error, "no permission for TUN: cannot make device %s: %s; run mpshell as root (CAP_NET_ADMIN)",
                        name, strerror(saved));
+    }
+    if (offload) {
+        ask_for_offload(fd);
     }
     return fd;
 }

@@ -6,9 +6,10 @@
 
 #include "emulator/mpshell/shell.h"
 
-/* Makes a device in the current network namespace. Returns a non-blocking descriptor, each read or write of which is
- * one IP packet; -1 with a sentence in error; *busy tells that the name is taken. */
-int mp_tun_open(const char *name, bool *busy, char error[MP_ERROR_SIZE]);
+/* Makes a device in the current network namespace. Returns a non-blocking descriptor, each read or write of which is a
+ * struct virtio_net_hdr and one IP packet, or a super-packet (see offload.h) where the kernel has that; -1 with a
+ * sentence in error; *busy tells that the name is taken. Without offload the kernel makes every packet itself. */
+int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_SIZE]);
 /* The drops of a device of the current namespace so far. */
 struct mp_device_drops mp_tun_drops(const char *name);
 
