@@ -1,4 +1,5 @@
-"""The command line: `railyard run`, `report`, `show`, `gate`, `diff`, `agreement`, `list`, `traces`."""
+"""The command line: `railyard run`, `report`, `show`, `gate`, `diff`, `agreement`, `list`, `traces`,
+`link-plot`, `link-stats`."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from railyard.experiment import ARENAS, find_experiment, load_experiment
 from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
+from railyard.linklog.cli import link_plot_command, link_stats_command
 from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.preflight import check_machine
 from railyard.progress import Stopwatch, reporter
@@ -41,6 +43,8 @@ app = typer.Typer(
     help="Compare multipath transport schemes over paired mobility traces.",
 )
 app.add_typer(traces_app, name="traces")
+app.command("link-plot")(link_plot_command)
+app.command("link-stats")(link_stats_command)
 LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
 console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
 

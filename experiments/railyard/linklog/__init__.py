@@ -1,0 +1,8 @@
+"""Link logs of mpshell, the simulator and Mahimahi's mm-link: reading, figures and plots (docs/linklog.md)."""
+
+from __future__ import annotations
+
+from railyard.linklog.read import LinkLog, LinkLogError, read_link_log
+from railyard.linklog.stats import LinkStats, link_stats
+
+__all__ = ["LinkLog", "LinkLogError", "LinkStats", "link_stats", "read_link_log"]

@@ -1,0 +1,188 @@
+"""Link logs: what is read, the figures of a log that was worked out by hand, of real runs, and the plots."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from railyard.cli import main
+from railyard.linklog import LinkLogError, link_stats, read_link_log
+from railyard.linklog.plot import binned_mbps
+from railyard.linklog.stats import signal_delay
+from railyard.testing import Railyard
+
+# Ten opportunities in 200 ms. Five packets arrive, one is dropped. Written as mm-link does, its base timestamp not 0.
+BY_HAND = """\
+# mahimahi mm-link (Downlink) [trace with space] > by-hand.down.log
+# command line: mm-link a b
+# queue: droptail [packets=3]
+# init timestamp: 1700000000000
+# base timestamp: 50
+60 # 1504
+70 + 1504
+75 + 704
+80 # 1504
+80 - 1504 10
+80 # 1504
+80 - 704 5
+100 # 1504
+120 + 1504
+122 + 1504
+123 + 1504
+123 d 1 1504
+160 # 1504
+160 - 1504 40
+200 # 1504
+200 - 1504 78 200412
+210 # 1504
+220 # 1504
+240 # 1504
+260 # 1504
+"""
+
+
+def log_file(folder: Path, text: str = BY_HAND, name: str = "by-hand.down.log") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def railyard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """The command line, in this process."""
+
+    def run(*arguments: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["railyard", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    return run
+
+
+def test_the_figures_of_a_log_that_was_worked_out_by_hand(tmp_path: Path) -> None:
+    stats = link_stats(read_link_log(log_file(tmp_path)))
+    assert (stats.direction, stats.trace, stats.queue) == ("Downlink", "trace with space", "droptail [packets=3]")
+    assert stats.duration_s == pytest.approx(0.200)  # 60 to 260
+    assert stats.opportunities == 10
+    assert stats.capacity_mbps == pytest.approx(10 * 1504 * 8 / 0.2 / 1e6)
+    assert (stats.arrived_packets, stats.arrived_bytes) == (5, 4 * 1504 + 704)
+    assert (stats.departed_packets, stats.departed_bytes) == (4, 3 * 1504 + 704)
+    assert stats.throughput_mbps == pytest.approx(5216 * 8 / 0.2 / 1e6)
+    assert stats.utilisation == pytest.approx(5216 / 15040)
+    assert (stats.dropped_packets, stats.dropped_bytes, stats.drop_share) == (1, 1504, 0.2)
+    # Delays 5, 10, 40, 78: the median is the one at index 2, the 95th percentile at index floor(3.8) = 3.
+    assert (stats.delay_median_ms, stats.delay_p95_ms, stats.delay_max_ms) == (40, 78, 78)
+
+
+def test_the_signal_delay_is_the_least_time_to_get_through_from_each_millisecond(tmp_path: Path) -> None:
+    times, delays = signal_delay(read_link_log(log_file(tmp_path)))
+    # Departed packets arrived at 20, 25, 70 and 72 ms after the base, and took 10, 5, 40 and 78 ms.
+    assert (times[0], times[-1], len(delays)) == (20, 72, 53)
+    by_ms = dict(zip(times.tolist(), delays.tolist(), strict=True))
+    assert [by_ms[t] for t in (20, 21, 24, 25)] == [10, 9, 6, 5]
+    assert [by_ms[t] for t in (26, 69, 70, 71, 72)] == [84, 41, 40, 79, 78]
+    # 53 values; index floor(0.95 × 53) = 50 of the sorted ones: from the top 84, 83, 82.
+    assert link_stats(read_link_log(tmp_path / "by-hand.down.log")).signal_delay_p95_ms == 82
+
+
+def test_rates_are_binned_from_the_edge_on() -> None:
+    rates = binned_mbps(np.array([0.0, 9, 10, 25]), np.array([125, 125, 1250, 2500]), np.array([0.0, 10, 20, 30]))
+    assert rates.tolist() == pytest.approx([0.2, 1.0, 2.0])
+
+
+def test_a_log_without_departures_has_figures_all_the_same(tmp_path: Path) -> None:
+    stats = link_stats(read_link_log(log_file(tmp_path, "# base timestamp: 0\n0 # 1504\n1000 # 1504\n")))
+    assert stats.throughput_mbps == 0
+    assert math.isnan(stats.delay_p95_ms) and math.isnan(stats.drop_share)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        (BY_HAND.replace("75 + 704", "75 * 704"), ":8: ", "is no event"),
+        (BY_HAND.replace("80 - 704 5", "80 - 704"), ":12: ", "is no event"),
+        (BY_HAND.replace("75 + 704", "75 + -704"), ":8: ", "is no event"),
+        (BY_HAND.replace("75 + 704", "nan + 704"), ":8: ", "is no event"),
+        (BY_HAND.replace("base timestamp: 50", "base timestamp: x"), ":5: ", "whole number"),
+        (BY_HAND.replace("# base timestamp: 50\n", ""), ": ", "base timestamp"),
+        ("# base timestamp: 0\n", ": ", "no event"),
+    ],
+)
+def test_a_malformed_log_is_refused_with_file_and_line(tmp_path: Path, text: str, where: str, said: str) -> None:
+    file = log_file(tmp_path, text)
+    with pytest.raises(LinkLogError) as error:
+        read_link_log(file)
+    assert str(error.value).startswith(f"{file}{where}")
+    assert said in str(error.value)
+
+
+def test_the_figures_of_a_run_are_the_counters_of_its_links(tmp_path: Path) -> None:
+    runs = Railyard(tmp_path / "runs")
+    result = runs.run(
+        "vanilla-mp", "subway-1", bitrate_bps=40_000_000, duration_s=4, time_limit_s=6,
+        queue="droptail:packets=30", qlog=False, link_logs=True,
+    )  # fmt: skip
+    counters = json.loads((result.directory / "mpshell.json").read_text())
+    dropped = 0
+    for path in counters["paths"]:
+        for direction in ("up", "down"):
+            counted = path[direction]
+            stats = link_stats(read_link_log(result.directory / "links" / f"{path['name']}.{direction}.log"))
+            assert stats.opportunities == counted["opportunities"]
+            # The log begins at the queue, the counter before the delay: the rest was on its way when the run ended.
+            assert 0 <= counted["arrived_packets"] - stats.arrived_packets <= counted["inside_packets"]
+            waiting = stats.arrived_packets - stats.departed_packets - stats.dropped_packets
+            assert 0 <= waiting <= counted["inside_packets"]
+            assert stats.departed_packets == counted["departed_packets"]
+            assert stats.departed_bytes == counted["departed_bytes"]
+            assert stats.dropped_packets == counted["queue_drops"]
+            dropped += stats.dropped_packets
+    assert dropped > 0, "the queue of 30 packets was to overflow"
+
+
+def test_link_stats_prints_a_table_or_json_of_files_and_directories(
+    tmp_path: Path, railyard: Callable[..., Done]
+) -> None:
+    file = log_file(tmp_path)
+    table = railyard("link-stats", file)
+    assert table.code == 0, table.err
+    for text in ("by-hand.down", "34.7%", "1 (20.00%)"):
+        assert text in table.out
+    (row,) = json.loads(railyard("link-stats", "--json", tmp_path).out)
+    assert row["delay_p95_ms"] == 78
+    nothing = railyard("link-stats", tmp_path / "absent.log")
+    assert (nothing.code, nothing.err.count("\n")) == (2, 1)
+    assert "absent.log: cannot be read: no such file" in nothing.err
+
+
+def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(
+    tmp_path: Path, railyard: Callable[..., Done]
+) -> None:
+    file = log_file(tmp_path)
+    for name, magic in (("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("a.html", b"<!doctype html>")):
+        done = railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / name)
+        assert done.code == 0, done.err
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    svg = (tmp_path / "a.svg").read_text()
+    for text in ("by-hand.down: utilisation 34.7%", "95th percentile per packet (78 ms)", "drops (1)"):
+        assert text in svg
+    assert "by-hand.down capacity (mean 0.60 Mbps)" in (tmp_path / "a.html").read_text()
+    railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").read_text() == svg
+    refused = railyard("link-plot", file, "--out", tmp_path / "a.txt")
+    assert (refused.code, "ends in .svg, .png, .pdf, .html" in refused.err) == (2, True)
