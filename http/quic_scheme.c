@@ -1,6 +1,7 @@
 #include "http/quic_scheme.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Kernel TCP has no idle timeout: with a short one, only QUIC would lose its connection in a long tunnel. */
@@ -45,6 +46,39 @@ bool quic_scheme_apply(const char *name, xl_config *config) {
     config->qoe_control = scheme->qoe_control;
     config->idle_timeout_us = IDLE_TIMEOUT_US;
     return true;
+}
+
+/* The registry's own copy of the name. */
+static const char *look_up(const char *(*name_at)(size_t), const char *name) {
+    for (size_t i = 0; name_at(i); i++) {
+        if (strcmp(name_at(i), name) == 0)
+            return name_at(i);
+    }
+    return NULL;
+}
+
+static bool choose(const char *what, const char *(*name_at)(size_t), const char *name, const char **out, char *error,
+                   size_t cap) {
+    if (!name)
+        return true;
+    const char *found = look_up(name_at, name);
+    if (found) {
+        *out = found;
+        return true;
+    }
+    snprintf(error, cap, "'%.40s' is not a %s; known are ", name, what);
+    for (size_t i = 0; name_at(i); i++) {
+        size_t used = strlen(error);
+        snprintf(error + used, cap - used, "%s%s", i > 0 ? ", " : "", name_at(i));
+    }
+    size_t used = strlen(error);
+    snprintf(error + used, cap - used, ".");
+    return false;
+}
+
+bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *config, char *error, size_t cap) {
+    return choose("scheduler", xl_scheduler_name, scheduler, &config->scheduler, error, cap) &&
+           choose("congestion controller", xl_congestion_name, congestion, &config->congestion, error, cap);
 }
 
 bool quic_scheme_uses_all_paths(const char *name) {

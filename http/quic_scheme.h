@@ -14,6 +14,9 @@ extern const char *const quic_scheme_names[];
 
 /* Sets what distinguishes the scheme and leaves the rest of the config alone. False: no such scheme. */
 bool quic_scheme_apply(const char *name, xl_config *);
+/* Sets the scheduler and the congestion controller of what this end sends; NULL: the scheme's own. False, with one
+ * sentence in error that lists the valid names: there is no such one. */
+bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *, char *error, size_t error_cap);
 /* Whether a client of this scheme uses more than its first path. */
 bool quic_scheme_uses_all_paths(const char *name);
 

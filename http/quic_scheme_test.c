@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -59,11 +60,34 @@ static void an_unknown_scheme_changes_nothing(void **state) {
     assert_false(quic_scheme_uses_all_paths("mptcp"));
 }
 
+static void scheduler_and_controller_can_be_chosen_apart_from_the_scheme(void **state) {
+    (void)state;
+    char error[256] = "";
+    xl_config c;
+    xl_config_init(&c);
+    assert_true(quic_scheme_apply("vanilla-mp", &c));
+    assert_true(quic_scheme_override(NULL, NULL, &c, error, sizeof error));
+    assert_string_equal(c.scheduler, "minrtt");
+    assert_string_equal(c.congestion, "cubic");
+    assert_true(quic_scheme_override("ecf", NULL, &c, error, sizeof error));
+    assert_true(quic_scheme_override(NULL, "newreno", &c, error, sizeof error));
+    assert_string_equal(c.scheduler, "ecf");
+    assert_string_equal(c.congestion, "newreno");
+    assert_string_equal(error, "");
+    assert_false(quic_scheme_override("fastest", NULL, &c, error, sizeof error));
+    assert_string_equal(error,
+                        "'fastest' is not a scheduler; known are minrtt, xlink, roundrobin, redundant, blest, ecf.");
+    assert_false(quic_scheme_override("ecf", "vegas", &c, error, sizeof error));
+    assert_non_null(strstr(error, "'vegas' is not a congestion controller; known are cubic, newreno"));
+    assert_string_equal(c.congestion, "newreno");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_scheme_is_something_that_the_transport_accepts),
         cmocka_unit_test(schemes_differ_in_what_they_are_compared_for),
         cmocka_unit_test(an_unknown_scheme_changes_nothing),
+        cmocka_unit_test(scheduler_and_controller_can_be_chosen_apart_from_the_scheme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,8 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     int rv = XL_ERR_ARGUMENT;
     bool known = quic_scheme_apply(config->scheme, &c);
     reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c);
+    if (known && !quic_scheme_override(config->scheduler, config->congestion, &c, error, PLAYER_ERROR_BYTES))
+        return false;
     if (known)
         t->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!t->endpoint)

@@ -9,6 +9,7 @@
 
 #include "http/http1.h"
 #include "http/net.h"
+#include "http/quic_scheme.h"
 #include "http/reinjection_options.h"
 
 enum {
@@ -33,6 +34,8 @@ enum {
     OPT_INSECURE,
     OPT_CA,
     OPT_ACK_PATH,
+    OPT_SCHEDULER,
+    OPT_CC,
     OPT_QOE,
     OPT_SEED,
     OPT_OUT,
@@ -64,6 +67,8 @@ static const struct option long_options[] = {
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"ca", required_argument, NULL, OPT_CA},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
+    {"scheduler", required_argument, NULL, OPT_SCHEDULER},
+    {"cc", required_argument, NULL, OPT_CC},
     {"qoe", required_argument, NULL, OPT_QOE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"out", required_argument, NULL, OPT_OUT},
@@ -93,6 +98,7 @@ const char *player_options_usage(void) {
            "  --verify                          check every byte of a synthetic video\n"
            "  --insecure | --ca FILE            do not verify the server's certificate, or against these\n"
            "  --ack-path original|fastest       path of ACK_MP (quic)\n"
+           "  --scheduler NAME, --cc NAME       of what the player sends, its requests (quic): docs/schedulers.md\n"
            "  --qoe ack|signals|both|off        what carries the player's state to the server (quic; ack)\n"
            "  --seed N                          of the transport's random choices (0)\n"
            "  --out FILE.jsonl                  events and summary; --save FILE: the video's bytes\n"
@@ -242,6 +248,18 @@ static bool parse_qoe(parser *p, const char *text) {
     return fail(p, "--qoe is ack, signals, both or off, not '%s'.", text);
 }
 
+/* Scheduler and congestion controller of what is sent; NULL leaves one as it is. */
+static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
+    player_transport_config *c = &p->o->transport_config;
+    xl_config checked = {0};
+    if (!quic_scheme_override(scheduler, congestion, &checked, p->error, p->cap)) {
+        return false;
+    }
+    c->scheduler = scheduler != NULL ? checked.scheduler : c->scheduler;
+    c->congestion = congestion != NULL ? checked.congestion : c->congestion;
+    return true;
+}
+
 static bool parse_transport(parser *p, const char *text) {
     p->o->transport = player_transport_find(text);
     if (p->o->transport != NULL) {
@@ -328,6 +346,10 @@ static bool take_option(parser *p, int option, const char *value) {
         return true;
     case OPT_ACK_PATH:
         return parse_ack_path(p, value);
+    case OPT_SCHEDULER:
+        return parse_sender(p, value, NULL);
+    case OPT_CC:
+        return parse_sender(p, NULL, value);
     case OPT_QOE:
         return parse_qoe(p, value);
     case OPT_SEED:
@@ -414,6 +436,10 @@ static bool check_server(parser *p) {
 static bool check_scheme(parser *p) {
     const char *scheme = p->o->transport_config.scheme;
     const player_transport_ops *transport = p->o->transport;
+    bool chosen = p->o->transport_config.scheduler != NULL || p->o->transport_config.congestion != NULL;
+    if (transport->schemes == NULL && chosen) {
+        return fail(p, "--scheduler and --cc are for --transport quic; the kernel decides for %s.", transport->name);
+    }
     if (transport->schemes == NULL) {
         return scheme == NULL ||
                fail(p, "--scheme '%s' has no meaning with --transport %s; leave it out.", scheme, transport->name);

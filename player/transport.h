@@ -44,7 +44,8 @@ typedef struct {
     const char *authority; /* "100.64.0.1:4433": Host and :authority */
     unsigned concurrency;  /* the largest number of requests open at a time, >= 1 */
 
-    const char *scheme; /* one of ops->schemes, or NULL when that is NULL */
+    const char *scheme;                 /* one of ops->schemes, or NULL when that is NULL */
+    const char *scheduler, *congestion; /* of what the player sends; NULL: the scheme's own, the library's default */
     xl_ack_path ack_path;
     const char *qoe; /* what carries the QoE signal, a word of qoe_carriers; NULL: the scheme's own */
     uint64_t seed;

@@ -302,7 +302,7 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
 /* The kernel's controllers go by its own names. Connections inherit the listener's; the default of the namespace may be
  * any. */
 static bool set_congestion(int fd, const char *controller, char *error) {
-    const char *name = controller != NULL && strcmp(controller, "newreno") == 0 ? "reno" : "cubic";
+    const char *name = controller == NULL ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0) {
         return true;
     }

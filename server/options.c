@@ -8,6 +8,7 @@
 
 #include "http/http1.h"
 #include "http/net.h"
+#include "http/quic_scheme.h"
 #include "http/reinjection_options.h"
 #include "http/video.h"
 
@@ -28,6 +29,7 @@ enum {
     OPT_QOE_CONTROL,
     OPT_QOE_EXTRAPOLATION,
     OPT_ACK_PATH,
+    OPT_SCHEDULER,
     OPT_CC,
     OPT_SEED,
     OPT_OUT,
@@ -57,6 +59,7 @@ static const struct option long_options[] = {
     {"qoe-control", required_argument, NULL, OPT_QOE_CONTROL},
     {"qoe-extrapolation", required_argument, NULL, OPT_QOE_EXTRAPOLATION},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
+    {"scheduler", required_argument, NULL, OPT_SCHEDULER},
     {"cc", required_argument, NULL, OPT_CC},
     {"seed", required_argument, NULL, OPT_SEED},
     {"out", required_argument, NULL, OPT_OUT},
@@ -87,7 +90,9 @@ const char *server_options_usage(void) {
            "form)\n"
            "  --qoe-control on|off        the double threshold; off: nothing closes the gate\n"
            "  --qoe-extrapolation on|off  play-time left shrinks between the player's signals (on)\n"
-           "  --ack-path original|fastest, --cc cubic|newreno, --send-buffer BYTES\n"
+           "  --scheduler NAME, --cc NAME  which path carries the next packet, and congestion control, of what the\n"
+           "                              server sends; an unknown name lists the known ones (docs/schedulers.md)\n"
+           "  --ack-path original|fastest, --send-buffer BYTES\n"
            "  --seed N                    of the transport's random choices (0)\n"
            "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n";
 }
@@ -179,10 +184,20 @@ static bool take_plain_option(parser *p, int option, const char *value) {
     return true;
 }
 
+/* Scheduler and congestion controller of what is sent; NULL leaves one as it is. */
+static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
+    xl_config checked = {0};
+    if (!quic_scheme_override(scheduler, congestion, &checked, p->error, p->cap)) {
+        return false;
+    }
+    p->o->scheduler = scheduler != NULL ? checked.scheduler : p->o->scheduler;
+    p->o->congestion = congestion != NULL ? checked.congestion : p->o->congestion;
+    return true;
+}
+
 static bool take_option(parser *p, int option, const char *value) {
     static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
     static const char *const modes[] = {"none", "appending", "stream", "frame", NULL};
-    static const char *const controllers[] = {"cubic", "newreno", NULL};
     server_config *o = p->o;
     switch (option) {
     case OPT_QUIC:
@@ -194,7 +209,9 @@ static bool take_option(parser *p, int option, const char *value) {
     case OPT_REINJECTION:
         return parse_word(p, "reinjection", value, modes, &o->reinjection);
     case OPT_CC:
-        return parse_word(p, "cc", value, controllers, &o->congestion);
+        return parse_sender(p, NULL, value);
+    case OPT_SCHEDULER:
+        return parse_sender(p, value, NULL);
     case OPT_MAX_REINJECTIONS:
         return parse_integer(p, "max-reinjections", value, 1, MAX_REINJECTIONS, &o->reinjections.max_reinjections);
     case OPT_COPY_RULE:

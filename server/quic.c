@@ -108,8 +108,8 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     s->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!s->endpoint) {
         snprintf(error, SERVER_ERROR_BYTES,
-                 rv == XL_ERR_ARGUMENT ? "unknown --reinjection %s or --cc %s" : "cannot start (%s, %s): out of memory",
-                 c.reinjection, c.congestion ? c.congestion : "(default)");
+                 rv == XL_ERR_ARGUMENT ? "unknown --reinjection %s" : "cannot start (%s): out of memory",
+                 c.reinjection);
         return false;
     }
     const http3_service_hooks hooks = {.user = s->owner, .log = log_record, .next_connection = next_connection};

@@ -15,6 +15,8 @@ json_t *server_describe(const server_config *o) {
     json_object_set_new(out, "ack_path",
                         o->ack_path_given ? json_string(o->ack_path == XL_ACK_FASTEST ? "fastest" : "original")
                                           : json_null());
+    if (o->scheduler != NULL)
+        json_object_set_new(out, "scheduler", json_string(o->scheduler));
     return out;
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
     const char *reinjection; /* of --reinjection; NULL: the scheme's own */
     reinjection_options reinjections;
+    const char *scheduler;  /* of --scheduler; NULL: the scheme's own */
     const char *congestion; /* of --cc; NULL: the library's default */
     xl_ack_path ack_path;
     bool ack_path_given;

@@ -419,7 +419,8 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
         (["--http1", "127.0.0.1:0", "--out", "/nonexistent/x"], "/nonexistent/x"),
         (["--http1", "127.0.0.1:0", "--cert", "x.pem"], "--cert and --key"),
         (["--http1", "127.0.0.1:0", "--t-th1", "5", "--t-th2", "4"], "--t-th1"),
-        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "cubic"),
+        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "'vegas' is not a congestion controller; known are cubic, "),
+        (["--quic", "127.0.0.1:0", "--scheduler", "best"], "'best' is not a scheduler; known are minrtt, xlink, "),
         (["--quic", "127.0.0.1:0", "--mptcp"], "--mptcp needs --http1"),
     ],
 )

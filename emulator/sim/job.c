@@ -19,7 +19,7 @@ static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NUL
 
 /* What may differ from player to player. */
 struct settings {
-    const char *scheme, *primary, *reinjection, *cc, *ack_path;
+    const char *scheme, *primary, *reinjection, *scheduler, *cc, *ack_path;
     uint64_t t_th1_us, t_th2_us, send_buffer_bytes, time_limit_us, start_us;
     reinjection_options reinjections;
     bool own_links, verify;
@@ -34,6 +34,7 @@ struct settings {
         {"t_th1_ms", SIM_THOUSANDTHS, SETTING(t_th1_us), 0, MAX_TIME_MS * 1000, 0},                                    \
         {"t_th2_ms", SIM_THOUSANDTHS, SETTING(t_th2_us), 0, MAX_TIME_MS * 1000, 0},                                    \
         {"reinjection", SIM_STRING, SETTING(reinjection), 0, 0, 0}, {"cc", SIM_STRING, SETTING(cc), 0, 0, 0},          \
+        {"scheduler", SIM_STRING, SETTING(scheduler), 0, 0, 0},                                                        \
         {"ack_path", SIM_WORD, SETTING(ack_path), 0, 0, ack_paths},                                                    \
         {"max_reinjections", SIM_WHOLE, SETTING(reinjections.max_reinjections), 1, MAX_REINJECTIONS, 0},               \
         {"copy_rule", SIM_WORD, SETTING(reinjections.copy_rule), 0, 0, copy_rules},                                    \
@@ -254,6 +255,7 @@ static bool check_complete(const struct parser *p, const struct settings *s, con
 
 static void fill_server(server_config *c, const struct settings *s, const struct sim_job *job, size_t i) {
     *c = (server_config){.quic = true, .scheme = s->scheme, .reinjection = s->reinjection, .congestion = s->cc};
+    c->scheduler = s->scheduler;
     c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
     c->reinjections = s->reinjections;
     c->ack_path_given = s->ack_path != NULL;
@@ -279,6 +281,8 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     c->target = o->target;
     c->concurrency = (unsigned)s->concurrency;
     c->scheme = s->scheme;
+    c->scheduler = s->scheduler;
+    c->congestion = s->cc;
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe = s->reinjections.qoe;
     c->seed = job->seed + i;

@@ -47,7 +47,12 @@ QUIC_PARAMETERS = (
     "qoe_control",
     "qoe_extrapolation",
     "ack_path",
+    "scheduler",
 )
+
+# What libxlink knows, by name: docs/schedulers.md.
+Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"]
+Congestion = Literal["cubic", "newreno"]
 
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
@@ -83,7 +88,8 @@ class SchemeEntry(Strict):
     qoe_control: Literal["off", "on"] | None = None
     qoe_extrapolation: Literal["off", "on"] | None = None
     ack_path: Literal["original", "fastest"] | None = None
-    cc: Literal["cubic", "newreno"] | None = None
+    scheduler: Scheduler | None = None
+    cc: Congestion | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -172,7 +178,7 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None
-    congestion: Literal["cubic", "newreno"] = "cubic"
+    congestion: Congestion = "cubic"
     buffers: BufferLimits = BufferLimits()
     qlog: bool = True
     link_logs: bool = True

@@ -15,7 +15,7 @@ HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
 # Parameters of a scheme that are options of the player, and those that the server does not have.
-PLAYER_OPTIONS = ("ack-path", "qoe")
+PLAYER_OPTIONS = ("ack-path", "qoe", "scheduler")
 PLAYER_ONLY = ("qoe",)
 # XLINK, section 5.3: the primary path follows the wireless order.
 TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
@@ -125,6 +125,7 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
         for option in PLAYER_OPTIONS:
             if option in spec.parameters:
                 command += [f"--{option}", spec.parameters[option]]
+        command += ["--cc", spec.congestion]
     port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
     command += ["--server", f"@:{port}"]
     for index, path in enumerate(spec.paths):

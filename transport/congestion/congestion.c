@@ -1,5 +1,7 @@
 #include "congestion/congestion.h"
 
+#include "xlink/xlink.h"
+
 #include <string.h>
 
 /* The registry: a new controller is one file and one line here. */
@@ -13,6 +15,10 @@ const xl_cc_ops *xl_cc_find(const char *name) {
         if (strcmp(registry[i]->name, name) == 0)
             return registry[i];
     return NULL;
+}
+
+const char *xl_congestion_name(size_t i) {
+    return i < sizeof registry / sizeof registry[0] ? registry[i]->name : NULL;
 }
 
 uint64_t xl_cc_minimum_window(uint64_t mtu_bytes) {

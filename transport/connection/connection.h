@@ -79,6 +79,8 @@ typedef struct xl_stream {
     bool reset_pending, reset_sent, reset_acked; /* our RESET_STREAM */
     bool stop_pending, stop_sent;
     bool max_data_pending;
+    uint64_t carried_to[XL_MAX_PATHS]; /* redundant scheduler: how far that path has walked through the stream */
+    uint8_t fin_carried;               /* bit i: path i carried the FIN */
     uint64_t reset_code, stop_code;
     bool peer_reset;                         /* RESET_STREAM received: the receiving half is over */
     bool recv_done;                          /* the application has taken the end */
@@ -171,6 +173,7 @@ struct xl_connection {
     /* Schemes. */
     const xl_scheduler_ops *scheduler;
     alignas(16) uint8_t scheduler_state[XL_SCHEDULER_STATE_BYTES];
+    xl_scheduler_decision decision; /* the latest */
     const xl_reinjection_ops *reinjection;
     const xl_cc_ops *cc;
     xl_qoe_gate gate;
@@ -183,6 +186,8 @@ struct xl_connection {
     uint64_t qoe_signals;     /* frames sent: the number of the newest */
     xl_qoe qoe_signalled;     /* what it said */
 
+    const char *selected_rule[XL_MAX_PATHS];
+    bool logged_waiting;                 /* that the scheduler waits, since data was sent last */
     uint32_t selected_why[XL_MAX_PATHS]; /* why that path was chosen for data, as the log last heard; 0 = never */
 
     xl_sent_frame *pool; /* free records */

@@ -179,7 +179,8 @@ void xl_content_put_control(xl_builder *b) {
 typedef struct {
     xl_stream *stream;
     xl_send_piece piece;
-    xl_copy copy; /* without an original: this is none */
+    xl_copy copy;      /* without an original: this is none */
+    bool is_redundant; /* a copy by the redundant scheduler */
 } choice;
 
 static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
@@ -194,7 +195,7 @@ static bool is_sending(const xl_stream *s) {
     return !settled && !s->reset_pending && !s->reset_sent;
 }
 
-static bool anything_unsent(const xl_connection *c) {
+bool xl_content_has_unsent(const xl_connection *c) {
     for (const xl_stream *s = c->send_head; s; s = s->send_next)
         if (is_sending(s) && xl_send_pending(&s->send, stream_credit(c, s)))
             return true;
@@ -210,9 +211,45 @@ static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_
     return true;
 }
 
+/* Redundant scheduler: what this path has not carried yet and nobody has acknowledged; false at the stream's front. */
+static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max_len, choice *out) {
+    uint64_t from = s->carried_to[onto->index] > s->send.base ? s->carried_to[onto->index] : s->send.base;
+    bool carried_fin = s->fin_carried >> onto->index & 1, wants_fin = s->send.fin_sent && !s->send.fin_acked;
+    xl_range gap;
+    out->is_redundant = true;
+    if (max_len > 0 && xl_ranges_first_gap(&s->send.acked, from, s->send.sent, &gap)) {
+        size_t len = gap.end - gap.start < max_len ? (size_t)(gap.end - gap.start) : max_len;
+        out->piece = (xl_send_piece){.offset = gap.start, .len = len};
+        out->piece.fin = wants_fin && gap.start + len == s->send.written;
+        return true;
+    }
+    out->piece = (xl_send_piece){.offset = s->send.written, .fin = true};
+    return wants_fin && !carried_fin;
+}
+
+static bool choose_for_every_path(xl_connection *c, const xl_path *onto, size_t max_len, choice *out) {
+    memset(out, 0, sizeof(*out));
+    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+        out->stream = s;
+        if (!is_sending(s))
+            continue;
+        out->is_redundant = false;
+        if (xl_send_has_lost(&s->send) && xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece))
+            return true;
+        if (choose_redundant(s, onto, max_len, out))
+            return true;
+        out->is_redundant = false;
+        if (xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece))
+            return true;
+    }
+    return false;
+}
+
 static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice *out) {
+    if (c->scheduler->copies)
+        return choose_for_every_path(c, onto, max_len, out);
     bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
-    bool has_unsent = may_copy && anything_unsent(c);
+    bool has_unsent = may_copy && xl_content_has_unsent(c);
     memset(out, 0, sizeof(*out));
     for (xl_stream *s = c->send_head; s; s = s->send_next) {
         if (!is_sending(s))
@@ -238,13 +275,34 @@ bool xl_content_has_stream_data(xl_connection *c, const xl_path *onto) {
 static void count_sent(xl_connection *c, xl_path *p, const choice *pick, size_t len) {
     c->stats.stream_bytes_sent += len;
     p->stats.stream_bytes_sent += len;
-    if (pick->copy.original) {
+    if (pick->copy.original || pick->is_redundant) {
         c->stats.reinjected_bytes += len;
         p->stats.reinjected_bytes += len;
     } else if (pick->piece.is_retransmission) {
         c->stats.retransmitted_bytes += len;
         p->stats.retransmitted_bytes += len;
     }
+}
+
+/* A path on which these bytes went before. */
+static int carrier(const xl_connection *c, const choice *pick, const xl_path *onto) {
+    uint64_t end = pick->piece.offset + pick->piece.len;
+    for (size_t i = 0; i < c->path_count; i++)
+        if ((int)i != onto->index && pick->stream->carried_to[i] >= end)
+            return (int)i;
+    return -1;
+}
+
+static void note_carried(xl_builder *b, const choice *pick) {
+    xl_stream *s = pick->stream;
+    const xl_send_piece *piece = &pick->piece;
+    if (pick->is_redundant)
+        xl_qlog_reinjection(b->c->qlog, b->c->now, s->id, piece->offset, piece->len, carrier(b->c, pick, b->path),
+                            b->path->index, 1, "redundant scheduler", NULL);
+    if (piece->fin)
+        s->fin_carried |= (uint8_t)(1u << b->path->index);
+    if (!piece->is_retransmission)
+        s->carried_to[b->path->index] = piece->offset + piece->len;
 }
 
 static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
@@ -264,14 +322,16 @@ static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
     xl_send_copy(&s->send, piece->offset, b->w.p, piece->len);
     b->w.p += piece->len;
     count_sent(c, b->path, pick, piece->len);
+    if (c->scheduler->copies)
+        note_carried(b, pick);
     if (pick->copy.original) {
         xl_conn_copy_sent(c, s, &pick->copy, b->path, piece->offset, piece->len);
-    } else {
+    } else if (!pick->is_redundant) {
         uint64_t before = s->send.sent;
         xl_send_mark_sent(&s->send, piece);
         c->flow_out.used += s->send.sent - before;
         s->send_flow.used = s->send.sent;
-        if (c->multipath && c->reinjection != &xl_reinjection_none)
+        if (c->multipath && c->reinjection != &xl_reinjection_none && !c->scheduler->copies)
             xl_conn_unacked_push(s, r);
     }
     b->has_stream_data = true;
@@ -287,11 +347,32 @@ void xl_content_put_streams(xl_builder *b) {
         if (!choose(b->c, b->path, left - header, &pick))
             return;
         size_t exact = xl_frame_stream_header_len(pick.stream->id, pick.piece.offset);
-        if (!pick.copy.original && pick.piece.len == left - header && exact < header)
+        if (!pick.copy.original && !pick.is_redundant && pick.piece.len == left - header && exact < header)
             xl_send_next(&pick.stream->send, stream_credit(b->c, pick.stream), left - exact, &pick.piece);
         if (!put_piece(b, &pick, left - exact))
             return;
     }
+}
+
+void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
+    const xl_stream *first = NULL;
+    bool withheld = false, sendable = false;
+    view->unsent_bytes = 0;
+    for (const xl_stream *s = c->send_head; s; s = s->send_next) {
+        if (!is_sending(s))
+            continue;
+        uint64_t unsent = s->send.written - s->send.sent + xl_ranges_total(&s->send.lost);
+        view->unsent_bytes += unsent;
+        first = first || unsent == 0 ? first : s;
+        sendable |= xl_send_pending(&s->send, stream_credit(c, s));
+        withheld |= s->send.sent < s->send.written || s->writable_wanted;
+    }
+    view->is_window_blocked = withheld && !sendable;
+    view->send_window_bytes = UINT64_MAX;
+    if (!first)
+        return;
+    uint64_t end = first->send.base + first->send.limit, credit = stream_credit(c, first);
+    view->send_window_bytes = (credit < end ? credit : end) - first->send.base;
 }
 
 void xl_content_put_ping(xl_builder *b) {

@@ -12,6 +12,10 @@ void xl_content_put_control(xl_builder *);
 /* New data, lost data or a re-injection that may go onto this path now. */
 bool xl_content_has_stream_data(xl_connection *, const xl_path *onto);
 void xl_content_put_streams(xl_builder *);
+/* Whether any stream has something to send, on whatever path. */
+bool xl_content_has_unsent(const xl_connection *);
+/* What schedulers with `wants_backlog` look at. */
+void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
 void xl_content_put_qoe(xl_builder *); /* qoe.c */
 void xl_content_put_ping(xl_builder *);
 /* Only acknowledgements went out on this path for a while: ask for one in return (RFC 9000 section 13.2.4). */

@@ -136,16 +136,25 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
 
 /* ---- Data ---- */
 
+/* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
+static bool has_room(const xl_path *p, bool is_paced) {
+    return xl_path_has_window(p) && !(is_paced && p->cc->pacing_rate);
+}
+
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->now = c->now;
     view->count = 0;
+    view->is_window_blocked = false;
+    view->unsent_bytes = view->send_window_bytes = 0;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         if (!xl_path_may_carry_data(p) || !p->has_dcid || is_probing_only(c, p))
             continue;
+        bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
         view->path[view->count++] = (xl_scheduler_path){
             .index = p->index,
-            .has_window = xl_path_has_window(p),
+            .has_window = has_room(p, is_paced),
+            .is_paced = is_paced,
             .is_suspect = p->state == XL_PATH_SUSPECT,
             .is_standby = xl_path_wants_standby(p),
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
@@ -154,24 +163,39 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .window_bytes = xl_path_window(p),
             .in_flight_bytes = p->bytes_in_flight,
             .mtu_bytes = p->mtu,
+            .pacing_bytes_per_s = p->pacer.rate,
+            .pto_count = p->pto_count,
             .technology = p->technology,
         };
     }
+    if (c->scheduler->wants_backlog)
+        xl_content_fill_backlog(c, view);
 }
 
-static size_t transmit_data_on(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
+static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_builder b;
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     xl_content_put_acks(&b);
     xl_content_put_control(&b);
-    xl_content_put_streams(&b);
+    if (streams)
+        xl_content_put_streams(&b);
     size_t n = xl_builder_finish(&b);
     if (n && b.has_stream_data && c->scheduler->sent)
         c->scheduler->sent(c->scheduler_state, p->index, n);
     address(out, p, n);
     return n;
+}
+
+/* Whether an acknowledgement or a probe timeout is sure to come that asks the scheduler again. */
+static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        const xl_path *p = &c->path[view->path[i].index];
+        if (!view->path[i].is_suspect && p->pto_count == 0 && p->eliciting_in_flight > 0)
+            return true;
+    }
+    return false;
 }
 
 static bool is_faster(const xl_scheduler_path *a, const xl_scheduler_path *b) {
@@ -180,14 +204,15 @@ static bool is_faster(const xl_scheduler_path *a, const xl_scheduler_path *b) {
 
 /* Why this path: what kept the data off each path with a smaller RTT. Logged when it is another reason than the last
  * time that this path was chosen. */
-static void log_selection(xl_connection *c, const xl_scheduler_view *view, const size_t *order, size_t chosen) {
-    const xl_scheduler_path *p = &view->path[order[chosen]];
+static void log_selection(xl_connection *c, const xl_scheduler_view *view, size_t chosen) {
+    const xl_scheduler_decision *d = &c->decision;
+    const xl_scheduler_path *p = &view->path[d->order[chosen]];
     uint32_t nothing = 0, seen = 0;
     if (!c->qlog || !c->multipath)
         return;
     for (size_t i = 0; i < chosen; i++)
-        nothing |= 1u << view->path[order[i]].index;
-    xl_qlog_selection s = {.path = p->index, .scheduler = c->scheduler->name, .srtt_us = p->srtt_us};
+        nothing |= 1u << view->path[d->order[i]].index;
+    xl_qlog_selection s = {.path = p->index, .scheduler = c->scheduler->name, .srtt_us = p->srtt_us, .rule = d->why};
     for (size_t i = 0; i < view->count; i++) {
         const xl_scheduler_path *q = &view->path[i];
         uint32_t bit = 1u << q->index;
@@ -203,37 +228,78 @@ static void log_selection(xl_connection *c, const xl_scheduler_view *view, const
             s.not_preferred |= bit;
     }
     seen = 1u << 31 | s.nothing_to_carry << 24 | s.set_aside << 16 | s.no_window << 8 | s.not_preferred;
-    if (c->selected_why[p->index] != seen)
+    if (c->selected_why[p->index] != seen || c->selected_rule[p->index] != d->why)
         xl_qlog_path_selected(c->qlog, c->now, &s);
     c->selected_why[p->index] = seen;
+    c->selected_rule[p->index] = d->why;
+    c->logged_waiting = false;
+}
+
+static void log_waiting(xl_connection *c) {
+    const xl_scheduler_decision *d = &c->decision;
+    if (!c->logged_waiting && d->waits_for >= 0)
+        xl_qlog_scheduler_waits(c->qlog, c->now, c->scheduler->name, d->waits_for, d->why);
+    c->logged_waiting = true;
+}
+
+static void wake_no_later_than(xl_connection *c, uint64_t at) {
+    if (at < c->pacer_wakeup)
+        c->pacer_wakeup = at;
+}
+
+/* Paths that are only held back by a pacer: their time will come without an acknowledgement. */
+static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        xl_path *p = &c->path[view->path[i].index];
+        if (view->path[i].is_paced && !view->path[i].has_window && xl_path_has_window(p) &&
+            (xl_content_has_control(c) || xl_content_has_stream_data(c, p)))
+            wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
+    }
+}
+
+/* The scheduler would rather wait. What has no path to wait for, control frames, goes out all the same. */
+static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
+                                     xl_datagram *out) {
+    size_t order[XL_MAX_PATHS];
+    if (xl_scheduler_by_rtt(view, order) == 0)
+        return 0;
+    xl_path *p = &c->path[view->path[order[0]].index];
+    if (xl_content_has_unsent(c))
+        log_waiting(c);
+    return xl_content_has_control(c) ? transmit_data_on(c, p, false, buf, cap, out) : 0;
 }
 
 static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_scheduler_view view;
-    size_t order[XL_MAX_PATHS];
+    xl_scheduler_decision *d = &c->decision;
     make_view(c, &view);
     if (view.count == 0)
         return 0;
-    size_t n = c->scheduler->order(c->scheduler_state, &view, order);
-    bool control = n > 0 && xl_content_has_control(c);
-    for (size_t i = 0; i < n; i++) {
-        xl_path *p = &c->path[view.path[order[i]].index];
+    c->scheduler->decide(c->scheduler_state, &view, d);
+    if (d->count == 0 && !may_wait(c, &view) && xl_scheduler_decide_by_rtt(&view, d))
+        d->why = "nothing to wait for";
+    bool control = d->count > 0 && xl_content_has_control(c);
+    for (size_t i = 0; i < d->count; i++) {
+        xl_path *p = &c->path[view.path[d->order[i]].index];
         if (!control && !xl_content_has_stream_data(c, p))
             continue;
         /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
-         * it a scheduler of idle pacers rather than of small RTTs. */
+         * it a scheduler of idle pacers rather than of small RTTs. Those that are of that kind say so. */
         uint64_t at = xl_pacer_next(&p->pacer, c->now);
         if (at > c->now) {
-            c->pacer_wakeup = at;
+            wake_no_later_than(c, at);
+            if (c->scheduler->passes_paced)
+                continue;
             return 0;
         }
-        size_t sent = transmit_data_on(c, p, buf, cap, out);
+        size_t sent = transmit_data_on(c, p, true, buf, cap, out);
         if (sent) {
-            log_selection(c, &view, order, i);
+            log_selection(c, &view, i);
             return sent;
         }
     }
-    return 0;
+    await_pacers(c, &view);
+    return d->count == 0 ? transmit_while_waiting(c, &view, buf, cap, out) : 0;
 }
 
 /* ---- Acknowledgements alone ---- */

@@ -352,11 +352,23 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
     member_path(q, &q->out, "path", "path_id", s->path);
     member_string(&q->out, "scheduler", s->scheduler);
     member_string(&q->out, "why", fastest ? "smallest RTT" : "faster paths not used");
+    if (s->rule != NULL)
+        member_string(&q->out, "rule", s->rule);
     member_ms(&q->out, "smoothed_rtt", s->srtt_us);
     member_paths(&q->out, "no_window", s->no_window);
     member_paths(&q->out, "set_aside", s->set_aside);
     member_paths(&q->out, "nothing_to_carry", s->nothing_to_carry);
     member_paths(&q->out, "not_preferred", s->not_preferred);
+    end_event(q);
+}
+
+void xl_qlog_scheduler_waits(xl_qlog *q, uint64_t now, const char *scheduler, int for_path, const char *why) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "multipath", "scheduler_waits");
+    member_path(q, &q->out, "path", "path_id", for_path);
+    member_string(&q->out, "scheduler", scheduler);
+    member_string(&q->out, "why", why);
     end_event(q);
 }
 

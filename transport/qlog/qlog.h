@@ -46,6 +46,7 @@ void xl_qlog_path(xl_qlog *, uint64_t now, const char *name, int path, uint64_t 
 typedef struct {
     int path;
     const char *scheduler;
+    const char *rule; /* the scheduler's own reason, NULL: smallest RTT */
     uint64_t srtt_us;
     uint32_t no_window;        /* full congestion windows */
     uint32_t set_aside;        /* suspect, or on standby */
@@ -53,6 +54,8 @@ typedef struct {
     uint32_t not_preferred;    /* the scheduler's own order */
 } xl_qlog_selection;
 void xl_qlog_path_selected(xl_qlog *, uint64_t now, const xl_qlog_selection *);
+/* multipath:scheduler_waits: it leaves paths with a window unused and waits for this one. Written when it begins. */
+void xl_qlog_scheduler_waits(xl_qlog *, uint64_t now, const char *scheduler, int for_path, const char *why);
 /* The double-threshold decision and what it was made from (paper section 5.2.2). Times UINT64_MAX = not known. */
 typedef struct {
     bool on;

@@ -328,6 +328,8 @@ static void what_was_not_done_is_logged_with_its_reason(void **state) {
         &(xl_qlog_selection){
             .path = 2, .scheduler = "minrtt", .srtt_us = 90000, .no_window = 1, .nothing_to_carry = 2});
     xl_qlog_path_selected(q, REFERENCE, &(xl_qlog_selection){.path = 0, .scheduler = "minrtt", .srtt_us = 9000});
+    xl_qlog_path_selected(q, REFERENCE, &(xl_qlog_selection){.path = 1, .scheduler = "ecf", .rule = "both needed"});
+    xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 1, "earlier");
     json_t *records = close_log(q), *data = event(records, 1, "xlink:reinjection_refused");
     assert_string_equal(string(data, "why"), "gate closed");
     assert_string_equal(string(data, "gate"), "above T_th2");
@@ -343,6 +345,11 @@ static void what_was_not_done_is_logged_with_its_reason(void **state) {
     assert_int_equal(json_integer_value(json_array_get(json_object_get(data, "nothing_to_carry"), 0)), 1);
     assert_null(json_object_get(data, "set_aside"));
     assert_string_equal(string(event(records, 4, "multipath:path_selected"), "why"), "smallest RTT");
+    assert_null(json_object_get(event(records, 4, "multipath:path_selected"), "rule"));
+    assert_string_equal(string(event(records, 5, "multipath:path_selected"), "rule"), "both needed");
+    data = event(records, 6, "multipath:scheduler_waits");
+    assert_int_equal(json_integer_value(json_object_get(data, "path")), 1);
+    assert_string_equal(string(data, "why"), "earlier");
     json_decref(records);
 }
 
@@ -410,6 +417,7 @@ static void without_a_sink_every_call_is_quiet(void **state) {
     xl_qlog_packet_lost(q, 0, XL_PACKET_1RTT, 0, 0, "x");
     xl_qlog_path(q, 0, "path_new", 0, 0, NULL, NULL, NULL);
     xl_qlog_path_selected(q, 0, &(xl_qlog_selection){0});
+    xl_qlog_scheduler_waits(q, 0, NULL, 0, NULL);
     xl_qlog_reinjection(q, 0, 0, 0, 0, 0, 0, 1, NULL, NULL);
     xl_qlog_reinjection_refused(q, 0, 0, 0, NULL, NULL, NULL);
     xl_qlog_qoe_gate(q, 0, &(xl_qlog_gate){0});

@@ -2,9 +2,9 @@
  * paths with room in their congestion window, the one with the smallest smoothed RTT. */
 #include "scheduler/scheduler.h"
 
-static size_t minrtt_order(void *state, const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]) {
+static void minrtt_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     (void)state;
-    return xl_scheduler_by_rtt(view, order);
+    xl_scheduler_decide_by_rtt(view, out);
 }
 
-const xl_scheduler_ops xl_scheduler_minrtt = {.name = "minrtt", .order = minrtt_order};
+const xl_scheduler_ops xl_scheduler_minrtt = {.name = "minrtt", .decide = minrtt_decide};

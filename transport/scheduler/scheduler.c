@@ -4,21 +4,35 @@
 
 /* One line registers a scheduler. */
 static const xl_scheduler_ops *const registry[] = {
-    &xl_scheduler_minrtt,
-    &xl_scheduler_xlink,
+    &xl_scheduler_minrtt,    &xl_scheduler_xlink, &xl_scheduler_roundrobin,
+    &xl_scheduler_redundant, &xl_scheduler_blest, &xl_scheduler_ecf,
 };
 
+#define COUNT (sizeof(registry) / sizeof(registry[0]))
+
 const xl_scheduler_ops *xl_scheduler_find(const char *name) {
-    for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++)
+    for (size_t i = 0; name && i < COUNT; i++)
         if (strcmp(registry[i]->name, name) == 0)
             return registry[i];
     return NULL;
+}
+
+const char *xl_scheduler_name(size_t i) {
+    return i < COUNT ? registry[i]->name : NULL;
 }
 
 /* The class of a path: only paths of the best class present are used, so that a suspect or standby path carries data
  * only when nothing else is left. */
 static int path_class(const xl_scheduler_path *p) {
     return (p->is_suspect ? 2 : 0) + (p->is_standby ? 1 : 0);
+}
+
+static int best_class(const xl_scheduler_view *view) {
+    int best = 4;
+    for (size_t i = 0; i < view->count; i++)
+        if (path_class(&view->path[i]) < best)
+            best = path_class(&view->path[i]);
+    return best;
 }
 
 static bool goes_before(const xl_scheduler_path *a, const xl_scheduler_path *b) {
@@ -28,10 +42,7 @@ static bool goes_before(const xl_scheduler_path *a, const xl_scheduler_path *b) 
 }
 
 size_t xl_scheduler_by_rtt(const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]) {
-    int best = 4;
-    for (size_t i = 0; i < view->count; i++)
-        if (path_class(&view->path[i]) < best)
-            best = path_class(&view->path[i]);
+    int best = best_class(view);
     size_t n = 0;
     for (size_t i = 0; i < view->count; i++) {
         if (path_class(&view->path[i]) != best || !view->path[i].has_window)
@@ -42,4 +53,32 @@ size_t xl_scheduler_by_rtt(const xl_scheduler_view *view, size_t order[XL_MAX_PA
         order[at] = i;
     }
     return n;
+}
+
+bool xl_scheduler_decide_by_rtt(const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    out->count = xl_scheduler_by_rtt(view, out->order);
+    out->waits_for = -1;
+    out->why = NULL;
+    return out->count > 0;
+}
+
+const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *view,
+                                                      const xl_scheduler_decision *chosen) {
+    int best = best_class(view);
+    const xl_scheduler_path *faster = NULL;
+    for (size_t i = 0; i < view->count && chosen->count > 0; i++) {
+        const xl_scheduler_path *p = &view->path[i];
+        /* What does not answer in time is not worth waiting for. */
+        if (path_class(p) != best || p->pto_count > 0 || p->in_flight_bytes == 0)
+            continue;
+        if (goes_before(p, &view->path[chosen->order[0]]) && (!faster || goes_before(p, faster)))
+            faster = p;
+    }
+    return faster;
+}
+
+void xl_scheduler_wait(xl_scheduler_decision *d, const xl_scheduler_path *for_path, const char *why) {
+    d->count = 0;
+    d->waits_for = for_path->index;
+    d->why = why;
 }

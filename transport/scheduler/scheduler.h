@@ -1,5 +1,6 @@
 /* Schedulers: which path carries the next packet. A table of functions each, registered by name in scheduler.c. What
- * the packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices. */
+ * the packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices, but for
+ * the redundant scheduler, which says so by `copies`. docs/schedulers.md compares them. */
 #ifndef XL_SCHEDULER_SCHEDULER_H
 #define XL_SCHEDULER_SCHEDULER_H
 
@@ -10,12 +11,16 @@
 /* A path as a scheduler sees it. Only paths that may carry data are shown. */
 typedef struct {
     int index;
-    bool has_window; /* the congestion window has room for a full packet */
+    bool has_window; /* a full packet may be sent: the congestion window has room and, where the controller decides by
+                      * rate (xl_cc_ops.pacing_rate), the pacer lets it go now */
+    bool is_paced;   /* the pacer holds the next packet back for a moment */
     bool is_suspect; /* consecutive probe timeouts: no answer at present */
     bool is_standby; /* by PATH_STATUS of either side */
-    uint64_t srtt_us, rttvar_us;
     bool has_rtt;
+    uint64_t srtt_us, rttvar_us;
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
+    uint64_t pacing_bytes_per_s; /* 0 = not paced */
+    uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */
     xl_technology technology;
 } xl_scheduler_path;
 
@@ -23,25 +28,51 @@ typedef struct {
     uint64_t now;
     size_t count;
     xl_scheduler_path path[XL_MAX_PATHS];
+    /* The rest is filled in for schedulers with `wants_backlog`. */
+    uint64_t unsent_bytes;      /* written by the application and not sent, or lost */
+    uint64_t send_window_bytes; /* what may be outstanding, from the oldest unacknowledged byte on, of the stream that
+                                 * is next to send: the least of its credit, the connection's, and the send buffer */
+    bool is_window_blocked;     /* more is to be sent, but the send window is used up */
 } xl_scheduler_view;
+
+typedef struct {
+    /* Into view->path, most preferred first: the next packet goes on the first of them that has something to carry.
+     * 0 = none: every window is full, or the scheduler would rather wait. Waiting is honoured as long as some path that
+     * answers has packets in flight, so that an acknowledgement or a probe timeout asks the scheduler again; else the
+     * packet goes by smallest RTT. No scheduler can make a connection stand still. */
+    size_t count;
+    size_t order[XL_MAX_PATHS];
+    int waits_for;   /* path index of the path that it waits for, -1 none */
+    const char *why; /* for the log, a literal; NULL = the smallest RTT */
+} xl_scheduler_decision;
 
 typedef struct {
     const char *name;
     void (*init)(void *state); /* may be NULL; state is zeroed before */
-    /* Fills order[] with indexes into view->path, most preferred first, and returns how many: the next packet goes on
-     * the first of them that has something to carry. 0 = rather wait. */
-    size_t (*order)(void *state, const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]);
+    void (*decide)(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out);
     /* A packet with stream data went out on that path; may be NULL. */
     void (*sent)(void *state, int path_index, uint64_t bytes);
+    bool passes_paced;  /* a path that its pacer holds back is passed over; else the choice stands until it may send */
+    bool copies;        /* every path carries all of a stream: see redundant.c */
+    bool wants_backlog; /* looks at unsent_bytes and what follows it */
 } xl_scheduler_ops;
 
-extern const xl_scheduler_ops xl_scheduler_minrtt;
-extern const xl_scheduler_ops xl_scheduler_xlink;
+extern const xl_scheduler_ops xl_scheduler_minrtt, xl_scheduler_xlink, xl_scheduler_roundrobin, xl_scheduler_redundant,
+    xl_scheduler_blest, xl_scheduler_ecf;
 
 const xl_scheduler_ops *xl_scheduler_find(const char *name); /* NULL when unknown */
 
-/* Shared by schedulers: paths with room in the window that are to be used at all (healthy before suspect, available
- * before standby), smallest RTT first. */
+/* ---- Shared by schedulers ---- */
+
+/* Paths with room in the window that are to be used at all (healthy before suspect, available before standby), smallest
+ * RTT first. */
 size_t xl_scheduler_by_rtt(const xl_scheduler_view *, size_t order[XL_MAX_PATHS]);
+/* min-RTT's decision. Returns whether there is any path. */
+bool xl_scheduler_decide_by_rtt(const xl_scheduler_view *, xl_scheduler_decision *out);
+/* After xl_scheduler_decide_by_rtt(): the faster path that a scheduler may consider waiting for, because its window is
+ * full and acknowledgements are expected in time. NULL when the choice is the fastest already. */
+const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *, const xl_scheduler_decision *);
+/* Turns the decision into: wait for that path. */
+void xl_scheduler_wait(xl_scheduler_decision *, const xl_scheduler_path *for_path, const char *why);
 
 #endif

@@ -1,21 +1,48 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "scheduler/scheduler.h"
 
+#define MTU 1000
+
 static xl_scheduler_view view_of(size_t n, const uint64_t *srtt_us) {
-    xl_scheduler_view v = {.count = n};
+    xl_scheduler_view v = {.count = n, .now = 1000000};
     for (size_t i = 0; i < n; i++)
-        v.path[i] = (xl_scheduler_path){.index = (int)i, .has_window = true, .srtt_us = srtt_us[i], .has_rtt = true};
+        v.path[i] = (xl_scheduler_path){
+            .index = (int)i, .has_window = true, .srtt_us = srtt_us[i], .has_rtt = true, .mtu_bytes = MTU};
     return v;
 }
 
+typedef struct {
+    const xl_scheduler_ops *ops;
+    max_align_t state[XL_SCHEDULER_STATE_BYTES / sizeof(max_align_t)];
+} instance;
+
+static instance instance_of(const char *name) {
+    instance s = {.ops = xl_scheduler_find(name)};
+    assert_non_null(s.ops);
+    if (s.ops->init)
+        s.ops->init(s.state);
+    return s;
+}
+
+static xl_scheduler_decision decision_of(instance *s, const xl_scheduler_view *v) {
+    xl_scheduler_decision d;
+    memset(&d, 0xee, sizeof(d)); /* whatever was decided before */
+    s->ops->decide(s->state, v, &d);
+    assert_true(d.count <= v->count);
+    return d;
+}
+
 static size_t order_of(const char *name, const xl_scheduler_view *v, size_t *order) {
-    uint8_t state[XL_SCHEDULER_STATE_BYTES] = {0};
-    return xl_scheduler_find(name)->order(state, v, order);
+    instance s = instance_of(name);
+    xl_scheduler_decision d = decision_of(&s, v);
+    memcpy(order, d.order, sizeof(d.order));
+    return d.count;
 }
 
 static const char *const by_rtt[] = {"minrtt", "xlink"};
@@ -71,10 +98,186 @@ static void a_standby_path_waits_behind_available_ones(void **state) {
     assert_int_equal(0, order[0]);
 }
 
-static void unknown_names_are_not_found(void **state) {
+static void roundrobin_takes_turns(void **state) {
     (void)state;
+    uint64_t srtt[] = {20000, 90000, 50000};
+    xl_scheduler_view v = view_of(3, srtt);
+    instance s = instance_of("roundrobin");
+    for (int packet = 0; packet < 9; packet++) {
+        xl_scheduler_decision d = decision_of(&s, &v);
+        assert_int_equal(3, d.count);
+        assert_int_equal(packet % 3, d.order[0]);
+        assert_int_equal((packet + 1) % 3, d.order[1]);
+        s.ops->sent(s.state, packet % 3, MTU);
+    }
+    v.path[0].has_window = false; /* loses its turn, keeps its place */
+    assert_int_equal(1, decision_of(&s, &v).order[0]);
+    s.ops->sent(s.state, 2, MTU);
+    v.path[0].has_window = true;
+    assert_int_equal(0, decision_of(&s, &v).order[0]);
+}
+
+static void redundant_offers_every_healthy_path(void **state) {
+    (void)state;
+    uint64_t srtt[] = {90000, 20000, 50000};
+    size_t order[XL_MAX_PATHS];
+    xl_scheduler_view v = view_of(3, srtt);
+    v.path[2].is_suspect = true;
+    assert_int_equal(2, order_of("redundant", &v, order));
+    assert_int_equal(1, order[0]);
+    assert_true(xl_scheduler_redundant.copies && xl_scheduler_redundant.passes_paced);
+}
+
+/* Path 0 is fast and has used up its window, path 1 is slow and has room. In ms and packets of MTU bytes. */
+static xl_scheduler_view fast_is_full(uint64_t rtt_f, uint64_t cwnd_f, uint64_t rtt_s, uint64_t cwnd_s) {
+    uint64_t srtt[] = {rtt_f * 1000, rtt_s * 1000};
+    xl_scheduler_view v = view_of(2, srtt);
+    v.path[0].has_window = false;
+    v.path[0].window_bytes = v.path[0].in_flight_bytes = cwnd_f * MTU;
+    v.path[1].window_bytes = cwnd_s * MTU;
+    v.unsent_bytes = 50 * MTU;
+    v.send_window_bytes = 1000 * MTU;
+    return v;
+}
+
+static void expect_wait(const xl_scheduler_decision *d, bool waits) {
+    assert_int_equal(waits ? 0 : 1, d->count);
+    assert_int_equal(waits ? 0 : -1, d->waits_for);
+    if (waits)
+        assert_non_null(d->why);
+    else
+        assert_int_equal(1, d->order[0]);
+}
+
+static void blest_waits_where_the_fast_path_would_be_blocked(void **state) {
+    (void)state;
+    /* RTT_F 10 ms, cwnd_F 10, RTT_S 50 ms: rtts = 5, X = (10 + (5 - 1) / 2) 5 = 60 packets; lambda is 1.2: 72. */
+    static const struct {
+        uint64_t window, slow_in_flight;
+        bool waits;
+    } cases[] = {
+        {200, 0, false},  {73, 0, false},  {72, 0, true},   {60, 0, true},
+        {100, 27, false}, {100, 28, true}, {100, 99, true}, {100, 150, true}, /* more in flight than the window */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        instance s = instance_of("blest");
+        xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
+        v.now = 10; /* not a slow round trip after the start: lambda stays as it is */
+        v.send_window_bytes = cases[i].window * MTU;
+        v.path[1].in_flight_bytes = cases[i].slow_in_flight * MTU;
+        xl_scheduler_decision d = decision_of(&s, &v);
+        expect_wait(&d, cases[i].waits);
+    }
+}
+
+static void blest_corrects_its_estimate_once_in_a_slow_round_trip(void **state) {
+    (void)state;
+    instance s = instance_of("blest");
+    xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
+    v.send_window_bytes = 68 * MTU; /* X = 60 packets, and one is to be sent: waits while lambda > 67 / 60 = 1.1167 */
+    v.now = 10;
+    assert_int_equal(0, decision_of(&s, &v).count);
+    /* 1.20 goes down by 0.01 in each slow round trip without blocking: 1.11 after nine. */
+    for (int round = 1; round <= 9; round++) {
+        assert_int_equal(0, decision_of(&s, &v).count);
+        v.now += 50000;
+        for (int again = 0; again < 3; again++) /* however often it is asked in one of them */
+            assert_int_equal(round < 9 ? 0 : 1, decision_of(&s, &v).count);
+    }
+    v.is_window_blocked = true; /* up by 0.04 */
+    v.now += 50000;
+    assert_int_equal(0, decision_of(&s, &v).count);
+    v.is_window_blocked = false;
+    for (int round = 0; round < 3; round++) { /* 1.15, 1.14, 1.13, 1.12 */
+        v.now += 50000;
+        assert_int_equal(0, decision_of(&s, &v).count);
+    }
+    v.now += 50000;
+    assert_int_equal(1, decision_of(&s, &v).count);
+}
+
+static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t rtt_f, rtt_s, unsent, sigma_f, sigma_s;
+        bool waits;
+    } cases[] = {
+        {10, 100, 1, 0, 0, true},    /* 2 x 10 < 100, 100 >= 20: the last packet waits for the fast path */
+        {10, 100, 50, 0, 0, true},   /* 6 x 10 < 100 */
+        {10, 100, 89, 0, 0, true},   /* 9.9 x 10 < 100 */
+        {10, 100, 90, 0, 0, false},  /* 10 x 10 = 100: both are needed */
+        {10, 100, 500, 0, 0, false}, /* a long way to go */
+        {10, 20, 1, 0, 0, false},    /* 2 x 10 = 20: paths too much alike */
+        {10, 21, 1, 0, 0, true},     /* 20 < 21 and 21 >= 20 */
+        {10, 25, 1, 0, 10, false},   /* 20 < 35, but 25 < 20 + 10: S may be through before F answers */
+        {10, 30, 1, 0, 10, true},    /* 30 >= 30 */
+        {10, 30, 1, 10, 0, true},    /* the larger of the variations, whichever path's */
+        {10, 30, 1, 11, 10, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        instance s = instance_of("ecf");
+        xl_scheduler_view v = fast_is_full(cases[i].rtt_f, 10, cases[i].rtt_s, 10);
+        v.unsent_bytes = cases[i].unsent * MTU;
+        v.path[0].rttvar_us = cases[i].sigma_f * 1000;
+        v.path[1].rttvar_us = cases[i].sigma_s * 1000;
+        xl_scheduler_decision d = decision_of(&s, &v);
+        expect_wait(&d, cases[i].waits);
+    }
+}
+
+static void ecf_goes_on_waiting_by_a_quarter_longer(void **state) {
+    (void)state;
+    instance s = instance_of("ecf");
+    xl_scheduler_view v = fast_is_full(10, 10, 100, 10);
+    v.unsent_bytes = 110 * MTU; /* 12 x 10 = 120 ms: more than 100, less than 125 */
+    assert_int_equal(1, decision_of(&s, &v).count);
+    v.unsent_bytes = 50 * MTU;
+    assert_int_equal(0, decision_of(&s, &v).count);
+    v.unsent_bytes = 110 * MTU;
+    assert_int_equal(0, decision_of(&s, &v).count);
+    v.unsent_bytes = 115 * MTU; /* 125: over, and the hysteresis is off again */
+    assert_int_equal(1, decision_of(&s, &v).count);
+    v.unsent_bytes = 110 * MTU;
+    assert_int_equal(1, decision_of(&s, &v).count);
+}
+
+static void nobody_waits_for_a_path_that_does_not_answer(void **state) {
+    (void)state;
+    static const char *const waiting[] = {"blest", "ecf"};
+    for (size_t i = 0; i < 2; i++) {
+        instance s = instance_of(waiting[i]);
+        xl_scheduler_view v = fast_is_full(10, 10, 100, 10);
+        v.send_window_bytes = 20 * MTU;
+        xl_scheduler_decision d = decision_of(&s, &v);
+        expect_wait(&d, true);
+        v.path[0].pto_count = 1; /* overdue */
+        d = decision_of(&s, &v);
+        expect_wait(&d, false);
+        v.path[0].pto_count = 0;
+        v.path[0].is_suspect = true;
+        d = decision_of(&s, &v);
+        expect_wait(&d, false);
+        v.path[0].is_suspect = false;
+        v.path[0].in_flight_bytes = 0; /* nothing to be acknowledged */
+        d = decision_of(&s, &v);
+        expect_wait(&d, false);
+        v.path[0].in_flight_bytes = MTU;
+        v.unsent_bytes = 0; /* only copies left: they need not wait */
+        d = decision_of(&s, &v);
+        expect_wait(&d, false);
+    }
+}
+
+static void names_are_listed_and_found(void **state) {
+    (void)state;
+    static const char *const want[] = {"minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"};
+    for (size_t i = 0; i < 6; i++) {
+        assert_string_equal(want[i], xl_scheduler_name(i));
+        assert_string_equal(want[i], xl_scheduler_find(want[i])->name);
+    }
+    assert_null(xl_scheduler_name(6));
     assert_null(xl_scheduler_find("fastest"));
-    assert_string_equal("minrtt", xl_scheduler_find("minrtt")->name);
+    assert_null(xl_scheduler_find(NULL));
 }
 
 int main(void) {
@@ -83,7 +286,14 @@ int main(void) {
         cmocka_unit_test(a_full_window_passes_to_the_next),
         cmocka_unit_test(a_suspect_path_is_used_only_when_nothing_else_is_left),
         cmocka_unit_test(a_standby_path_waits_behind_available_ones),
-        cmocka_unit_test(unknown_names_are_not_found),
+        cmocka_unit_test(roundrobin_takes_turns),
+        cmocka_unit_test(redundant_offers_every_healthy_path),
+        cmocka_unit_test(blest_waits_where_the_fast_path_would_be_blocked),
+        cmocka_unit_test(blest_corrects_its_estimate_once_in_a_slow_round_trip),
+        cmocka_unit_test(ecf_waits_where_the_fast_path_completes_earlier),
+        cmocka_unit_test(ecf_goes_on_waiting_by_a_quarter_longer),
+        cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
+        cmocka_unit_test(names_are_listed_and_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,9 @@
  * content, namely the re-injection of unacknowledged packets, which reinjection/ decides. */
 #include "scheduler/scheduler.h"
 
-static size_t xlink_order(void *state, const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]) {
+static void xlink_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     (void)state;
-    return xl_scheduler_by_rtt(view, order);
+    xl_scheduler_decide_by_rtt(view, out);
 }
 
-const xl_scheduler_ops xl_scheduler_xlink = {.name = "xlink", .order = xlink_order};
+const xl_scheduler_ops xl_scheduler_xlink = {.name = "xlink", .decide = xlink_decide};

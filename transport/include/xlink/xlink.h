@@ -156,6 +156,10 @@ typedef struct {
 /* Fills in the defaults above. */
 void xl_config_init(xl_config *);
 
+/* The names that xl_config.scheduler and xl_config.congestion may have, by number from 0; NULL past the last. */
+const char *xl_scheduler_name(size_t i);
+const char *xl_congestion_name(size_t i);
+
 typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
 
