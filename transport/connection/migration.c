@@ -5,11 +5,15 @@
  * (deep queues make the PTO of a path that still delivers several seconds long). */
 #define MIGRATION_SILENCE_PTOS 3
 #define MIGRATION_SILENCE_US   1000000
+#define PRIMARY_ASK_US         1000000 /* between challenges to the first path while another one is in use */
 
 /* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path *old = &c->path[c->active];
     c->active = p->index;
+    c->asks_primary = false;
+    c->primary_ok_at = 0;
+    c->primary_ask_at = c->now + PRIMARY_ASK_US;
     c->migrations++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
@@ -35,31 +39,72 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
     return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
 }
 
-uint64_t xl_conn_migration_deadline(const xl_connection *c) {
-    if (!c->config->enable_migration || c->is_server || c->multipath || !c->handshake_confirmed || c->path_count < 2 ||
-        c->migrating_to >= 0 || c->expecting_since == XL_NEVER || !xl_conn_expects_data(c))
+static bool may_migrate(const xl_connection *c) {
+    return c->config->enable_migration && !c->is_server && !c->multipath && c->handshake_confirmed &&
+           c->path_count > 1 && c->expecting_since != XL_NEVER && xl_conn_expects_data(c);
+}
+
+/* By count: a probe timeout needs something in flight, and a client that only receives has nothing. After one PTO of
+ * silence a PING is sent, and from there the timeouts are counted. */
+static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint64_t since) {
+    uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
+    if (p->pto_count >= c->config->migrate_ptos)
+        return c->migration_retry_at ? c->migration_retry_at + pto : since;
+    return p->eliciting_in_flight == 0 ? since + pto : XL_NEVER;
+}
+
+static uint64_t leave_at(const xl_connection *c) {
+    if (c->migrating_to >= 0)
         return XL_NEVER;
     const xl_path *p = &c->path[c->active];
     uint64_t since = p->last_received_at > c->expecting_since ? p->last_received_at : c->expecting_since;
     if (c->migration_retry_at > since)
         since = c->migration_retry_at;
-    return since + silence_before_probing(c, p);
+    return c->config->migrate_ptos ? leave_by_count_at(c, p, since) : since + silence_before_probing(c, p);
 }
 
-static bool probe_candidate(xl_connection *c, xl_path *p) {
+static uint64_t ask_primary_at(const xl_connection *c) {
+    if (!c->config->migrate_back || c->active == 0 || c->migrating_to >= 0 || c->asks_primary ||
+        c->path[0].state == XL_PATH_CLOSED)
+        return XL_NEVER;
+    return c->primary_ask_at;
+}
+
+uint64_t xl_conn_migration_deadline(const xl_connection *c) {
+    if (!may_migrate(c))
+        return XL_NEVER;
+    uint64_t leave = leave_at(c), ask = ask_primary_at(c);
+    return leave < ask ? leave : ask;
+}
+
+static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
     if (!p->has_dcid && !xl_conn_take_dcid(c, p))
         return false;
     p->validated = true; /* no amplification limit towards a server that we know */
     p->challenge_tries = 0;
-    c->migrating_to = p->index;
-    c->migration_probe_at = c->now;
-    xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "the active path is silent");
+    xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, why);
     xl_conn_start_challenge(c, p);
     return true;
 }
 
-/* The active path has been silent while data is expected: probe the next candidate in turn. */
-void xl_conn_migration_timer(xl_connection *c) {
+static void forget_challenge(xl_connection *c, xl_path *p, const char *why) {
+    p->challenge_outstanding = p->challenge_pending = false;
+    p->challenge_deadline = XL_NEVER;
+    xl_conn_path_set_state(c, p, XL_PATH_NEW, why);
+}
+
+/* ---- The path in use is silent: another one is probed, the candidates in turn ---- */
+
+static bool probe_candidate(xl_connection *c, xl_path *p) {
+    if (!challenge_candidate(c, p, "the active path is silent"))
+        return false;
+    c->asks_primary = false;
+    c->migrating_to = p->index;
+    c->migration_probe_at = c->now;
+    return true;
+}
+
+static void probe_next(xl_connection *c) {
     for (size_t step = 1; step < c->path_count; step++) {
         xl_path *p = &c->path[((size_t)c->migration_last + step) % c->path_count];
         if (p->index == c->active || p->state == XL_PATH_CLOSED)
@@ -74,16 +119,48 @@ void xl_conn_migration_timer(xl_connection *c) {
 static void abandon_probe(xl_connection *c, xl_path *p, const char *why) {
     c->migrating_to = -1;
     c->migration_retry_at = c->now;
-    p->challenge_outstanding = p->challenge_pending = false;
-    p->challenge_deadline = XL_NEVER;
-    xl_conn_path_set_state(c, p, XL_PATH_NEW, why);
+    forget_challenge(c, p, why);
 }
 
 static bool answers_again(const xl_connection *c) {
     return c->path[c->active].last_received_at > c->migration_probe_at;
 }
 
+/* ---- Back to the first path ---- */
+
+static void ask_primary(xl_connection *c) {
+    c->primary_ask_at = c->now + PRIMARY_ASK_US;
+    c->asks_primary = challenge_candidate(c, &c->path[0], "is the primary path back?");
+}
+
+static void primary_answered(xl_connection *c) {
+    c->asks_primary = false;
+    if (c->primary_ok_at == 0 || c->now - c->primary_ok_at > 3 * PRIMARY_ASK_US)
+        c->primary_ok_since = c->now;
+    c->primary_ok_at = c->now;
+    if (c->now - c->primary_ok_since < c->config->migrate_back_us)
+        return;
+    c->primary_ok_at = 0;
+    xl_conn_migrate_to(c, &c->path[0], "the primary path is back");
+}
+
+/* ---- What timers and answers mean ---- */
+
+void xl_conn_migration_timer(xl_connection *c) {
+    xl_path *p = &c->path[c->active];
+    if (leave_at(c) > c->now)
+        ask_primary(c);
+    else if (c->config->migrate_ptos && p->pto_count < c->config->migrate_ptos)
+        p->ping_pending = true;
+    else
+        probe_next(c);
+}
+
 void xl_conn_migration_validated(xl_connection *c, xl_path *p) {
+    if (c->asks_primary && p->index == 0) {
+        primary_answered(c);
+        return;
+    }
     if (p->index != c->migrating_to)
         return;
     if (answers_again(c)) {
@@ -94,7 +171,13 @@ void xl_conn_migration_validated(xl_connection *c, xl_path *p) {
     xl_conn_migrate_to(c, p, "validated while the active path is silent");
 }
 
-bool xl_conn_migration_probe_is_moot(xl_connection *c, xl_path *p) {
+bool xl_conn_migration_unanswered(xl_connection *c, xl_path *p) {
+    if (c->asks_primary && p->index == 0) {
+        c->asks_primary = false;
+        c->primary_ok_at = 0;
+        forget_challenge(c, p, "no answer to PATH_CHALLENGE");
+        return true;
+    }
     if (p->index != c->migrating_to || !answers_again(c))
         return false;
     abandon_probe(c, p, "the active path answers again");

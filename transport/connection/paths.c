@@ -276,7 +276,7 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
         p->challenge_tries = 0;
         return;
     }
-    if (xl_conn_migration_probe_is_moot(c, p))
+    if (xl_conn_migration_unanswered(c, p))
         return;
     /* A rebound path has an address to return to, and perhaps no allowance left to ask the new one again. */
     bool rebound = p->has_proven;

@@ -448,6 +448,125 @@ static void a_single_path_survives_a_new_port_without_starting_anew(void **state
     pair_free(&p);
 }
 
+/* ---- migration of a single-path connection ---- */
+
+static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
+    pair_init(p, seed, 2, 15000);
+    p->client_config.enable_migration = true;
+    p->client_config.migrate_ptos = ptos;
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    pair_connect(p);
+    pair_handshake(p);
+}
+
+static void set_dark(pair_link *l, bool dark) {
+    l->dark[0] = l->dark[1] = dark;
+}
+
+/* How long after the outage the client moves, in its PTOs of that moment. */
+static double ptos_until_migration(unsigned ptos) {
+    pair p;
+    start_migrating(&p, 140, ptos);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    pair_run(&p, 20000); /* what was on its way still comes */
+    uint64_t pto = xl_rtt_pto(&p.cc->path[0].ack_rtt, XL_MAX_ACK_DELAY_US), since = p.cc->path[0].last_received_at;
+    while (p.client_migrations == 0)
+        assert_true(pair_step(&p) && p.now < since + 30000000);
+    double took = (double)(p.now - since) / (double)pto;
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+    return took;
+}
+
+static void migration_may_wait_for_consecutive_ptos(void **state) {
+    (void)state;
+    /* The PING after one PTO (or what else is in flight), then the timeouts 1 + 2 + 4 + …, and a round trip to
+     * validate. */
+    double one = ptos_until_migration(1), two = ptos_until_migration(2), three = ptos_until_migration(3);
+    assert_true(one > 1.2 && one < 3.0);
+    assert_true(two - one > 1.8 && two - one < 2.2);
+    assert_true(three - two > 3.8 && three - two < 4.2);
+}
+
+static void answers_restart_the_count_of_ptos(void **state) {
+    (void)state;
+    pair p;
+    start_migrating(&p, 141, 2);
+    size_t i = pair_ask(&p, 20000000);
+    for (int k = 0; k < 5; k++) { /* outages of about two probe timeouts: the PING, and the first timeout */
+        pair_run(&p, 700000);
+        uint64_t pto = xl_rtt_pto(&p.cc->path[0].ack_rtt, XL_MAX_ACK_DELAY_US);
+        set_dark(&p.link[0], true);
+        pair_run(&p, 2 * pto);
+        set_dark(&p.link[0], false);
+    }
+    assert_int_equal(0, p.client_migrations);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+static void migration_returns_when_the_primary_has_been_back_for_a_while(void **state) {
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        pair p;
+        pair_init(&p, 142, 2, 15000);
+        p.client_config.enable_migration = true;
+        p.client_config.migrate_back = back;
+        p.client_config.migrate_back_us = 3000000;
+        limit(&p.link[0], 20);
+        limit(&p.link[1], 20);
+        pair_connect(&p);
+        pair_handshake(&p);
+        size_t i = pair_ask(&p, 40000000);
+        pair_run(&p, 1000000);
+        set_dark(&p.link[0], true);
+        pair_run(&p, 2000000);
+        assert_int_equal(1, p.cc->active);
+        set_dark(&p.link[0], false); /* back, but not for long: nobody goes there */
+        pair_run(&p, 2500000);
+        set_dark(&p.link[0], true);
+        pair_run(&p, 2500000);
+        assert_int_equal(1, p.cc->active);
+        set_dark(&p.link[0], false);
+        pair_run(&p, 2500000);
+        assert_int_equal(1, p.cc->active);
+        pair_run(&p, 3000000);
+        assert_int_equal(back ? 0 : 1, p.cc->active);
+        assert_int_equal(back ? 0 : 1, p.sc->active);
+        assert_int_equal(back ? 2 : 1, p.client_migrations);
+        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_free(&p);
+    }
+}
+
+static void coming_back_starts_a_new_window(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 143, 2, 15000);
+    p.client_config.enable_migration = p.client_config.migrate_back = true;
+    limit(&p.link[0], 20);
+    limit(&p.link[1], 20);
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 20000000);
+    pair_run(&p, 1000000);
+    assert_true(pair_server_path(&p, 0).cwnd_bytes > 100000);
+    set_dark(&p.link[0], true);
+    pair_run(&p, 1500000);
+    assert_int_equal(1, p.cc->active);
+    set_dark(&p.link[0], false);
+    while (p.server_migrations < 2)
+        assert_true(pair_step(&p) && !p.request[i].done);
+    assert_int_equal(0, p.sc->active);
+    assert_true(pair_server_path(&p, 0).cwnd_bytes <= 10 * PAIR_MTU);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
@@ -470,6 +589,10 @@ int main(void) {
         cmocka_unit_test(an_address_that_does_not_answer_gets_little_and_loses_the_path),
         cmocka_unit_test(a_packet_from_the_old_address_takes_the_path_back),
         cmocka_unit_test(a_single_path_survives_a_new_port_without_starting_anew),
+        cmocka_unit_test(migration_may_wait_for_consecutive_ptos),
+        cmocka_unit_test(answers_restart_the_count_of_ptos),
+        cmocka_unit_test(migration_returns_when_the_primary_has_been_back_for_a_while),
+        cmocka_unit_test(coming_back_starts_a_new_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,6 +141,10 @@ typedef struct {
     size_t max_connections;        /* server: 1024 */
     uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
+    unsigned migrate_ptos;         /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
+                                    * starts them after one PTO of silence; 0 = by silence */
+    bool migrate_back;             /* enable_migration: back to the first path when it has answered challenges, one */
+    uint64_t migrate_back_us;      /* a second, for so long; else only when the path in use dies */
     uint64_t standby_probe_us;     /* a silent standby path is asked by PING so often while the connection is in use:
                                     * 1 s */
 
