@@ -311,7 +311,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         at = earlier(at, path_pto_at(c, p));
         at = earlier(at, p->challenge_deadline);
     }
-    at = earlier(at, xl_conn_standby_deadline(c));
+    at = earlier(at, earlier(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
     return earlier(at, xl_conn_migration_deadline(c));
 }
 
@@ -358,6 +358,8 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
     }
     if (xl_conn_standby_deadline(c) <= now)
         xl_conn_standby_timer(c);
+    if (xl_conn_management_deadline(c) <= now)
+        xl_conn_management_timer(c);
     if (xl_conn_migration_deadline(c) <= now)
         xl_conn_migration_timer(c);
     if (c->previous_read && now >= c->previous_read_until) {

@@ -5,7 +5,7 @@
  *   paths.c       opening, validation            transmit.c   datagram out: path, content
  *   path_status.c PATH_STATUS, standby paths     migration.c  of a single-path connection
  *   builder.c     one packet out                 random.c     the seeded generator
- *   rebinding.c   addresses that change by themselves
+ *   rebinding.c   addresses that change            management.c standby and abandon by themselves
  *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
@@ -151,6 +151,7 @@ struct xl_connection {
     int migrating_to;            /* client: candidate being probed, -1 none */
     uint64_t expecting_since;    /* client: when the latest request was sent; XL_NEVER: it is about to be */
     uint64_t migration_probe_at; /* when the candidate's first challenge was made */
+    uint64_t manage_at;          /* automatic path management looks again then */
     uint64_t migration_retry_at; /* the last attempt ended then */
     int migration_last;          /* candidate probed last, for taking turns */
     bool asks_primary;           /* a challenge on the first path, which is not in use, awaits its answer */
@@ -337,6 +338,10 @@ uint64_t xl_conn_take_path_status(xl_connection *, const xl_frame *);
 bool xl_conn_is_busy(const xl_connection *);
 uint64_t xl_conn_standby_deadline(const xl_connection *);
 void xl_conn_standby_timer(xl_connection *);
+
+/* management.c */
+uint64_t xl_conn_management_deadline(const xl_connection *);
+void xl_conn_management_timer(xl_connection *);
 
 /* builder.c: one packet into a datagram. */
 typedef struct {

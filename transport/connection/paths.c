@@ -22,6 +22,7 @@ void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, c
         return;
     xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_seq, &p->local, &p->remote, why);
     p->state = state;
+    p->state_since = c->now;
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
     xl_conn_wake(c);
 }

@@ -27,6 +27,12 @@ void xl_config_init(xl_config *c) {
     c->max_udp_payload_bytes = XL_MIN_DATAGRAM;
     c->max_connections = 1024;
     c->standby_probe_us = 1000000;
+    c->path_management = (xl_path_management){.rtt_percent = 400,
+                                              .loss_percent = 10,
+                                              .degraded_us = 1000000,
+                                              .recovered_us = 2000000,
+                                              .abandon_us = 10000000,
+                                              .reopen_us = 1000000};
 }
 
 /* ---- What connections ask ---- */
@@ -146,6 +152,12 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
     DEFAULT(max_connections);
     DEFAULT(max_reinjections);
     DEFAULT(standby_probe_us);
+    DEFAULT(path_management.rtt_percent);
+    DEFAULT(path_management.loss_percent);
+    DEFAULT(path_management.degraded_us);
+    DEFAULT(path_management.recovered_us);
+    DEFAULT(path_management.abandon_us);
+    DEFAULT(path_management.reopen_us);
 #undef DEFAULT
     if (c->deployment && (!c->is_server || xl_deployment_check(c->deployment)))
         return XL_ERR_ARGUMENT;

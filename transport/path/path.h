@@ -44,9 +44,21 @@ void xl_space_ack_sent(xl_space *);
 /* The peer has our acknowledgement of everything up to `largest`: no need to repeat it. */
 void xl_space_ack_confirmed(xl_space *, uint64_t largest);
 
+/* What automatic path management keeps in mind. Times: 0 = not. */
+typedef struct {
+    uint64_t window_at, sent, lost; /* the window of loss: its beginning, packets by then */
+    unsigned loss_percent;          /* of the last one */
+    uint64_t since;                 /* degraded, or as a standby path fit, without a break since then */
+    unsigned turns;                 /* how often it was put on standby */
+    bool stands_by;                 /* it was we who did */
+    uint64_t reopen_at;             /* abandoned: when to open it anew */
+} xl_path_watch;
+
 typedef struct {
     int index;
     xl_path_state state;
+    uint64_t state_since;
+    xl_path_watch watch;
     xl_technology technology;
     xl_addr local, remote;
 

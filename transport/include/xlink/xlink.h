@@ -107,6 +107,18 @@ typedef struct {
     void (*keylog)(void *user, const char *line);
 } xl_log;
 
+/* Automatic management of the paths of a multipath connection, at either end for itself; see docs/paths.md. All members
+ * but enabled: 0 takes the default. */
+typedef struct {
+    bool enabled;
+    unsigned rtt_percent;  /* stands by: a smoothed RTT of more than so much of the best path's, and 50 ms more; 400 */
+    unsigned loss_percent; /* … or more of its packets of a second lost, and twice the best path's share; 10 */
+    uint64_t degraded_us;  /* … for so long; 1 s */
+    uint64_t recovered_us; /* available again after being below 3/4 of that for so long, doubled each time; 2 s */
+    uint64_t abandon_us;   /* client: a path without an answer for so long is abandoned … */
+    uint64_t reopen_us;    /* … and after so long opened anew, with a new path ID; 10 s, 1 s */
+} xl_path_management;
+
 typedef struct {
     bool is_server;
     const char *alpn; /* "h3" */
@@ -145,8 +157,9 @@ typedef struct {
                                     * starts them after one PTO of silence; 0 = by silence */
     bool migrate_back;             /* enable_migration: back to the first path when it has answered challenges, one */
     uint64_t migrate_back_us;      /* a second, for so long; else only when the path in use dies */
-    uint64_t standby_probe_us;     /* a silent standby path is asked by PING so often while the connection is in use:
-                                    * 1 s */
+    xl_path_management path_management;
+    uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
+                                * 1 s */
 
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
      * nobody balances, random CIDs, stateless reset tokens that follow from the seed. */

@@ -1,0 +1,162 @@
+/* Automatic path management (paper section 6): a path that is much worse than the best stands by, one that stays dead
+ * is abandoned, and both return. Each decision is in the qlog with its reason. Off unless xl_config asks for it. */
+#include "connection/connection.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LOOK_US        100000
+#define LOSS_WINDOW_US 1000000
+#define LOSS_PACKETS   20    /* fewer sent in a window say nothing */
+#define RTT_MARGIN_US  50000 /* paths that are all fast are never told apart by a factor */
+#define RETURN_SHARE   75    /* percent of the limits that a path must keep below to return */
+#define MAX_DOUBLINGS  5
+#define DECISION_BYTES 128
+
+uint64_t xl_conn_management_deadline(const xl_connection *c) {
+    if (!c->config->path_management.enabled || !c->multipath || !c->handshake_confirmed || !xl_conn_is_busy(c))
+        return XL_NEVER;
+    return c->manage_at;
+}
+
+static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
+    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->remote_seq, &p->local, &p->remote, why);
+}
+
+/* The share of packets that was lost in the newest whole window with enough of them. */
+static void watch_loss(xl_path *p, uint64_t now) {
+    xl_path_watch *w = &p->watch;
+    if (now - w->window_at < LOSS_WINDOW_US)
+        return;
+    uint64_t sent = p->stats.packets_sent - w->sent, lost = p->stats.packets_lost - w->lost;
+    bool is_whole = w->window_at > 0 && p->state == XL_PATH_ACTIVE && sent >= LOSS_PACKETS;
+    w->loss_percent = is_whole ? (unsigned)(100 * lost / sent) : 0;
+    w->window_at = now;
+    w->sent = p->stats.packets_sent;
+    w->lost = p->stats.packets_lost;
+}
+
+/* A standby path is asked rarely: its newest answer counts. One that is in use has its smoothed RTT. */
+static uint64_t rtt_of(const xl_path *p) {
+    return p->state == XL_PATH_STANDBY ? p->rtt.latest : p->rtt.smoothed;
+}
+
+/* The path in use with the smallest RTT beside p; NULL: there is none. */
+static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
+    const xl_path *best = NULL;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q != p && q->state == XL_PATH_ACTIVE && q->validated && q->rtt.has_sample && q->pto_count == 0 &&
+            (!best || q->rtt.smoothed < best->rtt.smoothed))
+            best = q;
+    }
+    return best;
+}
+
+/* Whether p is worse than `best` allows, the limits taken to `share` percent; says why. */
+static bool is_degraded(const xl_connection *c, const xl_path *p, const xl_path *best, unsigned share,
+                        char why[DECISION_BYTES]) {
+    const xl_path_management *m = &c->config->path_management;
+    uint64_t rtt = rtt_of(p), base = best->rtt.smoothed;
+    if (rtt > base + RTT_MARGIN_US && rtt * 10000 > base * m->rtt_percent * share) {
+        snprintf(why, DECISION_BYTES, "standby: RTT of %" PRIu64 " ms, path %d has %" PRIu64 " ms", rtt / 1000,
+                 best->index, base / 1000);
+        return true;
+    }
+    unsigned loss = p->watch.loss_percent;
+    if (loss * 100 > m->loss_percent * share && loss > 2 * best->watch.loss_percent) {
+        snprintf(why, DECISION_BYTES, "standby: %u %% of the packets lost, on path %d %u %%", loss, best->index,
+                 best->watch.loss_percent);
+        return true;
+    }
+    return false;
+}
+
+/* Marks the moment at which something began to hold; says whether it has held for so long. */
+static bool has_held(bool holds, uint64_t *since, uint64_t duration_us, uint64_t now) {
+    if (!holds) {
+        *since = 0;
+        return false;
+    }
+    if (*since == 0)
+        *since = now;
+    return now - *since >= duration_us;
+}
+
+static void judge_in_use(xl_connection *c, xl_path *p) {
+    char why[DECISION_BYTES];
+    const xl_path *best = best_beside(c, p);
+    bool degraded = best && p->rtt.has_sample && is_degraded(c, p, best, 100, why);
+    if (!has_held(degraded, &p->watch.since, c->config->path_management.degraded_us, c->now))
+        return;
+    p->watch.since = 0;
+    p->watch.stands_by = true;
+    p->watch.turns++;
+    log_decision(c, p, why);
+    xl_conn_path_ask(c, p, XL_STATUS_STANDBY, "degraded");
+}
+
+/* A path that is put away again and again returns later each time. */
+static void judge_standby(xl_connection *c, xl_path *p) {
+    char why[DECISION_BYTES];
+    const xl_path *best = best_beside(c, p);
+    unsigned doublings = p->watch.turns - 1 < MAX_DOUBLINGS ? p->watch.turns - 1 : MAX_DOUBLINGS;
+    uint64_t needed = c->config->path_management.recovered_us << doublings;
+    bool fit = !best || !is_degraded(c, p, best, RETURN_SHARE, why);
+    if (!has_held(fit && p->pto_count == 0, &p->watch.since, needed, c->now))
+        return;
+    p->watch.since = 0;
+    p->watch.stands_by = false;
+    snprintf(why, sizeof why, "available: fit for %" PRIu64 " ms, RTT of %" PRIu64 " ms", needed / 1000,
+             rtt_of(p) / 1000);
+    log_decision(c, p, why);
+    xl_conn_path_ask(c, p, XL_STATUS_AVAILABLE, "recovered");
+}
+
+/* Only a client abandons: the interfaces are its own, and it alone can open a path anew. */
+static void judge_dead(xl_connection *c, xl_path *p) {
+    char why[DECISION_BYTES];
+    const xl_path_management *m = &c->config->path_management;
+    uint64_t dead = c->now - p->state_since;
+    if (c->is_server || dead < m->abandon_us || !xl_conn_has_healthy_path_beside(c, p))
+        return;
+    snprintf(why, sizeof why, "abandon: no answer for %" PRIu64 " ms", dead / 1000);
+    log_decision(c, p, why);
+    p->watch.reopen_at = c->now + m->reopen_us;
+    xl_conn_path_closed(c, p, "dead for too long");
+}
+
+static void reopen(xl_connection *c, xl_path *p) {
+    p->watch.reopen_at = 0;
+    log_decision(c, p, "open anew: perhaps it is back");
+    if (xl_connection_add_path(c, &p->local, &p->remote, p->technology, c->now) < 0)
+        p->watch.reopen_at = c->now + c->config->path_management.reopen_us; /* no slot yet */
+}
+
+/* What only receives cannot see that a path is dark: it asks one that has fallen silent. */
+static void ask_silent(xl_connection *c, xl_path *p) {
+    uint64_t last = p->last_received_at > p->standby_probed_at ? p->last_received_at : p->standby_probed_at;
+    if (c->is_server || p->eliciting_in_flight > 0 || c->now - last < c->config->standby_probe_us)
+        return;
+    p->standby_probed_at = c->now;
+    p->ping_pending = true;
+}
+
+void xl_conn_management_timer(xl_connection *c) {
+    c->manage_at = c->now + LOOK_US;
+    size_t count = c->path_count;
+    for (size_t i = 0; i < count; i++) {
+        xl_path *p = &c->path[i];
+        watch_loss(p, c->now);
+        if (p->state == XL_PATH_ACTIVE && p->validated) {
+            ask_silent(c, p);
+            judge_in_use(c, p);
+        } else if (p->state == XL_PATH_STANDBY && p->watch.stands_by && p->status == XL_STATUS_STANDBY) {
+            judge_standby(c, p);
+        } else if (p->state == XL_PATH_SUSPECT) {
+            judge_dead(c, p);
+        } else if (p->state == XL_PATH_CLOSED && p->watch.reopen_at && p->watch.reopen_at <= c->now) {
+            reopen(c, p);
+        }
+    }
+}
