@@ -156,12 +156,21 @@ static void finish(player *p, player_outcome outcome, const char *message) {
     emit(p, (player_event){.type = PLAYER_EVENT_END});
 }
 
+/* As the server takes it from the QoE signal (paper section 5.2.2). */
+static uint64_t play_time_left(const player *p, uint64_t now) {
+    xl_qoe qoe;
+    player_qoe(p, now, &qoe);
+    uint64_t frames = qoe.cached_frames * 1000000 / qoe.fps, bytes = video_us_for(qoe.bps, qoe.cached_bytes);
+    return frames < bytes ? frames : bytes;
+}
+
 static void report_buffer(player *p) {
     uint64_t position = position_at(p, p->now), bps = p->config.video.bitrate_bps;
     emit(p, (player_event){
                 .type = PLAYER_EVENT_BUFFER,
                 .buffered_bytes = p->in_order - position,
                 .buffered_us = video_us_for(bps, p->in_order - position),
+                .left_us = play_time_left(p, p->now),
                 .played_us = p->play_us + (p->phase == PHASE_PLAYING ? p->now - p->anchor_at : 0),
                 .received_bytes = p->received,
             });

@@ -74,6 +74,7 @@ typedef struct {
     uint64_t duration_us;    /* CHUNK_DONE: RCT; FIRST_FRAME: latency; STALL_END: of the stall */
     uint64_t buffered_bytes; /* BUFFER: received in order and not yet played … */
     uint64_t buffered_us;    /* … and the play time of that */
+    uint64_t left_us;        /* play-time left as the QoE signal tells it: the smaller of frames and bytes */
     uint64_t played_us;      /* BUFFER: play position */
     uint64_t received_bytes; /* BUFFER: all that came, in order or not */
     const char *message;     /* ERROR */

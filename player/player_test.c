@@ -311,6 +311,7 @@ static void the_buffer_is_reported_at_exact_intervals(void **state) {
     assert_int_equal(e->at, START + 100 * MS);
     assert_int_equal(e->buffered_bytes, 50000);
     assert_int_equal(e->buffered_us, 50 * MS);
+    assert_int_equal(e->left_us, 40 * MS); /* whole frames only */
     assert_int_equal(e->played_us, 50 * MS);
     assert_int_equal(e->received_bytes, 100000);
     e = nth(&b, PLAYER_EVENT_BUFFER, 2); /* in the stall that began at 150 ms */

@@ -42,9 +42,9 @@ json_t *player_event_fields(const player_event *e, uint64_t start_us) {
     case PLAYER_EVENT_STALL_END:
         return json_pack("{s:o}", "duration_s", jsonl_seconds(e->duration_us));
     case PLAYER_EVENT_BUFFER:
-        return json_pack("{s:o, s:o, s:o, s:o}", "buffered_bytes", integer(e->buffered_bytes), "buffered_ms",
-                         milliseconds(e->buffered_us), "played_ms", milliseconds(e->played_us), "received_bytes",
-                         integer(e->received_bytes));
+        return json_pack("{s:o, s:o, s:o, s:o, s:o}", "buffered_bytes", integer(e->buffered_bytes), "buffered_ms",
+                         milliseconds(e->buffered_us), "play_time_left_ms", milliseconds(e->left_us), "played_ms",
+                         milliseconds(e->played_us), "received_bytes", integer(e->received_bytes));
     case PLAYER_EVENT_ERROR:
         return json_pack("{s:s}", "message", e->message);
     default:

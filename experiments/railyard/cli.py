@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from railyard import __version__, agreement
+from railyard import __version__, agreement, thresholds
 from railyard.aggregate import write_parquet
 from railyard.campaign import Campaign, default_jobs, run_campaign
 from railyard.errors import UserError
@@ -80,10 +80,11 @@ def run(
     if seeds is not None:
         changes["seeds"] = list(range(1, seeds + 1))
     checked = checked.model_copy(update=changes)
-    specs, left_out = resolve(checked, document), not_run(checked, document)
     if checked.arena == "mpshell":
         check_machine()
     campaign = Campaign((out or RESULTS_DIR / checked.name).resolve())
+    checked = thresholds.resolved(checked, document, campaign.out / "thresholds", default_jobs("sim"), console.print)
+    specs, left_out = resolve(checked, document), not_run(checked, document)
     with campaign.locked():
         campaign.sweep()
         if not resume:
@@ -195,6 +196,45 @@ def agreement_of_arenas(
     rows = agreement.compare(sim, wall, [runs_of("sim", shift) for shift in agreement.SHIFTS_MS])
     agreement.print_agreement(console, rows)
     console.print(f"distributions: {_shown(agreement.write(folder, rows, sim, wall))}")
+
+
+@app.command("thresholds")
+def thresholds_of(
+    experiment: Annotated[
+        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/; else --pair and its like.")
+    ] = None,
+    pair: Annotated[list[str] | None, typer.Option(help="A trace pair, may be repeated.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="The scheme to measure. Default: the first xlink.")] = None,
+    bitrate_bps: Annotated[int | None, typer.Option(help="Bit rate of the video.")] = None,
+    duration_s: Annotated[float | None, typer.Option(help="Length of the video.")] = None,
+    chunk_bytes: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help="X,Y in percent, may be repeated. Default: those of the paper's table 2.")
+    ] = None,
+    arena: Annotated[str, typer.Option(help=f"Where to measure: {', '.join(ARENAS)}.")] = "sim",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Results. Default: results/thresholds-NAME.")] = None,
+) -> None:
+    """Measure play-time left with the control off, and print T_th1 = th(X), T_th2 = th(Y)."""
+    if arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    settings = [thresholds.parse_setting(text) for text in setting or []] or list(thresholds.PAPER_SETTINGS)
+    player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
+    given = {name: value for name, value in player.items() if value is not None}
+    checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
+    if arena == "mpshell":
+        check_machine()
+    folder = (out or RESULTS_DIR / f"thresholds-{checked.name}").resolve()
+    try:
+        found = thresholds.measure(checked, document, entry, folder, jobs or default_jobs(arena), arena)
+    except KeyboardInterrupt:
+        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    rows = thresholds.rows_of(found, settings)
+    basis = thresholds.record_of(found, checked, entry, arena)
+    thresholds.print_rows(console, found, rows)
+    console.print(f"written: {_shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
 
 
 @app.command()

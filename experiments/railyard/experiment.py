@@ -54,6 +54,7 @@ QUIC_PARAMETERS = (
 Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"]
 Congestion = Literal["cubic", "newreno"]
 
+Percent = Annotated[float, Field(ge=0, le=100)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
@@ -72,6 +73,22 @@ class PairChoice(Strict):
         return {"first_found": [value]} if isinstance(value, str) else value
 
 
+class MeasuredThresholds(Strict):
+    """What `thresholds: [X, Y]` came to, and the measurement that it rests on."""
+
+    x: float
+    y: float
+    t_th1_ms: float
+    t_th2_ms: float
+    arena: str
+    scheme: dict[str, Any]
+    pairs: list[str]
+    seeds: list[int]
+    runs: int
+    samples: int
+    sha256: str  # of the samples in ascending order
+
+
 class SchemeEntry(Strict):
     """One scheme and its parameters; parameters left out take the programs' own defaults."""
 
@@ -81,6 +98,8 @@ class SchemeEntry(Strict):
     path: str = "each"
     t_th1_ms: Milliseconds | None = None
     t_th2_ms: Milliseconds | None = None
+    # T_th1 and T_th2 as percentiles (X, Y) of play-time left, measured with the control off; or no re-injection at all.
+    thresholds: tuple[Percent, Percent] | Literal["off"] | None = None
     reinjection: Literal["none", "appending", "stream", "frame"] | None = None
     max_reinjections: Annotated[int, Field(ge=1, le=7)] | None = None
     copy_rule: Literal["pays", "always"] | None = None
@@ -99,7 +118,7 @@ class SchemeEntry(Strict):
             return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
         return value
 
-    @field_validator("qoe", "qoe_control", "qoe_extrapolation", mode="before")
+    @field_validator("qoe", "qoe_control", "qoe_extrapolation", "thresholds", mode="before")
     @classmethod
     def _word(cls, value: Any) -> Any:
         """YAML reads a bare on and off as true and false."""
@@ -127,6 +146,26 @@ class SchemeEntry(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _thresholds_fit(self) -> SchemeEntry:
+        if self.thresholds is None:
+            return self
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic":
+            raise FieldError(
+                "thresholds", f"'thresholds' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
+            )
+        if self.t_th1_ms is not None or self.t_th2_ms is not None:
+            raise FieldError("thresholds", "thresholds are given in percent and in milliseconds; leave one out.")
+        if self.thresholds == "off" and self.reinjection not in (None, "none"):
+            raise FieldError("thresholds", f"'off' means no re-injection, not '{self.reinjection}'; leave one out.")
+        if self.thresholds != "off" and self.thresholds[0] < self.thresholds[1]:
+            raise FieldError(
+                "thresholds",
+                f"[X, Y] is [{self.thresholds[0]:g}, {self.thresholds[1]:g}], but X must not be below Y: th(X) is the "
+                "lower threshold; swap them.",
+            )
+        return self
+
     def quic_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in QUIC_PARAMETERS if getattr(self, name) is not None}
 
@@ -135,9 +174,18 @@ class SchemeEntry(Strict):
         if self.label:
             return self.label
         extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
+        if self.thresholds is not None:
+            given = self.thresholds
+            extra["thresholds"] = given if isinstance(given, str) else f"{given[0]:g}-{given[1]:g}"
         return self.scheme + "".join(
             f",{key}={value:g}" if isinstance(value, float) else f",{key}={value}" for key, value in extra.items()
         )
+
+
+class MeasuredScheme(SchemeEntry):
+    """A scheme whose thresholds were given in percent, with the milliseconds that these came to."""
+
+    measured: MeasuredThresholds
 
 
 class PlayerSettings(Strict):

@@ -21,6 +21,16 @@ def _one_line(record: dict[str, Any]) -> str:
     return f"{record['outcome'].replace('_', ' ')} in {record['wall_s']:.1f} s ({word})"
 
 
+class Silent:
+    """For who tells of something larger than runs."""
+
+    def started(self, spec: RunSpec, attempt: int) -> None: ...
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
+
+
 class PlainReporter:
     def __init__(self, console: Console, total: int, done: int = 0) -> None:
         self._console, self._total, self._done = console, total, done

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from railyard.errors import UserError
-from railyard.experiment import NEEDS_MPSHELL, TRANSPORT_OF_SCHEME, Experiment, PairChoice, SchemeEntry
+from railyard.experiment import NEEDS_MPSHELL, TRANSPORT_OF_SCHEME, Experiment, MeasuredScheme, PairChoice, SchemeEntry
 from railyard.paths import PROGRAMS_OF_ARENA, program
 from railyard.provenance import sha256_of
 from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
@@ -106,6 +106,10 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
         message = f"none of these schemes can run in the {experiment.arena} arena; run them with --arena mpshell."
         raise document.error(("schemes",), message)
+    for index, entry in enumerate(experiment.schemes):
+        if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
+            message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
+            raise document.error(("schemes", index, "thresholds"), message)
     programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
@@ -136,6 +140,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             qlog=experiment.qlog,
                             link_logs=experiment.link_logs,
                             programs_sha256=programs,
+                            thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )
                     )
     seen: set[str] = set()

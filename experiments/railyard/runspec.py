@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from railyard.experiment import TRANSPORT_OF_SCHEME, BufferLimits, PlayerSettings, SchemeEntry
+from railyard.experiment import TRANSPORT_OF_SCHEME, BufferLimits, MeasuredThresholds, PlayerSettings, SchemeEntry
 
 QUIC_PORT = 4433
 HTTP_PORT = 8080
@@ -57,6 +57,8 @@ class RunSpec(BaseModel):
     qlog: bool
     link_logs: bool
     programs_sha256: dict[str, str]
+    # Where the thresholds among the parameters were given in percent: what they were measured from.
+    thresholds: MeasuredThresholds | None = None
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
@@ -74,6 +76,7 @@ class RunSpec(BaseModel):
         """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
         # Only jobs in virtual time can start their player late; all others have no such setting.
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
+        not_set |= {"thresholds"} if self.thresholds is None else set()
         left_out = dict.fromkeys({"experiment", "program"} | not_set, True)
         facts = self.model_dump_json(exclude={"paths": {"__all__": {"up", "down"}}, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()

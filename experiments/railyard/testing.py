@@ -15,6 +15,7 @@ from railyard.errors import UserError
 from railyard.experiment import Experiment, PlayerSettings, SchemeEntry
 from railyard.records import RESULT_OUTCOMES, Chunk, Run, load_run
 from railyard.resolve import resolve
+from railyard.thresholds import resolved
 from railyard.yamlfile import YamlDocument, near_miss, parse
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -101,7 +102,8 @@ class Railyard:
         """
         data = _document(scheme, pair, seed, settings)
         document = YamlDocument(Path("railyard.run"), data, {})
-        spec = resolve(parse(document, Experiment), document)[0]
+        experiment = resolved(parse(document, Experiment), document, self._folder / "thresholds", 1, lambda _: None)
+        spec = resolve(experiment, document)[0]
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)
         asyncio.run(sim.execute(spec, run_dir))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from railyard.campaign import Campaign, run_campaign
 from railyard.errors import UserError
@@ -13,6 +12,7 @@ from railyard.gate import build
 from railyard.gate.compare import Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
+from railyard.progress import Silent
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_run
 from railyard.resolve import resolve
@@ -22,16 +22,6 @@ from railyard.yamlfile import YamlDocument
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
-
-
-class _Silent:
-    """A campaign's reporter: the gate tells of versions, not of runs."""
-
-    def started(self, spec: RunSpec, attempt: int) -> None: ...
-
-    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
-
-    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -48,7 +38,7 @@ def _carry_out(specs: list[RunSpec], suite: Suite, version: build.Build, folder:
         pending = campaign.pending(specs)
         if pending:
             try:
-                run_campaign(campaign, pending, jobs, _Silent())
+                run_campaign(campaign, pending, jobs, Silent())
             except UserError as error:
                 raise UserError(f"{version.title}: {error}") from None
     return campaign.runs

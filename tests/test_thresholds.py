@@ -1,0 +1,154 @@
+"""Thresholds in percent: measured with the control off, resolved into milliseconds, recorded with every run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from railyard.cli import app
+from railyard.errors import UserError
+from railyard.jsonl import read_jsonl
+from railyard.thresholds import PAPER_SETTINGS, th
+
+EXPERIMENT = """\
+name: percent
+arena: sim
+pairs: [subway-1, hsr-1]
+schemes:
+  - {{scheme: xlink, thresholds: {thresholds}}}
+  - {{scheme: xlink, thresholds: off}}
+seeds: 2
+player: {{bitrate_bps: 4000000, duration_s: 6, chunk_bytes: 262144, verify: false}}
+time_limit_s: 30
+link_logs: false
+"""
+
+
+def railyard(*arguments: object) -> None:
+    """The command line, in this process."""
+    app(list(map(str, arguments)), standalone_mode=False)
+
+
+def samples_by_hand(runs: Path) -> list[float]:
+    """Play-time left of the runs in a folder, taken from the players' own logs."""
+    found = []
+    for folder in runs.iterdir():
+        events = read_jsonl(folder / "player.jsonl")
+        begin = next(event["t"] for event in events if event["event"] == "play")
+        end = [event["t"] for event in events if event["event"] == "chunk_done"][-1]
+        reports = [event for event in events if event["event"] == "buffer"]
+        found += [event["play_time_left_ms"] for event in reports if begin <= event["t"] <= end]
+    return sorted(found)
+
+
+@given(
+    st.lists(st.integers(0, 10_000), min_size=1, max_size=300, unique=True),
+    st.floats(0, 100, allow_nan=False),
+    st.floats(0, 100, allow_nan=False),
+)
+def test_x_per_cent_of_the_samples_are_greater_than_th_of_x(values: list[int], x: float, y: float) -> None:
+    ordered = [float(value) for value in sorted(values)]
+    greater = sum(value > th(ordered, x) for value in ordered)
+    assert greater <= x / 100 * len(ordered) + 1e-6 or greater == len(ordered) - 1
+    assert greater + 1 > x / 100 * len(ordered) - 1e-6
+    assert (th(ordered, x) <= th(ordered, y)) == (x >= y) or th(ordered, x) == th(ordered, y)
+
+
+def test_the_command_measures_with_the_control_off_and_writes_what_it_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--pair", "subway-1", "--pair", "hsr-1", "--seeds", 2, "--duration-s", 6, "--bitrate-bps", 4_000_000)
+    railyard("thresholds", *options, "--out", tmp_path / "a")
+    printed = capsys.readouterr().out
+    for x, y in PAPER_SETTINGS:
+        assert f"{x}-{y}" in printed
+    found = json.loads((tmp_path / "a" / "thresholds.json").read_text())
+    ordered = samples_by_hand(tmp_path / "a" / "runs")
+    assert found["measured"]["samples"] == len(ordered) > 50
+    assert found["measured"]["scheme"]["qoe_control"] == "off" and found["measured"]["seeds"] == [1, 2]
+    rows = {row["setting"]: row for row in found["thresholds"]}
+    assert rows["off"]["t_th1_ms"] is None
+    assert (rows["60-1"]["t_th1_ms"], rows["60-1"]["t_th2_ms"]) == (th(ordered, 60), th(ordered, 1))
+    table = pq.read_table(tmp_path / "a" / "samples.parquet")
+    assert sorted(table["play_time_left_ms"].to_pylist()) == ordered
+    assert set(table["pair"].to_pylist()) == {"subway-1", "hsr-1"}
+    server = [read_jsonl(file)[-1] for file in (tmp_path / "a" / "runs").glob("*/server.jsonl")]
+    twice = sum(row["reinjected_bytes"] for row in server)
+    beta = twice / (sum(row["stream_bytes_sent"] for row in server) - twice)
+    assert found["redundancy_control_off"] == pytest.approx(beta) and beta > 0.01
+    railyard("thresholds", *options, "--out", tmp_path / "b", "--setting", "95,80")
+    again = json.loads((tmp_path / "b" / "thresholds.json").read_text())
+    assert again["measured"]["sha256"] == found["measured"]["sha256"], "the same seeds give the same distribution"
+    assert [row["setting"] for row in again["thresholds"]] == ["off", "95-80"]
+
+
+def run_experiment(folder: Path, thresholds: str) -> list[dict[str, Any]]:
+    (folder / "percent.yaml").write_text(EXPERIMENT.format(thresholds=thresholds))
+    railyard("run", folder / "percent.yaml", "--out", folder / "out")
+    return [json.loads(file.read_text()) for file in sorted((folder / "out" / "runs").glob("*/run.json"))]
+
+
+def test_an_experiment_resolves_percentiles_and_records_where_they_came_from(tmp_path: Path) -> None:
+    records = run_experiment(tmp_path, "[90, 40]")
+    measuring = list((tmp_path / "out" / "thresholds").iterdir())
+    assert len(measuring) == 1
+    ordered = samples_by_hand(measuring[0] / "runs")
+    for record in records:
+        config = record["config"]
+        if config["label"] == "xlink,thresholds=off":
+            assert config["parameters"] == {"reinjection": "none"} and config["thresholds"] is None
+            continue
+        assert config["label"] == "xlink,thresholds=90-40"
+        measured = config["thresholds"]
+        assert measured["samples"] == len(ordered) and measured["pairs"] == ["hsr-1", "subway-1"]
+        assert measured["t_th1_ms"] == pytest.approx(th(ordered, 90), abs=0.001)
+        assert measured["t_th2_ms"] == pytest.approx(th(ordered, 40), abs=0.001)
+        assert float(config["parameters"]["t-th1"]) == pytest.approx(measured["t_th1_ms"], rel=1e-5)
+        assert 0 < float(config["parameters"]["t-th1"]) < float(config["parameters"]["t-th2"])
+    off = [record for record in records if record["config"]["label"].endswith("off")]
+    assert len(records) == 8 and len(off) == 4
+    for record in off:
+        server = read_jsonl(tmp_path / "out" / "runs" / record["run_id"] / "server.jsonl")[-1]
+        assert server["reinjected_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("{scheme: xlink, thresholds: [80, 95]}", "schemes[0].thresholds: [X, Y] is [80, 95], but X must not be below"),
+        ("{scheme: xlink, thresholds: [95, 80], t_th1_ms: 5}", "in percent and in milliseconds"),
+        ("{scheme: xlink, thresholds: off, reinjection: stream}", "'off' means no re-injection"),
+        ("{scheme: mptcp, thresholds: [95, 80]}", "'thresholds' is a parameter of QUIC"),
+        ("{scheme: xlink, measured: {x: 1}}", "unknown field"),
+        ("{scheme: xlink, copy_rule: never}", "copy_rule"),
+    ],
+)
+def test_thresholds_that_make_no_sense_are_named(tmp_path: Path, entry: str, sentence: str) -> None:
+    text = EXPERIMENT.format(thresholds="[95, 80]").replace("{scheme: xlink, thresholds: [95, 80]}", entry)
+    (tmp_path / "wrong.yaml").write_text(text)
+    with pytest.raises(UserError) as caught:
+        railyard("run", tmp_path / "wrong.yaml", "--out", tmp_path / "out")
+    assert str(caught.value).startswith(f"{tmp_path / 'wrong.yaml'}:") and sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "name either an experiment or, with --pair"),
+        (("smoke", "--pair", "subway-1"), "name either an experiment or, with --pair"),
+        (("smoke", "--scheme", "xlnk"), "did you mean 'xlink'?"),
+        (("--pair", "subway-9"), "there is no trace pair 'subway-9'"),
+        (("smoke", "--setting", "80,95"), "0 ≤ Y ≤ X ≤ 100 must hold"),
+        (("smoke", "--setting", "many"), "takes two percentages as X,Y"),
+    ],
+)
+def test_a_command_line_that_cannot_work_ends_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        railyard("thresholds", *arguments)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
