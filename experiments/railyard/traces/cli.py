@@ -17,7 +17,7 @@ from railyard.errors import UserError
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
-from railyard.traces.model import MAX_DURATION_S
+from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.presets import MODELS
 from railyard.traces.stats import Dips, TraceStats, pair_stats, trace_stats
 from railyard.traces.trace import Trace, TraceError, read_trace
@@ -31,6 +31,9 @@ class ModelName(StrEnum):
 
     SUBWAY = "subway"
     HSR = "hsr"
+    WALKING = "walking"
+    DRIVING_NSA = "driving-nsa"
+    DRIVING_SA = "driving-sa"
 
 
 @contextmanager
@@ -196,6 +199,9 @@ def generate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the model.")] = 1,
     duration: Annotated[int, typer.Option(min=1, max=MAX_DURATION_S, help="Length of the traces, s.")] = 120,
     name: Annotated[str | None, typer.Option(help="Name of the pair; default MODEL-SEED.")] = None,
+    delay_traces: Annotated[
+        bool, typer.Option("--delay-traces", help="Also a delay trace for each path, from the model's RTT.")
+    ] = False,
     parameters: Annotated[
         Path | None, typer.Option(help="Generate again from the parameters beside a pair, instead of from --model.")
     ] = None,
@@ -208,15 +214,21 @@ def generate(
             pair = read_parameters(parameters)
         else:
             assert model is not None  # noqa: S101  the check above
-            pair = _new_pair(model.value, seed, duration, name)
+            pair = _new_pair(model.value, seed, duration, name, delay_traces)
         files = write_pair(pair, out)
     for file in files:
         _out.print(f"{file}", soft_wrap=True)
 
 
-def _new_pair(model: str, seed: int, duration_s: int, name: str | None) -> GeneratedPair:
+def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_traces: bool) -> GeneratedPair:
     try:
-        return GeneratedPair(name=name or f"{model}-{seed}", seed=seed, duration_s=duration_s, model=MODELS[model])
+        return GeneratedPair(
+            name=name or f"{model}-{seed}",
+            seed=seed,
+            duration_s=duration_s,
+            delay_traces=delay_traces,
+            model=MODELS[model],
+        )
     except ValueError as error:
         raise TraceError(
             f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"

@@ -9,9 +9,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from railyard.traces.index import INDEX_FILE, PairEntry, PathEntry, TraceIndex, entry_data
-from railyard.traces.model import MAX_DURATION_S, MobilityModel, generate_opportunities
+from railyard.traces.model import generate_opportunities
 from railyard.traces.names import PairName
-from railyard.traces.trace import TraceError, format_trace
+from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel
+from railyard.traces.trace import FloatArray, TraceError, format_trace
 from railyard.yamlfile import load_yaml, parse
 
 LICENCE = "Apache-2.0"
@@ -33,7 +34,16 @@ class GeneratedPair(BaseModel):
     name: PairName
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     duration_s: Annotated[int, Field(ge=1, le=MAX_DURATION_S)]
+    delay_traces: bool = False
+    """Whether each path comes with a delay trace from the model's RTT."""
     model: MobilityModel
+
+    def as_yaml(self) -> str:
+        """The parameters as they stand in the file: what is not used is not written."""
+        data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if not self.delay_traces:
+            del data["delay_traces"]
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
 def read_parameters(path: Path) -> GeneratedPair:
@@ -43,14 +53,25 @@ def read_parameters(path: Path) -> GeneratedPair:
     return parse(load_yaml(path), GeneratedPair)
 
 
+def format_delay_trace(rtt_ms: FloatArray) -> bytes:
+    """The bytes of a delay trace (docs/link.md): `ms,delay_ms`, half of the RTT for each direction.
+
+    The last line closes the period.
+    """
+    delays = [f"{rtt / 2:.2f}" for rtt in rtt_ms.tolist()]
+    lines = [f"{step * STEP_MS},{delay}\n" for step, delay in enumerate([*delays, delays[0]])]
+    return "".join(lines).encode("ascii")
+
+
 def pair_files(pair: GeneratedPair) -> dict[str, bytes]:
     """Names and bytes of the files of a pair: its traces, and its parameters."""
     files = {}
     for path in generate_opportunities(pair.model, pair.seed, pair.duration_s):
         for direction, opportunities in (("up", path.up), ("down", path.down)):
             files[f"{pair.name}.{path.name}.{direction}"] = format_trace(opportunities)
-    parameters = yaml.safe_dump(pair.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
-    files[f"{pair.name}.yaml"] = (_PARAMETERS_HEADER.format(name=pair.name) + parameters).encode()
+        if pair.delay_traces and path.rtt_ms is not None:
+            files[f"{pair.name}.{path.name}.delay"] = format_delay_trace(path.rtt_ms)
+    files[f"{pair.name}.yaml"] = (_PARAMETERS_HEADER.format(name=pair.name) + pair.as_yaml()).encode()
     return files
 
 

@@ -29,6 +29,7 @@ class LinkDefaults:
 _TRAIN = "lower quartile of the RTT measured on high-speed trains, the figure with the least queueing of its own in it"
 _PHONE_WIFI = "median smoothed RTT of the Wi-Fi path in XLINK's deployment, 30.5 ms"
 _PHONE_LTE = "median smoothed RTT of the LTE path in XLINK's deployment, 73.2 ms (2.4 times Wi-Fi)"
+_PHONE_5G_SA = "LTE's median divided by 5.5, the ratio in XLINK's deployment"
 _RELAYED = "a Wi-Fi hop of 30 ms relayed over LTE, 74 ms"
 _US_CELLULAR = "Speedtest median of a US 4G/5G operator, 63 ms"
 _STARLINK = "Speedtest medians of Starlink in the US, 38 to 60 ms; the terminal is reached by Wi-Fi"
@@ -41,11 +42,15 @@ _BY_SCENARIO: dict[tuple[str, Technology], LinkDefaults] = {
     ("walking", "wifi"): LinkDefaults(30, 200, _PHONE_WIFI),
     ("walking", "lte"): LinkDefaults(74, 400, _PHONE_LTE),
     ("driving", "5g-nsa"): LinkDefaults(62, 150, _US_CELLULAR),
+    ("driving, 5G NSA + LTE", "5g-nsa"): LinkDefaults(62, 450, _US_CELLULAR),
+    ("driving, 5G NSA + LTE", "lte"): LinkDefaults(74, 200, _PHONE_LTE),
+    ("driving, 5G SA + LTE", "5g-sa"): LinkDefaults(14, 150, _PHONE_5G_SA),
+    ("driving, 5G SA + LTE", "lte"): LinkDefaults(74, 200, _PHONE_LTE),
     ("driving, LEO + cellular", "5g-nsa"): LinkDefaults(62, 450, _US_CELLULAR),
     ("driving, LEO + cellular", "wifi"): LinkDefaults(50, 400, _STARLINK),
 }
 _BY_TECHNOLOGY: dict[Technology, LinkDefaults] = {
-    "5g-sa": LinkDefaults(14, 150, "LTE's median divided by 5.5, the ratio in XLINK's deployment"),
+    "5g-sa": LinkDefaults(14, 150, _PHONE_5G_SA),
     "5g-nsa": LinkDefaults(62, 300, _US_CELLULAR),
     "wifi": LinkDefaults(30, 200, _PHONE_WIFI),
     "lte": LinkDefaults(74, 200, _PHONE_LTE),

@@ -64,6 +64,22 @@ class PairStats:
     """Product of the two shares of time below 1 Mbps."""
 
 
+@dataclass(frozen=True)
+class RttStats:
+    """Quantiles of an RTT that was taken at equal distances in time, ms."""
+
+    p25_ms: float
+    p50_ms: float
+    p75_ms: float
+    p95_ms: float
+    max_ms: float
+
+
+def rtt_stats(rtt_ms: FloatArray) -> RttStats:
+    """Quantiles of an RTT over time."""
+    return RttStats(*(float(value) for value in np.percentile(rtt_ms, [25, 50, 75, 95, 100])))
+
+
 def _runs(flags: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     """Starts and lengths of the runs of true values."""
     padded = np.concatenate(([0], flags.astype(np.int64), [0]))
@@ -72,9 +88,14 @@ def _runs(flags: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     return starts.astype(np.int64), np.flatnonzero(change == -1) - starts
 
 
+def dip_runs(rate_mbps: FloatArray) -> tuple[IntArray, IntArray]:
+    """Starts and lengths, in bins, of the runs below 1 Mbps."""
+    return _runs(rate_mbps < DIP_MBPS)
+
+
 def find_dips(rate_mbps: FloatArray) -> Dips:
     """Dips below 1 Mbps of a rate in 1 s bins."""
-    starts, lengths = _runs(rate_mbps < DIP_MBPS)
+    starts, lengths = dip_runs(rate_mbps)
     if len(starts) == 0:
         return Dips(0, math.nan, math.nan, math.nan, math.nan)
     p50, p90 = np.percentile(lengths, [50, 90])

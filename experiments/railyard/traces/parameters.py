@@ -1,0 +1,183 @@
+"""Parameters of the mobility model: what a YAML file beside a generated pair holds. docs/traces.md explains them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.traces.names import DeviceName, QueueSpec, Technology
+
+STEP_MS = 100
+"""The model's step of time."""
+MAX_DURATION_S = 3600
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Parameters(BaseModel):
+    """Base of all parameter groups: immutable, and a misspelt key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lengths(Parameters):
+    """A lognormal length of time by its median and 90th percentile, cut off at a maximum; seconds."""
+
+    median_s: Positive
+    p90_s: Positive
+    max_s: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Lengths:
+        if not self.median_s <= self.p90_s <= self.max_s:
+            raise ValueError("median_s <= p90_s <= max_s must hold")
+        return self
+
+
+class Body(Parameters):
+    """Rate outside of dips."""
+
+    median_mbps: Positive
+    sigma: NotNegative
+    """Standard deviation of ln(rate)."""
+    time_constant_s: Positive
+    """Of the AR(1) process of ln(rate)."""
+    cell_share: Share
+    """Share of the variance of ln(rate) that belongs to the serving cell and is redrawn at each handoff."""
+    line_share: Share
+    """Share of the rest that belongs to the place on the line and moves all paths together."""
+    peak_mbps: Positive
+    """What the radio link can carry at most."""
+
+
+class DipLevel(Parameters):
+    """Rate inside of dips and tunnels: lognormal, below a ceiling."""
+
+    median_mbps: Positive
+    sigma: NotNegative
+    time_constant_s: Positive
+    ceiling_mbps: Positive
+
+
+class Handoffs(Parameters):
+    """Cell changes of one path."""
+
+    spacing_median_s: Positive
+    spacing_sigma: NotNegative
+    """Standard deviation of ln(spacing): about 0.2 is near-periodic, above 1 is irregular."""
+    interruption: Lengths
+    dip_probability: Share
+    dip: Lengths
+
+
+class Fades(Parameters):
+    """Short silences."""
+
+    per_minute: NotNegative
+    per_minute_in_dips: NotNegative
+    length: Lengths
+
+
+class Tunnels(Parameters):
+    """Stretches of the line without coverage, common to all paths."""
+
+    spacing_mean_s: Positive
+    spacing_min_s: NotNegative
+    length: Lengths
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Tunnels:
+        if not self.spacing_min_s < self.spacing_mean_s:
+            raise ValueError("spacing_min_s < spacing_mean_s must hold")
+        return self
+
+
+class TunnelEffect(Parameters):
+    """What a tunnel does to one path."""
+
+    silence_share: Share
+    """Part of the tunnel, from its beginning, without any opportunity."""
+    recovery_probability: Share
+    recovery: Lengths
+    """Time that the path stays in a dip after the tunnel, where it has to find its network again."""
+
+
+class Uplink(Parameters):
+    """The uplink as a fraction of the downlink."""
+
+    fraction: Annotated[float, Field(gt=0, le=1)]
+    sigma: NotNegative
+    time_constant_s: Positive
+
+
+class Rtt(Parameters):
+    """RTT of one path over time, from which a delay trace is made.
+
+    Its logarithm follows a Gaussian process through the given quantiles, linear in between; a share of the process is
+    redrawn at each handoff, and the handoff itself holds the RTT at a peak for a while.
+    """
+
+    p1_ms: Positive
+    p25_ms: Positive
+    p50_ms: Positive
+    p75_ms: Positive
+    p99_ms: Positive
+    max_ms: Positive
+    time_constant_s: Positive
+    cell_share: Share
+    """Share of the variance that belongs to the serving cell."""
+    handoff_peak_ms: Positive
+    """Median of the peak at a handoff; lognormal."""
+    handoff_peak_sigma: NotNegative
+    handoff: Lengths
+    """How long a handoff holds the peak."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Rtt:
+        if not self.p1_ms < self.p25_ms < self.p50_ms < self.p75_ms < self.p99_ms <= self.max_ms:
+            raise ValueError("p1_ms < p25_ms < p50_ms < p75_ms < p99_ms <= max_ms must hold")
+        return self
+
+
+class PathModel(Parameters):
+    """One path: its link, and the parameters of its process."""
+
+    name: DeviceName
+    technology: Technology
+    base_rtt_ms: Positive
+    queue: QueueSpec
+    grant_ms: Annotated[int, Field(ge=1, le=STEP_MS)]
+    """The scheduler of the cell serves the path every so many ms; divides 100."""
+    body: Body
+    dip_level: DipLevel
+    handoffs: Handoffs
+    fades: Fades
+    tunnel_effect: TunnelEffect
+    uplink: Uplink
+    rtt: Rtt | None = None
+    """Without it the path has its base RTT at all times, and no delay trace."""
+
+    @model_validator(mode="after")
+    def _grants_fit(self) -> PathModel:
+        if STEP_MS % self.grant_ms:
+            raise ValueError("grant_ms must divide 100")
+        return self
+
+
+class MobilityModel(Parameters):
+    """A line and the paths of a train on it."""
+
+    scenario: str
+    tunnels: Tunnels
+    paths: tuple[PathModel, ...]
+
+    @model_validator(mode="after")
+    def _two_paths_or_more(self) -> MobilityModel:
+        if len(self.paths) < 2:
+            raise ValueError("a pair has two paths or more; add what is missing")
+        if len({path.name for path in self.paths}) != len(self.paths):
+            raise ValueError("the names of the paths must differ")
+        return self
