@@ -52,7 +52,9 @@ QUIC_PARAMETERS = (
 
 # What libxlink knows, by name: docs/schedulers.md.
 Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"]
-Congestion = Literal["cubic", "newreno"]
+Congestion = Literal["cubic", "newreno", "lia", "olia", "balia"]
+# Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
+KERNEL_CONGESTION = ("cubic", "newreno")
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
@@ -140,6 +142,8 @@ class SchemeEntry(Strict):
             raise FieldError(
                 name, f"'{name}' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
             )
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.cc not in (None, *KERNEL_CONGESTION):
+            raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
         if self.t_th1_ms is not None and self.t_th2_ms is not None and self.t_th1_ms > self.t_th2_ms:
             raise FieldError(
                 "t_th1_ms", "t_th1_ms is above t_th2_ms; the first threshold is the lower one (paper section 5.2.2)."
@@ -186,6 +190,10 @@ class MeasuredScheme(SchemeEntry):
     """A scheme whose thresholds were given in percent, with the milliseconds that these came to."""
 
     measured: MeasuredThresholds
+
+
+def no_kernel_congestion(cc: str | None, scheme: str) -> str:
+    return f"the kernel has no '{cc}', and {scheme} runs there; it takes {' or '.join(KERNEL_CONGESTION)}."
 
 
 class PlayerSettings(Strict):
@@ -260,6 +268,10 @@ class Experiment(Strict):
             raise FieldError(
                 "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."
             )
+        for entry in self.schemes:
+            kernel = TRANSPORT_OF_SCHEME[entry.scheme] != "quic" and entry.cc is None
+            if kernel and self.congestion not in KERNEL_CONGESTION:
+                raise FieldError("congestion", no_kernel_congestion(self.congestion, entry.scheme))
         labels = [entry.base_label() + ":" + entry.path for entry in self.schemes]
         for label in labels:
             if labels.count(label) > 1:

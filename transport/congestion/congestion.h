@@ -18,9 +18,27 @@ typedef struct {
     bool app_limited; /* the window was not fully used: do not grow (RFC 9002 section 7.8) */
 } xl_cc_ack;
 
+/* What the coupled controllers of one connection's paths show each other. The connection owns the group, gives it to
+ * each path's controller by join(), and keeps is_active; the rest is the controllers' own. Zeroed at first. */
+#define XL_CC_GROUP_MAX 8 /* paths */
+
+typedef struct {
+    bool is_active;        /* its path carries data at present: others count with it */
+    bool is_coupled;       /* a controller of the path joined */
+    double window;         /* bytes */
+    double rtt_s;          /* smoothed; 0 = none yet */
+    double between_losses; /* bytes acknowledged since the last loss or between the last two, whichever is more */
+} xl_cc_member;
+
+typedef struct {
+    xl_cc_member member[XL_CC_GROUP_MAX]; /* by path index */
+} xl_cc_group;
+
 typedef struct {
     const char *name;
     void (*init)(void *state, uint64_t mtu_bytes, uint64_t now);
+    /* After init: the path is `member` of this group, which outlives it. NULL for controllers that are not coupled. */
+    void (*join)(void *state, xl_cc_group *, size_t member);
     /* bytes_in_flight: with this packet; equal to bytes when the path was idle. */
     void (*on_sent)(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now);
     void (*on_ack)(void *state, const xl_cc_ack *);
@@ -37,6 +55,10 @@ typedef struct {
 
 extern const xl_cc_ops xl_cc_newreno; /* RFC 9002 section 7 */
 extern const xl_cc_ops xl_cc_cubic;   /* RFC 9438, with HyStart++ (RFC 9406) in slow start */
+
+extern const xl_cc_ops xl_cc_lia;   /* RFC 6356 */
+extern const xl_cc_ops xl_cc_olia;  /* Khalili et al., CoNEXT 2012 */
+extern const xl_cc_ops xl_cc_balia; /* Peng et al., ToN 2016 */
 
 /* RFC 9002 section 7.2. */
 uint64_t xl_cc_initial_window(uint64_t mtu_bytes);

@@ -1,4 +1,5 @@
 #include "congestion/congestion.h"
+#include "xlink/xlink.h"
 
 #include <stdalign.h>
 #include <stdarg.h>
@@ -9,8 +10,9 @@
 
 static void controllers_are_found_by_name_and_complete(void **state) {
     (void)state;
-    const char *names[] = {"cubic", "newreno"};
-    for (size_t i = 0; i < 2; i++) {
+    const char *names[] = {"cubic", "newreno", "lia", "olia", "balia"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_string_equal(xl_congestion_name(i), names[i]);
         const xl_cc_ops *cc = xl_cc_find(names[i]);
         assert_non_null(cc);
         assert_string_equal(cc->name, names[i]);
@@ -22,6 +24,7 @@ static void controllers_are_found_by_name_and_complete(void **state) {
         assert_non_null(cc->window);
         assert_non_null(cc->ssthresh);
     }
+    assert_null(xl_congestion_name(sizeof names / sizeof names[0]));
     assert_null(xl_cc_find("warp"));
     assert_null(xl_cc_find(""));
     assert_null(xl_cc_find(NULL));
@@ -95,16 +98,13 @@ static void after_an_outage(const xl_cc_ops *cc) {
     assert_true(cc->window(s) < 3600);
 }
 
-static void every_controller_keeps_the_common_rules(void **state) {
+static void controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage(void **state) {
     (void)state;
-    common_rules(&xl_cc_newreno);
-    common_rules(&xl_cc_cubic);
-}
-
-static void after_persistent_congestion_slow_start_leads_back_to_the_threshold(void **state) {
-    (void)state;
-    after_an_outage(&xl_cc_newreno);
-    after_an_outage(&xl_cc_cubic);
+    static const xl_cc_ops *const by_loss[] = {&xl_cc_newreno, &xl_cc_cubic, &xl_cc_lia, &xl_cc_olia, &xl_cc_balia};
+    for (size_t i = 0; i < sizeof by_loss / sizeof by_loss[0]; i++) {
+        common_rules(by_loss[i]);
+        after_an_outage(by_loss[i]);
+    }
 }
 
 static void newreno_grows_one_packet_a_window(void **state) {
@@ -131,8 +131,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controllers_are_found_by_name_and_complete),
         cmocka_unit_test(initial_and_minimum_window_are_those_of_rfc_9002),
-        cmocka_unit_test(every_controller_keeps_the_common_rules),
-        cmocka_unit_test(after_persistent_congestion_slow_start_leads_back_to_the_threshold),
+        cmocka_unit_test(controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage),
         cmocka_unit_test(newreno_grows_one_packet_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -273,6 +273,8 @@ static void path_answered(xl_connection *c, xl_path *p) {
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
                           const xl_ack_frame *f) {
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
+    for (size_t i = 0; i < c->path_count; i++)
+        c->cc_group.member[i].is_active = c->path[i].state == XL_PATH_ACTIVE;
     sample_rtt(&m, f);
     for (size_t i = 0; i < f->range_count; i++)
         if (xl_ledger_ack(&space->ledger, f->ranges[i].smallest, f->ranges[i].largest, on_packet_acked, &m) != 0)

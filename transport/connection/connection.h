@@ -180,6 +180,7 @@ struct xl_connection {
     xl_scheduler_decision decision; /* the latest */
     const xl_reinjection_ops *reinjection;
     const xl_cc_ops *cc;
+    xl_cc_group cc_group;
     xl_qoe_gate gate;
     bool gate_was_on, gate_was_logged;
     const char *gate_why;

@@ -20,7 +20,7 @@
 #define PAIR_PATHS    4
 #define PAIR_START    1000000 /* time 0 would hide "never" bugs */
 
-typedef struct {
+typedef struct pair_link {
     xl_addr client, server;
     xl_addr nat;             /* what the server sees in place of client; family 0: client itself */
     uint64_t delay_us[2];    /* 0: client to server, 1: server to client */
@@ -30,6 +30,9 @@ typedef struct {
     bool dark[2];
     uint64_t busy_until[2];
     uint64_t packets[2], bytes[2];
+    double early_drop;            /* probability of a drop at a full queue, less in proportion at a shorter one */
+    struct pair_link *bottleneck; /* whose rate and queue it shares, possibly another pair's; NULL = its own */
+    uint64_t longest_wait_us;     /* of a packet in its queue */
 } pair_link;
 
 typedef struct pair_datagram {
@@ -182,11 +185,15 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
     l->packets[dir]++;
     l->bytes[dir] += d->len;
     uint64_t at = p->now;
-    if (l->bytes_per_s[dir]) {
-        uint64_t start = l->busy_until[dir] > p->now ? l->busy_until[dir] : p->now;
-        if (l->queue_us && start - p->now > l->queue_us)
+    pair_link *neck = l->bottleneck ? l->bottleneck : l;
+    if (neck->bytes_per_s[dir]) {
+        uint64_t start = neck->busy_until[dir] > p->now ? neck->busy_until[dir] : p->now;
+        if (neck->queue_us && start - p->now > neck->queue_us)
             return;
-        at = l->busy_until[dir] = start + (d->len + 28) * 1000000 / l->bytes_per_s[dir];
+        if (neck->early_drop > 0 && pair_draw(p) * (double)neck->queue_us < neck->early_drop * (double)(start - p->now))
+            return;
+        neck->longest_wait_us = start - p->now > neck->longest_wait_us ? start - p->now : neck->longest_wait_us;
+        at = neck->busy_until[dir] = start + (d->len + 28) * 1000000 / neck->bytes_per_s[dir];
     }
     if (l->dark[dir] || pair_draw(p) < l->loss)
         return;

@@ -1,11 +1,14 @@
 #include "path/path.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10
 #define RTT_PROBE_US          100000
+
+static_assert(XL_CC_GROUP_MAX >= XL_MAX_PATHS, "a group has room for every path");
 
 void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof(*s));
@@ -94,6 +97,8 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->mtu = mtu;
     memset(p->cc_state, 0, sizeof(p->cc_state));
     cc->init(p->cc_state, mtu, now);
+    if (cc->join && p->cc_group)
+        cc->join(p->cc_state, p->cc_group, (size_t)p->index);
     xl_rtt_init(&p->rtt);
     xl_rtt_init(&p->ack_rtt);
     p->rtt_sampled_at = now;

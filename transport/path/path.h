@@ -75,6 +75,7 @@ typedef struct {
     uint64_t rtt_sampled_at; /* when rtt had its last sample */
     xl_pacer pacer;
     const xl_cc_ops *cc;
+    xl_cc_group *cc_group; /* the connection's; NULL = none */
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
     uint64_t mtu; /* UDP payload bytes */
     uint64_t bytes_in_flight;
