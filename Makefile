@@ -33,15 +33,17 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard emulator/*/*.c http/*.c player/*.c server/*.c))
-TEST_SRC := $(wildcard transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c)
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
+TEST_SRC := $(wildcard transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
+	balancer/*_test.c load/*_test.c)
 
 TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
 HOUSE_OBJ := $(HOUSE_SRC:%.c=$(OUT)/%.o)
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
-PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow
+PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
+	$(BIN)/xlink-load
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -74,6 +76,9 @@ $(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
+	$(LINK)
+
+$(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)

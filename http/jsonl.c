@@ -8,21 +8,39 @@
 struct jsonl {
     FILE *file;
     uint64_t start_us;
-    bool failed;
+    bool failed, shared;
+    int worker; /* < 0: not said */
 };
 
-jsonl *jsonl_open(const char *file, uint64_t start_us) {
+static jsonl *open_log(const char *file, const char *mode, uint64_t start_us) {
     jsonl *log = calloc(1, sizeof *log);
     if (log == NULL) {
         return NULL;
     }
-    log->file = fopen(file, "we");
+    log->file = fopen(file, mode);
     log->start_us = start_us;
+    log->worker = -1;
     if (log->file == NULL) {
         free(log);
         return NULL;
     }
     setvbuf(log->file, NULL, _IOFBF, BUFFER_BYTES);
+    return log;
+}
+
+jsonl *jsonl_open(const char *file, uint64_t start_us) {
+    return open_log(file, "we", start_us);
+}
+
+jsonl *jsonl_open_shared(const char *file, uint64_t start_us, int worker) {
+    if (worker < 0 && !jsonl_close(jsonl_open(file, start_us))) {
+        return NULL;
+    }
+    jsonl *log = open_log(file, "ae", start_us);
+    if (log != NULL) {
+        log->shared = true;
+        log->worker = worker;
+    }
     return log;
 }
 
@@ -35,6 +53,9 @@ void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us)
         json_t *record = json_object();
         json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
         json_object_set_new(record, "event", json_string(event));
+        if (log->worker >= 0) {
+            json_object_set_new(record, "worker", json_integer(log->worker));
+        }
         if (fields != NULL) {
             json_object_update(record, fields);
         }
@@ -42,6 +63,9 @@ void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us)
         if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 ||
             putc('\n', log->file) == EOF) {
             log->failed = true;
+        }
+        if (log->shared) { /* one write to the end of the file, so that records do not mix */
+            log->failed |= fflush(log->file) != 0;
         }
         json_decref(record);
     }

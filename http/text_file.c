@@ -13,7 +13,7 @@ char *text_file_read(const char *file, char *error, size_t error_cap) {
     size_t len = text ? fread(text, 1, MAX_BYTES + 1, f) : 0;
     if (!text || ferror(f) || len > MAX_BYTES) {
         snprintf(error, error_cap, "cannot read %s: %s", file,
-                 len > MAX_BYTES ? "more than a mebibyte is no certificate or key" : strerror(errno));
+                 len > MAX_BYTES ? "it has more than a mebibyte" : strerror(errno));
         free(text);
         text = NULL;
     } else {

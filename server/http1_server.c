@@ -368,7 +368,7 @@ static void on_accept(server_watch *w, uint32_t events, uint64_t now) {
     }
 }
 
-static int open_listener(const server_config *config, xl_addr *bound, char *error) {
+int server_http1_listen(const server_config *config, xl_addr *bound, char *error) {
     char text[64];
     struct sockaddr_storage sa;
     socklen_t len = net_to_sockaddr(&config->http1_addr, &sa);
@@ -406,7 +406,8 @@ static bool wanted(const server_config *config) {
 
 static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *error) {
     const server_config *config = server_get_config(srv);
-    int fd = open_listener(config, bound, error);
+    const server_worker *worker = server_get_worker(srv);
+    int fd = worker != NULL ? worker->tcp : server_http1_listen(config, bound, error);
     service *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
     if (s == NULL) {
         if (fd >= 0) {

@@ -335,6 +335,11 @@ void http3_service_add_totals(const http3_service *s, server_totals *totals) {
     totals->retransmitted_bytes += s->totals.retransmitted_bytes;
     totals->migrations += s->totals.migrations;
     totals->connections += s->totals.connections;
+    xl_endpoint_stats stats;
+    xl_endpoint_get_stats(s->endpoint, &stats);
+    totals->stateless_resets += stats.stateless_resets;
+    totals->misrouted += stats.misrouted;
+    totals->forwarded += stats.forwarded;
     json_array_extend(totals->paths, s->totals.paths);
 }
 

@@ -4,13 +4,17 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/http1.h"
+#include "http/keyvalue.h"
 #include "http/net.h"
 #include "http/quic_scheme.h"
 #include "http/reinjection_options.h"
+#include "http/text_file.h"
 #include "http/video.h"
+#include "xlink/deployment.h"
 
 enum {
     OPT_QUIC = 256,
@@ -39,6 +43,10 @@ enum {
     OPT_BITRATE,
     OPT_FIRST_FRAME_BYTES,
     OPT_SEND_BUFFER,
+    OPT_WORKERS,
+    OPT_LB_CONFIG,
+    OPT_SERVER_ID,
+    OPT_PARAMS,
     OPT_HELP,
 };
 
@@ -69,6 +77,10 @@ static const struct option long_options[] = {
     {"bitrate", required_argument, NULL, OPT_BITRATE},
     {"first-frame-bytes", required_argument, NULL, OPT_FIRST_FRAME_BYTES},
     {"send-buffer", required_argument, NULL, OPT_SEND_BUFFER},
+    {"workers", required_argument, NULL, OPT_WORKERS},
+    {"lb-config", required_argument, NULL, OPT_LB_CONFIG},
+    {"server-id", required_argument, NULL, OPT_SERVER_ID},
+    {"params", required_argument, NULL, OPT_PARAMS},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -94,6 +106,10 @@ const char *server_options_usage(void) {
            "                              server sends; an unknown name lists the known ones (docs/schedulers.md)\n"
            "  --ack-path original|fastest, --send-buffer BYTES\n"
            "  --seed N                    of the transport's random choices (0)\n"
+           "  --workers N                 N processes, each connection with one of them\n"
+           "  --lb-config FILE --server-id HEX\n"
+           "                              connection IDs that xlink-balancer can route\n"
+           "  --params FILE               algorithm parameters, read at the start and at every SIGHUP\n"
            "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n";
 }
 
@@ -169,10 +185,17 @@ static bool parse_ack_path(parser *p, const char *text) {
 static bool take_plain_option(parser *p, int option, const char *value) {
     server_config *o = p->o;
     const char **const text[] = {
-        [OPT_CERT - OPT_QUIC] = &o->cert_file,     [OPT_KEY - OPT_QUIC] = &o->key_file,
-        [OPT_ROOT - OPT_QUIC] = &o->root,          [OPT_FRAME_INDEX - OPT_QUIC] = &o->frame_index_file,
-        [OPT_OUT - OPT_QUIC] = &o->out_file,       [OPT_QLOG_DIR - OPT_QUIC] = &o->qlog_dir,
-        [OPT_KEYLOG - OPT_QUIC] = &o->keylog_file, [OPT_HELP - OPT_QUIC] = NULL,
+        [OPT_CERT - OPT_QUIC] = &o->cert_file,
+        [OPT_KEY - OPT_QUIC] = &o->key_file,
+        [OPT_ROOT - OPT_QUIC] = &o->root,
+        [OPT_FRAME_INDEX - OPT_QUIC] = &o->frame_index_file,
+        [OPT_OUT - OPT_QUIC] = &o->out_file,
+        [OPT_QLOG_DIR - OPT_QUIC] = &o->qlog_dir,
+        [OPT_KEYLOG - OPT_QUIC] = &o->keylog_file,
+        [OPT_LB_CONFIG - OPT_QUIC] = &o->lb_file,
+        [OPT_SERVER_ID - OPT_QUIC] = &o->server_id,
+        [OPT_PARAMS - OPT_QUIC] = &o->params_file,
+        [OPT_HELP - OPT_QUIC] = NULL,
     };
     if (option == OPT_HELP) {
         *p->help = true;
@@ -228,6 +251,8 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_ms(p, "t-th2", value, &o->t_th2_us, &o->t_th2_given);
     case OPT_SEED:
         return parse_integer(p, "seed", value, 0, INT64_MAX, &o->seed);
+    case OPT_WORKERS:
+        return parse_integer(p, "workers", value, 1, XL_WORKERS_MAX, &o->workers);
     case OPT_FPS:
         return parse_fps(p, value);
     case OPT_BITRATE:
@@ -248,6 +273,9 @@ static bool check(parser *p) {
     }
     if (o->mptcp && !o->http1) {
         return fail(p, "--mptcp needs --http1 ADDR:PORT.");
+    }
+    if ((o->lb_file == NULL) != (o->server_id == NULL)) {
+        return fail(p, "--lb-config and --server-id go together.");
     }
     if ((o->cert_file == NULL) != (o->key_file == NULL)) {
         return fail(p, "--cert and --key go together.");
@@ -280,4 +308,76 @@ bool server_options_parse(int argc, char **argv, server_config *out, bool *help,
         return fail(&p, "unexpected argument '%s'; see --help.", argv[optind]);
     }
     return *help || check(&p);
+}
+
+/* ---- The parameter file ---- */
+
+/* What may change while the server runs. */
+static const char *const reloadable[] = {
+    "scheme", "reinjection", "max-reinjections", "copy-rule", "qoe-control",
+    "t-th1",  "t-th2",       "ack-path",         "cc",        "qoe-extrapolation",
+};
+#define RELOADABLE (sizeof reloadable / sizeof reloadable[0])
+
+static const struct option *find_option(const char *name) {
+    for (size_t i = 0; i < RELOADABLE; i++) {
+        for (const struct option *o = long_options; strcmp(reloadable[i], name) == 0 && o->name != NULL; o++) {
+            if (strcmp(o->name, name) == 0) {
+                return o;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool take_parameter(parser *p, const keyvalue *e) {
+    const struct option *option = e->section_number == 0 ? find_option(e->name) : NULL;
+    if (option != NULL) {
+        return take_option(p, option->val, e->value);
+    }
+    char known[256] = "";
+    for (size_t i = 0; i < RELOADABLE; i++) {
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i > 0 ? ", " : "", reloadable[i]);
+    }
+    return fail(p, "'%s' is not a parameter; known are %s.", e->name, known);
+}
+
+static bool take_parameters(parser *p, char *text) {
+    char reason[SERVER_ERROR_BYTES], *whole = p->error;
+    size_t whole_cap = p->cap;
+    keyvalue_reader reader = keyvalue_reader_of(text);
+    keyvalue e;
+    keyvalue_result result;
+    bool ok = true;
+    p->error = reason;
+    p->cap = sizeof reason;
+    while (ok && (result = keyvalue_next(&reader, &e)) != KEYVALUE_END) {
+        ok = result == KEYVALUE_ENTRY ? take_parameter(p, &e) : fail(p, "this is not name = value.");
+    }
+    if (ok) {
+        e.line = reader.line;
+        ok = check(p);
+    }
+    if (!ok) {
+        snprintf(whole, whole_cap, "%s, line %u: %s", p->o->params_file, e.line, reason);
+    }
+    p->error = whole;
+    p->cap = whole_cap;
+    return ok;
+}
+
+bool server_options_load_params(const server_config *base, server_config *out, char *error, size_t error_cap) {
+    server_config fresh = *base;
+    char *text = text_file_read(base->params_file, error, error_cap > 1 ? error_cap - 1 : 0);
+    if (text == NULL) {
+        strcat(error, ".");
+        return false;
+    }
+    parser p = {.o = &fresh, .error = error, .cap = error_cap};
+    bool ok = take_parameters(&p, text);
+    free(text);
+    if (ok) {
+        *out = fresh;
+    }
+    return ok;
 }

@@ -4,14 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "http/text_file.h"
+#include "server/forward.h"
 #include "server/http3_service.h"
 #include "server/server.h"
 #include "xlink/log_files.h"
 #include "xlink/udp.h"
 
+#define FORWARDS_PER_ROUND 64
 #define CLOCK_SKEW_ALLOWED 86400 /* seconds that a client's clock may be behind for the self-signed certificate */
 
 struct server_service {
@@ -21,8 +24,10 @@ struct server_service {
     xl_udp *udp;
     xl_endpoint *endpoint;
     http3_service *http3;
-    server_watch watch;
-    bool watching;
+    xl_deployment deployment; /* of a worker: with its way to the others */
+    server_watch watch, inbox;
+    bool watching, watching_inbox;
+    uint8_t *passed_on; /* FORWARD_DATAGRAM_MAX */
 };
 
 static void quic_ready(server_watch *watch, uint32_t events, uint64_t now) {
@@ -30,6 +35,21 @@ static void quic_ready(server_watch *watch, uint32_t events, uint64_t now) {
     server_service *s = watch->user;
     xl_udp_receive(s->udp, s->endpoint, now);
     http3_service_process(s->http3, now);
+}
+
+/* Datagrams that came to another worker. */
+static void inbox_ready(server_watch *watch, uint32_t events, uint64_t now) {
+    (void)events;
+    server_service *s = watch->user;
+    xl_datagram head;
+    for (int i = 0; i < FORWARDS_PER_ROUND && forward_receive(watch->fd, &head, s->passed_on); i++)
+        xl_endpoint_receive(s->endpoint, &head, s->passed_on, now);
+    http3_service_process(s->http3, now);
+}
+
+static void pass_on(void *user, unsigned worker, const xl_datagram *head, const uint8_t *data) {
+    server_service *s = user;
+    (void)forward_send(server_get_worker(s->owner)->outbox[worker], head, data);
 }
 
 static void quic_step(server_service *s, uint64_t now) {
@@ -54,6 +74,9 @@ static void quic_add_totals(const server_service *s, server_totals *totals) {
 static void quic_free(server_service *s) {
     if (s->watching)
         server_watch_remove(s->owner, &s->watch);
+    if (s->watching_inbox)
+        server_watch_remove(s->owner, &s->inbox);
+    free(s->passed_on);
     http3_service_free(s->http3);
     if (s->endpoint)
         xl_endpoint_free(s->endpoint);
@@ -98,9 +121,24 @@ static uint64_t next_connection(void *user) {
     return server_next_connection(user);
 }
 
+/* The process's part in the deployment. Its random choices are its own: with the seed of a process that was here before
+ * it would issue that one's connection IDs again. */
+static bool join_deployment(server_service *s, xl_config *c, char *error) {
+    s->deployment = *server_get_deployment(s->owner);
+    s->deployment.forward = server_get_worker(s->owner) ? pass_on : NULL;
+    s->deployment.forward_user = s;
+    c->deployment = &s->deployment;
+    if (getrandom(&c->seed, sizeof c->seed, 0) == (ssize_t)sizeof c->seed)
+        return true;
+    snprintf(error, SERVER_ERROR_BYTES, "the system gives no random numbers: %s", strerror(errno));
+    return false;
+}
+
 static bool make_endpoint(server_service *s, const server_config *config, uint64_t now, char *error) {
     xl_config c;
     if (!http3_service_configure(config, &c, error))
+        return false;
+    if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
         return false;
     c.credentials = s->credentials;
     c.log = xl_log_files_log(s->logs);
@@ -119,10 +157,22 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     return s->http3 != NULL;
 }
 
+static bool watch_inbox(server_service *s, const server_worker *worker) {
+    s->passed_on = malloc(FORWARD_DATAGRAM_MAX);
+    s->inbox = (server_watch){.fd = worker->inbox, .ready = inbox_ready, .user = s};
+    s->watching_inbox = s->passed_on && server_watch_add(s->owner, &s->inbox, EPOLLIN);
+    return s->watching_inbox;
+}
+
 static bool listen_on(server_service *s, const server_config *config, xl_addr *bound, char *error) {
     char text[64];
+    const server_worker *worker = server_get_worker(s->owner);
     s->udp = xl_udp_new();
-    int rv = s->udp ? xl_udp_add_socket(s->udp, &config->quic_addr, bound) : -errno;
+    int rv = -errno;
+    if (s->udp && worker)
+        rv = xl_udp_adopt_socket(s->udp, worker->udp, &worker->udp_bound);
+    else if (s->udp)
+        rv = xl_udp_add_socket(s->udp, &config->quic_addr, bound);
     if (rv < 0) {
         snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s",
                  xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
@@ -130,9 +180,10 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
     }
     s->watch = (server_watch){.fd = xl_udp_fd(s->udp), .ready = quic_ready, .user = s};
     s->watching = server_watch_add(s->owner, &s->watch, EPOLLIN);
-    if (!s->watching)
-        snprintf(error, SERVER_ERROR_BYTES, "cannot watch the socket: %s", strerror(errno));
-    return s->watching;
+    if (s->watching && (!worker || watch_inbox(s, worker)))
+        return true;
+    snprintf(error, SERVER_ERROR_BYTES, "cannot watch the socket: %s", strerror(errno));
+    return false;
 }
 
 static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, char *error) {
@@ -152,6 +203,14 @@ static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, c
     return s;
 }
 
+static void quic_reconfigure(server_service *s, uint64_t now) {
+    xl_config c;
+    char error[SERVER_ERROR_BYTES];
+    /* The names were checked with the file; what is left to fail is memory, and then the old parameters stay. */
+    if (http3_service_configure(server_get_config(s->owner), &c, error))
+        (void)xl_endpoint_reconfigure(s->endpoint, &c, now);
+}
+
 static bool quic_wanted(const server_config *config) {
     return config->quic;
 }
@@ -162,6 +221,7 @@ const server_service_ops server_quic_service = {
     .start = quic_start,
     .next_timeout = quic_next_timeout,
     .step = quic_step,
+    .reconfigure = quic_reconfigure,
     .stop = quic_stop,
     .add_totals = quic_add_totals,
     .free = quic_free,

@@ -14,6 +14,7 @@
 
 #include "http/reinjection_options.h"
 #include "server/catalogue.h"
+#include "xlink/deployment.h"
 #include "xlink/xlink.h"
 
 #define SERVER_ERROR_BYTES 256
@@ -38,8 +39,10 @@ typedef struct {
     uint64_t seed;
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;
-    catalogue_video video; /* --bitrate, --fps, --first-frame-bytes */
-    bool null_crypto;      /* simulation only, see xl_config */
+    uint64_t workers;                              /* processes; 0: one, without the machinery of several */
+    const char *lb_file, *server_id, *params_file; /* of --lb-config, --server-id and --params */
+    catalogue_video video;                         /* --bitrate, --fps, --first-frame-bytes */
+    bool null_crypto;                              /* simulation only, see xl_config */
 } server_config;
 
 /* What the summary adds up over all services. `paths` is a JSON array that services append objects to. */
@@ -47,12 +50,23 @@ typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
     uint64_t migrations, connections;
     uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
+    uint64_t stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
     json_t *paths;
 } server_totals;
 
 typedef struct server server;
 
+/* What a worker process has from its parent. */
+typedef struct {
+    int udp, tcp; /* sockets that are bound and listen; -1: none */
+    xl_addr udp_bound, tcp_bound;
+    int inbox;         /* datagrams that reached another worker come here: server/forward.h */
+    const int *outbox; /* of each worker */
+} server_worker;
+
 const server_config *server_get_config(const server *);
+const xl_deployment *server_get_deployment(const server *); /* NULL: none */
+const server_worker *server_get_worker(const server *);     /* NULL: the server is this process alone */
 catalogue *server_get_catalogue(server *);
 
 /* One JSON Lines record: `fields` (its reference is taken, also on failure) gets "t" and "event" in front. A server
@@ -84,11 +98,17 @@ typedef struct {
     uint64_t (*next_timeout)(const server_service *); /* absolute µs; XL_NEVER for none */
     /* Called once after each round of ready descriptors and whenever next_timeout() has come: run timers, send. */
     void (*step)(server_service *, uint64_t now);
+    /* The configuration has changed (--params): takes it over. NULL: nothing of it concerns this service. */
+    void (*reconfigure)(server_service *, uint64_t now);
     /* Closes all connections (each logs its connection_closed), says goodbye as far as that goes without waiting. */
     void (*stop)(server_service *, uint64_t now);
     void (*add_totals)(const server_service *, server_totals *); /* after stop() */
     void (*free)(server_service *);
 } server_service_ops;
+
+/* Sockets that listen, opened before there are workers to share them: the descriptor, or -1 with one phrase in error.
+ */
+int server_http1_listen(const server_config *, xl_addr *bound, char *error);
 
 extern const server_service_ops server_http1_service; /* server/http1_server.c */
 extern const server_service_ops server_quic_service;  /* server/quic.c */

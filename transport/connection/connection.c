@@ -60,6 +60,24 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     return c;
 }
 
+void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
+    const xl_config *f = c->config;
+    const xl_scheduler_ops *scheduler = xl_scheduler_find(f->scheduler);
+    c->now = now;
+    if (scheduler != c->scheduler) {
+        c->scheduler = scheduler;
+        memset(c->scheduler_state, 0, sizeof(c->scheduler_state));
+        if (scheduler->init)
+            scheduler->init(c->scheduler_state);
+    }
+    c->reinjection = xl_reinjection_find(f->reinjection);
+    c->gate.enabled = f->qoe_control;
+    c->gate.extrapolate = !f->no_qoe_extrapolation;
+    c->gate.t_th1_us = f->t_th1_us;
+    c->gate.t_th2_us = f->t_th2_us;
+    xl_conn_wake(c);
+}
+
 static void drop_keys(xl_connection *c) {
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_keys_free(c->level[i].read);
@@ -383,6 +401,17 @@ bool xl_connection_is_multipath(const xl_connection *c) {
 
 const char *xl_connection_alpn(const xl_connection *c) {
     return c->tls ? xl_tls_alpn(c->tls) : "";
+}
+
+void xl_connection_ping(xl_connection *c, uint64_t now) {
+    if (!xl_conn_is_live(c) || !c->handshake_confirmed)
+        return;
+    c->now = now;
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        p->ping_pending |= xl_path_is_open(p) && p->validated && (c->multipath || p->index == c->active);
+    }
+    xl_conn_wake(c);
 }
 
 void xl_connection_get_stats(const xl_connection *c, xl_connection_stats *out) {

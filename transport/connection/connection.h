@@ -224,6 +224,8 @@ struct xl_connection {
 /* connection.c */
 xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, uint64_t seed, uint64_t now);
 void xl_conn_destroy(xl_connection *);
+/* The endpoint's configuration has changed: takes over what can change in mid-life. */
+void xl_conn_reconfigure(xl_connection *, uint64_t now);
 int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology, uint64_t now);
 int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_addr *local, const xl_addr *remote,

@@ -56,7 +56,7 @@ static void apply_peer_params(xl_connection *c) {
     xl_flow_out_init(&c->flow_out, p->initial_max_data);
     c->max_streams_peer[0] = p->initial_max_streams_bidi;
     c->max_streams_peer[1] = p->initial_max_streams_uni;
-    c->multipath = c->config->enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
+    c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
     c->qoe_field = c->multipath && p->qoe_field;
     uint64_t mtu = c->config->max_udp_payload_bytes;
     if (p->max_udp_payload_size < mtu)

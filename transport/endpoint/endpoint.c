@@ -125,18 +125,24 @@ static void unready(xl_endpoint *ep, xl_connection *gone) {
 
 /* ---- Life ---- */
 
-static bool keep_name(xl_endpoint *ep, size_t slot, const char **name, const char *otherwise) {
-    ep->names[slot] = strdup(*name ? *name : otherwise);
-    *name = ep->names[slot];
-    return ep->names[slot] != NULL;
+static bool keep_name(char **slot, const char **name, const char *otherwise) {
+    *slot = strdup(*name ? *name : otherwise);
+    *name = *slot;
+    return *slot != NULL;
 }
 
-static int copy_config(xl_endpoint *ep, const xl_config *config) {
-    xl_config *c = &ep->config, defaults;
+static void free_names(char *names[XL_ENDPOINT_NAMES]) {
+    for (size_t i = 0; i < XL_ENDPOINT_NAMES; i++)
+        free(names[i]);
+}
+
+/* Fills in defaults; the strings become names[], to be freed also on failure. */
+static int copy_config(const xl_config *config, xl_config *c, char *names[XL_ENDPOINT_NAMES]) {
+    xl_config defaults;
     *c = *config;
     xl_config_init(&defaults);
-    if (!keep_name(ep, 0, &c->alpn, "h3") || !keep_name(ep, 1, &c->scheduler, "minrtt") ||
-        !keep_name(ep, 2, &c->reinjection, "none") || !keep_name(ep, 3, &c->congestion, "cubic"))
+    if (!keep_name(&names[0], &c->alpn, "h3") || !keep_name(&names[1], &c->scheduler, "minrtt") ||
+        !keep_name(&names[2], &c->reinjection, "none") || !keep_name(&names[3], &c->congestion, "cubic"))
         return XL_ERR_MEMORY;
     if (!xl_scheduler_find(c->scheduler) || !xl_reinjection_find(c->reinjection) || !xl_cc_find(c->congestion))
         return XL_ERR_ARGUMENT;
@@ -169,7 +175,7 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
 xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
     (void)now;
     xl_endpoint *ep = calloc(1, sizeof(*ep));
-    *error = ep ? copy_config(ep, config) : XL_ERR_MEMORY;
+    *error = ep ? copy_config(config, &ep->config, ep->names) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_random_seed(&ep->random, config->seed);
         xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
@@ -184,6 +190,42 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     return NULL;
 }
 
+int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_config *config, uint64_t now) {
+    const xl_config *old = &ep->config;
+    xl_config wanted = *config, fresh;
+    char *names[XL_ENDPOINT_NAMES] = {NULL};
+#define KEEP(member) wanted.member = old->member
+    KEEP(is_server);
+    KEEP(alpn);
+    KEEP(seed);
+    KEEP(credentials);
+    KEEP(log);
+    KEEP(idle_timeout_us);
+    KEEP(handshake_timeout_us);
+    KEEP(max_data);
+    KEEP(max_stream_data);
+    KEEP(max_streams_bidi);
+    KEEP(max_streams_uni);
+    KEEP(send_buffer_bytes);
+    KEEP(max_udp_payload_bytes);
+    KEEP(max_connections);
+    KEEP(probe_silence_us);
+    KEEP(deployment);
+    KEEP(null_crypto);
+#undef KEEP
+    int error = copy_config(&wanted, &fresh, names);
+    if (error) {
+        free_names(names);
+        return error;
+    }
+    free_names(ep->names);
+    memcpy(ep->names, names, sizeof(names));
+    ep->config = fresh;
+    for (size_t i = 0; i < ep->count; i++)
+        xl_conn_reconfigure(ep->connection[i], now);
+    return 0;
+}
+
 void xl_endpoint_free(xl_endpoint *ep) {
     if (!ep)
         return;
@@ -192,8 +234,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
     free(ep->connection);
     if (ep->map.bucket)
         xl_cid_map_free(&ep->map);
-    for (size_t i = 0; i < sizeof(ep->names) / sizeof(ep->names[0]); i++)
-        free(ep->names[i]);
+    free_names(ep->names);
     free(ep->event);
     free(ep);
 }

@@ -6,7 +6,8 @@
 #include "endpoint/cid_map.h"
 #include "xlink/deployment.h"
 
-#define XL_STATELESS_MAX 256 /* answers waiting that belong to no connection */
+#define XL_ENDPOINT_NAMES 4
+#define XL_STATELESS_MAX  256 /* answers waiting that belong to no connection */
 
 typedef struct {
     xl_datagram to;
@@ -15,7 +16,7 @@ typedef struct {
 
 struct xl_endpoint {
     xl_config config;
-    char *names[4]; /* owned copies of the configuration's strings */
+    char *names[XL_ENDPOINT_NAMES]; /* owned copies of the configuration's strings */
     xl_random random;
     uint8_t reset_key[32];
     xl_cid_map map;

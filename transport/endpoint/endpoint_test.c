@@ -172,6 +172,43 @@ static void a_client_follows_a_retry(void **state) {
     pair_free(&p);
 }
 
+static void algorithms_change_in_mid_life(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 8, 2, 10000);
+    pair_multipath(&p, "minrtt", "none");
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 100000);
+    xl_config c = p.server_config;
+    c.scheduler = "xlink";
+    c.reinjection = "stream";
+    c.congestion = "newreno";
+    c.ack_path = XL_ACK_FASTEST;
+    c.qoe_control = true;
+    c.t_th1_us = 123;
+    c.t_th2_us = 456;
+    c.max_stream_data = 7; /* a limit that the peer was told: stays */
+    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &c, p.now));
+    assert_string_equal("xlink", p.sc->scheduler->name);
+    assert_string_equal("stream", p.sc->reinjection->name);
+    assert_string_equal("cubic", p.sc->cc->name); /* of connections to come */
+    assert_string_equal("newreno", p.server->config.congestion);
+    assert_true(p.sc->gate.enabled);
+    assert_int_equal(123, p.sc->gate.t_th1_us);
+    assert_int_equal(456, p.sc->gate.t_th2_us);
+    assert_int_equal(XL_ACK_FASTEST, p.sc->config->ack_path);
+    assert_true(p.sc->config->max_stream_data > 7);
+    c.scheduler = "nonesuch";
+    c.t_th1_us = 5;
+    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &c, p.now));
+    assert_string_equal("xlink", p.sc->scheduler->name);
+    assert_int_equal(123, p.sc->gate.t_th1_us);
+    pair_finish(&p, pair_ask(&p, 500000), 5000000);
+    assert_false(p.client_closed);
+    pair_free(&p);
+}
+
 static void cids_are_found_and_forgotten(void **state) {
     (void)state;
     xl_cid_map m;
@@ -206,6 +243,7 @@ int main(void) {
         cmocka_unit_test(resets_are_shorter_than_what_they_answer),
         cmocka_unit_test(floods_are_bounded),
         cmocka_unit_test(a_client_follows_a_retry),
+        cmocka_unit_test(algorithms_change_in_mid_life),
         cmocka_unit_test(cids_are_found_and_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

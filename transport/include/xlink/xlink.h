@@ -183,6 +183,11 @@ typedef struct xl_connection xl_connection;
 /* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller. The config is copied;
  * the strings it points to are not needed afterwards, the credentials are. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
+/* Changes the algorithms in mid-life: everything under "Scheme" above. Live connections take over scheduler (its state
+ * begins anew), re-injection with its control, and the path of acknowledgements; congestion control and what the
+ * handshake negotiates (multipath) are for new connections. All other members of the configuration stay as they were.
+ * 0, or XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY, and then nothing has changed. */
+int xl_endpoint_reconfigure(xl_endpoint *, const xl_config *, uint64_t now);
 void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word to their peers */
 
 typedef struct {
@@ -251,6 +256,9 @@ bool xl_endpoint_poll_event(xl_endpoint *, xl_event *);
 
 void xl_connection_set_user(xl_connection *, void *user);
 void *xl_connection_user(const xl_connection *);
+/* Sends a PING on each validated path: so that a peer, a NAT or a server that has lost the connection's state is heard
+ * of although there is nothing to send. Nothing before the handshake is confirmed. */
+void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);

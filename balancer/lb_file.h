@@ -1,0 +1,52 @@
+/* The configuration file that balancers and servers share: how connection IDs are made, and which servers there are.
+ *
+ *     secret = 64 hex digits          # optional: of stateless reset tokens and process octets; servers only
+ *
+ *     [config]                        # the first is what servers issue; further ones are still routed
+ *     rotation = 0                    # 0 to 6
+ *     server-id-bytes = 2
+ *     nonce-bytes = 6
+ *     key = 32 hex digits             # optional: without it server IDs are in the clear
+ *     encode-length = yes             # optional: no
+ *
+ *     [servers]
+ *     a001 = 192.0.2.1:4433
+ *     a002 = 192.0.2.2:4433 drain     # keeps its connections, gets no new ones
+ */
+#ifndef BALANCER_LB_FILE_H
+#define BALANCER_LB_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xlink/deployment.h"
+
+#define LB_SERVERS_MAX 256
+#define LB_ERROR_BYTES 512
+
+typedef struct {
+    uint8_t id[XL_LB_SERVER_ID_MAX];
+    xl_addr address;
+    bool drain;
+} lb_server;
+
+typedef struct {
+    size_t config_count, server_count;
+    xl_lb_config config[XL_LB_CONFIGS_MAX];
+    uint8_t server_id_bytes; /* of all configurations: they share one allocation of server IDs */
+    lb_server server[LB_SERVERS_MAX];
+    bool has_secret;
+    uint8_t secret[XL_STATIC_SECRET_BYTES];
+} lb_file;
+
+/* Takes the text apart, in place. False with one sentence in error[LB_ERROR_BYTES] that names file and line. */
+bool lb_file_parse(char *text, const char *name, lb_file *out, char *error);
+/* The same from the file system. */
+bool lb_file_read(const char *name, lb_file *out, char *error);
+/* A server ID as it is written in the file; false when it has not that many bytes. */
+bool lb_parse_server_id(const char *text, size_t bytes, uint8_t out[XL_LB_SERVER_ID_MAX]);
+/* The codec of the file's configurations. NULL: short of memory. */
+xl_lb *lb_file_codec(const lb_file *);
+
+#endif

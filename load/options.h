@@ -1,0 +1,20 @@
+/* The command line of xlink-load. */
+#ifndef LOAD_OPTIONS_H
+#define LOAD_OPTIONS_H
+
+#include "load/client.h"
+
+#define LOAD_ERROR_BYTES 512
+
+typedef struct {
+    load_plan plan;
+    uint64_t connections, concurrent, time_limit_us, interval_us;
+    const char *out_file, *ca_file;
+    bool help;
+} load_options;
+
+/* False with one sentence in error[LOAD_ERROR_BYTES]. Strings of argv are pointed to. */
+bool load_options_parse(int argc, char **argv, load_options *, char *error);
+const char *load_options_usage(void);
+
+#endif

@@ -1,0 +1,303 @@
+#include "server/process.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/deployment.h"
+#include "server/options.h"
+#include "server/report.h"
+
+#define MAX_INDEX_BYTES ((size_t)64 << 20)
+
+/* All services, in the order of the listening line. */
+static const server_service_ops *const services[SERVER_SERVICES] = {&server_quic_service, &server_http1_service};
+
+server_signals server_signalled;
+
+static void on_signal(int signal) {
+    if (signal == SIGHUP)
+        server_signalled.reload = 1;
+    else if (signal == SIGCHLD)
+        server_signalled.child = 1;
+    else
+        server_signalled.end = 1;
+}
+
+void server_catch_signals(sigset_t *unblocked) {
+    static const int caught[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+        sigaddset(&blocked, caught[i]);
+    sigprocmask(SIG_BLOCK, &blocked, unblocked);
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
+        sigdelset(unblocked, caught[i]);
+        sigaction(caught[i], &action, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+uint64_t server_clock_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* ---- What services ask ---- */
+
+const server_config *server_get_config(const server *s) {
+    return &s->config;
+}
+
+const xl_deployment *server_get_deployment(const server *s) {
+    return s->has_deployment ? &s->deployment : NULL;
+}
+
+const server_worker *server_get_worker(const server *s) {
+    return s->worker;
+}
+
+catalogue *server_get_catalogue(server *s) {
+    return s->catalogue;
+}
+
+void server_log(server *s, const char *event, json_t *fields, uint64_t now) {
+    jsonl_write(s->log, event, fields, now);
+}
+
+uint64_t server_next_connection(server *s) {
+    return atomic_fetch_add((_Atomic uint64_t *)s->connections, 1);
+}
+
+bool server_watch_add(server *s, server_watch *watch, uint32_t events) {
+    struct epoll_event e = {.events = events, .data = {.ptr = watch}};
+    return epoll_ctl(s->epoll, EPOLL_CTL_ADD, watch->fd, &e) == 0;
+}
+
+bool server_watch_modify(server *s, server_watch *watch, uint32_t events) {
+    struct epoll_event e = {.events = events, .data = {.ptr = watch}};
+    return epoll_ctl(s->epoll, EPOLL_CTL_MOD, watch->fd, &e) == 0;
+}
+
+void server_watch_remove(server *s, server_watch *watch) {
+    struct epoll_event *ready = s->ready;
+    epoll_ctl(s->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    for (int i = 0; i < s->ready_count; i++) {
+        if (ready[i].data.ptr == watch) {
+            ready[i].data.ptr = NULL;
+        }
+    }
+}
+
+/* ---- Opening ---- */
+
+/* The whole of a file, NUL terminated; NULL with errno set. */
+static char *read_file(const char *name, size_t limit, size_t *len) {
+    FILE *f = fopen(name, "re");
+    if (f == NULL) {
+        return NULL;
+    }
+    char *text = NULL;
+    size_t cap = 0;
+    *len = 0;
+    for (;;) {
+        if (*len + 1 >= cap) {
+            cap = cap == 0 ? 65536 : cap * 2;
+            char *grown = cap <= limit * 2 ? realloc(text, cap) : NULL;
+            if (grown == NULL) {
+                free(text);
+                fclose(f);
+                errno = EFBIG;
+                return NULL;
+            }
+            text = grown;
+        }
+        size_t n = fread(text + *len, 1, cap - 1 - *len, f);
+        if (n == 0) {
+            break;
+        }
+        *len += n;
+    }
+    int error = ferror(f) ? EIO : 0;
+    fclose(f);
+    if (error != 0) {
+        free(text);
+        errno = error;
+        return NULL;
+    }
+    text[*len] = '\0';
+    return text;
+}
+
+static bool load_frame_index(server *s) {
+    const char *file = s->config.frame_index_file;
+    char error[256];
+    size_t len = 0;
+    char *text = read_file(file, MAX_INDEX_BYTES, &len);
+    if (text == NULL) {
+        fprintf(stderr, SERVER_PROGRAM ": cannot read the frame index %s: %s.\n", file, strerror(errno));
+        return false;
+    }
+    bool ok = catalogue_load_frame_index(s->catalogue, text, len, error, sizeof error);
+    free(text);
+    if (!ok) {
+        fprintf(stderr, SERVER_PROGRAM ": the frame index %s is wrong: %s.\n", file, error);
+    }
+    return ok;
+}
+
+static bool open_catalogue(server *s) {
+    if (s->config.root != NULL) {
+        if (!server_files_open(&s->files, s->config.root)) {
+            fprintf(stderr, SERVER_PROGRAM ": cannot serve --root %s: %s.\n", s->config.root, strerror(errno));
+            return false;
+        }
+        s->file_table = server_files_table(&s->files);
+    }
+    s->catalogue = catalogue_new(&s->config.video, s->config.root != NULL ? &s->file_table : NULL);
+    if (s->catalogue == NULL) {
+        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
+        return false;
+    }
+    return s->config.frame_index_file == NULL || load_frame_index(s);
+}
+
+static bool open_deployment(server *s) {
+    char error[SERVER_ERROR_BYTES];
+    if (s->config.workers == 0 && s->config.lb_file == NULL) {
+        return true;
+    }
+    s->has_deployment = server_deployment_open(&s->config, &s->lb, &s->deployment, error, sizeof error);
+    if (!s->has_deployment) {
+        fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
+    }
+    return s->has_deployment;
+}
+
+bool server_reload(server *s) {
+    char error[SERVER_ERROR_BYTES * 2] = "there is no --params FILE to read again.";
+    uint64_t now = server_clock_us();
+    if (s->base.params_file == NULL || !server_options_load_params(&s->base, &s->config, error, sizeof error)) {
+        fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
+        jsonl_write(s->log, "reload_failed", json_pack("{s:s%}", "message", error, strlen(error)), now);
+        return false;
+    }
+    jsonl_write(s->log, "reloaded", server_describe(&s->config), now);
+    for (size_t i = 0; i < SERVER_SERVICES; i++) {
+        if (s->running[i] != NULL && services[i]->reconfigure != NULL) {
+            services[i]->reconfigure(s->running[i], now);
+        }
+    }
+    return true;
+}
+
+bool server_open(server *s) {
+    s->config = s->base;
+    s->connections = mmap(NULL, sizeof *s->connections, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (s->connections == MAP_FAILED) {
+        s->connections = NULL;
+        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
+        return false;
+    }
+    return open_catalogue(s) && open_deployment(s) && (s->base.params_file == NULL || server_reload(s));
+}
+
+void server_close(server *s) {
+    catalogue_free(s->catalogue);
+    server_files_close(&s->files);
+    xl_lb_free(s->lb);
+    if (s->connections != NULL) {
+        munmap(s->connections, sizeof *s->connections);
+    }
+    if (s->epoll >= 0) {
+        close(s->epoll);
+    }
+    free(s->ready);
+}
+
+/* ---- Serving ---- */
+
+static bool open_loop(server *s) {
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    s->ready = calloc(SERVER_MAX_EVENTS, sizeof(struct epoll_event));
+    if (s->epoll < 0 || s->ready == NULL) {
+        fprintf(stderr, SERVER_PROGRAM ": no epoll: %s.\n", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+bool server_start(server *s, json_t *listening) {
+    if (!open_loop(s)) {
+        return false;
+    }
+    for (size_t i = 0; i < SERVER_SERVICES; i++) {
+        char error[SERVER_ERROR_BYTES] = "unknown reason", text[64];
+        xl_addr bound = {0};
+        if (!services[i]->wanted(&s->config)) {
+            continue;
+        }
+        s->running[i] = services[i]->start(s, server_clock_us(), &bound, error);
+        if (s->running[i] == NULL) {
+            fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
+            return false;
+        }
+        json_object_set_new(listening, services[i]->name, json_string(xl_addr_format(&bound, text, sizeof text)));
+    }
+    return true;
+}
+
+static void wait_for_events(server *s) {
+    uint64_t next = XL_NEVER;
+    for (size_t i = 0; i < SERVER_SERVICES; i++) {
+        uint64_t t = s->running[i] != NULL ? services[i]->next_timeout(s->running[i]) : XL_NEVER;
+        next = t < next ? t : next;
+    }
+    uint64_t now = server_clock_us(), left = next > now ? next - now : 0;
+    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
+    int n = epoll_pwait2(s->epoll, s->ready, SERVER_MAX_EVENTS, next == XL_NEVER ? NULL : &timeout, &s->unblocked);
+    s->ready_count = n > 0 ? n : 0;
+}
+
+void server_run(server *s) {
+    struct epoll_event *ready = s->ready;
+    while (!server_signalled.end) {
+        wait_for_events(s);
+        if (server_signalled.reload) {
+            server_signalled.reload = 0;
+            (void)server_reload(s);
+        }
+        uint64_t now = server_clock_us();
+        for (int i = 0; i < s->ready_count; i++) {
+            server_watch *watch = ready[i].data.ptr;
+            if (watch != NULL) {
+                watch->ready(watch, ready[i].events, now);
+            }
+        }
+        s->ready_count = 0;
+        for (size_t i = 0; i < SERVER_SERVICES; i++) {
+            if (s->running[i] != NULL) {
+                services[i]->step(s->running[i], now);
+            }
+        }
+    }
+}
+
+void server_stop(server *s, server_totals *totals) {
+    for (size_t i = 0; i < SERVER_SERVICES; i++) {
+        if (s->running[i] != NULL) {
+            services[i]->stop(s->running[i], server_clock_us());
+            services[i]->add_totals(s->running[i], totals);
+            services[i]->free(s->running[i]);
+            s->running[i] = NULL;
+        }
+    }
+}

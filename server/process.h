@@ -1,0 +1,59 @@
+/* One serving process: the event loop, its services, its part of the log. xlink-server is one of these, or a parent
+ * (server/workers.h) and several. */
+#ifndef SERVER_PROCESS_H
+#define SERVER_PROCESS_H
+
+#include <signal.h>
+
+#include "http/jsonl.h"
+#include "server/files.h"
+#include "server/server.h"
+
+#define SERVER_PROGRAM    "xlink-server"
+#define SERVER_MAX_EVENTS 128
+#define SERVER_SERVICES   2
+
+struct server {
+    server_config base;   /* the command line */
+    server_config config; /* with what --params says on top */
+    int argc;
+    char **argv;
+    bool has_deployment;
+    xl_lb *lb;
+    xl_deployment deployment;
+    catalogue *catalogue;
+    server_files files;
+    catalogue_files file_table;
+    jsonl *log;
+    uint64_t start_us;
+    uint64_t *connections; /* shared by all workers */
+    const server_worker *worker;
+    sigset_t unblocked; /* signals arrive only while waiting */
+    int epoll, ready_count;
+    void *ready; /* struct epoll_event[SERVER_MAX_EVENTS] of this round; an entry whose watch was removed is cleared */
+    server_service *running[SERVER_SERVICES];
+};
+
+uint64_t server_clock_us(void);
+
+/* Signals that the loops of parent and workers look at; set by handlers. */
+typedef struct {
+    volatile sig_atomic_t end, reload, child;
+} server_signals;
+extern server_signals server_signalled;
+void server_catch_signals(sigset_t *unblocked);
+
+/* Opens what does not depend on the process: files to serve, the deployment, the parameters. False when it said on
+ * stderr why not. */
+bool server_open(server *);
+/* Reads --params again; false when it said why not, and then nothing has changed. */
+bool server_reload(server *);
+void server_close(server *);
+
+/* Starts the services; the addresses that they listen on go into *listening. False when it said why not. */
+bool server_start(server *, json_t *listening);
+/* Until told to end; then the services are stopped and their totals added up. */
+void server_run(server *);
+void server_stop(server *, server_totals *);
+
+#endif
