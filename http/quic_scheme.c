@@ -85,3 +85,8 @@ bool quic_scheme_uses_all_paths(const char *name) {
     const quic_scheme *scheme = find(name);
     return scheme && (scheme->multipath || scheme->migration);
 }
+
+bool quic_scheme_is_multipath(const char *name) {
+    const quic_scheme *scheme = find(name);
+    return scheme && scheme->multipath;
+}

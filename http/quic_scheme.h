@@ -17,6 +17,8 @@ bool quic_scheme_apply(const char *name, xl_config *);
 /* Sets the scheduler and the congestion controller of what this end sends; NULL: the scheme's own. False, with one
  * sentence in error that lists the valid names: there is no such one. */
 bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *, char *error, size_t error_cap);
+/* Whether it uses several paths at a time. */
+bool quic_scheme_is_multipath(const char *name);
 /* Whether a client of this scheme uses more than its first path. */
 bool quic_scheme_uses_all_paths(const char *name);
 

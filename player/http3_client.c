@@ -21,7 +21,14 @@ struct http3_client {
     player_transport_callbacks cb;
     char target[MAX_TARGET_BYTES + 1], authority[96];
     size_t path_count;
-    int to_transport[PLAYER_MAX_PATHS]; /* index of a configured path in the transport; -1: not used by the scheme */
+    player_path paths[PLAYER_MAX_PATHS]; /* with the address that each was opened with */
+    bool is_opened[PLAYER_MAX_PATHS];
+    xl_addr server;
+    path_event events[PATH_EVENTS_MAX];
+    size_t event_count, event_next;
+    uint64_t start_us;
+    http3_client_opener *opener;
+    void *opener_user;
     xl_endpoint *endpoint;
     xl_connection *connection;
     h3_session *h3;
@@ -136,10 +143,14 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
 
 /* ---- events ---- */
 
-/* Index among the configured paths, or path_count. */
+/* Index of the transport's path among the configured ones, or path_count. A path that was opened anew has another index
+ * in the transport and the same local address. */
 static size_t to_config(const http3_client *t, int index) {
+    xl_path_stats path;
+    if (index < 0 || xl_connection_path_stats(t->connection, (size_t)index, &path) != 0)
+        return t->path_count;
     size_t i = 0;
-    while (i < t->path_count && t->to_transport[i] != index)
+    while (i < t->path_count && !(t->is_opened[i] && xl_addr_equal(&t->paths[i].local, &path.local)))
         i++;
     return i;
 }
@@ -210,6 +221,8 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     c.ack_path = config->ack_path;
     c.null_crypto = config->null_crypto;
+    if (!path_options_apply(&config->path_options, &c, error, PLAYER_ERROR_BYTES))
+        return false;
     int rv = XL_ERR_ARGUMENT;
     bool known = quic_scheme_apply(config->scheme, &c);
     reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c);
@@ -239,8 +252,12 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     t->path_count = config->path_count;
     snprintf(t->target, sizeof t->target, "%s", config->target);
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
-    for (size_t i = 0; i < PLAYER_MAX_PATHS; i++)
-        t->to_transport[i] = -1;
+    t->start_us = now;
+    t->server = config->server;
+    memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
+    t->event_count = config->path_event_count;
+    if (t->event_count > 0)
+        memcpy(t->events, config->path_events, t->event_count * sizeof *t->events);
     if (!make_endpoint(t, config, credentials, log, now, error)) {
         http3_client_free(t);
         return NULL;
@@ -281,23 +298,94 @@ static bool connect_first(http3_client *t, const player_transport_config *config
         t->h3 = h3_session_client(t->connection, &callbacks);
     if (!t->h3)
         snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-    t->to_transport[0] = 0;
     return t->h3 != NULL;
 }
 
 bool http3_client_open_path(http3_client *t, const player_transport_config *config, size_t i, const xl_addr *local,
                             uint64_t now, char *error) {
-    const player_path *path = &config->paths[i];
+    t->paths[i].local = *local;
+    t->is_opened[i] = true;
     if (i == 0)
         return connect_first(t, config, local, now, error);
-    int index = xl_connection_add_path(t->connection, local, &config->server, path->technology, now);
-    if (index < 0) {
-        snprintf(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)", path->name,
+    if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0) {
+        snprintf(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)", t->paths[i].name,
                  XL_MAX_PATHS);
         return false;
     }
-    t->to_transport[i] = index;
     return true;
+}
+
+/* ---- paths that come and go ---- */
+
+bool http3_client_opens_at_start(const player_transport_config *config, size_t i) {
+    return i < http3_client_paths_used(config) &&
+           !path_events_add_later(config->path_events, config->path_event_count, config->paths[i].name);
+}
+
+void http3_client_set_opener(http3_client *t, http3_client_opener *opener, void *user) {
+    t->opener = opener;
+    t->opener_user = user;
+}
+
+/* The transport's index of a configured path that is not closed, -1: there is none. */
+static int open_index(const http3_client *t, size_t i) {
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    for (size_t k = 0; k < all.path_count; k++) {
+        xl_path_stats path;
+        if (xl_connection_path_stats(t->connection, k, &path) == 0 && path.state != XL_PATH_CLOSED &&
+            to_config(t, (int)k) == i)
+            return (int)k;
+    }
+    return -1;
+}
+
+static bool is_usable(xl_path_state state) {
+    return state == XL_PATH_ACTIVE || state == XL_PATH_STANDBY || state == XL_PATH_SUSPECT;
+}
+
+void http3_client_remove_path(http3_client *t, size_t i, uint64_t now) {
+    int index = open_index(t, i);
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    for (size_t k = 0; index >= 0 && k < all.path_count; k++) {
+        xl_path_stats path;
+        if ((int)k != index && xl_connection_path_stats(t->connection, k, &path) == 0 && is_usable(path.state)) {
+            (void)xl_connection_close_path(t->connection, index, now);
+            return;
+        }
+    }
+}
+
+void http3_client_add_path(http3_client *t, size_t i, uint64_t now) {
+    if (t->over || open_index(t, i) >= 0)
+        return;
+    if (t->opener && !t->opener(t->opener_user, i, &t->paths[i].local)) {
+        t->cb.path(t->cb.user, i, "unavailable", now);
+        return;
+    }
+    t->is_opened[i] = true;
+    if (xl_connection_add_path(t->connection, &t->paths[i].local, &t->server, t->paths[i].technology, now) < 0)
+        t->cb.path(t->cb.user, i, "refused", now);
+}
+
+static void apply_event(http3_client *t, const path_event *event) {
+    size_t i = 0;
+    while (i < t->path_count && strcmp(t->paths[i].name, event->name) != 0)
+        i++;
+    int index = open_index(t, i);
+    if (event->action == PATH_ADD)
+        http3_client_add_path(t, i, t->now);
+    else if (event->action == PATH_REMOVE)
+        http3_client_remove_path(t, i, t->now);
+    else if (index >= 0)
+        (void)xl_connection_set_path_status(
+            t->connection, index, event->action == PATH_STANDBY ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE, t->now);
+}
+
+/* Events wait for the handshake: only then is it known whether there is multipath at all. */
+static uint64_t next_event(const http3_client *t) {
+    return t->connected && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
 }
 
 xl_endpoint *http3_client_endpoint(http3_client *t) {
@@ -313,12 +401,17 @@ void http3_client_process(http3_client *t, uint64_t now) {
     xl_event event;
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
+    while (!t->over && next_event(t) <= now)
+        apply_event(t, &t->events[t->event_next++]);
     if (!t->over)
         h3_pump(t->h3, now);
 }
 
 uint64_t http3_client_next_timeout(const http3_client *t) {
-    return t->over ? XL_NEVER : xl_endpoint_next_timeout(t->endpoint);
+    if (t->over)
+        return XL_NEVER;
+    uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = next_event(t);
+    return event < at ? event : at;
 }
 
 bool http3_client_is_connected(const http3_client *t) {

@@ -22,6 +22,12 @@ void http3_client_free(http3_client *);
 
 /* How many of the configured paths the scheme uses, from the first. */
 size_t http3_client_paths_used(const player_transport_config *);
+/* Whether path i is among them and there from the beginning: no event adds it later. */
+bool http3_client_opens_at_start(const player_transport_config *, size_t i);
+/* How a path that an event adds gets the local address that it has then; false: it has none at present. Without this,
+ * the address of the configuration. */
+typedef bool http3_client_opener(void *user, size_t path, xl_addr *local);
+void http3_client_set_opener(http3_client *, http3_client_opener *, void *user);
 /* Opens path i of the configuration, `local` being the address that it really has; in order, from 0. */
 bool http3_client_open_path(http3_client *, const player_transport_config *, size_t i, const xl_addr *local,
                             uint64_t now, char *error);
@@ -39,6 +45,11 @@ bool http3_client_is_over(const http3_client *); /* closed() was called */
 void http3_client_fail(http3_client *, const char *message, uint64_t now);
 /* Says goodbye to the server; what that takes is to be transmitted. */
 void http3_client_close(http3_client *, uint64_t now);
+
+/* The interface of path i has gone: the path is abandoned, unless it is the only one that is left. Comes back by
+ * http3_client_add_path(). */
+void http3_client_remove_path(http3_client *, size_t i, uint64_t now);
+void http3_client_add_path(http3_client *, size_t i, uint64_t now);
 
 /* As the members of player_transport_ops. */
 bool http3_client_request(http3_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);

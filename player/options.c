@@ -18,6 +18,11 @@ enum {
     OPT_SERVER,
     OPT_PATH,
     OPT_PRIMARY,
+    OPT_PATH_ORDER,
+    OPT_PATH_EVENT,
+    OPT_PATH_MANAGEMENT,
+    OPT_MIGRATE_AFTER,
+    OPT_MIGRATE_BACK,
     OPT_URL,
     OPT_SIZE,
     OPT_CHUNK_BYTES,
@@ -51,6 +56,12 @@ static const struct option long_options[] = {
     {"server", required_argument, NULL, OPT_SERVER},
     {"path", required_argument, NULL, OPT_PATH},
     {"primary", required_argument, NULL, OPT_PRIMARY},
+    {"path-order", required_argument, NULL, OPT_PATH_ORDER},
+    {"path-event", required_argument, NULL, OPT_PATH_EVENT},
+    {"path-events", required_argument, NULL, OPT_PATH_EVENT},
+    {"path-management", required_argument, NULL, OPT_PATH_MANAGEMENT},
+    {"migrate-after", required_argument, NULL, OPT_MIGRATE_AFTER},
+    {"migrate-back", required_argument, NULL, OPT_MIGRATE_BACK},
     {"url", required_argument, NULL, OPT_URL},
     {"size", required_argument, NULL, OPT_SIZE},
     {"chunk-bytes", required_argument, NULL, OPT_CHUNK_BYTES},
@@ -86,6 +97,12 @@ const char *player_options_usage(void) {
            "  --scheme sp|cm|vanilla-mp|xlink   what the quic transport does with its paths\n"
            "  --server @:PORT                   the gateway of mpshell; --path NAME:@I: address of its path I\n"
            "  --primary NAME                    the path to start on; else 5g-sa > 5g-nsa > wifi > lte\n"
+           "  --path-order TECH,TECH,...        another order, e.g. wifi,5g-sa\n"
+           "  --path-event T:ACTION:NAME        after T seconds add, remove, standby or available; may be repeated "
+           "(quic)\n"
+           "  --path-management off|on[,...]    standby and abandon by themselves (quic; off): docs/paths.md\n"
+           "  --migrate-after silence|silence:MS|ptos:N, --migrate-back never|S\n"
+           "                                    of --scheme cm: docs/paths.md\n"
            "  --size BYTES                      size of the video when the URL is not /synthetic/BYTES\n"
            "  --concurrency K                   requests at a time (1)\n"
            "  --fps F                           frames per second (30)\n"
@@ -110,7 +127,7 @@ typedef struct {
     player_options *o;
     char *error;
     size_t cap;
-    const char *server, *primary, *url, *scheme;
+    const char *server, *primary, *path_order, *url, *scheme;
     uint64_t bitrate, fps_milli, first_frame_bytes, size, duration_us;
 } parser;
 
@@ -318,6 +335,34 @@ static bool take_play_option(parser *p, int option, const char *value) {
     }
 }
 
+/* Options of the paths. They are checked once all of them are known. */
+static bool take_path_option(parser *p, int option, const char *value) {
+    player_transport_config *c = &p->o->transport_config;
+    char error[160];
+    switch (option) {
+    case OPT_PATH:
+        return parse_path(p, value);
+    case OPT_PRIMARY:
+        p->primary = value;
+        return true;
+    case OPT_PATH_ORDER:
+        p->path_order = value;
+        return true;
+    case OPT_PATH_EVENT:
+        return path_events_parse(value, p->o->path_events, &c->path_event_count, error, sizeof error) ||
+               fail(p, "%s.", error);
+    case OPT_PATH_MANAGEMENT:
+        c->path_options.management = value;
+        return true;
+    case OPT_MIGRATE_AFTER:
+        c->path_options.migrate_after = value;
+        return true;
+    default:
+        c->path_options.migrate_back = value;
+        return true;
+    }
+}
+
 /* Options of the transport, and files. */
 static bool take_option(parser *p, int option, const char *value) {
     player_transport_config *c = &p->o->transport_config;
@@ -331,10 +376,13 @@ static bool take_option(parser *p, int option, const char *value) {
         p->server = value;
         return true;
     case OPT_PATH:
-        return parse_path(p, value);
     case OPT_PRIMARY:
-        p->primary = value;
-        return true;
+    case OPT_PATH_ORDER:
+    case OPT_PATH_EVENT:
+    case OPT_PATH_MANAGEMENT:
+    case OPT_MIGRATE_AFTER:
+    case OPT_MIGRATE_BACK:
+        return take_path_option(p, option, value);
     case OPT_URL:
         p->url = value;
         return true;
@@ -455,15 +503,21 @@ static bool check_scheme(parser *p) {
                           : fail(p, "'%s' is not a scheme; known are %s.", scheme, known);
 }
 
-bool player_options_choose_primary(player_options *o, const char *primary) {
+bool player_options_choose_primary(player_options *o, const char *primary, const char *order, char *error, size_t cap) {
     player_path *paths = o->paths;
+    unsigned rank[XL_TECH_UNKNOWN + 1] = {0, 1, 2, 3, 4};
     size_t count = o->transport_config.path_count, chosen = 0;
+    if (order != NULL && !path_order_parse(order, rank, error, cap)) {
+        return false;
+    }
     for (size_t i = 0; i < count; i++) {
-        if (primary != NULL ? strcmp(paths[i].name, primary) == 0 : paths[i].technology < paths[chosen].technology) {
+        if (primary != NULL ? strcmp(paths[i].name, primary) == 0
+                            : rank[paths[i].technology] < rank[paths[chosen].technology]) {
             chosen = i;
         }
     }
     if (primary != NULL && strcmp(paths[chosen].name, primary) != 0) {
+        snprintf(error, cap, "primary \"%.40s\" is not the name of a path", primary);
         return false;
     }
     player_path first = paths[chosen];
@@ -473,9 +527,40 @@ bool player_options_choose_primary(player_options *o, const char *primary) {
     return true;
 }
 
-static bool choose_primary(parser *p) {
-    return player_options_choose_primary(p->o, p->primary) ||
-           fail(p, "--primary '%s' is not the name of a path.", p->primary);
+bool player_options_check_events(const player_options *o, char *error, size_t cap) {
+    const player_transport_config *c = &o->transport_config;
+    for (size_t i = 0; i < c->path_event_count; i++) {
+        size_t k = 0;
+        while (k < c->path_count && strcmp(o->paths[k].name, o->path_events[i].name) != 0) {
+            k++;
+        }
+        if (k == c->path_count) {
+            snprintf(error, cap, "a path event names '%s', and no path has that name", o->path_events[i].name);
+            return false;
+        }
+    }
+    if (c->path_event_count > 0 && (c->scheme == NULL || !quic_scheme_is_multipath(c->scheme))) {
+        snprintf(error, cap, "path events need a scheme that uses several paths at a time");
+        return false;
+    }
+    if (path_events_add_later(o->path_events, c->path_event_count, o->paths[0].name)) {
+        snprintf(error, cap, "the primary path '%s' cannot be added later; name another one as primary",
+                 o->paths[0].name);
+        return false;
+    }
+    return true;
+}
+
+/* Order, events, management, migration. */
+static bool check_paths(parser *p) {
+    char error[256];
+    player_transport_config *c = &p->o->transport_config;
+    xl_config checked = {0};
+    c->path_events = p->o->path_events;
+    bool ok = player_options_choose_primary(p->o, p->primary, p->path_order, error, sizeof error) &&
+              player_options_check_events(p->o, error, sizeof error) &&
+              path_options_apply(&c->path_options, &checked, error, sizeof error);
+    return ok || fail(p, "%s.", error);
 }
 
 static bool check_url(parser *p) {
@@ -535,7 +620,7 @@ bool player_options_parse(int argc, char **argv, player_options *out, char *erro
     if (out->help) {
         return true;
     }
-    bool ok = check_required(&p) && check_server(&p) && check_scheme(&p) && choose_primary(&p) && check_url(&p) &&
+    bool ok = check_required(&p) && check_server(&p) && check_scheme(&p) && check_paths(&p) && check_url(&p) &&
               check_video(&p);
     out->transport_config.concurrency = out->player.concurrency;
     return ok;

@@ -11,6 +11,7 @@ typedef struct {
     const player_transport_ops *transport;
     player_transport_config transport_config; /* its paths point to `paths` */
     player_path paths[PLAYER_MAX_PATHS];
+    path_event path_events[PATH_EVENTS_MAX];
     char authority[96];
     char target[1100];
     player_config player;
@@ -23,7 +24,9 @@ bool player_options_parse(int argc, char **argv, player_options *out, char *erro
 const char *player_options_usage(void);
 
 /* Moves the primary path to the front, the others keep their order: the named one, or with NULL the first in the order
- * of technologies. False: no path has that name. */
-bool player_options_choose_primary(player_options *, const char *primary);
+ * of technologies, that of the text `order` or with NULL the usual one. False with a phrase in error. */
+bool player_options_choose_primary(player_options *, const char *primary, const char *order, char *error, size_t cap);
+/* After that: path events name paths, and the scheme has use for them. False with a phrase in error. */
+bool player_options_check_events(const player_options *, char *error, size_t cap);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include <jansson.h>
 
+#include "http/path_options.h"
 #include "xlink/xlink.h"
 
 #define PLAYER_MAX_PATHS   XL_MAX_PATHS
@@ -47,6 +48,9 @@ typedef struct {
     const char *scheme;                 /* one of ops->schemes, or NULL when that is NULL */
     const char *scheduler, *congestion; /* of what the player sends; NULL: the scheme's own, the library's default */
     xl_ack_path ack_path;
+    path_options path_options;
+    const path_event *path_events; /* by time; their names are those of paths */
+    size_t path_event_count;
     const char *qoe; /* what carries the QoE signal, a word of qoe_carriers; NULL: the scheme's own */
     uint64_t seed;
     bool insecure;           /* do not verify the server's certificate */

@@ -13,6 +13,8 @@
 #include "xlink/log_files.h"
 #include "xlink/udp.h"
 
+#define TRY_INTERFACE_US 1000000 /* how often to look whether an interface that has gone is back */
+
 typedef struct {
     player_transport_callbacks cb;
     xl_log_files *logs;
@@ -20,6 +22,12 @@ typedef struct {
     xl_udp *udp;
     http3_client *client;
     bool watching;
+    size_t path_count;
+    player_path paths[PLAYER_MAX_PATHS];
+    int socket[PLAYER_MAX_PATHS]; /* of each path, -1: none yet */
+    xl_addr bound[PLAYER_MAX_PATHS], server;
+    bool is_gone[PLAYER_MAX_PATHS]; /* its interface */
+    uint64_t try_at;                /* look then whether one is back; XL_NEVER: none is gone */
 } quic_transport;
 
 static quic_transport *from_handle(player_transport *t) {
@@ -69,19 +77,31 @@ static bool make_credentials(quic_transport *t, const player_transport_config *c
     return t->credentials != NULL;
 }
 
-/* Opens the path's socket; *bound gets its address. */
-static bool open_path(quic_transport *t, const player_path *path, uint8_t family, xl_addr *bound, char *error) {
-    if (path->local.family != family) {
+/* Opens the path's socket, once; its address is then in t->bound[i]. */
+static bool open_socket(quic_transport *t, size_t i, char *error) {
+    const player_path *path = &t->paths[i];
+    if (t->socket[i] >= 0)
+        return true;
+    if (path->local.family != t->server.family) {
         snprintf(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family", path->name);
         return false;
     }
-    int rv = xl_udp_add_socket(t->udp, &path->local, bound);
-    if (rv < 0) {
+    t->socket[i] = xl_udp_add_socket(t->udp, &path->local, &t->bound[i]);
+    if (t->socket[i] < 0) {
         char text[64];
         snprintf(error, PLAYER_ERROR_BYTES, "cannot use local address %s of path %s: %s",
-                 xl_addr_format(&path->local, text, sizeof text), path->name, strerror(-rv));
+                 xl_addr_format(&path->local, text, sizeof text), path->name, strerror(-t->socket[i]));
     }
-    return rv >= 0;
+    return t->socket[i] >= 0;
+}
+
+/* For paths that are added later. */
+static bool opener(void *user, size_t i, xl_addr *local) {
+    quic_transport *t = user;
+    char error[PLAYER_ERROR_BYTES];
+    bool ok = open_socket(t, i, error);
+    *local = ok ? t->bound[i] : *local;
+    return ok;
 }
 
 static bool start(quic_transport *t, const player_transport_config *config, uint64_t now, char *error) {
@@ -95,11 +115,12 @@ static bool start(quic_transport *t, const player_transport_config *config, uint
         return false;
     const xl_log log = xl_log_files_log(t->logs);
     t->client = http3_client_new(config, &t->cb, t->credentials, &log, now, error);
-    size_t used = http3_client_paths_used(config);
-    for (size_t i = 0; i < used; i++) {
-        xl_addr bound;
-        if (!t->client || !open_path(t, &config->paths[i], config->server.family, &bound, error) ||
-            !http3_client_open_path(t->client, config, i, &bound, now, error))
+    if (!t->client)
+        return false;
+    http3_client_set_opener(t->client, opener, t);
+    for (size_t i = 0; i < http3_client_paths_used(config); i++) {
+        if (http3_client_opens_at_start(config, i) &&
+            (!open_socket(t, i, error) || !http3_client_open_path(t->client, config, i, &t->bound[i], now, error)))
             return false;
     }
     t->watching = true;
@@ -115,6 +136,12 @@ static player_transport *quic_create(const player_transport_config *config, cons
         return NULL;
     }
     t->cb = *callbacks;
+    t->server = config->server;
+    t->path_count = config->path_count;
+    t->try_at = XL_NEVER;
+    memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
+    for (size_t i = 0; i < PLAYER_MAX_PATHS; i++)
+        t->socket[i] = -1;
     if (!start(t, config, now, error)) {
         quic_close((player_transport *)t, now);
         return NULL;
@@ -140,6 +167,26 @@ static bool was_refused(const quic_transport *t) {
     return !http3_client_is_connected(t->client) && stats.refused > 0 && stats.datagrams_received == 0;
 }
 
+/* A path whose interface has gone is abandoned; it returns as a new path when the address is back. */
+static void watch_interfaces(quic_transport *t, uint64_t now) {
+    bool any = false, due = now >= t->try_at;
+    for (size_t i = 0; i < t->path_count; i++) {
+        bool refused = xl_udp_is_refused(t->udp, t->socket[i]);
+        if (refused && (due || !t->is_gone[i]) && xl_udp_try_socket(t->udp, t->socket[i], &t->server))
+            refused = false;
+        if (refused && !t->is_gone[i])
+            http3_client_remove_path(t->client, i, now);
+        else if (!refused && t->is_gone[i])
+            http3_client_add_path(t->client, i, now);
+        t->is_gone[i] = refused;
+        any |= refused;
+    }
+    if (!any)
+        t->try_at = XL_NEVER;
+    else if (due || t->try_at == XL_NEVER)
+        t->try_at = now + TRY_INTERFACE_US;
+}
+
 static void quic_step(player_transport *handle, uint64_t now) {
     quic_transport *t = from_handle(handle);
     if (http3_client_is_over(t->client))
@@ -148,12 +195,17 @@ static void quic_step(player_transport *handle, uint64_t now) {
     http3_client_process(t->client, now);
     if (was_refused(t))
         http3_client_fail(t->client, "connection refused", now);
-    if (!http3_client_is_over(t->client))
-        flush(t, now);
+    if (http3_client_is_over(t->client))
+        return;
+    flush(t, now);
+    watch_interfaces(t, now);
+    flush(t, now); /* what that made necessary */
 }
 
 static uint64_t quic_next_timeout(const player_transport *handle) {
-    return http3_client_next_timeout(((const quic_transport *)handle)->client);
+    const quic_transport *t = (const quic_transport *)handle;
+    uint64_t at = http3_client_next_timeout(t->client);
+    return at != XL_NEVER && t->try_at < at ? t->try_at : at;
 }
 
 static void quic_set_qoe(player_transport *handle, const xl_qoe *qoe, uint64_t now) {

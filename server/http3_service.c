@@ -285,6 +285,8 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
     reinjection_options_apply(&config->reinjections, out);
     if (!quic_scheme_override(config->scheduler, config->congestion, out, error, SERVER_ERROR_BYTES))
         return false;
+    if (!path_options_apply(&config->path_options, out, error, SERVER_ERROR_BYTES))
+        return false;
     if (config->ack_path_given)
         out->ack_path = config->ack_path;
     if (config->t_th1_given)

@@ -34,6 +34,7 @@ enum {
     OPT_QOE_EXTRAPOLATION,
     OPT_ACK_PATH,
     OPT_SCHEDULER,
+    OPT_PATH_MANAGEMENT,
     OPT_CC,
     OPT_SEED,
     OPT_OUT,
@@ -68,6 +69,7 @@ static const struct option long_options[] = {
     {"qoe-extrapolation", required_argument, NULL, OPT_QOE_EXTRAPOLATION},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
     {"scheduler", required_argument, NULL, OPT_SCHEDULER},
+    {"path-management", required_argument, NULL, OPT_PATH_MANAGEMENT},
     {"cc", required_argument, NULL, OPT_CC},
     {"seed", required_argument, NULL, OPT_SEED},
     {"out", required_argument, NULL, OPT_OUT},
@@ -102,6 +104,8 @@ const char *server_options_usage(void) {
            "form)\n"
            "  --qoe-control on|off        the double threshold; off: nothing closes the gate\n"
            "  --qoe-extrapolation on|off  play-time left shrinks between the player's signals (on)\n"
+           "  --path-management off|on[,rtt=FACTOR][,loss=PERCENT][,degraded=S][,recovered=S]\n"
+           "                              degraded paths stand by (off): docs/paths.md\n"
            "  --scheduler NAME, --cc NAME  which path carries the next packet, and congestion control, of what the\n"
            "                              server sends; an unknown name lists the known ones (docs/schedulers.md)\n"
            "  --ack-path original|fastest, --send-buffer BYTES\n"
@@ -218,6 +222,13 @@ static bool parse_sender(parser *p, const char *scheduler, const char *congestio
     return true;
 }
 
+static bool parse_path_management(parser *p, const char *value) {
+    xl_config checked = {0};
+    char error[256];
+    p->o->path_options.management = value;
+    return path_options_apply(&p->o->path_options, &checked, error, sizeof error) || fail(p, "%s.", error);
+}
+
 static bool take_option(parser *p, int option, const char *value) {
     static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
     static const char *const modes[] = {"none", "appending", "stream", "frame", NULL};
@@ -235,6 +246,8 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_sender(p, NULL, value);
     case OPT_SCHEDULER:
         return parse_sender(p, value, NULL);
+    case OPT_PATH_MANAGEMENT:
+        return parse_path_management(p, value);
     case OPT_MAX_REINJECTIONS:
         return parse_integer(p, "max-reinjections", value, 1, MAX_REINJECTIONS, &o->reinjections.max_reinjections);
     case OPT_COPY_RULE:

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "http/path_options.h"
 #include "http/reinjection_options.h"
 #include "server/catalogue.h"
 #include "xlink/deployment.h"
@@ -30,6 +31,7 @@ typedef struct {
     const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
     const char *reinjection; /* of --reinjection; NULL: the scheme's own */
     reinjection_options reinjections;
+    path_options path_options;
     const char *scheduler;  /* of --scheduler; NULL: the scheme's own */
     const char *congestion; /* of --cc; NULL: the library's default */
     xl_ack_path ack_path;

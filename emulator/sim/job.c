@@ -19,9 +19,11 @@ static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NUL
 
 /* What may differ from player to player. */
 struct settings {
-    const char *scheme, *primary, *reinjection, *scheduler, *cc, *ack_path;
+    const char *scheme, *primary, *path_order, *reinjection, *scheduler, *cc, *ack_path;
     uint64_t t_th1_us, t_th2_us, send_buffer_bytes, time_limit_us, start_us;
     reinjection_options reinjections;
+    path_options paths;
+    json_t *path_events; /* borrowed */
     bool own_links, verify;
     uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
     uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us;
@@ -34,6 +36,10 @@ struct settings {
         {"t_th1_ms", SIM_THOUSANDTHS, SETTING(t_th1_us), 0, MAX_TIME_MS * 1000, 0},                                    \
         {"t_th2_ms", SIM_THOUSANDTHS, SETTING(t_th2_us), 0, MAX_TIME_MS * 1000, 0},                                    \
         {"reinjection", SIM_STRING, SETTING(reinjection), 0, 0, 0}, {"cc", SIM_STRING, SETTING(cc), 0, 0, 0},          \
+        {"path_order", SIM_STRING, SETTING(path_order), 0, 0, 0},                                                      \
+        {"path_management", SIM_STRING, SETTING(paths.management), 0, 0, 0},                                           \
+        {"migrate_after", SIM_STRING, SETTING(paths.migrate_after), 0, 0, 0},                                          \
+        {"migrate_back", SIM_STRING, SETTING(paths.migrate_back), 0, 0, 0}, {"path_events", SIM_OTHER, 0, 0, 0, 0},    \
         {"scheduler", SIM_STRING, SETTING(scheduler), 0, 0, 0},                                                        \
         {"ack_path", SIM_WORD, SETTING(ack_path), 0, 0, ack_paths},                                                    \
         {"max_reinjections", SIM_WHOLE, SETTING(reinjections.max_reinjections), 1, MAX_REINJECTIONS, 0},               \
@@ -226,7 +232,8 @@ static bool take_paths(struct parser *p, json_t *paths) {
 
 static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct settings *s) {
     char where[SIM_ERROR_BYTES / 2];
-    json_t *value = json_object_get(object, "player");
+    json_t *value = json_object_get(object, "player"), *events = json_object_get(object, "path_events");
+    s->path_events = events != NULL ? events : s->path_events;
     if (value == NULL || json_is_null(value)) {
         return true;
     }
@@ -258,6 +265,7 @@ static void fill_server(server_config *c, const struct settings *s, const struct
     c->scheduler = s->scheduler;
     c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
     c->reinjections = s->reinjections;
+    c->path_options = s->paths;
     c->ack_path_given = s->ack_path != NULL;
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->t_th1_given = s->t_th1_us != NOT_GIVEN;
@@ -285,6 +293,7 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     c->congestion = s->cc;
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe = s->reinjections.qoe;
+    c->path_options = s->paths;
     c->seed = job->seed + i;
     c->insecure = true;
     c->null_crypto = job->null_crypto;
@@ -319,6 +328,27 @@ static const char *fill_play(player_config *c, const struct settings *s) {
     return player_config_problem(c);
 }
 
+/* "T:ACTION:NAME,…", or an array of such strings. */
+static bool fill_events(player_options *o, json_t *value, char *error, size_t cap) {
+    size_t count = json_is_array(value) ? json_array_size(value) : value != NULL && !json_is_null(value);
+    o->transport_config.path_events = o->path_events;
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
+        if (!path_events_parse(text != NULL ? text : "", o->path_events, &o->transport_config.path_event_count, error,
+                               cap)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool fill_paths(player_options *o, const struct settings *s, char *error, size_t cap) {
+    xl_config checked = {0};
+    return fill_events(o, s->path_events, error, cap) &&
+           player_options_choose_primary(o, s->primary, s->path_order, error, cap) &&
+           player_options_check_events(o, error, cap) && path_options_apply(&s->paths, &checked, error, cap);
+}
+
 /* object NULL: the only player, with the job's settings as they are. */
 static bool take_player(struct parser *p, const struct settings *base, json_t *object, size_t i) {
     struct settings s = *base;
@@ -347,8 +377,8 @@ static bool take_player(struct parser *p, const struct settings *base, json_t *o
     if (problem != NULL) {
         return sim_fail(p->error, "%s: %splayer: %s", p->name, prefix, problem);
     }
-    return player_options_choose_primary(&entry->options, s.primary) ||
-           sim_fail(p->error, "%s: %sprimary \"%.40s\" is not the name of a path", p->name, prefix, s.primary);
+    char reason[SIM_ERROR_BYTES / 2];
+    return fill_paths(&entry->options, &s, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_players(struct parser *p, const struct settings *base, json_t *players) {

@@ -48,6 +48,10 @@ QUIC_PARAMETERS = (
     "qoe_extrapolation",
     "ack_path",
     "scheduler",
+    "path_management",
+    "path_events",
+    "migrate_after",
+    "migrate_back",
 )
 
 # What libxlink knows, by name: docs/schedulers.md.
@@ -55,6 +59,11 @@ Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"
 Congestion = Literal["cubic", "newreno", "lia", "olia", "balia"]
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
 KERNEL_CONGESTION = ("cubic", "newreno")
+
+PATH_MANAGEMENT = r"^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\.[0-9]{1,3})?)*)$"
+_PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
+PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
+Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
@@ -110,6 +119,11 @@ class SchemeEntry(Strict):
     qoe_extrapolation: Literal["off", "on"] | None = None
     ack_path: Literal["original", "fastest"] | None = None
     scheduler: Scheduler | None = None
+    # docs/paths.md has their grammar; the programs know it too, but an experiment should fail before its first run.
+    path_management: Annotated[str, Field(pattern=PATH_MANAGEMENT)] | None = None
+    path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
+    migrate_after: Annotated[str, Field(pattern=r"^(silence(:[0-9.]+)?|ptos:([1-9]|10))$")] | None = None
+    migrate_back: Annotated[str, Field(pattern=r"^(never|[0-9]+(\.[0-9]{1,3})?)$")] | None = None
     cc: Congestion | None = None
 
     @model_validator(mode="before")
@@ -125,6 +139,21 @@ class SchemeEntry(Strict):
     def _word(cls, value: Any) -> Any:
         """YAML reads a bare on and off as true and false."""
         return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+    @field_validator("path_management", mode="before")
+    @classmethod
+    def _management(cls, value: Any) -> Any:
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+    @field_validator("path_events", mode="before")
+    @classmethod
+    def _events(cls, value: Any) -> Any:
+        return ",".join(map(str, value)) if isinstance(value, list) else value
+
+    @field_validator("migrate_back", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> Any:
+        return f"{value:g}" if isinstance(value, int | float) else value
 
     @field_validator("scheme")
     @classmethod
@@ -144,6 +173,12 @@ class SchemeEntry(Strict):
             )
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.cc not in (None, *KERNEL_CONGESTION):
             raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
+        if self.scheme != "cm" and (self.migrate_after or self.migrate_back):
+            name = "migrate_after" if self.migrate_after else "migrate_back"
+            raise FieldError(name, f"'{name}' is for cm; {self.scheme} does not migrate, so leave it out.")
+        if self.scheme in ("sp", "cm") and (self.path_events or self.path_management):
+            name = "path_events" if self.path_events else "path_management"
+            raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
         if self.t_th1_ms is not None and self.t_th2_ms is not None and self.t_th1_ms > self.t_th2_ms:
             raise FieldError(
                 "t_th1_ms", "t_th1_ms is above t_th2_ms; the first threshold is the lower one (paper section 5.2.2)."
@@ -234,6 +269,8 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None
+    # The first technology that a pair has is its primary path; those not named follow in the usual order.
+    path_order: list[Technology] = Field(default=["5g-sa", "5g-nsa", "wifi", "lte"], min_length=1)
     congestion: Congestion = "cubic"
     buffers: BufferLimits = BufferLimits()
     qlog: bool = True

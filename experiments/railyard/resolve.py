@@ -6,7 +6,15 @@ import hashlib
 from collections.abc import Iterator
 
 from railyard.errors import UserError
-from railyard.experiment import NEEDS_MPSHELL, TRANSPORT_OF_SCHEME, Experiment, MeasuredScheme, PairChoice, SchemeEntry
+from railyard.experiment import (
+    NEEDS_MPSHELL,
+    TRANSPORT_OF_SCHEME,
+    Experiment,
+    MeasuredScheme,
+    PairChoice,
+    SchemeEntry,
+    Technology,
+)
 from railyard.paths import PROGRAMS_OF_ARENA, program
 from railyard.provenance import sha256_of
 from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
@@ -62,10 +70,10 @@ def _paths(pair: Pair, queue: str | None) -> tuple[tuple[RunPath, ...], list[Tra
 
 
 def _placements(
-    entry: SchemeEntry, paths: tuple[RunPath, ...], place: tuple[YamlDocument, Location]
+    entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], place: tuple[YamlDocument, Location]
 ) -> Iterator[tuple[str, str]]:
     """Label and primary path of each run that a scheme stands for: a single path scheme runs on each path in turn."""
-    primary, label = primary_path(paths).name, entry.base_label()
+    primary, label = primary_path(paths, order).name, entry.base_label()
     names = [path.name for path in paths]
     if entry.scheme not in ("sp", "tcp") or entry.path == "primary":
         yield label, primary
@@ -96,7 +104,7 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
         paths, _ = _paths(pair, experiment.queue)
         for scheme_index, entry in enumerate(experiment.schemes):
             if not runs_in(experiment.arena, entry.scheme):
-                for label, _ in _placements(entry, paths, (document, ("schemes", scheme_index))):
+                for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
                     rows.append({"pair": pair.name, "label": label, "scheme": entry.scheme, "reason": NEEDS_MPSHELL})
     return rows
 
@@ -120,7 +128,9 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             for scheme_index, entry in enumerate(experiment.schemes):
                 if not runs_in(experiment.arena, entry.scheme):
                     continue
-                for label, primary in _placements(entry, paths, (document, ("schemes", scheme_index))):
+                for label, primary in _placements(
+                    entry, paths, experiment.path_order, (document, ("schemes", scheme_index))
+                ):
                     specs.append(
                         RunSpec(
                             experiment=experiment.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -15,8 +16,8 @@ HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
 # Parameters of a scheme that are options of the player, and those that the server does not have.
-PLAYER_OPTIONS = ("ack-path", "qoe", "scheduler")
-PLAYER_ONLY = ("qoe",)
+PLAYER_ONLY = ("qoe", "path-events", "migrate-after", "migrate-back")
+PLAYER_OPTIONS = ("ack-path", "scheduler", "path-management", *PLAYER_ONLY)
 # XLINK, section 5.3: the primary path follows the wireless order.
 TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
 
@@ -82,10 +83,11 @@ class RunSpec(BaseModel):
         return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def primary_path(paths: tuple[RunPath, ...]) -> RunPath:
+def primary_path(paths: tuple[RunPath, ...], order: Sequence[str] = TECHNOLOGY_ORDER) -> RunPath:
     """The first path in the wireless order; among equals the one that the pair names first."""
-    order = {technology: rank for rank, technology in enumerate(TECHNOLOGY_ORDER)}
-    return min(paths, key=lambda path: order.get(path.technology, len(order)))
+    whole = [*order, *(technology for technology in TECHNOLOGY_ORDER if technology not in order)]
+    rank = {technology: place for place, technology in enumerate(whole)}
+    return min(paths, key=lambda path: rank.get(path.technology, len(rank)))
 
 
 def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:

@@ -83,7 +83,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     struct iovec iov;
     struct sockaddr_storage name;
     udp_control control;
-    const udp_socket *s = &u->sockets[run->socket];
+    udp_socket *s = &u->sockets[run->socket];
     build_message(s, run, data, &msg, &iov, &name, &control);
     ssize_t n = -1;
     /* An ICMP error of an earlier datagram is told once to the next send, which then has not happened. */
@@ -101,6 +101,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
         return NO_ROOM;
     u->stats.last_dark_errno = (uint64_t)errno;
+    udp_note_refusal(s);
     return DARK;
 }
 
@@ -132,6 +133,7 @@ static void run_failed(xl_udp *u, const udp_run *run, const uint8_t *data) {
     } else {
         u->stats.last_dark_errno = (uint64_t)errno;
         u->stats.dark += run->segments;
+        udp_note_refusal(s);
     }
 }
 

@@ -174,6 +174,37 @@ int xl_udp_adopt_socket(xl_udp *u, int fd, const xl_addr *bound) {
     return (int)u->count++;
 }
 
+void udp_note_refusal(udp_socket *s) {
+    /* EINVAL is what Linux says of a source address that is not its own any more. */
+    static const int speaking[] = {ENETDOWN, EADDRNOTAVAIL, ENETUNREACH, ENODEV, ENXIO, EINVAL};
+    for (size_t i = 0; i < sizeof speaking / sizeof speaking[0]; i++)
+        s->refused |= errno == speaking[i] && !s->wildcard;
+}
+
+bool xl_udp_is_refused(const xl_udp *u, int socket) {
+    return socket >= 0 && (size_t)socket < u->count && u->sockets[socket].refused;
+}
+
+bool xl_udp_try_socket(xl_udp *u, int index, const xl_addr *remote) {
+    if (index < 0 || (size_t)index >= u->count)
+        return false;
+    udp_socket *s = &u->sockets[index];
+    struct sockaddr_storage sa;
+    xl_addr local = s->bound;
+    local.port = 0;
+    int fd = socket(local.family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    socklen_t len = udp_to_sockaddr(&local, &sa);
+    bool ok = bind(fd, (struct sockaddr *)&sa, len) == 0;
+    len = udp_to_sockaddr(remote, &sa);
+    ok = ok && connect(fd, (struct sockaddr *)&sa, len) == 0;
+    close(fd);
+    if (ok)
+        s->refused = s->no_segmentation = false;
+    return ok;
+}
+
 int xl_udp_fd(const xl_udp *u) {
     return u->epoll_fd;
 }

@@ -39,6 +39,7 @@ typedef struct {
     int fd;
     xl_addr bound;
     bool wildcard, no_segmentation;
+    bool refused; /* the interface seems to have gone */
     udp_kept *kept_first, *kept_last;
     size_t kept_bytes;
 } udp_socket;
@@ -67,6 +68,8 @@ void udp_from_sockaddr(const struct sockaddr_storage *in, xl_addr *out);
 int udp_open_socket(const xl_addr *local, bool shared, xl_addr *bound);
 /* Empties the socket's queue of ICMP errors; true if there were any. errno stays as it was. */
 bool udp_take_errors(xl_udp *, const udp_socket *);
+/* The socket could not send a datagram, errno says why: notes when that speaks of the interface. */
+void udp_note_refusal(udp_socket *);
 /* Sends datagrams that had to wait, as far as there is room now. */
 void udp_send_kept(xl_udp *, size_t index);
 

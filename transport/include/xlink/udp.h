@@ -55,6 +55,13 @@ int xl_udp_adopt_socket(xl_udp *, int fd, const xl_addr *bound);
 struct xl_deployment;
 int xl_udp_open_group(const xl_addr *local, const struct xl_deployment *, int fds[], xl_addr *bound);
 
+/* The kernel refuses to send from this socket's address (ENETDOWN, EADDRNOTAVAIL, ENETUNREACH and the like): its
+ * interface seems to have gone. Until xl_udp_try_socket() says otherwise. */
+bool xl_udp_is_refused(const xl_udp *, int socket);
+/* Whether the address of the socket is there and has a route to `remote`, asked of the kernel without sending anything;
+ * then the socket is as good as before. */
+bool xl_udp_try_socket(xl_udp *, int socket, const xl_addr *remote);
+
 /* One descriptor to wait on for all sockets: readable (EPOLLIN) when a datagram came, or when there is room again for
  * one that had to wait. */
 int xl_udp_fd(const xl_udp *);
