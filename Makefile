@@ -43,7 +43,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load
+	$(BIN)/xlink-load $(BIN)/saturatr
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -67,6 +67,8 @@ $(LIBHOUSE): $(HOUSE_OBJ)
 LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
 
 $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
+	$(LINK)
+$(BIN)/saturatr: $(OUT)/emulator/saturatr/main.o $(LIBHOUSE)
 	$(LINK)
 $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)

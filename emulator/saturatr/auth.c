@@ -1,0 +1,92 @@
+#include "emulator/saturatr/auth.h"
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <netinet/in.h>
+#include <string.h>
+
+bool sat_auth_random(void *out, size_t length) {
+    return gnutls_rnd(GNUTLS_RND_NONCE, out, length) == 0;
+}
+
+static bool mac(const void *key, size_t key_length, const void *text, size_t length, uint8_t out[SAT_PROOF_BYTES]) {
+    return gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_length, text, length, out) == 0;
+}
+
+/* HMAC(token, label | role | client's nonce | server's nonce) */
+static bool derive(const char *token, const char label[8], enum sat_role role, const struct sat_nonces *nonces,
+                   uint8_t out[SAT_PROOF_BYTES]) {
+    uint8_t text[9 + 2 * SAT_NONCE_BYTES];
+    memcpy(text, label, 8);
+    text[8] = (uint8_t)role;
+    memcpy(text + 9, nonces->client, SAT_NONCE_BYTES);
+    memcpy(text + 9 + SAT_NONCE_BYTES, nonces->server, SAT_NONCE_BYTES);
+    return mac(token, strlen(token), text, sizeof(text), out);
+}
+
+bool sat_auth_proof(const char *token, enum sat_role role, const struct sat_nonces *nonces,
+                    uint8_t out[SAT_PROOF_BYTES]) {
+    return derive(token, "saturprf", role, nonces, out);
+}
+
+bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length) {
+    return gnutls_memcmp(a, b, length) == 0;
+}
+
+bool sat_auth_tag(const char *token, enum sat_role role, const struct sat_nonces *nonces, uint64_t *tag) {
+    uint8_t out[SAT_PROOF_BYTES];
+    bool ok = derive(token, "saturtag", role, nonces, out);
+    *tag = 0;
+    for (size_t i = 0; i < sizeof(*tag); i++) {
+        *tag = *tag << 8 | out[i]; /* the same number at both ends, whatever their byte order */
+    }
+    return ok;
+}
+
+bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
+                     uint8_t out[SAT_COOKIE_BYTES]) {
+    uint8_t text[1 + 2 + 16];
+    uint8_t full[SAT_PROOF_BYTES];
+    memset(text, 0, sizeof(text));
+    text[0] = channel;
+    if (remote->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)remote;
+        memcpy(text + 1, &v6->sin6_port, 2);
+        memcpy(text + 3, &v6->sin6_addr, 16);
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)remote;
+        memcpy(text + 1, &v4->sin_port, 2);
+        memcpy(text + 3, &v4->sin_addr, 4);
+    }
+    bool ok = mac(key, SAT_KEY_BYTES, text, sizeof(text), full);
+    memcpy(out, full, SAT_COOKIE_BYTES);
+    return ok;
+}
+
+void sat_hex_write(const uint8_t *bytes, size_t length, char *out) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < length; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * length] = '\0';
+}
+
+static int digit(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool sat_hex_read(const char *text, uint8_t *bytes, size_t length) {
+    if (text == NULL || strlen(text) != 2 * length) {
+        return false;
+    }
+    for (size_t i = 0; i < length; i++) {
+        int high = digit(text[2 * i]);
+        int low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}

@@ -1,0 +1,43 @@
+/* Who may use a saturatr server, and which datagrams belong to a session. Both ends know a secret text, the token. It
+ * never travels: each end proves by HMAC-SHA-256 over both nonces that it has it, and the tags of the session's
+ * datagrams derive from it. A cookie is bound to the address that it was sent to: who returns it receives there, so the
+ * server sends data to nobody who did not ask for it. */
+#ifndef RAILYARD_SATURATR_AUTH_H
+#define RAILYARD_SATURATR_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "emulator/saturatr/wire.h"
+
+#define SAT_NONCE_BYTES 16u
+#define SAT_PROOF_BYTES 32u
+#define SAT_KEY_BYTES   32u
+#define SAT_TOKEN_LEAST 8u /* characters */
+#define SAT_TOKEN_MOST  256u
+
+enum sat_role { SAT_CLIENT = 0, SAT_SERVER = 1 };
+
+struct sat_nonces {
+    uint8_t client[SAT_NONCE_BYTES];
+    uint8_t server[SAT_NONCE_BYTES];
+};
+
+bool sat_auth_random(void *out, size_t length);
+/* The proof that role gives. */
+bool sat_auth_proof(const char *token, enum sat_role role, const struct sat_nonces *nonces,
+                    uint8_t out[SAT_PROOF_BYTES]);
+/* Takes the same time whatever differs. */
+bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length);
+/* The tag of the datagrams that role sends. */
+bool sat_auth_tag(const char *token, enum sat_role role, const struct sat_nonces *nonces, uint64_t *tag);
+bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
+                     uint8_t out[SAT_COOKIE_BYTES]);
+
+/* length bytes as 2 * length hexadecimal digits and a NUL; and back, false for anything else. */
+void sat_hex_write(const uint8_t *bytes, size_t length, char *out);
+bool sat_hex_read(const char *text, uint8_t *bytes, size_t length);
+
+#endif

@@ -1,0 +1,404 @@
+#include "emulator/saturatr/client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "emulator/saturatr/client_setup.h"
+
+#define OPENING_US       10000000u /* until every path must have answered */
+#define OPENING_HELLO_US 100000u   /* between two HELLOs that no answer came to */
+#define PROBE_US         20000u    /* between two measurements of base RTT and clock */
+#define PROBES           12u
+#define PROBING_US       3000000u
+#define SYNC_US          250000u  /* between two measurements of the clock while recording */
+#define LATE_PROBES_US   200000u  /* measurements of the clock after the recording: so long, and longer if */
+#define LATE_MOST_US     2000000u /* none was answered */
+#define FETCH_US         120000000u
+#define LONGEST_WAIT_US  100000u
+#define BLOCK_HEADER     4u
+
+static uint64_t epoch_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static void on_welcome(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
+                       struct sat_socket *socket) {
+    struct sat_client *client = user;
+    struct sat_channel *channel = &client->channels[packet->channel];
+    struct sat_route *route = &client->peer.routes[packet->channel];
+    if (packet->type != SAT_WELCOME || route->socket != socket || packet->echo_us > datagram->received_us ||
+        packet->seq >= channel->hellos) {
+        return;
+    }
+    memcpy(channel->cookie, packet->cookie, SAT_COOKIE_BYTES);
+    if (!(packet->flags & SAT_FLAG_VALID)) {
+        channel->next_hello_us = 0; /* again, with the cookie */
+        return;
+    }
+    uint64_t rtt = datagram->received_us - packet->echo_us;
+    route->open = true;
+    channel->answers++;
+    channel->least_rtt_us = rtt < channel->least_rtt_us ? rtt : channel->least_rtt_us;
+    sat_clock_add(&client->recording.clock, packet->echo_us, packet->received_us, packet->sent_us,
+                  datagram->received_us, client->late);
+}
+
+static void send_hello(struct sat_client *client, size_t channel, uint64_t now) {
+    struct sat_packet hello = {.type = SAT_HELLO,
+                               .channel = (uint8_t)channel,
+                               .tag = client->peer.tag_out,
+                               .seq = client->channels[channel].hellos++,
+                               .sent_us = now};
+    memcpy(hello.cookie, client->channels[channel].cookie, SAT_COOKIE_BYTES);
+    sat_peer_send_control(&client->peer, &hello);
+}
+
+/* Sends the HELLOs that are due on the channels from first; returns when the next one is. */
+static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pause_us) {
+    uint64_t now = sat_clock_now_us();
+    uint64_t next = SAT_NEVER;
+    for (size_t i = first; i < SAT_MAX_CHANNELS; i++) {
+        struct sat_channel *channel = &client->channels[i];
+        if (client->peer.routes[i].socket == NULL) {
+            continue;
+        }
+        if (channel->next_hello_us <= now) {
+            send_hello(client, i, now);
+            channel->next_hello_us = now + (client->peer.routes[i].open ? pause_us : OPENING_HELLO_US);
+        }
+        next = channel->next_hello_us < next ? channel->next_hello_us : next;
+    }
+    return next;
+}
+
+static void take_line(struct sat_client *client) {
+    json_t *line = NULL;
+    enum sat_line found = sat_control_read(&client->control, &line);
+    if (found == SAT_LINE_NONE) {
+        return;
+    }
+    const char *reason = found == SAT_LINE_READ ? json_string_value(json_object_get(line, "error")) : NULL;
+    sat_client_fail(client, "the server %s%.400s",
+                    reason == NULL ? "ended the connection" : "says: ", reason == NULL ? "" : reason);
+    client->hung_up = true;
+    json_decref(line);
+}
+
+/* Waits for packets, until that moment at the latest, and takes them in. */
+static void wait_and_receive(struct sat_client *client, uint64_t until_us) {
+    struct pollfd polls[SAT_CLIENT_SOCKETS + 1];
+    sigset_t none;
+    uint64_t now = sat_clock_now_us();
+    uint64_t wait = until_us <= now ? 0 : until_us - now < LONGEST_WAIT_US ? until_us - now : LONGEST_WAIT_US;
+    struct timespec timeout = {.tv_nsec = (long)wait * 1000};
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+        polls[i] = (struct pollfd){.fd = client->sockets[i].fd, .events = POLLIN};
+    }
+    polls[SAT_CLIENT_SOCKETS] = (struct pollfd){.fd = client->fetching ? -1 : client->control.fd, .events = POLLIN};
+    sigemptyset(&none);
+    if (ppoll(polls, SAT_CLIENT_SOCKETS + 1, &timeout, &none) <= 0) {
+        return;
+    }
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+        if (polls[i].revents != 0) {
+            sat_peer_receive(&client->peer, &client->sockets[i]);
+        }
+    }
+    if (polls[SAT_CLIENT_SOCKETS].revents != 0) {
+        take_line(client);
+    }
+}
+
+static bool all_channels(const struct sat_client *client, uint64_t answers) {
+    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
+        if (client->peer.routes[i].socket != NULL && client->channels[i].answers < answers) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int fail_silent_channel(struct sat_client *client) {
+    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
+        if (client->peer.routes[i].socket != NULL && client->channels[i].answers == 0) {
+            char text[SAT_ADDRESS_TEXT];
+            const char *name = i < SAT_MAX_PATHS || !client->options->has_ack_via
+                                   ? client->options->paths[i % SAT_MAX_PATHS].name
+                                   : "--ack-via";
+            sat_client_fail(client, "no answer from UDP %s over %s; see routes, firewalls, and whether the path is up",
+                            sat_address_text(&client->peer.routes[i].remote, text), name);
+        }
+    }
+    return -1;
+}
+
+/* Opens all channels, then measures base RTT and clock while the links are idle. */
+static int open_and_probe(struct sat_client *client) {
+    uint64_t start = sat_clock_now_us();
+    client->peer.on_control = on_welcome;
+    client->peer.user = client;
+    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
+        client->channels[i].least_rtt_us = SAT_NEVER;
+    }
+    while (!all_channels(client, PROBES) && !client->hung_up && !*client->stop) {
+        uint64_t now = sat_clock_now_us();
+        bool open = all_channels(client, 1);
+        if (now >= start + OPENING_US || (open && now >= start + PROBING_US)) {
+            break;
+        }
+        wait_and_receive(client, send_hellos(client, 0, PROBE_US));
+    }
+    if (client->hung_up) {
+        return -1;
+    }
+    if (*client->stop) {
+        return sat_client_fail(client, "interrupted before the recording began");
+    }
+    return all_channels(client, 1) ? 0 : fail_silent_channel(client);
+}
+
+static bool saturated(const struct sat_client *client) {
+    for (size_t k = 0; k < client->options->path_count; k++) {
+        const struct sat_flow *flow = &client->peer.flows[k];
+        if ((client->options->up && !sat_window_saturated(&flow->window)) ||
+            (client->options->down && !sat_ledger_saturated(&flow->ledger))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool broken(struct sat_client *client) {
+    if (client->peer.fatal == EMSGSIZE && !client->hung_up) {
+        sat_client_fail(client, "path %s does not take IP packets of %zu bytes; give --packet-bytes",
+                        client->options->paths[client->peer.fatal_path].name, client->options->packet_bytes);
+        client->hung_up = true;
+    }
+    return client->hung_up;
+}
+
+static void turn(struct sat_client *client, uint64_t until_us) {
+    uint64_t next = sat_peer_send(&client->peer);
+    uint64_t hello = send_hellos(client, SAT_MAX_PATHS, SYNC_US);
+    next = next < hello ? next : hello;
+    wait_and_receive(client, next < until_us ? next : until_us);
+}
+
+/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. */
+static int ramp_up(struct sat_client *client) {
+    const struct sat_options *o = client->options;
+    struct sat_recording *r = &client->recording;
+    if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1))) {
+        return sat_client_fail(client, "the server ended the connection");
+    }
+    uint64_t start = sat_clock_now_us();
+    sat_peer_start(&client->peer, o->up, o->down, o->memory_bytes / o->path_count, start);
+    for (;;) {
+        uint64_t now = sat_clock_now_us();
+        r->saturated = saturated(client);
+        if (now >= start + o->ramp_most_us || (r->saturated && now >= start + o->ramp_us)) {
+            break;
+        }
+        turn(client, start + (now < start + o->ramp_us ? o->ramp_us : o->ramp_most_us));
+        if (broken(client)) {
+            return -1;
+        }
+        if (*client->stop) {
+            return sat_client_fail(client, "interrupted before the recording began");
+        }
+    }
+    r->t0_us = sat_clock_now_us();
+    r->t0_epoch_us = epoch_us();
+    r->ramp_us = r->t0_us - start;
+    return 0;
+}
+
+static int record(struct sat_client *client) {
+    struct sat_recording *r = &client->recording;
+    uint64_t end = r->t0_us + client->options->duration_us;
+    uint64_t now;
+    while ((now = sat_clock_now_us()) < end && !*client->stop) {
+        client->late = now >= r->t0_us + client->options->duration_us / 2;
+        turn(client, end);
+        if (broken(client)) {
+            return -1;
+        }
+    }
+    uint64_t whole_ms = (now - r->t0_us) / 1000u * 1000u;
+    r->duration_us = whole_ms < client->options->duration_us ? whole_ms : client->options->duration_us;
+    client->peer.sending = false;
+    client->late = true;
+    return r->duration_us > 0 ? 0 : sat_client_fail(client, "interrupted before anything was recorded");
+}
+
+/* Clock exchanges once the links are no longer filled. */
+static void probe_clock_again(struct sat_client *client) {
+    uint64_t start = sat_clock_now_us();
+    uint64_t before = client->recording.clock.exchanges;
+    for (size_t i = SAT_MAX_PATHS; i < SAT_MAX_CHANNELS; i++) {
+        client->channels[i].next_hello_us = 0;
+    }
+    for (;;) {
+        uint64_t now = sat_clock_now_us();
+        bool answered = client->recording.clock.exchanges > before;
+        if (now >= start + (answered ? LATE_PROBES_US : LATE_MOST_US)) {
+            return;
+        }
+        wait_and_receive(client, send_hellos(client, SAT_MAX_PATHS, PROBE_US));
+    }
+}
+
+/* The records of one path, in the blocks that they were in at the server. */
+static int fetch_records(struct sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
+    struct sat_records *records = &client->uplinks[k];
+    uint8_t header[BLOCK_HEADER];
+    sat_records_init(records, client->options->memory_bytes / client->options->path_count);
+    while (bytes > 0) {
+        if (!sat_control_octets(&client->control, header, sizeof(header), deadline)) {
+            return sat_client_fail(client, "the connection ended before all records of the server were here");
+        }
+        size_t used = (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 | header[3];
+        uint8_t *block =
+            used <= SAT_BLOCK_BYTES && used + BLOCK_HEADER <= bytes ? sat_records_block(records, used) : NULL;
+        if (block == NULL) {
+            return sat_client_fail(client, "the server's records are malformed, or more than --memory allows");
+        }
+        if (!sat_control_octets(&client->control, block, used, deadline)) {
+            return sat_client_fail(client, "the connection ended before all records of the server were here");
+        }
+        bytes -= used + BLOCK_HEADER;
+    }
+    return 0;
+}
+
+static uint64_t figure(const json_t *object, const char *key) {
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void set_directions(struct sat_client *client, size_t k, const json_t *server) {
+    struct sat_recorded_path *p = &client->recording.paths[k];
+    const struct sat_flow *flow = &client->peer.flows[k];
+    p->base_rtt_ms = (double)client->channels[k].least_rtt_us / 1000.0;
+    p->up = (struct sat_direction){.recorded = client->options->up,
+                                   .records = &client->uplinks[k],
+                                   .received = figure(server, "received"),
+                                   .lost = figure(server, "lost"),
+                                   .disordered = figure(server, "disordered"),
+                                   .sent = flow->window.next_seq,
+                                   .most_in_flight = flow->most_in_flight,
+                                   .incomplete = json_is_true(json_object_get(server, "full"))};
+    p->down = (struct sat_direction){.recorded = client->options->down,
+                                     .records = &flow->ledger.records,
+                                     .received = flow->ledger.received,
+                                     .lost = sat_ledger_lost(&flow->ledger),
+                                     .disordered = flow->ledger.disordered,
+                                     .sent = figure(server, "sent"),
+                                     .most_in_flight = figure(server, "most_in_flight"),
+                                     .incomplete = flow->ledger.records.full};
+}
+
+static int fetch(struct sat_client *client) {
+    struct sat_recording *r = &client->recording;
+    uint64_t deadline = sat_clock_now_us() + FETCH_US;
+    json_t *done = NULL;
+    if (!sat_control_write(&client->control, json_pack("{s:b}", "stop", 1))) {
+        return sat_client_fail(client, "the server ended the connection");
+    }
+    client->fetching = true;
+    probe_clock_again(client);
+    done = sat_client_line(client, FETCH_US, "before it gave its records");
+    int rc = done == NULL ? -1 : 0;
+    for (size_t k = 0; k < client->options->path_count && rc == 0; k++) {
+        const json_t *path = json_array_get(json_object_get(done, "paths"), k);
+        set_directions(client, k, path);
+        rc = fetch_records(client, k, figure(path, "bytes"), deadline);
+    }
+    r->server_socket_drops = figure(done, "socket_drops");
+    r->server_strays = figure(done, "strays");
+    r->client_strays = client->peer.strays;
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+        r->client_socket_drops += client->sockets[i].dropped;
+    }
+    json_decref(done);
+    return rc;
+}
+
+static void warn(const struct sat_recording *r) {
+    uint64_t drops = r->client_socket_drops + r->server_socket_drops;
+    if (drops > 0) {
+        fprintf(stderr,
+                "saturatr: %" PRIu64 " packets arrived but were dropped by full sockets: a program was too slow; "
+                "raise net.core.rmem_max or record fewer paths\n",
+                drops);
+    }
+    if (!r->saturated) {
+        fprintf(stderr, "saturatr: not all links were full when the recording began; see --ramp-most\n");
+    }
+    for (size_t k = 0; k < r->options->path_count; k++) {
+        if (r->paths[k].up.incomplete || r->paths[k].down.incomplete) {
+            fprintf(stderr,
+                    "saturatr: the recording of %s is incomplete: the memory for records was full; see --memory\n",
+                    r->options->paths[k].name);
+        }
+    }
+}
+
+static void report(const struct sat_recording *r) {
+    for (size_t k = 0; k < r->options->path_count; k++) {
+        const struct sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
+        for (size_t d = 0; d < 2; d++) {
+            if (both[d]->recorded) {
+                printf("%s %s: %.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms\n",
+                       r->options->paths[k].name, d == 0 ? "up" : "down",
+                       (double)both[d]->converter.bytes * 8.0 / (double)r->duration_us, (double)r->duration_us / 1e6,
+                       both[d]->converter.opportunities, r->paths[k].base_rtt_ms);
+            }
+        }
+    }
+}
+
+static enum sat_outcome run(struct sat_client *client) {
+    if (mkdir(client->options->out, 0755) != 0 && errno != EEXIST) {
+        sat_client_fail(client, "cannot make %.300s: %s", client->options->out, strerror(errno));
+        return SAT_CANNOT_START;
+    }
+    if (sat_client_connect(client) != 0 || sat_client_open_channels(client) != 0 || open_and_probe(client) != 0) {
+        return SAT_CANNOT_START;
+    }
+    if (ramp_up(client) != 0 || record(client) != 0 || fetch(client) != 0 ||
+        sat_recording_write(&client->recording, client->error) != 0) {
+        return SAT_FAILED;
+    }
+    warn(&client->recording);
+    report(&client->recording);
+    return SAT_DONE;
+}
+
+enum sat_outcome sat_client_run(const struct sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
+                                char *error) {
+    static struct sat_client client;
+    memset(&client, 0, sizeof(client));
+    client.options = options;
+    client.stop = stop;
+    client.control.fd = -1;
+    client.recording.options = options;
+    client.recording.argc = argc;
+    client.recording.argv = argv;
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+        client.sockets[i].fd = -1;
+    }
+    enum sat_outcome outcome = run(&client);
+    snprintf(error, SAT_ERROR_SIZE, "%s", client.error);
+    sat_client_close(&client);
+    return outcome;
+}

@@ -1,0 +1,15 @@
+/* The client of saturatr: sets a recording up, makes it, fetches the server's half and writes the files. */
+#ifndef RAILYARD_SATURATR_CLIENT_H
+#define RAILYARD_SATURATR_CLIENT_H
+
+#include <signal.h>
+
+#include "emulator/saturatr/options.h"
+
+enum sat_outcome { SAT_DONE = 0, SAT_FAILED = 1, SAT_CANNOT_START = 2 };
+
+/* *stop ends the recording early; what was recorded until then is kept. One sentence in error unless SAT_DONE. */
+enum sat_outcome sat_client_run(const struct sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
+                                char *error);
+
+#endif

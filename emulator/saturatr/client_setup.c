@@ -1,0 +1,224 @@
+#include "emulator/saturatr/client_setup.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECT_US 5000000u
+#define ANSWER_US  10000000u
+
+int sat_client_fail(struct sat_client *client, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(client->error, sizeof(client->error), format, args);
+    va_end(args);
+    return -1;
+}
+
+json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what) {
+    json_t *line = NULL;
+    enum sat_line found = sat_control_wait(&client->control, &line, sat_clock_now_us() + timeout_us);
+    if (found != SAT_LINE_READ) {
+        sat_client_fail(client, "the server %s %s", found == SAT_LINE_NONE ? "was silent" : "ended the connection",
+                        what);
+        return NULL;
+    }
+    const char *refusal = json_string_value(json_object_get(line, "error"));
+    if (refusal != NULL) {
+        sat_client_fail(client, "the server says: %.400s", refusal);
+        json_decref(line);
+        return NULL;
+    }
+    return line;
+}
+
+static bool wait_connected(int fd) {
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    int status = ETIMEDOUT;
+    socklen_t length = sizeof(status);
+    if (poll(&poll_fd, 1, (int)(CONNECT_US / 1000)) == 1) {
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &status, &length);
+    }
+    errno = status;
+    return status == 0;
+}
+
+static int connect_tcp(struct sat_client *client) {
+    const struct sat_options *o = client->options;
+    const struct sat_address *local = o->has_ack_via ? &o->ack_via : &o->paths[0].local;
+    char text[SAT_ADDRESS_TEXT];
+    int one = 1;
+    int fd = socket(o->server.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&local->at, local->length) != 0) {
+        sat_client_fail(client, "cannot use the local address %s: %s", sat_address_text(local, text), strerror(errno));
+    } else if (connect(fd, (const struct sockaddr *)&o->server.at, o->server.length) != 0 && errno != EINPROGRESS) {
+        sat_client_fail(client, "cannot connect to %s: %s", sat_address_text(&o->server, text), strerror(errno));
+    } else if (!wait_connected(fd)) {
+        sat_client_fail(client, "cannot connect to %s: %s; is a saturatr server running there?",
+                        sat_address_text(&o->server, text), strerror(errno));
+    } else {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        sat_control_init(&client->control, fd);
+        return 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+/* The path that the reliable interface is, if it is one of them. */
+static size_t via_path(const struct sat_options *options) {
+    for (size_t k = 0; k < options->path_count && options->has_ack_via; k++) {
+        if (sat_address_same_host(&options->ack_via, &options->paths[k].local)) {
+            return k;
+        }
+    }
+    return SAT_NO_PATH;
+}
+
+static json_t *request(const struct sat_client *client, const struct sat_nonces *nonces) {
+    const struct sat_options *o = client->options;
+    char nonce[2 * SAT_NONCE_BYTES + 1];
+    char proof[2 * SAT_PROOF_BYTES + 1];
+    uint8_t bytes[SAT_PROOF_BYTES];
+    if (!sat_auth_proof(o->token, SAT_CLIENT, nonces, bytes)) {
+        return NULL;
+    }
+    sat_hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
+    sat_hex_write(bytes, SAT_PROOF_BYTES, proof);
+    return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I}", "nonce", nonce, "proof", proof, "paths",
+                     (json_int_t)o->path_count, "up", (int)o->up, "down", (int)o->down, "packet_bytes",
+                     (json_int_t)o->packet_bytes, "sending_s", (double)(o->duration_us + o->ramp_most_us) / 1e6,
+                     "ack_via", (int)o->has_ack_via, "via_path",
+                     client->peer.via_path == SAT_NO_PATH ? (json_int_t)-1 : (json_int_t)client->peer.via_path);
+}
+
+/* The addresses that the server's ports have, seen from here. */
+static void set_remotes(struct sat_client *client, uint16_t port, uint16_t ack_port) {
+    for (size_t channel = 0; channel < SAT_MAX_CHANNELS; channel++) {
+        struct sat_route *route = &client->peer.routes[channel];
+        route->remote = client->options->server;
+        sat_address_set_port(&route->remote, channel < SAT_MAX_PATHS ? port : ack_port);
+    }
+}
+
+static int take_greeting(struct sat_client *client, const struct sat_nonces *nonces, const json_t *line) {
+    uint8_t given[SAT_PROOF_BYTES];
+    uint8_t wanted[SAT_PROOF_BYTES];
+    struct sat_peer *peer = &client->peer;
+    json_int_t port = json_integer_value(json_object_get(line, "port"));
+    json_int_t ack_port = json_integer_value(json_object_get(line, "ack_port"));
+    const char *host = json_string_value(json_object_get(line, "host"));
+    const char *kernel = json_string_value(json_object_get(line, "kernel"));
+    if (!sat_hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) ||
+        !sat_auth_proof(client->options->token, SAT_SERVER, nonces, wanted) ||
+        !sat_auth_same(given, wanted, SAT_PROOF_BYTES) || port < 1 || port > UINT16_MAX || ack_port < 1 ||
+        ack_port > UINT16_MAX || host == NULL || kernel == NULL) {
+        return sat_client_fail(client, "the server does not know the token, or is of another version");
+    }
+    snprintf(client->recording.server_host, sizeof(client->recording.server_host), "%s", host);
+    snprintf(client->recording.server_kernel, sizeof(client->recording.server_kernel), "%s", kernel);
+    set_remotes(client, (uint16_t)port, (uint16_t)ack_port);
+    return sat_auth_tag(client->options->token, SAT_CLIENT, nonces, &peer->tag_out) &&
+                   sat_auth_tag(client->options->token, SAT_SERVER, nonces, &peer->tag_in)
+               ? 0
+               : sat_client_fail(client, "cannot make keys");
+}
+
+int sat_client_connect(struct sat_client *client) {
+    struct sat_nonces nonces;
+    if (sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes) != 0) {
+        return sat_client_fail(client, "no memory");
+    }
+    client->peer.ack_via = client->options->has_ack_via;
+    client->peer.via_path = via_path(client->options);
+    if (connect_tcp(client) != 0) {
+        return -1;
+    }
+    json_t *line = sat_client_line(client, ANSWER_US, "before it said hello");
+    if (line == NULL) {
+        return -1;
+    }
+    bool good = json_integer_value(json_object_get(line, "saturatr")) == SAT_PROTOCOL &&
+                sat_hex_read(json_string_value(json_object_get(line, "nonce")), nonces.server, SAT_NONCE_BYTES) &&
+                sat_auth_random(nonces.client, SAT_NONCE_BYTES);
+    json_decref(line);
+    if (!good) {
+        return sat_client_fail(client, "what answers there is no saturatr server of this version");
+    }
+    if (!sat_control_write(&client->control, request(client, &nonces))) {
+        return sat_client_fail(client, "cannot send the request to the server");
+    }
+    line = sat_client_line(client, ANSWER_US, "before it answered the request");
+    int rc = line == NULL ? -1 : take_greeting(client, &nonces, line);
+    json_decref(line);
+    return rc;
+}
+
+/* The interface that has the address; false if none has. */
+static bool find_interface(const struct sat_address *local, char name[16]) {
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    if (getifaddrs(&list) != 0) {
+        return false;
+    }
+    for (const struct ifaddrs *i = list; i != NULL && !found; i = i->ifa_next) {
+        struct sat_address at = {.length = 0};
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != local->at.ss_family) {
+            continue;
+        }
+        memcpy(&at.at, i->ifa_addr,
+               local->at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+        if (sat_address_same_host(&at, local)) {
+            snprintf(name, 16, "%s", i->ifa_name);
+            found = true;
+        }
+    }
+    freeifaddrs(list);
+    return found;
+}
+
+static int open_channel(struct sat_client *client, size_t channel, const struct sat_address *local,
+                        const char *interface) {
+    struct sat_socket *s = &client->sockets[channel];
+    if (sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error) != 0) {
+        return -1;
+    }
+    client->peer.routes[channel].socket = s;
+    return 0;
+}
+
+int sat_client_open_channels(struct sat_client *client) {
+    const struct sat_options *o = client->options;
+    for (size_t k = 0; k < o->path_count; k++) {
+        char *interface = client->recording.paths[k].interface;
+        find_interface(&o->paths[k].local, interface);
+        if (open_channel(client, k, &o->paths[k].local, interface) != 0 ||
+            (!o->has_ack_via && open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface) != 0)) {
+            return -1;
+        }
+    }
+    char interface[16] = "";
+    if (o->has_ack_via) {
+        find_interface(&o->ack_via, interface);
+        return open_channel(client, SAT_MAX_PATHS, &o->ack_via, interface);
+    }
+    return 0;
+}
+
+void sat_client_close(struct sat_client *client) {
+    sat_control_close(&client->control);
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+        sat_socket_close(&client->sockets[i]);
+    }
+    for (size_t k = 0; k < SAT_MAX_PATHS; k++) {
+        sat_records_free(&client->uplinks[k]);
+    }
+    sat_peer_free(&client->peer);
+}

@@ -1,0 +1,47 @@
+/* The client's state, and its first steps: connection, proof of the token, sockets. */
+#ifndef RAILYARD_SATURATR_CLIENT_SETUP_H
+#define RAILYARD_SATURATR_CLIENT_SETUP_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emulator/saturatr/control.h"
+#include "emulator/saturatr/peer.h"
+#include "emulator/saturatr/recording.h"
+
+#define SAT_CLIENT_SOCKETS (2u * SAT_MAX_PATHS)
+
+/* What a channel's HELLOs and WELCOMEs have told. */
+struct sat_channel {
+    uint8_t cookie[SAT_COOKIE_BYTES];
+    uint64_t next_hello_us;
+    uint64_t hellos, answers;
+    uint64_t least_rtt_us; /* SAT_NEVER before the first answer */
+};
+
+struct sat_client {
+    const struct sat_options *options;
+    volatile sig_atomic_t *stop;
+    struct sat_control control;
+    struct sat_peer peer;
+    struct sat_socket sockets[SAT_CLIENT_SOCKETS]; /* of channel k at k */
+    struct sat_channel channels[SAT_MAX_CHANNELS];
+    struct sat_recording recording;
+    struct sat_records uplinks[SAT_MAX_PATHS]; /* fetched */
+    bool late;                                 /* clock exchanges are near the end of the recording */
+    bool fetching;                             /* what the server says now is the answer to stop */
+    bool hung_up;                              /* the server ended the connection, or said why it cannot go on: error */
+    char error[SAT_ERROR_SIZE];
+};
+
+/* 0, or -1 and one sentence in client->error. */
+int sat_client_connect(struct sat_client *client);
+int sat_client_open_channels(struct sat_client *client);
+void sat_client_close(struct sat_client *client);
+
+int sat_client_fail(struct sat_client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line from the server that has no error in it; NULL otherwise, with client->error set. The caller owns it. */
+json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what);
+
+#endif

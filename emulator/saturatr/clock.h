@@ -1,0 +1,38 @@
+/* The difference of two monotonic clocks, from exchanges of timestamps (as in RFC 5905, section 8): a probe leaves at
+ * t1, arrives at t2, is answered at t3, and the answer arrives at t4; t1 and t4 on the client's clock, t2 and t3 on the
+ * server's. Then offset = ((t2 - t1) + (t3 - t4)) / 2, wrong by at most half of the round trip (t4 - t1) - (t3 - t2).
+ *
+ * The exchange with the shortest round trip counts: of those before t0 and of those near the end of the session. Where
+ * the two contradict each other (their error intervals do not overlap) the clocks drift, and the offset is
+ * interpolated. */
+#ifndef RAILYARD_SATURATR_CLOCK_H
+#define RAILYARD_SATURATR_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sat_clock_sample {
+    bool valid;
+    uint64_t at_us;   /* client's clock */
+    int64_t twice_us; /* twice the offset: server's clock minus client's */
+    uint64_t rtt_us;
+};
+
+struct sat_clock {
+    struct sat_clock_sample early, late;
+    uint64_t exchanges;
+};
+
+/* late: the exchange is one of those near the end. Impossible times (an answer before the question) are ignored. */
+void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late);
+bool sat_clock_known(const struct sat_clock *clock);
+/* Server's clock minus client's at that time of the client's clock, us. */
+double sat_clock_offset_us(const struct sat_clock *clock, uint64_t client_us);
+/* How far the offset can be off, us. */
+double sat_clock_uncertainty_us(const struct sat_clock *clock);
+/* Parts per million by which the server's clock runs faster; 0 where no drift can be told from error. */
+double sat_clock_drift_ppm(const struct sat_clock *clock);
+/* A time of the server's clock on the client's. */
+uint64_t sat_clock_to_client(const struct sat_clock *clock, uint64_t server_us);
+
+#endif

@@ -1,0 +1,89 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "emulator/link/rng.h"
+#include "emulator/saturatr/clock.h"
+
+static void same_delays_give_the_offset_exactly(void **state) {
+    (void)state;
+    struct sat_clock clock = {0};
+    sat_clock_add(&clock, 1000, 501500, 501600, 2100, false); /* 500 there, 500 back, server 500000 ahead */
+    assert_true(sat_clock_known(&clock));
+    assert_true(sat_clock_offset_us(&clock, 0) == 500000.0);
+    assert_true(sat_clock_uncertainty_us(&clock) == 500.0);
+    assert_int_equal(sat_clock_to_client(&clock, 501500), 1500);
+}
+
+static void a_server_behind_has_a_negative_offset(void **state) {
+    (void)state;
+    struct sat_clock clock = {0};
+    sat_clock_add(&clock, 900000, 400300, 400300, 900600, false);
+    assert_true(sat_clock_offset_us(&clock, 0) == -500000.0);
+    assert_int_equal(sat_clock_to_client(&clock, 400300), 900300);
+}
+
+static void the_shortest_round_trip_counts(void **state) {
+    (void)state;
+    struct sat_clock clock = {0};
+    sat_clock_add(&clock, 1000, 1100 + 70000, 1100 + 70000, 1000 + 70200, false); /* queued on the way there */
+    sat_clock_add(&clock, 100000, 100100, 100100, 100200, false);
+    sat_clock_add(&clock, 200000, 200100, 200100, 290000, false);
+    assert_true(sat_clock_offset_us(&clock, 0) == 0.0);
+    assert_true(sat_clock_uncertainty_us(&clock) == 100.0);
+}
+
+static void never_off_by_more_than_it_says(void **state) {
+    (void)state;
+    struct xl_link_rng rng = {.state = 5};
+    for (int round = 0; round < 500; round++) {
+        struct sat_clock clock = {0};
+        int64_t offset = (int64_t)(xl_link_rng_next(&rng) % 2000000000) - 1000000000;
+        for (int i = 0; i < 10; i++) {
+            uint64_t t1 = UINT64_C(5000000000) + (uint64_t)i * 100000;
+            uint64_t t2 = t1 + xl_link_rng_next(&rng) % 50000 + (uint64_t)offset;
+            uint64_t t3 = t2 + xl_link_rng_next(&rng) % 1000;
+            uint64_t t4 = t3 - (uint64_t)offset + xl_link_rng_next(&rng) % 50000;
+            sat_clock_add(&clock, t1, t2, t3, t4, i >= 5);
+        }
+        assert_true(fabs(sat_clock_offset_us(&clock, UINT64_C(5000000000)) - (double)offset) <=
+                    sat_clock_uncertainty_us(&clock));
+        assert_true(sat_clock_drift_ppm(&clock) == 0.0); /* the errors explain the difference */
+    }
+}
+
+static void follows_a_clock_that_drifts(void **state) {
+    (void)state;
+    struct sat_clock clock = {0};
+    /* 60 s apart, the server gains 6000 us: 100 ppm. */
+    sat_clock_add(&clock, 1000000, 1000100, 1000100, 1000200, false);
+    sat_clock_add(&clock, 61000000, 61006100, 61006100, 61000200, true);
+    assert_true(fabs(sat_clock_drift_ppm(&clock) - 100.0) < 0.1);
+    assert_true(fabs(sat_clock_offset_us(&clock, 31000200) - 3000.0) < 1.0);
+    assert_in_range(sat_clock_to_client(&clock, 31003200), 31000199, 31000202);
+}
+
+static void ignores_impossible_times(void **state) {
+    (void)state;
+    struct sat_clock clock = {0};
+    sat_clock_add(&clock, 1000, 5000, 5000, 900, false);             /* answered before it was asked */
+    sat_clock_add(&clock, 1000, 5000, 4000, 2000, false);            /* left before it came */
+    sat_clock_add(&clock, 1000, 5000, 9000, 2000, false);            /* was there longer than away */
+    sat_clock_add(&clock, 1000, UINT64_MAX, UINT64_MAX, 2000, true); /* no such time */
+    sat_clock_add(&clock, 1000, 2000, 2000, UINT64_MAX, true);
+    assert_false(sat_clock_known(&clock));
+    assert_int_equal(clock.exchanges, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_delays_give_the_offset_exactly), cmocka_unit_test(a_server_behind_has_a_negative_offset),
+        cmocka_unit_test(the_shortest_round_trip_counts),      cmocka_unit_test(never_off_by_more_than_it_says),
+        cmocka_unit_test(follows_a_clock_that_drifts),         cmocka_unit_test(ignores_impossible_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

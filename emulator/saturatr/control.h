@@ -1,0 +1,45 @@
+/* The control connection of a session, TCP: one JSON object a line, then the server's records as they lie in memory.
+ * Part of the driver.
+ *
+ *     S: {"saturatr":1,"nonce":HEX}
+ *     C:
+ * {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"duration_s":F,"ack_via":B,"via_path":N|-1} S:
+ * {"proof":HEX,"port":N,"ack_port":N,"host":...}                 or, at any time, {"error":SENTENCE} C: {"go":true}
+ * both ends send from here on (channels were opened by HELLO and WELCOME) C: {"stop":true} S:
+ * {"done":true,"paths":[{"bytes":N,...}]} and then bytes octets of records for each path
+ *
+ * Lines are bounded; what is no such line ends the connection. */
+#ifndef RAILYARD_SATURATR_CONTROL_H
+#define RAILYARD_SATURATR_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#define SAT_PROTOCOL   1
+#define SAT_LINE_BYTES 16384u
+
+struct sat_control {
+    int fd; /* non-blocking; -1: closed */
+    size_t used;
+    char in[SAT_LINE_BYTES];
+};
+
+enum sat_line { SAT_LINE_BAD = -1, SAT_LINE_NONE = 0, SAT_LINE_READ = 1 };
+
+void sat_control_init(struct sat_control *control, int fd);
+void sat_control_close(struct sat_control *control);
+/* Reads what is there; *line is the caller's if SAT_LINE_READ. SAT_LINE_BAD: closed, too long, or no JSON object. */
+enum sat_line sat_control_read(struct sat_control *control, json_t **line);
+/* The same, but waits until deadline_us (CLOCK_MONOTONIC); SAT_LINE_NONE: it has passed. */
+enum sat_line sat_control_wait(struct sat_control *control, json_t **line, uint64_t deadline_us);
+/* Sends one line; fields' reference is taken. False if it could not be sent at once. */
+bool sat_control_write(struct sat_control *control, json_t *fields);
+/* Reads length octets before the deadline. */
+bool sat_control_octets(struct sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us);
+/* Writes as many of length octets as the connection takes; -1 if it is broken. */
+ptrdiff_t sat_control_push(struct sat_control *control, const uint8_t *data, size_t length);
+
+#endif

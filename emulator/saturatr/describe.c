@@ -1,0 +1,187 @@
+/* What a recording says about itself: session.json, and index.yaml for those who replay it. */
+#include "emulator/saturatr/recording.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "emulator/link/packet.h"
+#include "emulator/saturatr/control.h"
+#include "emulator/saturatr/window.h"
+
+#define VERSION             "0.1.0"
+#define LEAST_QUEUE_PACKETS 50.0
+
+static json_t *direction_figures(const struct sat_recording *r, const struct sat_path_options *path,
+                                 const struct sat_direction *d, const char *way) {
+    if (!d->recorded) {
+        return json_null();
+    }
+    const struct sat_converter *c = &d->converter;
+    double bins = ceil((double)r->duration_us / SAT_IDLE_BIN_US);
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b}", "trace",
+                     json_sprintf("%s.%s", path->name, way), "raw", json_sprintf("%s.%s.csv", path->name, way),
+                     "packets", (json_int_t)c->packets, "bytes", (json_int_t)c->bytes, "opportunities",
+                     (json_int_t)c->opportunities, "mean_mbps", (double)c->bytes * 8.0 / (double)r->duration_us,
+                     "p95_mbps", d->p95_pps * XL_LINK_OPPORTUNITY_BYTES * 8.0 / 1e6, "idle_share",
+                     (double)c->idle_bins / bins, "lost_packets", (json_int_t)d->lost, "disordered_packets",
+                     (json_int_t)d->disordered, "disordered_timestamps", (json_int_t)c->disordered,
+                     "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
+}
+
+static json_t *path_figures(const struct sat_recording *r, size_t k) {
+    const struct sat_path_options *path = &r->options->paths[k];
+    const struct sat_recorded_path *p = &r->paths[k];
+    char text[SAT_ADDRESS_TEXT];
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:o}", "name", path->name, "technology", path->technology,
+                     "address", sat_address_text(&path->local, text), "interface",
+                     p->interface[0] == '\0' ? json_null() : json_string(p->interface), "base_rtt_ms", p->base_rtt_ms,
+                     "up", direction_figures(r, path, &p->up, "up"), "down",
+                     direction_figures(r, path, &p->down, "down"));
+}
+
+static json_t *started(const struct sat_recording *r) {
+    char text[32];
+    time_t seconds = (time_t)(r->t0_epoch_us / 1000000);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_string(text);
+}
+
+static json_t *arguments(const struct sat_recording *r) {
+    json_t *argv = json_array();
+    for (int i = 0; i < r->argc; i++) {
+        json_t *text = json_string(r->argv[i]);
+        json_array_append_new(argv, text != NULL ? text : json_string("(not UTF-8)"));
+    }
+    return argv;
+}
+
+static json_t *optional(const char *text) {
+    json_t *value = text == NULL ? NULL : json_string(text);
+    return value != NULL ? value : json_null();
+}
+
+static json_t *sizes(const struct sat_recording *r) {
+    return json_pack("{s:I, s:i, s:i, s:i}", "packet_ip_bytes", (json_int_t)r->options->packet_bytes,
+                     "opportunity_bytes", (int)XL_LINK_OPPORTUNITY_BYTES, "link_header_bytes",
+                     (int)XL_LINK_HEADER_BYTES, "ack_udp_payload_bytes", (int)SAT_CONTROL_BYTES);
+}
+
+static json_t *clock_figures(const struct sat_recording *r) {
+    return json_pack("{s:f, s:f, s:f, s:I}", "offset_us", sat_clock_offset_us(&r->clock, r->t0_us), "uncertainty_us",
+                     sat_clock_uncertainty_us(&r->clock), "drift_ppm", sat_clock_drift_ppm(&r->clock), "exchanges",
+                     (json_int_t)r->clock.exchanges);
+}
+
+static json_t *machines(const struct sat_recording *r, const struct utsname *host) {
+    char text[SAT_ADDRESS_TEXT];
+    return json_pack("{s:{s:s, s:s, s:I, s:I}, s:{s:s, s:s, s:s, s:I, s:I}}", "client", "host", host->nodename,
+                     "kernel", host->release, "socket_drops", (json_int_t)r->client_socket_drops, "stray_datagrams",
+                     (json_int_t)r->client_strays, "server", "address", sat_address_text(&r->options->server, text),
+                     "host", r->server_host, "kernel", r->server_kernel, "socket_drops",
+                     (json_int_t)r->server_socket_drops, "stray_datagrams", (json_int_t)r->server_strays);
+}
+
+static json_t *session(const struct sat_recording *r) {
+    struct utsname host;
+    char via[SAT_ADDRESS_TEXT];
+    json_t *paths = json_array();
+    uname(&host);
+    for (size_t k = 0; k < r->options->path_count; k++) {
+        json_array_append_new(paths, path_figures(r, k));
+    }
+    json_t *top = json_pack(
+        "{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "schema", 1, "program",
+        "saturatr", "version", VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name,
+        "scenario", r->options->scenario, "licence", r->options->licence, "note", optional(r->options->note), "started",
+        started(r), "t0_epoch_us", (json_int_t)r->t0_epoch_us, "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us",
+        (json_int_t)r->duration_us, "ramp_us", (json_int_t)r->ramp_us, "saturated_at_t0", (int)r->saturated, "ack_via",
+        r->options->has_ack_via ? json_string(sat_address_text(&r->options->ack_via, via)) : json_null());
+    json_object_set_new(top, "sizes", sizes(r));
+    json_object_set_new(top, "clock", clock_figures(r));
+    json_object_update_missing_new(top, machines(r, &host));
+    json_object_set_new(top, "paths", paths);
+    return top;
+}
+
+static int write_session(const struct sat_recording *r, char *error) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/session.json", r->options->out);
+    json_t *top = session(r);
+    int rc = top == NULL ? -1 : json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (rc != 0) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
+    }
+    json_decref(top);
+    return rc;
+}
+
+/* As a double-quoted YAML scalar, which is what JSON writes. */
+static void write_text(FILE *stream, const char *key, const char *text) {
+    json_t *value = json_string(text);
+    fprintf(stream, "  %s: ", key);
+    json_dumpf(value, stream, JSON_ENCODE_ANY);
+    fputc('\n', stream);
+    json_decref(value);
+}
+
+/* About one bandwidth-delay product at the 95th percentile of the 1 s rate (docs/traces.md). */
+static double queue_packets(const struct sat_recorded_path *p) {
+    double pps = p->down.recorded ? p->down.p95_pps : p->up.p95_pps;
+    double packets = ceil(pps * p->base_rtt_ms / 1000.0);
+    return packets > LEAST_QUEUE_PACKETS ? packets : LEAST_QUEUE_PACKETS;
+}
+
+/* A direction that was not recorded replays the other one. */
+static void write_path(FILE *stream, const struct sat_recording *r, size_t k) {
+    const struct sat_path_options *path = &r->options->paths[k];
+    const struct sat_recorded_path *p = &r->paths[k];
+    fprintf(stream, "  - name: %s\n    technology: %s\n", path->name, path->technology);
+    fprintf(stream, "    uplink: %s.%s\n", path->name, p->up.recorded ? "up" : "down");
+    fprintf(stream, "    downlink: %s.%s\n", path->name, p->down.recorded ? "down" : "up");
+    fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
+}
+
+static int write_index(const struct sat_recording *r, char *error) {
+    char path[PATH_MAX];
+    char source[160];
+    snprintf(path, sizeof(path), "%s/index.yaml", r->options->out);
+    FILE *stream = fopen(path, "we");
+    if (stream == NULL) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
+        return -1;
+    }
+    json_t *when = started(r);
+    snprintf(source, sizeof(source), "recorded with saturatr " VERSION ", %s; figures in session.json",
+             json_string_value(when));
+    json_decref(when);
+    fprintf(stream, "# A recording as a trace pair; docs/traces.md explains the fields.\nschema: 1\npairs:\n");
+    fprintf(stream, "- name: \"%s\"\n", r->options->name);
+    write_text(stream, "scenario", r->options->scenario);
+    write_text(stream, "licence", r->options->licence);
+    write_text(stream, "source", source);
+    fprintf(stream, "  paths:\n");
+    for (size_t k = 0; k < r->options->path_count; k++) {
+        write_path(stream, r, k);
+    }
+    bool bad = ferror(stream) != 0;
+    if (fclose(stream) != 0 || bad) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+int sat_recording_describe(const struct sat_recording *recording, char *error) {
+    if (write_session(recording, error) != 0) {
+        return -1;
+    }
+    /* A pair has two paths or more. */
+    return recording->options->path_count < 2 ? 0 : write_index(recording, error);
+}

@@ -1,0 +1,48 @@
+/* The command line of saturatr. */
+#ifndef RAILYARD_SATURATR_OPTIONS_H
+#define RAILYARD_SATURATR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/saturatr/auth.h"
+#include "emulator/saturatr/socket.h"
+#include "emulator/saturatr/wire.h"
+
+#define SAT_NAME_SIZE 16 /* of a path, with NUL: a device name */
+
+struct sat_path_options {
+    char name[SAT_NAME_SIZE];
+    const char *technology;
+    struct sat_address local;
+};
+
+struct sat_options {
+    enum sat_role role;
+    bool help;
+    struct sat_address server; /* client: to connect to; server: to listen on */
+    char token[SAT_TOKEN_MOST + 1];
+    uint64_t memory_bytes;
+    uint64_t duration_us; /* client */
+    /* server */
+    uint16_t ack_port;
+    uint64_t max_duration_us;
+    bool once;
+    /* client */
+    struct sat_path_options paths[SAT_MAX_PATHS];
+    size_t path_count;
+    bool has_ack_via;
+    struct sat_address ack_via;
+    bool up, down;
+    uint64_t ramp_us, ramp_most_us;
+    size_t packet_bytes;
+    const char *out, *name, *scenario, *licence, *note; /* of argv */
+};
+
+extern const char sat_options_usage[];
+
+/* 0, or -1 and one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
+int sat_options_parse(struct sat_options *options, int argc, char **argv, char *error);
+
+#endif

@@ -1,0 +1,210 @@
+#include "emulator/saturatr/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_US       1000u
+#define RETRY_ERROR_US 20000u /* the device is down, for one */
+
+struct reception {
+    struct sat_peer *peer;
+    struct sat_socket *socket;
+};
+
+int sat_peer_init(struct sat_peer *peer, enum sat_role role, size_t path_count, size_t packet_bytes) {
+    memset(peer, 0, sizeof(*peer));
+    peer->role = role;
+    peer->path_count = path_count;
+    peer->packet_bytes = packet_bytes;
+    peer->via_path = SAT_NO_PATH;
+    peer->segments = malloc((size_t)SAT_GSO_MOST * SAT_PACKET_MOST);
+    if (peer->segments == NULL) {
+        return -1;
+    }
+    uint64_t state = 1; /* nothing on the way can compress it */
+    for (size_t i = 0; i < (size_t)SAT_GSO_MOST * SAT_PACKET_MOST; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        peer->segments[i] = (uint8_t)(state >> 56);
+    }
+    return 0;
+}
+
+void sat_peer_free(struct sat_peer *peer) {
+    for (size_t k = 0; k < SAT_MAX_PATHS; k++) {
+        sat_ledger_free(&peer->flows[k].ledger);
+    }
+    free(peer->segments);
+    peer->segments = NULL;
+}
+
+uint8_t sat_peer_ack_channel(const struct sat_peer *peer, size_t path) {
+    return (uint8_t)(SAT_MAX_PATHS + (peer->ack_via ? 0 : path));
+}
+
+void sat_peer_start(struct sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now) {
+    for (size_t k = 0; k < peer->path_count; k++) {
+        struct sat_flow *flow = &peer->flows[k];
+        flow->sends = sends;
+        flow->receives = receives;
+        sat_window_init(&flow->window, now);
+        flow->window.smooth = !peer->ack_via && sends && receives;
+        sat_ledger_free(&flow->ledger);
+        sat_ledger_init(&flow->ledger, limit_bytes);
+    }
+    peer->sending = true;
+}
+
+/* The path whose link a packet on this channel has used. */
+static size_t path_of(const struct sat_peer *peer, uint8_t channel) {
+    size_t path = channel < SAT_MAX_PATHS ? channel : peer->ack_via ? peer->via_path : channel - SAT_MAX_PATHS;
+    return path < peer->path_count ? path : SAT_NO_PATH;
+}
+
+static void record(struct sat_peer *peer, const struct sat_packet *packet, const struct sat_datagram *datagram) {
+    size_t path = path_of(peer, packet->channel);
+    if (path == SAT_NO_PATH || !peer->flows[path].receives) {
+        return;
+    }
+    struct sat_arrival arrival = {
+        .received_us = datagram->received_us,
+        .sent_us = packet->sent_us,
+        .seq = packet->seq,
+        .ip_bytes = datagram->ip_bytes,
+        .kind = packet->type == SAT_DATA  ? SAT_KIND_DATA
+                : packet->type == SAT_ACK ? SAT_KIND_ACK
+                                          : SAT_KIND_PROBE,
+    };
+    sat_ledger_add(&peer->flows[path].ledger, &arrival);
+}
+
+static bool belongs(const struct sat_peer *peer, const struct sat_packet *packet) {
+    return packet->tag == peer->tag_in && packet->path < peer->path_count &&
+           (packet->type != SAT_DATA || packet->channel == packet->path);
+}
+
+static void on_datagram(void *user, const struct sat_datagram *datagram) {
+    const struct reception *reception = user;
+    struct sat_peer *peer = reception->peer;
+    struct sat_packet packet;
+    if (!sat_wire_read(&packet, datagram->data, datagram->length, datagram->datagram_bytes) ||
+        !belongs(peer, &packet)) {
+        peer->strays++;
+        return;
+    }
+    record(peer, &packet, datagram);
+    if (packet.type == SAT_ACK) {
+        struct sat_flow *flow = &peer->flows[packet.path];
+        if (flow->sends) {
+            sat_window_on_ack(&flow->window, packet.seq, packet.received_packets, packet.echo_us, packet.received_us,
+                              datagram->received_us);
+        }
+    } else if (packet.type != SAT_DATA && peer->on_control != NULL) {
+        peer->on_control(peer->user, &packet, datagram, reception->socket);
+    }
+}
+
+void sat_peer_receive(struct sat_peer *peer, struct sat_socket *socket) {
+    struct reception reception = {.peer = peer, .socket = socket};
+    sat_socket_receive(socket, on_datagram, &reception);
+}
+
+void sat_peer_send_control(struct sat_peer *peer, const struct sat_packet *packet) {
+    uint8_t data[SAT_CONTROL_BYTES];
+    const struct sat_route *route = &peer->routes[packet->channel];
+    if (route->socket != NULL && route->remote.length > 0) {
+        sat_wire_write(packet, data);
+        sat_socket_send(route->socket, &route->remote, &route->local, data, sizeof(data), 1);
+    }
+}
+
+static void send_ack(struct sat_peer *peer, size_t k, uint64_t now) {
+    struct sat_ledger *ledger = &peer->flows[k].ledger;
+    const struct sat_packet packet = {
+        .type = SAT_ACK,
+        .channel = sat_peer_ack_channel(peer, k),
+        .path = (uint8_t)k,
+        .tag = peer->tag_out,
+        .seq = ledger->highest,
+        .sent_us = now,
+        .echo_us = ledger->echo_us,
+        .received_us = ledger->echo_received_us,
+        .received_packets = ledger->received,
+    };
+    sat_ledger_acked(ledger, now);
+    if (peer->routes[packet.channel].open) {
+        sat_peer_send_control(peer, &packet);
+    }
+}
+
+static void after_failure(struct sat_peer *peer, size_t k, uint64_t now) {
+    struct sat_flow *flow = &peer->flows[k];
+    bool full = errno == EAGAIN || errno == ENOBUFS;
+    if (errno == EMSGSIZE) {
+        peer->fatal = errno;
+        peer->fatal_path = k;
+    }
+    flow->send_errors += !full;
+    flow->retry_us = now + (full ? RETRY_US : RETRY_ERROR_US);
+}
+
+/* One burst; false when there is nothing more to send now. */
+static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
+    struct sat_flow *flow = &peer->flows[k];
+    const struct sat_route *route = &peer->routes[k];
+    uint64_t allowed = now < flow->retry_us ? 0 : sat_window_allowance(&flow->window, now);
+    size_t count = allowed < SAT_GSO_MOST ? (size_t)allowed : SAT_GSO_MOST;
+    if (count == 0) {
+        return false;
+    }
+    size_t segment = peer->packet_bytes - sat_address_overhead(&route->remote);
+    for (size_t i = 0; i < count; i++) {
+        const struct sat_packet packet = {.type = SAT_DATA,
+                                          .channel = (uint8_t)k,
+                                          .path = (uint8_t)k,
+                                          .tag = peer->tag_out,
+                                          .seq = flow->window.next_seq + i,
+                                          .sent_us = now};
+        sat_wire_write(&packet, peer->segments + i * segment);
+    }
+    size_t sent = sat_socket_send(route->socket, &route->remote, &route->local, peer->segments, segment, count);
+    if (sent < count) {
+        after_failure(peer, k, now);
+    }
+    if (sent > 0) {
+        sat_window_on_sent(&flow->window, sent, now);
+        uint64_t in_flight = sat_window_in_flight(&flow->window);
+        flow->most_in_flight = in_flight > flow->most_in_flight ? in_flight : flow->most_in_flight;
+    }
+    return sent == count;
+}
+
+static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
+    struct sat_flow *flow = &peer->flows[k];
+    uint64_t now = sat_clock_now_us();
+    uint64_t next = SAT_NEVER;
+    if (flow->receives) {
+        if (sat_ledger_ack_due(&flow->ledger) <= now) {
+            send_ack(peer, k, now);
+        }
+        next = sat_ledger_ack_due(&flow->ledger);
+    }
+    if (flow->sends && peer->sending && peer->routes[k].open) {
+        for (int bursts = 0; bursts < 4 && send_burst(peer, k, now); bursts++) {
+            now = sat_clock_now_us();
+        }
+        uint64_t wake = sat_window_next(&flow->window, now);
+        wake = wake < flow->retry_us ? flow->retry_us : wake;
+        next = wake < next ? wake : next;
+    }
+    return next;
+}
+
+uint64_t sat_peer_send(struct sat_peer *peer) {
+    uint64_t next = SAT_NEVER;
+    for (size_t k = 0; k < peer->path_count; k++) {
+        uint64_t wake = serve_flow(peer, k);
+        next = wake < next ? wake : next;
+    }
+    return next;
+}

@@ -1,0 +1,306 @@
+#include "emulator/saturatr/server.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "emulator/saturatr/server_session.h"
+
+#define PENDING_MOST 8u
+#define PENDING_US   5000000u /* to prove that it knows the token */
+#define LISTEN_TRIES 20       /* ports, until one is free for TCP and UDP */
+#define IDLE_US      500000u
+
+/* A connection whose peer has not proved anything yet. */
+struct pending {
+    struct sat_control control;
+    struct sat_nonces nonces;
+    uint64_t deadline_us;
+};
+
+struct server {
+    const struct sat_options *options;
+    int listen_fd;
+    struct sat_socket data, ack;
+    struct sat_address address;
+    uint16_t ack_port;
+    struct pending pending[PENDING_MOST];
+    struct sat_session session;
+    uint64_t recordings;
+};
+
+static int listen_tcp(struct server *server, struct sat_address *at, char *error) {
+    char text[SAT_ADDRESS_TEXT];
+    int one = 1;
+    int zero = 0;
+    server->listen_fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->listen_fd >= 0) {
+        setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        if (at->at.ss_family == AF_INET6) {
+            setsockopt(server->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+        }
+    }
+    if (server->listen_fd < 0 || bind(server->listen_fd, (const struct sockaddr *)&at->at, at->length) != 0 ||
+        listen(server->listen_fd, PENDING_MOST) != 0 ||
+        getsockname(server->listen_fd, (struct sockaddr *)&at->at, &at->length) != 0) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", sat_address_text(at, text), strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+/* TCP and UDP on one port: where the kernel chooses it, it may be free for one only. */
+static int open_ports(struct server *server, char *error) {
+    bool any = sat_address_port(&server->options->server) == 0;
+    for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
+        server->address = server->options->server;
+        if (listen_tcp(server, &server->address, error) != 0) {
+            return -1;
+        }
+        if (sat_socket_open(&server->data, &server->address, NULL, error) == 0) {
+            return 0;
+        }
+        close(server->listen_fd);
+        server->listen_fd = -1;
+    }
+    return -1;
+}
+
+static int open_server(struct server *server, char *error) {
+    struct sat_address ack = server->options->server;
+    sat_address_set_port(&ack, server->options->ack_port);
+    if (open_ports(server, error) != 0 || sat_socket_open(&server->ack, &ack, NULL, error) != 0) {
+        return -1;
+    }
+    ack.length = sizeof(ack.at);
+    if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0) {
+        snprintf(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
+        return -1;
+    }
+    server->ack_port = sat_address_port(&ack);
+    server->session.data_socket = &server->data;
+    server->session.ack_socket = &server->ack;
+    return 0;
+}
+
+static void announce(const struct server *server) {
+    char text[SAT_ADDRESS_TEXT];
+    json_t *line =
+        json_pack("{s:s, s:s, s:i, s:s}", "event", "listening", "address", sat_address_text(&server->address, text),
+                  "ack_port", server->ack_port, "token", server->options->token);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(line);
+}
+
+static void accept_one(struct server *server) {
+    int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        return;
+    }
+    struct pending *place = &server->pending[0]; /* the oldest gives way */
+    for (size_t i = 0; i < PENDING_MOST; i++) {
+        struct pending *p = &server->pending[i];
+        if (p->control.fd < 0 || (place->control.fd >= 0 && p->deadline_us < place->deadline_us)) {
+            place = p;
+        }
+    }
+    sat_control_close(&place->control);
+    int one = 1;
+    int seconds = 15; /* a client that vanished without a word is noticed */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    sat_control_init(&place->control, fd);
+    place->deadline_us = sat_clock_now_us() + PENDING_US;
+    char hex[2 * SAT_NONCE_BYTES + 1];
+    if (!sat_auth_random(place->nonces.server, SAT_NONCE_BYTES)) {
+        sat_control_close(&place->control);
+        return;
+    }
+    sat_hex_write(place->nonces.server, SAT_NONCE_BYTES, hex);
+    if (!sat_control_write(&place->control, json_pack("{s:i, s:s}", "saturatr", SAT_PROTOCOL, "nonce", hex))) {
+        sat_control_close(&place->control);
+    }
+}
+
+static void refuse(struct sat_control *control, const char *sentence) {
+    sat_control_write(control, json_pack("{s:s}", "error", sentence));
+    sat_control_close(control);
+}
+
+static bool proves(const struct server *server, struct pending *p, const json_t *line) {
+    uint8_t given[SAT_PROOF_BYTES];
+    uint8_t wanted[SAT_PROOF_BYTES];
+    return sat_hex_read(json_string_value(json_object_get(line, "nonce")), p->nonces.client, SAT_NONCE_BYTES) &&
+           sat_hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) &&
+           sat_auth_proof(server->options->token, SAT_CLIENT, &p->nonces, wanted) &&
+           sat_auth_same(given, wanted, SAT_PROOF_BYTES);
+}
+
+static json_t *greeting(const struct server *server, const struct sat_nonces *nonces) {
+    uint8_t proof[SAT_PROOF_BYTES];
+    char hex[2 * SAT_PROOF_BYTES + 1];
+    struct utsname host;
+    if (uname(&host) != 0 || !sat_auth_proof(server->options->token, SAT_SERVER, nonces, proof)) {
+        return NULL;
+    }
+    sat_hex_write(proof, SAT_PROOF_BYTES, hex);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s}", "proof", hex, "port", sat_address_port(&server->address), "ack_port",
+                     server->ack_port, "host", host.nodename, "kernel", host.release);
+}
+
+static void on_pending(struct server *server, struct pending *p) {
+    json_t *line = NULL;
+    enum sat_line found = sat_control_read(&p->control, &line);
+    if (found == SAT_LINE_NONE) {
+        return;
+    }
+    if (found == SAT_LINE_BAD) {
+        sat_control_close(&p->control);
+        return;
+    }
+    char error[SAT_ERROR_SIZE];
+    if (!proves(server, p, line)) {
+        refuse(&p->control, "the token is not the server's");
+    } else if (server->session.stage != SAT_IDLE) {
+        refuse(&p->control, "the server is busy with another recording");
+    } else if (sat_session_begin(&server->session, server->options, &p->control, &p->nonces, line, error) != 0) {
+        refuse(&p->control, error);
+    } else if (!sat_control_write(&server->session.control, greeting(server, &p->nonces))) {
+        server->session.stage = SAT_OVER;
+    }
+    json_decref(line);
+}
+
+static void ignore(void *user, const struct sat_datagram *datagram) {
+    (void)user;
+    (void)datagram;
+}
+
+static void receive(struct server *server, struct sat_socket *socket) {
+    if (server->session.stage == SAT_IDLE) {
+        sat_socket_receive(socket, ignore, NULL); /* belongs to no session */
+    } else {
+        sat_peer_receive(&server->session.peer, socket);
+    }
+}
+
+static void end_session(struct server *server) {
+    const struct sat_session *session = &server->session;
+    json_t *line = json_pack("{s:s, s:I, s:I}", "event", "recording_ended", "paths",
+                             (json_int_t)session->peer.path_count, "strays", (json_int_t)session->peer.strays);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(line);
+    sat_session_end(&server->session);
+    server->recordings++;
+}
+
+static size_t fill_polls(struct server *server, struct pollfd *polls) {
+    size_t n = 0;
+    polls[n++] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
+    polls[n++] = (struct pollfd){.fd = server->data.fd, .events = POLLIN};
+    polls[n++] = (struct pollfd){.fd = server->ack.fd, .events = POLLIN};
+    for (size_t i = 0; i < PENDING_MOST; i++) {
+        polls[n++] = (struct pollfd){.fd = server->pending[i].control.fd, .events = POLLIN};
+    }
+    bool pushing = server->session.stage == SAT_HANDOVER;
+    polls[n++] = (struct pollfd){.fd = server->session.stage == SAT_IDLE ? -1 : server->session.control.fd,
+                                 .events = (short)(pushing ? POLLIN | POLLOUT : POLLIN)};
+    return n;
+}
+
+static uint64_t serve_session(struct server *server, short revents, uint64_t now) {
+    struct sat_session *session = &server->session;
+    if (session->stage == SAT_IDLE) {
+        return IDLE_US;
+    }
+    if (revents & (POLLIN | POLLHUP | POLLERR)) {
+        sat_session_on_readable(session, server->options);
+    }
+    if (revents & POLLOUT) {
+        sat_session_on_writable(session);
+    }
+    sat_session_on_time(session, now);
+    if (session->peer.fatal != 0) {
+        char error[SAT_ERROR_SIZE];
+        snprintf(error, sizeof(error), "the server's device does not take IP packets of %zu bytes; give --packet-bytes",
+                 session->peer.packet_bytes);
+        refuse(&session->control, error);
+        session->stage = SAT_OVER;
+    }
+    if (session->stage == SAT_OVER) {
+        end_session(server);
+        return 0;
+    }
+    uint64_t next = session->stage == SAT_RUNNING ? sat_peer_send(&session->peer) : SAT_NEVER;
+    return next <= now ? 0 : next - now < IDLE_US ? next - now : IDLE_US;
+}
+
+static uint64_t turn(struct server *server, uint64_t wait_us, const sigset_t *mask) {
+    struct pollfd polls[4 + PENDING_MOST];
+    size_t n = fill_polls(server, polls);
+    struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000), .tv_nsec = (long)(wait_us % 1000000) * 1000};
+    if (ppoll(polls, n, &wait, mask) < 0) {
+        memset(polls, 0, sizeof(polls));
+    }
+    uint64_t now = sat_clock_now_us();
+    if (polls[1].revents != 0) {
+        receive(server, &server->data);
+    }
+    if (polls[2].revents != 0) {
+        receive(server, &server->ack);
+    }
+    for (size_t i = 0; i < PENDING_MOST; i++) {
+        struct pending *p = &server->pending[i];
+        if (p->control.fd >= 0 && polls[3 + i].revents != 0) {
+            on_pending(server, p);
+        }
+        if (p->control.fd >= 0 && now >= p->deadline_us) {
+            sat_control_close(&p->control);
+        }
+    }
+    if (polls[0].revents != 0) {
+        accept_one(server);
+    }
+    return serve_session(server, polls[3 + PENDING_MOST].revents, now);
+}
+
+int sat_server_run(const struct sat_options *options, volatile sig_atomic_t *stop, char *error) {
+    static struct server server;
+    sigset_t mask;
+    memset(&server, 0, sizeof(server));
+    server.options = options;
+    server.listen_fd = server.data.fd = server.ack.fd = server.session.control.fd = -1;
+    for (size_t i = 0; i < PENDING_MOST; i++) {
+        server.pending[i].control.fd = -1;
+    }
+    sigemptyset(&mask);
+    int rc = open_server(&server, error);
+    if (rc == 0) {
+        announce(&server);
+        uint64_t wait_us = IDLE_US;
+        while (!*stop && !(options->once && server.recordings > 0)) {
+            wait_us = turn(&server, wait_us, &mask);
+        }
+        if (server.session.stage != SAT_IDLE) {
+            sat_session_end(&server.session);
+        }
+    }
+    for (size_t i = 0; i < PENDING_MOST; i++) {
+        sat_control_close(&server.pending[i].control);
+    }
+    sat_socket_close(&server.data);
+    sat_socket_close(&server.ack);
+    if (server.listen_fd >= 0) {
+        close(server.listen_fd);
+    }
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* The server of saturatr: one recording at a time, for clients that know the token. */
+#ifndef RAILYARD_SATURATR_SERVER_H
+#define RAILYARD_SATURATR_SERVER_H
+
+#include <signal.h>
+
+#include "emulator/saturatr/options.h"
+
+/* Serves until *stop is set (or one recording is over, with --once). 0, or -1 and one sentence in error if it cannot
+ * start. */
+int sat_server_run(const struct sat_options *options, volatile sig_atomic_t *stop, char *error);
+
+#endif

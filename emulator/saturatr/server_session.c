@@ -1,0 +1,212 @@
+#include "emulator/saturatr/server_session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SETUP_US    30000000u  /* from the client's request to its go */
+#define HANDOVER_US 120000000u /* without any progress */
+#define FRAME_BYTES 4u
+#define GRACE_US    10000000u
+
+/* Any datagram of the session that opens a channel: answered with a cookie, which the next one has to bring back. */
+static void on_hello(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
+                     struct sat_socket *socket) {
+    struct sat_session *session = user;
+    struct sat_peer *peer = &session->peer;
+    bool data = packet->channel < SAT_MAX_PATHS;
+    size_t path = data || peer->ack_via ? packet->channel % SAT_MAX_PATHS : packet->channel - SAT_MAX_PATHS;
+    if (packet->type != SAT_HELLO || socket != (data ? session->data_socket : session->ack_socket) ||
+        path >= peer->path_count || (!data && packet->channel != sat_peer_ack_channel(peer, path))) {
+        return;
+    }
+    struct sat_packet answer = {.type = SAT_WELCOME,
+                                .channel = packet->channel,
+                                .path = packet->path,
+                                .tag = peer->tag_out,
+                                .seq = packet->seq,
+                                .echo_us = packet->sent_us,
+                                .received_us = datagram->received_us};
+    if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from.at, answer.cookie)) {
+        return;
+    }
+    if (sat_auth_same(packet->cookie, answer.cookie, SAT_COOKIE_BYTES)) {
+        peer->routes[packet->channel] =
+            (struct sat_route){.socket = socket, .remote = datagram->from, .local = datagram->to, .open = true};
+        answer.flags = SAT_FLAG_VALID;
+    }
+    uint8_t data_out[SAT_CONTROL_BYTES];
+    answer.sent_us = sat_clock_now_us();
+    sat_wire_write(&answer, data_out);
+    sat_socket_send(socket, &datagram->from, &datagram->to, data_out, sizeof(data_out), 1);
+}
+
+static bool in_range(const json_t *request, const char *key, json_int_t least, json_int_t most, json_int_t *value) {
+    const json_t *member = json_object_get(request, key);
+    *value = json_integer_value(member);
+    return json_is_integer(member) && *value >= least && *value <= most;
+}
+
+static int check(struct sat_session *session, const struct sat_options *options, const json_t *request, char *error) {
+    json_int_t paths;
+    json_int_t packet_bytes;
+    json_int_t via_path;
+    double length_s = json_number_value(json_object_get(request, "sending_s"));
+    if (!in_range(request, "paths", 1, SAT_MAX_PATHS, &paths) ||
+        !in_range(request, "packet_bytes", SAT_PACKET_LEAST, SAT_PACKET_MOST, &packet_bytes) ||
+        !in_range(request, "via_path", -1, paths - 1, &via_path) || !(length_s > 0.0)) {
+        snprintf(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
+        return -1;
+    }
+    if (length_s > (double)options->max_duration_us / 1e6) {
+        snprintf(error, SAT_ERROR_SIZE,
+                 "%.1f s of sending is more than this server allows (%.1f s); shorten --duration or --ramp-most, or "
+                 "start the server with a greater --max-duration",
+                 length_s, (double)options->max_duration_us / 1e6);
+        return -1;
+    }
+    if (sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes) != 0) {
+        snprintf(error, SAT_ERROR_SIZE, "the server has no memory");
+        return -1;
+    }
+    session->length_us = (uint64_t)(length_s * 1e6);
+    session->up = json_is_true(json_object_get(request, "up"));
+    session->down = json_is_true(json_object_get(request, "down"));
+    session->peer.ack_via = json_is_true(json_object_get(request, "ack_via"));
+    session->peer.via_path = via_path < 0 ? SAT_NO_PATH : (size_t)via_path;
+    return 0;
+}
+
+int sat_session_begin(struct sat_session *session, const struct sat_options *options, struct sat_control *control,
+                      const struct sat_nonces *nonces, const json_t *request, char *error) {
+    struct sat_socket *data_socket = session->data_socket;
+    struct sat_socket *ack_socket = session->ack_socket;
+    memset(session, 0, sizeof(*session));
+    session->data_socket = data_socket;
+    session->ack_socket = ack_socket;
+    session->control.fd = -1;
+    if (check(session, options, request, error) != 0) {
+        return -1;
+    }
+    struct sat_peer *peer = &session->peer;
+    peer->on_control = on_hello;
+    peer->user = session;
+    if (!sat_auth_random(session->cookie_key, SAT_KEY_BYTES) ||
+        !sat_auth_tag(options->token, SAT_CLIENT, nonces, &peer->tag_in) ||
+        !sat_auth_tag(options->token, SAT_SERVER, nonces, &peer->tag_out)) {
+        sat_peer_free(peer);
+        snprintf(error, SAT_ERROR_SIZE, "the server cannot make keys");
+        return -1;
+    }
+    session->control = *control;
+    control->fd = -1;
+    session->stage = SAT_SETUP;
+    session->deadline_us = sat_clock_now_us() + SETUP_US;
+    session->drops_before = data_socket->dropped;
+    return 0;
+}
+
+static void start(struct sat_session *session, const struct sat_options *options) {
+    uint64_t now = sat_clock_now_us();
+    sat_peer_start(&session->peer, session->down, session->up, options->memory_bytes / session->peer.path_count, now);
+    session->stage = SAT_RUNNING;
+    session->deadline_us = now + session->length_us;
+}
+
+static json_t *path_figures(const struct sat_flow *flow) {
+    const struct sat_records *records = &flow->ledger.records;
+    return json_pack("{s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "lost", (json_int_t)sat_ledger_lost(&flow->ledger),
+                     "bytes", (json_int_t)(records->bytes + records->blocks * FRAME_BYTES), "records",
+                     (json_int_t)records->count, "full", (int)records->full, "disordered",
+                     (json_int_t)flow->ledger.disordered, "received", (json_int_t)flow->ledger.received, "sent",
+                     (json_int_t)flow->window.next_seq, "most_in_flight", (json_int_t)flow->most_in_flight);
+}
+
+static void hand_over(struct sat_session *session) {
+    json_t *paths = json_array();
+    session->peer.sending = false;
+    for (size_t k = 0; k < session->peer.path_count; k++) {
+        session->peer.flows[k].receives = false; /* the records are final */
+        json_array_append_new(paths, path_figures(&session->peer.flows[k]));
+    }
+    json_t *done = json_pack("{s:b, s:o, s:I, s:I}", "done", 1, "paths", paths, "socket_drops",
+                             (json_int_t)(session->data_socket->dropped - session->drops_before), "strays",
+                             (json_int_t)session->peer.strays);
+    session->stage = sat_control_write(&session->control, done) ? SAT_HANDOVER : SAT_OVER;
+    session->deadline_us = sat_clock_now_us() + HANDOVER_US;
+    session->path = 0;
+    session->block = session->peer.flows[0].ledger.records.first;
+    session->offset = 0;
+}
+
+void sat_session_on_readable(struct sat_session *session, const struct sat_options *options) {
+    json_t *line = NULL;
+    enum sat_line found = sat_control_read(&session->control, &line);
+    if (found == SAT_LINE_BAD) {
+        session->stage = SAT_OVER; /* nobody is there any more: stop sending at once */
+    } else if (found == SAT_LINE_READ) {
+        if (session->stage == SAT_SETUP && json_is_true(json_object_get(line, "go"))) {
+            start(session, options);
+        } else if (session->stage == SAT_RUNNING && json_is_true(json_object_get(line, "stop"))) {
+            hand_over(session);
+        } else {
+            session->stage = SAT_OVER;
+        }
+        json_decref(line);
+    }
+}
+
+/* What is left of the block's frame at offset. */
+static size_t frame_part(const struct sat_session *session, uint8_t header[FRAME_BYTES], const uint8_t **part) {
+    size_t used = session->block->used;
+    for (size_t i = 0; i < FRAME_BYTES; i++) {
+        header[i] = (uint8_t)(used >> (24 - 8 * i));
+    }
+    bool in_header = session->offset < FRAME_BYTES;
+    *part = in_header ? header + session->offset : session->block->data + (session->offset - FRAME_BYTES);
+    return in_header ? FRAME_BYTES - session->offset : used + FRAME_BYTES - session->offset;
+}
+
+void sat_session_on_writable(struct sat_session *session) {
+    while (session->stage == SAT_HANDOVER) {
+        if (session->block == NULL) {
+            if (++session->path >= session->peer.path_count) {
+                session->stage = SAT_OVER;
+                return;
+            }
+            session->block = session->peer.flows[session->path].ledger.records.first;
+            session->offset = 0;
+            continue;
+        }
+        uint8_t header[FRAME_BYTES];
+        const uint8_t *part;
+        ptrdiff_t n = sat_control_push(&session->control, part, frame_part(session, header, &part));
+        if (n <= 0) {
+            session->stage = n < 0 ? SAT_OVER : session->stage;
+            return;
+        }
+        session->deadline_us = sat_clock_now_us() + HANDOVER_US;
+        session->offset += (size_t)n;
+        if (session->offset == session->block->used + FRAME_BYTES) {
+            session->block = session->block->next;
+            session->offset = 0;
+        }
+    }
+}
+
+void sat_session_on_time(struct sat_session *session, uint64_t now) {
+    if (session->stage == SAT_IDLE || session->stage == SAT_OVER || now < session->deadline_us) {
+        return;
+    }
+    if (session->stage == SAT_RUNNING && session->peer.sending) {
+        session->peer.sending = false; /* as long as was announced; the client's stop may be on its way */
+        session->deadline_us = now + GRACE_US;
+    } else {
+        session->stage = SAT_OVER;
+    }
+}
+
+void sat_session_end(struct sat_session *session) {
+    sat_control_close(&session->control);
+    sat_peer_free(&session->peer);
+    session->stage = SAT_IDLE;
+}

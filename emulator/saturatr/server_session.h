@@ -1,0 +1,40 @@
+/* One recording at the server: set up, running, handing over what was recorded. */
+#ifndef RAILYARD_SATURATR_SERVER_SESSION_H
+#define RAILYARD_SATURATR_SERVER_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emulator/saturatr/control.h"
+#include "emulator/saturatr/options.h"
+#include "emulator/saturatr/peer.h"
+
+enum sat_stage { SAT_IDLE, SAT_SETUP, SAT_RUNNING, SAT_HANDOVER, SAT_OVER };
+
+struct sat_session {
+    enum sat_stage stage;
+    struct sat_control control;
+    struct sat_peer peer;
+    struct sat_socket *data_socket, *ack_socket; /* borrowed */
+    uint8_t cookie_key[SAT_KEY_BYTES];
+    bool up, down;
+    uint64_t length_us;   /* of the sending, as the client announced it */
+    uint64_t deadline_us; /* of the stage */
+    uint32_t drops_before;
+    /* handover */
+    size_t path;
+    const struct sat_block *block;
+    size_t offset; /* in the block's frame: 4 bytes of length, then its records */
+};
+
+/* What a client asks for, checked; takes over the connection. An error leaves the session idle: one sentence. */
+int sat_session_begin(struct sat_session *session, const struct sat_options *options, struct sat_control *control,
+                      const struct sat_nonces *nonces, const json_t *request, char *error);
+/* A line came, or bytes may be written. */
+void sat_session_on_readable(struct sat_session *session, const struct sat_options *options);
+void sat_session_on_writable(struct sat_session *session);
+/* Checks the stage's deadline. */
+void sat_session_on_time(struct sat_session *session, uint64_t now);
+void sat_session_end(struct sat_session *session);
+
+#endif

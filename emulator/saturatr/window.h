@@ -1,0 +1,92 @@
+/* How many data packets may be under way: the window control of Keith Winstein's saturatr, which keeps a link's queue
+ * full without filling it for ever.
+ *
+ *     starts at 20;  + 1 per acknowledged packet while RTT < 0.75 s;  - 20 per acknowledged packet while RTT > 3 s;
+ *     a heartbeat each second, whatever the window says
+ *
+ * Where this differs, and why:
+ * - The ceiling is not 1500 packets but what the path has shown to need: the greater of 1500 and
+ *   best rate * (2 * base RTT + 0.25 s). It grows with the rate, so it hides no fast link.
+ * - + 2 per acknowledged packet while less than 20 ms of queue has built up, whatever the RTT and the ceiling: then the
+ *   link is not full, and it is the acknowledgements that are slow.
+ * - The floor is not 20 packets once more has been delivered, but best rate * (1.25 * base RTT + 50 ms) and 20 at
+ *   least: when an outage ends the link comes back faster than acknowledgements do, and must find enough to send.
+ * - Where more than a tenth of a round trip's packets is lost, the queue of the link overflows: it is full, so more
+ *   packets would only be lost. The window shrinks by what was lost, rests for a round trip, and then grows by 1 per 16
+ *   acknowledged packets until the queue falls below 20 ms and below a quarter of what overflowed. Until then the
+ *   heartbeat comes after two round trips: the last packets of a burst may be the ones that were lost.
+ * - Packets leave in bursts of no more than 64, or 2 ms at the pacing rate of 4 times the best rate (100 Mbps at
+ *   least).
+ * - Where acknowledgements share the links with data in both directions, bursts of one direction hold up the
+ *   acknowledgements of the other, which then come in bursts too (Zhang, Shenker, Clark: Observations on the Dynamics
+ * of a Congestion Control Algorithm, SIGCOMM 1991). Such a window is smooth: once the queue is full it paces at 1.25
+ * times the best rate.
+ *
+ * In flight are the packets above the highest acknowledged one, so lost packets free themselves.
+ * The best rate is the most packets that arrived in a span of 50 ms or more of the receiver's clock, of the last 60 s
+ * or more. Sans-IO; all times are us of the sender's clock unless they say otherwise. */
+#ifndef RAILYARD_SATURATR_WINDOW_H
+#define RAILYARD_SATURATR_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SAT_WINDOW_START    20u
+#define SAT_LOWER_RTT_US    750000u
+#define SAT_UPPER_RTT_US    3000000u
+#define SAT_HEARTBEAT_US    1000000u
+#define SAT_SATURATED_US    50000u /* a queue of so much is full enough to start the recording */
+#define SAT_RATE_BINS       7u
+#define SAT_RATE_BIN_US     10000000u
+#define SAT_NEVER           UINT64_MAX
+#define SAT_WINDOW_HARD_CAP (1u << 20) /* packets: bounds what a hostile receiver can ask for */
+
+struct sat_window {
+    uint64_t window;      /* packets */
+    uint64_t next_seq;    /* of the next packet */
+    uint64_t acked_until; /* highest acknowledged + 1 */
+    uint64_t received;    /* packets that the receiver has counted */
+    uint64_t base_rtt_us; /* least RTT; SAT_NEVER before the first acknowledgement */
+    uint64_t rtt_us;      /* of the latest acknowledgement */
+    uint64_t delay_us;    /* one way; the clocks' difference is in it, so only differences mean anything */
+    uint64_t least_delay_us;
+    uint64_t last_send_us;
+
+    double rate_bins_pps[SAT_RATE_BINS]; /* best rate of each 10 s; the current one is rate_bin % SAT_RATE_BINS */
+    uint64_t rate_bin;
+    uint64_t span_start_us; /* receiver's clock */
+    uint64_t span_start_packets;
+
+    uint64_t round_end; /* the round ends when this is acknowledged */
+    uint64_t round_start;
+    uint64_t round_received; /* received when the round began */
+    bool overflow;           /* the last round lost more than a tenth */
+    bool cautious;           /* a round did, and the queue has not drained since */
+    uint64_t full_queue_us;  /* the queue when it overflowed */
+    uint64_t credit;         /* packets acknowledged towards the next growth of a cautious window */
+
+    bool smooth;
+    double tokens; /* packets that pacing allows */
+    uint64_t tokens_us;
+};
+
+void sat_window_init(struct sat_window *w, uint64_t now);
+/* An acknowledgement: highest is the highest sequence number received, received the number of packets, echo_us when
+ * the packet it answers was sent, received_us when that arrived (receiver's clock). What cannot be true is ignored. */
+void sat_window_on_ack(struct sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us,
+                       uint64_t received_us, uint64_t now);
+/* How many packets may be sent now. */
+uint64_t sat_window_allowance(struct sat_window *w, uint64_t now);
+void sat_window_on_sent(struct sat_window *w, uint64_t packets, uint64_t now);
+/* When to ask again if no acknowledgement comes before. */
+uint64_t sat_window_next(const struct sat_window *w, uint64_t now);
+
+uint64_t sat_window_in_flight(const struct sat_window *w);
+/* Packets a second, the best of the last 60 to 70 s. */
+double sat_window_best_pps(const struct sat_window *w);
+/* How long the latest acknowledged packet queued: its one-way delay beyond the least one, us. */
+uint64_t sat_window_queue_us(const struct sat_window *w);
+/* That is 50 ms or more, or the queue overflows. */
+bool sat_window_saturated(const struct sat_window *w);
+
+#endif

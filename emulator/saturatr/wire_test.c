@@ -1,0 +1,174 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "emulator/link/rng.h"
+#include "emulator/saturatr/auth.h"
+#include "emulator/saturatr/wire.h"
+
+static const struct sat_packet full = {.channel = 17,
+                                       .path = 3,
+                                       .flags = SAT_FLAG_VALID,
+                                       .tag = UINT64_C(0xfedcba9876543210),
+                                       .seq = 1234567890123,
+                                       .sent_us = UINT64_MAX - 5,
+                                       .cookie = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+                                       .echo_us = 77,
+                                       .received_us = 88,
+                                       .received_packets = 99};
+
+static void every_packet_comes_back_as_it_was(void **state) {
+    (void)state;
+    for (uint8_t type = SAT_HELLO; type <= SAT_ACK; type++) {
+        struct sat_packet packet = full;
+        struct sat_packet read;
+        uint8_t data[SAT_CONTROL_BYTES];
+        packet.type = type;
+        size_t n = sat_wire_write(&packet, data);
+        assert_int_equal(n, type == SAT_DATA ? SAT_HEADER_BYTES : SAT_CONTROL_BYTES);
+        assert_true(sat_wire_read(&read, data, n, n));
+        assert_int_equal(read.type, type);
+        assert_int_equal(read.channel, 17);
+        assert_int_equal(read.path, 3);
+        assert_int_equal(read.flags, SAT_FLAG_VALID);
+        assert_true(read.tag == full.tag && read.seq == full.seq && read.sent_us == full.sent_us);
+        if (type == SAT_HELLO || type == SAT_WELCOME) {
+            assert_memory_equal(read.cookie, full.cookie, SAT_COOKIE_BYTES);
+        }
+        if (type == SAT_WELCOME || type == SAT_ACK) {
+            assert_true(read.echo_us == 77 && read.received_us == 88);
+        }
+        assert_int_equal(read.received_packets, type == SAT_ACK ? 99 : 0);
+    }
+}
+
+static void refuses_what_is_no_packet(void **state) {
+    (void)state;
+    struct sat_packet packet = full;
+    struct sat_packet read;
+    uint8_t data[SAT_CONTROL_BYTES];
+    packet.type = SAT_HELLO;
+    sat_wire_write(&packet, data);
+    for (size_t n = 0; n < SAT_CONTROL_BYTES; n++) {
+        assert_false(sat_wire_read(&read, data, n, n));
+    }
+    assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* longer than it shows */
+    data[4] = 9;                                                                        /* no such type */
+    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    data[4] = SAT_HELLO;
+    data[5] = SAT_MAX_CHANNELS;
+    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    data[5] = 0;
+    data[6] = SAT_MAX_PATHS;
+    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    data[6] = 0;
+    data[0] ^= 1;
+    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+}
+
+static void an_answer_is_no_longer_than_the_question(void **state) {
+    (void)state;
+    struct sat_packet packet = full;
+    uint8_t data[SAT_CONTROL_BYTES];
+    packet.type = SAT_HELLO;
+    size_t question = sat_wire_write(&packet, data);
+    packet.type = SAT_WELCOME;
+    assert_true(sat_wire_write(&packet, data) <= question);
+}
+
+static void any_bytes_do_no_harm(void **state) {
+    (void)state;
+    struct xl_link_rng rng = {.state = 1};
+    for (int i = 0; i < 100000; i++) {
+        uint8_t data[SAT_CONTROL_BYTES];
+        struct sat_packet packet = full;
+        packet.type = (uint8_t)(1 + xl_link_rng_next(&rng) % 4);
+        sat_wire_write(&packet, data);
+        data[xl_link_rng_next(&rng) % sizeof(data)] = (uint8_t)xl_link_rng_next(&rng);
+        struct sat_packet read;
+        if (sat_wire_read(&read, data, (size_t)(xl_link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data))) {
+            assert_true(read.channel < SAT_MAX_CHANNELS && read.path < SAT_MAX_PATHS);
+        }
+    }
+}
+
+static void proofs_and_tags_depend_on_token_role_and_nonces(void **state) {
+    (void)state;
+    struct sat_nonces nonces = {.client = {1}, .server = {2}};
+    struct sat_nonces others = {.client = {1}, .server = {3}};
+    uint8_t proof[SAT_PROOF_BYTES];
+    uint8_t other[SAT_PROOF_BYTES];
+    uint64_t tag;
+    uint64_t other_tag;
+    assert_true(sat_auth_proof("a secret token", SAT_CLIENT, &nonces, proof));
+    assert_true(sat_auth_proof("a secret token", SAT_CLIENT, &nonces, other));
+    assert_true(sat_auth_same(proof, other, SAT_PROOF_BYTES));
+    assert_true(sat_auth_proof("another token", SAT_CLIENT, &nonces, other));
+    assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
+    assert_true(sat_auth_proof("a secret token", SAT_SERVER, &nonces, other)); /* what it got cannot be sent back */
+    assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
+    assert_true(sat_auth_proof("a secret token", SAT_CLIENT, &others, other)); /* nor be used again */
+    assert_false(sat_auth_same(proof, other, SAT_PROOF_BYTES));
+    assert_true(sat_auth_tag("a secret token", SAT_CLIENT, &nonces, &tag));
+    assert_true(sat_auth_tag("a secret token", SAT_SERVER, &nonces, &other_tag));
+    assert_true(tag != other_tag);
+}
+
+static void a_cookie_is_of_one_address_and_channel(void **state) {
+    (void)state;
+    uint8_t key[SAT_KEY_BYTES] = {9};
+    uint8_t cookie[SAT_COOKIE_BYTES];
+    uint8_t other[SAT_COOKIE_BYTES];
+    struct sockaddr_storage at = {.ss_family = AF_INET};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&at;
+    v4->sin_port = htons(5000);
+    v4->sin_addr.s_addr = htonl(0xc0000201);
+    assert_true(sat_auth_cookie(key, 1, &at, cookie));
+    assert_true(sat_auth_cookie(key, 2, &at, other));
+    assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
+    v4->sin_port = htons(5001);
+    assert_true(sat_auth_cookie(key, 1, &at, other));
+    assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
+    v4->sin_port = htons(5000);
+    v4->sin_addr.s_addr = htonl(0xc0000202);
+    assert_true(sat_auth_cookie(key, 1, &at, other));
+    assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
+    key[0] = 8;
+    v4->sin_addr.s_addr = htonl(0xc0000201);
+    assert_true(sat_auth_cookie(key, 1, &at, other));
+    assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
+}
+
+static void reads_the_hexadecimal_that_it_writes(void **state) {
+    (void)state;
+    const uint8_t bytes[4] = {0x00, 0x9f, 0xff, 0x10};
+    uint8_t back[4];
+    char text[9];
+    sat_hex_write(bytes, 4, text);
+    assert_string_equal(text, "009fff10");
+    assert_true(sat_hex_read(text, back, 4));
+    assert_memory_equal(bytes, back, 4);
+    assert_false(sat_hex_read(NULL, back, 4));
+    assert_false(sat_hex_read("009fff1", back, 4));
+    assert_false(sat_hex_read("009fff1g", back, 4));
+    assert_false(sat_hex_read("009fff1000", back, 4));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_packet_comes_back_as_it_was),
+        cmocka_unit_test(refuses_what_is_no_packet),
+        cmocka_unit_test(an_answer_is_no_longer_than_the_question),
+        cmocka_unit_test(any_bytes_do_no_harm),
+        cmocka_unit_test(proofs_and_tags_depend_on_token_role_and_nonces),
+        cmocka_unit_test(a_cookie_is_of_one_address_and_channel),
+        cmocka_unit_test(reads_the_hexadecimal_that_it_writes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
