@@ -1,0 +1,209 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "emulator/link/settings.h"
+
+static struct xl_link_settings settings[2];
+static char error[256];
+
+static int set(const char *key, const char *value) {
+    return xl_link_settings_set(settings, key, value, error, sizeof(error));
+}
+
+static int set_json(const char *member, const char *json) {
+    json_t *value = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    assert_non_null(value);
+    int rc = xl_link_settings_set_json(settings, member, value, error, sizeof(error));
+    json_decref(value);
+    return rc;
+}
+
+static int done(void **state) {
+    (void)state;
+    xl_link_settings_free(settings);
+    return 0;
+}
+
+static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state) {
+    (void)state;
+    assert_int_equal(set("down-queue", "codel"), 0);
+    assert_int_equal(set("queue", "pie"), 0);
+    assert_int_equal(set("delay", "12.5"), 0);
+    assert_int_equal(set("up-delay", "3"), 0);
+    assert_string_equal(settings[0].text[XL_LINK_QUEUE], "pie");
+    assert_string_equal(settings[1].text[XL_LINK_QUEUE], "codel");
+    assert_int_equal(settings[0].delay_us, 3000);
+    assert_int_equal(settings[1].delay_us, 12500);
+    assert_int_equal(set("delay", "1"), -1);
+    assert_string_equal(error, "delay is given twice");
+    assert_int_equal(set("up-delay", "1"), -1);
+}
+
+static void every_key_is_read(void **state) {
+    (void)state;
+    static const char *const keys[][2] = {{"up", "u"},
+                                          {"down", "12mbps"},
+                                          {"delay-trace", "f"},
+                                          {"delay-trace-end", "hold"},
+                                          {"jitter", "1"},
+                                          {"reorder", "0.5"},
+                                          {"reorder-delay", "2"},
+                                          {"loss", "ge:p=0.1:r=0.2:bad=0.9"},
+                                          {"onoff", "exp:on=5:off=1.5"},
+                                          {"duplicate", "1e-3"},
+                                          {"queue", "droptail:packets=3"},
+                                          {"once", "yes"},
+                                          {"offset", "7"}};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (set(keys[i][0], keys[i][1]) != 0) {
+            fail_msg("%s", error);
+        }
+    }
+    assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), 0);
+    for (size_t way = 0; way < 2; way++) {
+        struct xl_link_config c = xl_link_settings_config(&settings[way], 100);
+        assert_true(c.once && c.hold_delay && c.onoff.is_random);
+        assert_int_equal(c.start_offset_ms, 107);
+        assert_int_equal(c.jitter_us, 1000);
+        assert_int_equal(c.reorder_us, 2000);
+        assert_true(c.reorder == 0.5 && c.duplicate == 0.001);
+        assert_true(c.loss.p == 0.1 && c.loss.r == 0.2 && c.loss.bad == 0.9 && c.loss.good == 0.0);
+        assert_int_equal(c.onoff.us[0], 5000);
+        assert_int_equal(c.onoff.us[1], 1500);
+        assert_string_equal(c.queue, "droptail:packets=3");
+    }
+    assert_string_equal(settings[1].text[XL_LINK_TRACE], "12mbps");
+}
+
+static void members_of_json_name_their_unit(void **state) {
+    (void)state;
+    assert_int_equal(set_json("delay_ms", "12.345"), 0);
+    assert_int_equal(settings[1].delay_us, 12345);
+    assert_int_equal(set_json("down_loss", "0.1"), 0);
+    assert_true(settings[0].loss.good == 0.0 && settings[1].loss.good == 0.1);
+    assert_int_equal(set_json("up_loss", "\"ge:p=0.5:r=1\""), 0);
+    assert_true(settings[0].loss.p == 0.5);
+    assert_int_equal(set_json("once", "true"), 0);
+    assert_int_equal(set_json("delay_trace_end", "\"loop\""), 0);
+    assert_int_equal(set_json("onoff", "\"10/2.5/3/4\""), 0);
+    assert_int_equal(settings[0].onoff.count, 4);
+    assert_int_equal(settings[0].onoff.us[1], 2500);
+    assert_int_equal(set_json("reorder", "1e-05"), 0);
+    assert_true(settings[0].reorder == 1e-5);
+}
+
+static void errors_name_the_key(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *sentence;
+    } texts[] = {
+        {"dely", "1", "\"dely\" is not one of up=TRACE, "},
+        {"trace", "x", "\"trace\" is not one of"},
+        {"up-up", "x", "\"up-up\" is not one of"},
+        {"", "x", "\"\" is not one of"},
+        {"up", "", "up= is empty"},
+        {"up-loss", "1.5", "up-loss=1.5 is not a probability (0 to 1) or ge:"},
+        {"loss", "ge:p=0.5", "loss=ge:p=0.5 is not a probability"},
+        {"loss", "ge:p=0.5:r=2", "loss=ge:p=0.5:r=2 is not"},
+        {"loss", "ge:p=0.5:r=1:p=1", "loss=ge:p=0.5:r=1:p=1 is not"},
+        {"loss", "0x1p-3", "loss=0x1p-3 is not"},
+        {"loss", "nan", "loss=nan is not"},
+        {"delay", "-1", "delay=-1 is not ms"},
+        {"delay", "3600001", "delay=3600001 is not ms"},
+        {"delay-trace-end", "stop", "delay-trace-end=stop is not loop or hold"},
+        {"once", "maybe", "once=maybe is not yes or no"},
+        {"onoff", "10", "onoff=10 is not exp:on=MS:off=MS, or times"},
+        {"onoff", "10/0.5", "onoff=10/0.5 is not"},
+        {"onoff", "exp:on=5", "onoff=exp:on=5 is not"},
+        {"onoff", "1/2/", "onoff=1/2/ is not"},
+        {"offset", "1.5", "offset=1.5 is not a whole number of ms"},
+    };
+    static const struct {
+        const char *member, *value, *sentence;
+    } members[] = {
+        {"delay", "1", "delay is not a known member"},
+        {"delay-ms", "1", "delay-ms is not a known member"},
+        {"queue_ms", "1", "queue_ms is not a known member"},
+        {"delay_ms", "\"1\"", "delay_ms takes ms (0 to 3600000), not \"1\""},
+        {"delay_ms", "-0.5", "delay_ms takes ms (0 to 3600000), not -0.5"},
+        {"queue", "3", "queue takes a text that is not empty, not 3"},
+        {"once", "\"yes\"", "once takes yes or no, not \"yes\""},
+        {"loss", "[1]", "loss takes a probability (0 to 1) or ge:"},
+        {"loss", "\"0\\u0000\"", "loss takes a probability"},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(set(texts[i].key, texts[i].value), -1);
+        assert_memory_equal(error, texts[i].sentence, strlen(texts[i].sentence));
+    }
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        assert_int_equal(set_json(members[i].member, members[i].value), -1);
+        assert_memory_equal(error, members[i].sentence, strlen(members[i].sentence));
+    }
+    for (size_t i = 0; i < XL_LINK_KEYS; i++) {
+        assert_null(settings[0].text[i]);
+        assert_null(settings[1].text[i]);
+    }
+}
+
+static void keys_are_checked_together(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys[4][2];
+        const char *sentence;
+    } cases[] = {
+        {{{"down", "d"}}, "up is missing"},
+        {{{"up", "u"}, {"delay", "1"}}, "down is missing"},
+        {{{"up", "u"}, {"down", "d"}, {"up-delay", "1"}}, "delay is missing"},
+        {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-delay-trace", "f"}}, "downlink: delay and delay-trace"},
+        {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"delay-trace-end", "hold"}}, "uplink: delay-trace-end goes"},
+        {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t k = 0; k < 4 && cases[i].keys[k][0] != NULL; k++) {
+            assert_int_equal(set(cases[i].keys[k][0], cases[i].keys[k][1]), 0);
+        }
+        assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), -1);
+        assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
+        xl_link_settings_free(settings);
+    }
+}
+
+static void reports_say_what_differs(void **state) {
+    (void)state;
+    json_t *path = json_object(), *up = json_object(), *down = json_object();
+    set("up", "u");
+    set("down", "d");
+    set("delay", "12.5");
+    set("loss", "0.25");
+    set("down-queue", "codel");
+    xl_link_settings_report_path(settings, path);
+    xl_link_settings_report(&settings[0], up);
+    xl_link_settings_report(&settings[1], down);
+    char *texts[3] = {json_dumps(path, JSON_COMPACT), json_dumps(up, JSON_COMPACT), json_dumps(down, JSON_COMPACT)};
+    assert_string_equal(texts[0], "{\"delay_ms\":12.5,\"loss\":0.25,\"queue\":null}");
+    assert_string_equal(texts[1], "{}");
+    assert_string_equal(texts[2], "{\"settings\":{\"delay\":\"12.5\",\"loss\":\"0.25\",\"queue\":\"codel\"}}");
+    for (size_t i = 0; i < 3; i++) {
+        free(texts[i]);
+    }
+    json_decref(path);
+    json_decref(up);
+    json_decref(down);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_key_holds_for_both_directions_unless_one_has_its_own, done),
+        cmocka_unit_test_teardown(every_key_is_read, done),
+        cmocka_unit_test_teardown(members_of_json_name_their_unit, done),
+        cmocka_unit_test_teardown(errors_name_the_key, done),
+        cmocka_unit_test_teardown(keys_are_checked_together, done),
+        cmocka_unit_test_teardown(reports_say_what_differs, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
