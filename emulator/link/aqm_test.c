@@ -117,7 +117,7 @@ static void codel_holds_the_queue_near_its_target(void **state) {
     static const struct {
         const char *queue;
         uint64_t least_us, most_us;
-    } cases[] = {{"codel", 1 * MS, 10 * MS}, {"codel:target=20:interval=100", 10 * MS, 30 * MS}};
+    } cases[] = {{"codel", 1 * MS, 10 * MS}, {"codel:target=20:interval=100", 7 * MS, 30 * MS}};
     for (size_t i = 0; i < 2; i++) {
         for (size_t count = 1; count <= SOURCES; count += SOURCES - 1) {
             uint64_t mean_us;

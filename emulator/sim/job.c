@@ -92,6 +92,7 @@ static const struct sim_member top_members[] = {
     {"null_crypto", SIM_BOOLEAN, offsetof(struct top, null_crypto), 0, 0, 0},
     {"paths", SIM_OTHER, 0, 0, 0, 0},
     {"players", SIM_OTHER, 0, 0, 0, 0},
+    {"link_events", SIM_OTHER, 0, 0, 0, 0},
     {0},
 };
 
@@ -142,7 +143,7 @@ static bool take_setting(struct parser *p, const char *where, struct xl_link_set
     uint64_t rate;
     if (names_file(member) && text != NULL && text[0] != '\0' && !xl_trace_parse_rate(text, &rate)) {
         char *file = resolve(p->directory, text);
-        resolved = file != NULL ? json_string(file) : NULL;
+        resolved = file != NULL ? json_string_nocheck(file) : NULL; /* names may hold any bytes */
         free(file);
         if (resolved == NULL) {
             return sim_fail(p->error, "out of memory");
@@ -426,7 +427,8 @@ static bool take_job(struct parser *p) {
     job->keylog = top.keylog;
     job->null_crypto = top.null_crypto;
     return take_paths(p, json_object_get(job->json, "paths")) && take_player_member(p, job->json, "", &top.settings) &&
-           take_players(p, &top.settings, json_object_get(job->json, "players"));
+           take_players(p, &top.settings, json_object_get(job->json, "players")) &&
+           sim_events_parse(job, json_object_get(job->json, "link_events"), p->name, p->error);
 }
 
 bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const char *name, const char *directory,
@@ -448,6 +450,7 @@ void sim_job_free(struct sim_job *job) {
         xl_link_settings_free(job->paths[i].settings);
     }
     free(job->players);
+    free(job->events);
     json_decref(job->json);
     *job = (struct sim_job){0};
 }

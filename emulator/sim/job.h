@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "emulator/link/settings.h"
+#include "emulator/sim/events.h"
 #include "player/options.h"
 #include "server/server.h"
 #include "xlink/xlink.h"
@@ -41,6 +42,8 @@ struct sim_job {
     size_t path_count;
     struct sim_player_job *players;
     size_t player_count;
+    struct sim_event *events; /* in the order of their times */
+    size_t event_count;
     bool qlog, link_logs, keylog, null_crypto;
 };
 

@@ -76,6 +76,25 @@ static void a_player_overrides_member_by_member(void **state) {
     sim_job_free(&job);
 }
 
+static void link_events_say_what_changes_when(void **state) {
+    (void)state;
+    assert_true(parse("{" COMMON ", \"link_events\": ["
+                      "{\"t_s\": 1.5, \"path\": \"nr\", \"state\": \"down\"},"
+                      "{\"t_s\": 1.5, \"path\": \"wifi\", \"direction\": \"up\", \"delay_ms\": 0.5,"
+                      " \"loss\": \"ge:p=0.5:r=1\", \"rate\": \"3mbps\"}]}"));
+    assert_int_equal(job.event_count, 2);
+    const struct sim_event *first = &job.events[0], *second = &job.events[1];
+    assert_int_equal(first->at_us, 1500000);
+    assert_int_equal(first->path, 1);
+    assert_true(first->ways[0] && first->ways[1] && first->has_state && !first->is_up);
+    assert_false(first->has_delay || first->has_loss || first->rate_bps != 0);
+    assert_true(second->ways[0] && !second->ways[1] && !second->has_state);
+    assert_int_equal(second->delay_us, 500);
+    assert_true(second->has_loss && second->loss.p == 0.5);
+    assert_int_equal(second->rate_bps, 3000000);
+    sim_job_free(&job);
+}
+
 static void errors_name_file_and_member(void **state) {
     (void)state;
     const struct {
@@ -89,6 +108,17 @@ static void errors_name_file_and_member(void **state) {
         {"{" COMMON ", \"t_th1_ms\": 0.0001}", "job.json: t_th1_ms takes a number"},
         {"{" COMMON ", \"t_th1_ms\": 2, \"t_th2_ms\": 1}", "job.json: t_th1_ms must not be greater than t_th2_ms"},
         {"{" COMMON ", \"primary\": \"x\"}", "job.json: primary \"x\" is not the name of a path"},
+        {"{" COMMON ", \"link_events\": 3}", "job.json: link_events takes an array"},
+        {"{" COMMON ", \"link_events\": [{\"path\": \"nr\"}]}", "job.json: link_events[0].t_s is missing"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"x\"}]}", "job.json: link_events[0].path \"x\" is"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\"}]}", "job.json: link_events[0].state, delay_ms"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\", \"loss\": 2}]}",
+         "job.json: link_events[0].loss takes a probability"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\", \"rate\": \"2\"}]}",
+         "job.json: link_events[0].rate takes a rate"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 2, \"path\": \"nr\", \"loss\": 1},"
+         "{\"t_s\": 1, \"path\": \"nr\", \"loss\": 0}]}",
+         "job.json: link_events[1].t_s is before"},
         {"{" COMMON ", \"players\": []}", "job.json: players takes an array"},
         {"{" COMMON ", \"players\": [{\"player\": {\"fps\": 0}}]}", "job.json: players[0].player.fps takes a number"},
         {"{\"scheme\": \"sp\", " PATHS ", " PLAYER "}", "job.json: time_limit_s is missing"},
@@ -111,6 +141,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_those_of_the_programs),
         cmocka_unit_test(the_primary_path_follows_the_order_of_technologies_or_its_name),
         cmocka_unit_test(a_player_overrides_member_by_member),
+        cmocka_unit_test(link_events_say_what_changes_when),
         cmocka_unit_test(errors_name_file_and_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,10 @@ static void act(struct sim *sim, size_t actor) {
         sim_network_deliver(sim, &sim->directions[actor]);
     } else if (actor < sim->direction_count + players) {
         sim_server_act(sim, &sim->players[actor - sim->direction_count].server);
-    } else {
+    } else if (actor != sim->event_actor) {
         sim_player_act(&sim->players[actor - sim->direction_count - players]);
+    } else {
+        sim_events_act(sim);
     }
 }
 
@@ -30,9 +32,11 @@ static void loop(struct sim *sim) {
 
 static bool set_up(struct sim *sim, const char *job_name, char *error) {
     size_t count = sim->job->player_count;
-    if (!sim_timers_init(&sim->timers, 2 * sim->job->path_count * count + 2 * count)) {
+    sim->event_actor = 2 * sim->job->path_count * count + 2 * count;
+    if (!sim_timers_init(&sim->timers, sim->event_actor + 1)) {
         return sim_fail(error, "out of memory");
     }
+    sim_events_start(sim);
     return sim_network_setup(sim, job_name, error) && sim_outputs_open_transport(sim, error) &&
            sim_ends_setup(sim, job_name, error) && sim_outputs_open(sim, error);
 }

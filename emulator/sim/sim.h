@@ -1,8 +1,9 @@
 /* What a simulation consists of while it runs.
  *
- * Actors have deadlines (timers.h): first the links' directions, then the servers, then the players. At each moment the
- * links deliver what is due, then the servers that got something or whose timer is due act, then the players, each in
- * the order of their numbers. Time is microseconds since the start of the simulation. */
+ * Actors have deadlines (timers.h): first the links' directions, then the servers, then the players, then the changes
+ * of links. At each moment the links deliver what is due, then the servers that got something or whose timer is due
+ * act, then the players, each in the order of their numbers; then links change. Time is microseconds since the start of
+ * the simulation. */
 #ifndef RAILYARD_SIM_SIM_H
 #define RAILYARD_SIM_SIM_H
 
@@ -72,6 +73,7 @@ struct sim {
     struct sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */
     size_t direction_count;
     struct sim_player *players;
+    size_t event_actor, next_event;
     size_t running; /* players that are not over */
     jsonl *server_log;
     xl_log_files *client_files, *server_files;

@@ -1,0 +1,36 @@
+/* Changes of links at set times: the member link_events of a job. */
+#ifndef RAILYARD_SIM_EVENTS_H
+#define RAILYARD_SIM_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "emulator/link/loss.h"
+
+struct sim;
+struct sim_job;
+
+#define SIM_MAX_EVENTS 100000
+
+struct sim_event {
+    uint64_t at_us;
+    size_t path;
+    bool ways[2]; /* uplink, downlink */
+    bool has_state, is_up;
+    bool has_delay, has_loss;
+    uint64_t delay_us;
+    struct xl_loss loss;
+    uint64_t rate_bps; /* 0: no change */
+};
+
+/* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands
+ * for the file. */
+bool sim_events_parse(struct sim_job *, json_t *events, const char *name, char *error);
+/* Sets the actor of events to the first of them. */
+void sim_events_start(struct sim *);
+/* Makes the changes that are due. A path's change holds for the links of all players. */
+void sim_events_act(struct sim *);
+
+#endif
