@@ -91,6 +91,12 @@ bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char
     return true;
 }
 
+bool catalogue_set_first_frame(catalogue *c, const char *target, uint64_t bytes) {
+    c->index = c->index != NULL ? c->index : json_object();
+    return json_object_set_new(c->index, target, json_pack("[{s:i, s:I}]", "offset", 0, "size", (json_int_t)bytes)) ==
+           0;
+}
+
 /* Size of the first frame, which begins at byte 0 always; 0: not known. */
 static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64_t resource_bytes) {
     const json_t *frames = c->index != NULL ? json_object_get(c->index, target) : NULL;

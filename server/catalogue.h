@@ -37,6 +37,9 @@ void catalogue_free(catalogue *);
  */
 bool catalogue_load_frame_index(catalogue *, const char *json, size_t len, char *error, size_t error_cap);
 
+/* The first frame of that video, headers included, is its first `bytes` bytes; false when memory is short. */
+bool catalogue_set_first_frame(catalogue *, const char *target, uint64_t bytes);
+
 /* The body of a response; read it in order. */
 typedef struct {
     const catalogue *owner;

@@ -159,6 +159,11 @@ static void the_first_frame_is_where_the_range_meets_it(void **state) {
     assert_true(catalogue_load_frame_index(c, index, strlen(index), error, sizeof error));
     ask(c, "GET", "/synthetic/1000000", NULL, &r);
     assert_int_equal(r.frame_bytes, 777);
+    /* What ffprobe says goes before both, and needs no index. */
+    assert_true(catalogue_set_first_frame(c, "/synthetic/1000000", 41419));
+    ask(c, "GET", "/synthetic/1000000", "bytes=41000-", &r);
+    assert_int_equal(r.frame_position, 0);
+    assert_int_equal(r.frame_bytes, 419);
     catalogue_free(c);
     c = catalogue_new(&unknown, NULL);
     ask(c, "GET", "/synthetic/1000000", NULL, &r);

@@ -24,6 +24,7 @@ enum {
     OPT_KEY,
     OPT_ROOT,
     OPT_FRAME_INDEX,
+    OPT_FFPROBE,
     OPT_SCHEME,
     OPT_T_TH1,
     OPT_T_TH2,
@@ -59,6 +60,7 @@ static const struct option long_options[] = {
     {"key", required_argument, NULL, OPT_KEY},
     {"root", required_argument, NULL, OPT_ROOT},
     {"frame-index", required_argument, NULL, OPT_FRAME_INDEX},
+    {"ffprobe", required_argument, NULL, OPT_FFPROBE},
     {"scheme", required_argument, NULL, OPT_SCHEME},
     {"t-th1", required_argument, NULL, OPT_T_TH1},
     {"t-th2", required_argument, NULL, OPT_T_TH2},
@@ -94,6 +96,7 @@ const char *server_options_usage(void) {
            "  --cert FILE --key FILE      PEM; without them a self-signed certificate is made in memory\n"
            "  --root DIR                  serve the files below DIR beside /synthetic/BYTES\n"
            "  --frame-index FILE          JSON: {\"/video\": [{\"offset\": 0, \"size\": 1234}, ...], ...}\n"
+           "  --ffprobe /VIDEO=FILE       FILE: ffprobe -show_packets -of json of that video; may be repeated\n"
            "  --bitrate BPS, --fps F, --first-frame-bytes N\n"
            "                              frame model of videos that the index does not list\n"
            "  --scheme sp|cm|vanilla-mp|xlink (xlink)\n"
@@ -185,6 +188,18 @@ static bool parse_ack_path(parser *p, const char *text) {
     return true;
 }
 
+static bool parse_ffprobe(parser *p, const char *text) {
+    const char *equals = strchr(text, '=');
+    if (text[0] != '/' || equals == NULL || equals[1] == '\0') {
+        return fail(p, "--ffprobe takes /VIDEO=FILE, not '%s'.", text);
+    }
+    if (p->o->ffprobe_count == SERVER_MAX_FFPROBE) {
+        return fail(p, "--ffprobe may be given %d times; list more videos in a --frame-index.", SERVER_MAX_FFPROBE);
+    }
+    p->o->ffprobe[p->o->ffprobe_count++] = text;
+    return true;
+}
+
 /* Options that name files, or nothing but themselves. */
 static bool take_plain_option(parser *p, int option, const char *value) {
     server_config *o = p->o;
@@ -256,6 +271,8 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_word(p, "qoe-control", value, on_or_off, &o->reinjections.qoe_control);
     case OPT_QOE_EXTRAPOLATION:
         return parse_word(p, "qoe-extrapolation", value, on_or_off, &o->reinjections.qoe_extrapolation);
+    case OPT_FFPROBE:
+        return parse_ffprobe(p, value);
     case OPT_ACK_PATH:
         return parse_ack_path(p, value);
     case OPT_T_TH1:

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/deployment.h"
+#include "server/ffprobe.h"
 #include "server/options.h"
 #include "server/report.h"
 
@@ -154,6 +155,42 @@ static bool load_frame_index(server *s) {
     return ok;
 }
 
+/* spec: "/VIDEO=FILE" */
+static bool load_ffprobe(server *s, const char *spec) {
+    const char *file = strchr(spec, '=') + 1;
+    char error[256], *target = strndup(spec, (size_t)(file - 1 - spec));
+    uint64_t end = 0;
+    size_t len = 0;
+    char *text = read_file(file, MAX_INDEX_BYTES, &len);
+    if (text == NULL) {
+        fprintf(stderr, SERVER_PROGRAM ": cannot read ffprobe's output %s: %s.\n", file, strerror(errno));
+        free(target);
+        return false;
+    }
+    bool ok = ffprobe_first_frame(text, len, &end, error, sizeof error);
+    if (!ok) {
+        fprintf(stderr, SERVER_PROGRAM ": ffprobe's output %s does not tell the first frame: %s.\n", file, error);
+    } else if (target == NULL || !catalogue_set_first_frame(s->catalogue, target, end)) {
+        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
+        ok = false;
+    }
+    free(text);
+    free(target);
+    return ok;
+}
+
+static bool load_frames(server *s) {
+    if (s->config.frame_index_file != NULL && !load_frame_index(s)) {
+        return false;
+    }
+    for (size_t i = 0; i < s->config.ffprobe_count; i++) {
+        if (!load_ffprobe(s, s->config.ffprobe[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool open_catalogue(server *s) {
     if (s->config.root != NULL) {
         if (!server_files_open(&s->files, s->config.root)) {
@@ -167,7 +204,7 @@ static bool open_catalogue(server *s) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         return false;
     }
-    return s->config.frame_index_file == NULL || load_frame_index(s);
+    return load_frames(s);
 }
 
 static bool open_deployment(server *s) {

@@ -19,6 +19,7 @@
 #include "xlink/xlink.h"
 
 #define SERVER_ERROR_BYTES 256
+#define SERVER_MAX_FFPROBE 64
 
 /* The command line. Strings live as long as the program; NULL where the option was not given. */
 typedef struct {
@@ -28,6 +29,8 @@ typedef struct {
     const char *cert_file, *key_file;
     const char *root;
     const char *frame_index_file;
+    const char *ffprobe[SERVER_MAX_FFPROBE]; /* "/VIDEO=FILE" of --ffprobe */
+    size_t ffprobe_count;
     const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
     const char *reinjection; /* of --reinjection; NULL: the scheme's own */
     reinjection_options reinjections;

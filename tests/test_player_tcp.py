@@ -452,6 +452,25 @@ def test_a_wrong_frame_index_is_named_with_its_line(tmp_path: Path) -> None:
     assert "line 3" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"packets": [\n{"pos": "N/A", "size": "5"}]}', "packet 1 has pos N/A"),
+        ("packet,video,0,0,41000,419,K__", "columns have no names"),
+        (None, "No such file"),
+    ],
+)
+def test_output_of_ffprobe_that_tells_no_first_frame_is_named(tmp_path: Path, text: str | None, sentence: str) -> None:
+    probed = tmp_path / "probed.json"
+    if text is not None:
+        probed.write_text(text)
+    command = [str(BIN / "xlink-server"), "--http1", "127.0.0.1:0", "--ffprobe", f"/video.mp4={probed}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert one_sentence(done.stderr, "xlink-server")
+    assert f"{probed}" in done.stderr and sentence in done.stderr
+
+
 def test_files_and_their_ranges_are_served_from_the_root(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
