@@ -75,7 +75,7 @@ def run_yaml(tmp_path: Path, text: str, *more: str, prefix: tuple[str, ...] = ()
         ("  - xlink", "  - {scheme: xlink, t_th3_ms: 5}", 6, ("t_th3_ms", "unknown field", "did you mean 't_th")),
         ("  - xlink", "  - {scheme: xlink, t_th1_ms: 9, t_th2_ms: 5}", 6, ("t_th1_ms is above t_th2_ms",)),
         ("  - xlink", "  - {scheme: mptcp, scheduler: ecf}", 6, ("'scheduler' is a parameter of QUIC",)),
-        ("  - xlink", "  - {scheme: mptcp, cc: lia}", 6, ("the kernel has no 'lia'", "cubic or newreno")),
+        ("  - xlink", "  - {scheme: mptcp, cc: lia}", 6, ("the kernel has no 'lia'", "cubic, newreno, bbr")),
         ("  - xlink", "  - {scheme: xlink, scheduler: best}", 6, ("scheduler", "'roundrobin'")),
         ("  - xlink", "  - {scheme: mptcp, ack_path: fastest}", 6, ("'ack_path' is a parameter of QUIC",)),
         ("  - xlink", "  - {scheme: xlink, reinjection: all}", 6, ("reinjection", "'stream'", "'all'")),

@@ -56,9 +56,9 @@ QUIC_PARAMETERS = (
 
 # What libxlink knows, by name: docs/schedulers.md.
 Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"]
-Congestion = Literal["cubic", "newreno", "lia", "olia", "balia"]
+Congestion = Literal["cubic", "newreno", "lia", "olia", "balia", "bbr"]
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
-KERNEL_CONGESTION = ("cubic", "newreno")
+KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 
 PATH_MANAGEMENT = r"^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\.[0-9]{1,3})?)*)$"
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
@@ -228,7 +228,7 @@ class MeasuredScheme(SchemeEntry):
 
 
 def no_kernel_congestion(cc: str | None, scheme: str) -> str:
-    return f"the kernel has no '{cc}', and {scheme} runs there; it takes {' or '.join(KERNEL_CONGESTION)}."
+    return f"the kernel has no '{cc}', and {scheme} runs there; it takes {', '.join(KERNEL_CONGESTION)}."
 
 
 class PlayerSettings(Strict):

@@ -2,9 +2,7 @@
 #ifndef XL_CONGESTION_CONGESTION_H
 #define XL_CONGESTION_CONGESTION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "recovery/rate.h"
 
 #define XL_CC_STATE_BYTES 512 /* room for a controller's state */
 
@@ -45,12 +43,15 @@ typedef struct {
     /* A packet sent at sent_time was lost; the controller itself recognises what belongs to one congestion event. */
     void (*on_loss)(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now);
     void (*on_persistent_congestion)(void *state, uint64_t now);
+    /* Once for each ACK that acknowledged packets of the path, after on_ack and on_loss of these; may be NULL. */
+    void (*on_rate_sample)(void *state, const xl_rate_sample *);
     /* A packet that on_loss was called for arrived after all; may be NULL. */
     void (*on_spurious_loss)(void *state, uint64_t sent_time, uint64_t now);
     uint64_t (*window)(const void *state);   /* bytes */
     uint64_t (*ssthresh)(const void *state); /* bytes, UINT64_MAX = none yet */
     /* bytes per second; NULL: window / srtt x 1.25 (2 in slow start) is used */
     uint64_t (*pacing_rate)(const void *state);
+    const char *(*phase)(const void *state); /* for the log, a literal; may be NULL */
 } xl_cc_ops;
 
 extern const xl_cc_ops xl_cc_newreno; /* RFC 9002 section 7 */
@@ -59,6 +60,8 @@ extern const xl_cc_ops xl_cc_cubic;   /* RFC 9438, with HyStart++ (RFC 9406) in 
 extern const xl_cc_ops xl_cc_lia;   /* RFC 6356 */
 extern const xl_cc_ops xl_cc_olia;  /* Khalili et al., CoNEXT 2012 */
 extern const xl_cc_ops xl_cc_balia; /* Peng et al., ToN 2016 */
+
+extern const xl_cc_ops xl_cc_bbr; /* version 1; see bbr.c */
 
 /* RFC 9002 section 7.2. */
 uint64_t xl_cc_initial_window(uint64_t mtu_bytes);

@@ -203,6 +203,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
                          /* Pacing at 1.25 windows a round trip keeps a busy flow a little below its window. */
                          .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
         leave_flight(p, pkt);
+        xl_rate_acked(&p->rate, pkt, c->now);
         xl_path_note_acked(p, pkt->bytes, c->now);
         p->cc->on_ack(p->cc_state, &ack);
     }
@@ -240,9 +241,14 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         xl_conn_start_rtt_probe(c, p);
 }
 
-void xl_conn_log_metrics(xl_connection *c, const xl_path *p) {
+void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
     if (!c->qlog || !p->cc)
         return;
+    if (p->cc->phase && p->cc_phase != p->cc->phase(p->cc_state)) {
+        const char *phase = p->cc->phase(p->cc_state);
+        xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc_phase, phase);
+        p->cc_phase = phase;
+    }
     xl_qlog_metrics m = {.srtt_us = p->rtt.smoothed,
                          .latest_rtt_us = p->rtt.latest,
                          .min_rtt_us = p->rtt.min,
@@ -268,6 +274,16 @@ static void path_answered(xl_connection *c, xl_path *p) {
             xl_conn_give_up_in_flight(c, q);
         }
     }
+}
+
+static void take_rate_sample(xl_connection *c, xl_path *p) {
+    xl_rate_sample sample;
+    if (!xl_rate_take(&p->rate, p->rtt.has_sample ? p->rtt.min : 0, &sample) || !p->cc->on_rate_sample)
+        return;
+    sample.now = c->now;
+    sample.in_flight = p->bytes_in_flight;
+    sample.rtt_us = p->rtt_sampled_at == c->now ? p->rtt.latest : 0;
+    p->cc->on_rate_sample(p->cc_state, &sample);
 }
 
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
@@ -301,6 +317,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_sent_packet *largest = xl_ledger_find(&space->ledger, f->ranges[0].largest);
         uint64_t sent = largest ? largest->time_us : c->now;
         p->acked_sent_max = sent > p->acked_sent_max ? sent : p->acked_sent_max;
+        take_rate_sample(c, p);
         xl_path_update_pacer(p, c->now);
         xl_conn_log_metrics(c, p);
     }
@@ -317,6 +334,8 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     xl_path *p = &c->path[pkt->path];
     bool counted = pkt->in_flight;
     leave_flight(p, pkt);
+    if (counted)
+        xl_rate_lost(&p->rate, pkt->bytes);
     p->stats.packets_lost++;
     m->lost_packets++;
     xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, m->trigger);

@@ -99,6 +99,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->path = (int8_t)p->index;
     pkt->frames = b->frames;
     if (pkt->in_flight) {
+        xl_rate_sent(&p->rate, pkt, p->bytes_in_flight, c->now);
         xl_path_note_sent(p, bytes, c->now);
         p->bytes_in_flight += bytes;
         for (xl_sent_frame *r = b->frames; r; r = r->next)

@@ -128,10 +128,87 @@ static void coupled_controllers_move_traffic_away_from_a_congested_path(void **s
     assert_true(part_on_the_congested_path("balia") < 0.9 * decoupled);
 }
 
+/* ---- BBR ---- */
+
+typedef struct {
+    double used;            /* of the link's rate, from the third second on */
+    double mean_rtt_us;     /* then */
+    uint64_t retransmitted; /* bytes */
+} outcome;
+
+/* One connection over a link of 2 MB/s and 40 ms, for ten seconds. */
+static outcome alone(const char *cc, double loss, uint64_t queue_us, pair *p) {
+    configure(p, 3, 1, cc);
+    limit(&p->link[0], 2000000, queue_us);
+    pair_capture_qlog(p);
+    open_all(p, PAIR_START + 1000000);
+    p->link[0].loss = loss;
+    pair_ask(p, 1 << 30);
+    pair_run(p, 3000000);
+    uint64_t before = delivered(p);
+    outcome o = {0};
+    for (int i = 0; i < 350; i++) {
+        pair_run(p, 20000);
+        o.mean_rtt_us += (double)pair_server_path(p, 0).srtt_us / 350;
+    }
+    o.used = (double)(delivered(p) - before) / 7.0 / 2e6;
+    o.retransmitted = p->sc->stats.retransmitted_bytes;
+    return o;
+}
+
+static void bbr_fills_a_lossy_link_and_cubic_does_not(void **state) {
+    (void)state;
+    pair p;
+    assert_between(0.85, alone("bbr", 0.01, 200000, &p).used, 1);
+    assert_non_null(strstr(p.qlog_text, "congestion_state_updated"));
+    assert_non_null(strstr(p.qlog_text, "\"old\":\"Drain\",\"new\":\"ProbeBW\""));
+    pair_free(&p);
+    assert_between(0, alone("cubic", 0.01, 200000, &p).used, 0.6);
+    pair_free(&p);
+}
+
+static void bbr_keeps_a_deep_queue_short_and_newreno_fills_it(void **state) {
+    (void)state;
+    pair p;
+    outcome bbr = alone("bbr", 0, 1000000, &p);
+    assert_between(0.9, bbr.used, 1);
+    assert_between(40000, bbr.mean_rtt_us, 60000);
+    assert_int_equal(0, bbr.retransmitted);
+    pair_free(&p);
+    assert_true(alone("newreno", 0, 1000000, &p).mean_rtt_us > 200000);
+    pair_free(&p);
+}
+
+static void bbr_uses_two_paths_under_every_scheduler(void **state) {
+    (void)state;
+    for (size_t k = 0; xl_scheduler_name(k); k++) {
+        pair p;
+        pair_init(&p, 3, 2, 20000);
+        pair_multipath(&p, "minrtt", "none");
+        p.client_config.null_crypto = p.server_config.null_crypto = true;
+        p.server_config.scheduler = xl_scheduler_name(k);
+        p.server_config.congestion = "bbr";
+        p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
+        limit(&p.link[0], 1000000, 200000);
+        limit(&p.link[1], 1000000, 200000);
+        p.link[0].loss = p.link[1].loss = 0.005;
+        open_all(&p, PAIR_START + 1000000);
+        uint64_t took = pair_finish(&p, pair_ask(&p, 6000000), 60000000);
+        bool copies = p.sc->scheduler->copies;
+        assert_true(took < (copies ? 7500000 : 4100000)); /* 6 s of one link, 3 s of both */
+        for (size_t i = 0; i < 2; i++)
+            assert_true(pair_server_path(&p, i).stream_bytes_sent > 2000000);
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two),
         cmocka_unit_test(coupled_controllers_move_traffic_away_from_a_congested_path),
+        cmocka_unit_test(bbr_fills_a_lossy_link_and_cubic_does_not),
+        cmocka_unit_test(bbr_keeps_a_deep_queue_short_and_newreno_fills_it),
+        cmocka_unit_test(bbr_uses_two_paths_under_every_scheduler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,7 +276,7 @@ void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
 void xl_conn_probe_timeout(xl_connection *, xl_path *);
 void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
 void xl_conn_drop_space(xl_connection *, xl_space *);
-void xl_conn_log_metrics(xl_connection *, const xl_path *);
+void xl_conn_log_metrics(xl_connection *, xl_path *);
 xl_level xl_conn_level_of_space(const xl_connection *, const xl_space *);
 
 /* streams.c */

@@ -269,18 +269,25 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
     return xl_content_has_control(c) ? transmit_data_on(c, p, false, buf, cap, out) : 0;
 }
 
-static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
-    xl_scheduler_view view;
+/* What could be sent and is not, because there is nothing to send or the scheduler prefers another path, is not the
+ * path's doing. */
+static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        xl_path *p = &c->path[view->path[i].index];
+        if (view->path[i].has_window && !view->path[i].is_paced)
+            xl_rate_mark_app_limited(&p->rate, p->bytes_in_flight);
+    }
+}
+
+static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
+                                    xl_datagram *out) {
     xl_scheduler_decision *d = &c->decision;
-    make_view(c, &view);
-    if (view.count == 0)
-        return 0;
-    c->scheduler->decide(c->scheduler_state, &view, d);
-    if (d->count == 0 && !may_wait(c, &view) && xl_scheduler_decide_by_rtt(&view, d))
+    c->scheduler->decide(c->scheduler_state, view, d);
+    if (d->count == 0 && !may_wait(c, view) && xl_scheduler_decide_by_rtt(view, d))
         d->why = "nothing to wait for";
     bool control = d->count > 0 && xl_content_has_control(c);
     for (size_t i = 0; i < d->count; i++) {
-        xl_path *p = &c->path[view.path[d->order[i]].index];
+        xl_path *p = &c->path[view->path[d->order[i]].index];
         if (!control && !xl_content_has_stream_data(c, p))
             continue;
         /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
@@ -294,12 +301,23 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
         }
         size_t sent = transmit_data_on(c, p, true, buf, cap, out);
         if (sent) {
-            log_selection(c, &view, i);
+            log_selection(c, view, i);
             return sent;
         }
     }
-    await_pacers(c, &view);
-    return d->count == 0 ? transmit_while_waiting(c, &view, buf, cap, out) : 0;
+    await_pacers(c, view);
+    return d->count == 0 ? transmit_while_waiting(c, view, buf, cap, out) : 0;
+}
+
+static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_scheduler_view view;
+    make_view(c, &view);
+    if (view.count == 0)
+        return 0;
+    size_t n = transmit_by_scheduler(c, &view, buf, cap, out);
+    if (n == 0 && c->cc->on_rate_sample)
+        mark_app_limited(c, &view);
+    return n;
 }
 
 /* ---- Acknowledgements alone ---- */

@@ -96,6 +96,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->cc = cc;
     p->mtu = mtu;
     memset(p->cc_state, 0, sizeof(p->cc_state));
+    p->rate = (xl_rate_sampler){.delivered_at = now, .first_sent_at = now};
     cc->init(p->cc_state, mtu, now);
     if (cc->join && p->cc_group)
         cc->join(p->cc_state, p->cc_group, (size_t)p->index);

@@ -76,6 +76,8 @@ typedef struct {
     xl_pacer pacer;
     const xl_cc_ops *cc;
     xl_cc_group *cc_group; /* the connection's; NULL = none */
+    const char *cc_phase;  /* of the controller, as the log last heard */
+    xl_rate_sampler rate;
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
     uint64_t mtu; /* UDP payload bytes */
     uint64_t bytes_in_flight;

@@ -305,6 +305,17 @@ void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_m
     }
 }
 
+void xl_qlog_congestion_state(xl_qlog *q, uint64_t now, int path, const char *before, const char *phase) {
+    if (q == NULL)
+        return;
+    begin_event(q, &q->out, now, "recovery", "congestion_state_updated");
+    member_path(q, &q->out, "path", "path_id", path);
+    if (before != NULL)
+        member_string(&q->out, "old", before);
+    member_string(&q->out, "new", phase);
+    end_event(q);
+}
+
 void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t pn, int path, const char *trigger) {
     if (q == NULL)
         return;

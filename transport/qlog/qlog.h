@@ -35,6 +35,8 @@ typedef struct {
     uint64_t pto_count;
 } xl_qlog_metrics;
 void xl_qlog_metrics_updated(xl_qlog *, uint64_t now, int path, const xl_qlog_metrics *);
+/* recovery:congestion_state_updated: the phase of a controller that has named ones. before: NULL at first. */
+void xl_qlog_congestion_state(xl_qlog *, uint64_t now, int path, const char *before, const char *phase);
 void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, int path, const char *trigger);
 
 /* multipath: path_assigned-like events: name is "path_new", "path_validated", "path_suspect", "path_recovered",

@@ -16,11 +16,12 @@ typedef struct xl_sent_frame xl_sent_frame; /* defined by connection/: what the 
 
 typedef struct {
     uint64_t pn;
-    uint64_t time_us;   /* when it was sent */
-    uint64_t delivered; /* congestion controller's own: bytes delivered when it was sent */
-    uint32_t bytes;     /* UDP payload bytes of this packet; 0 when not counted in flight */
-    uint8_t state;      /* xl_sent_state */
+    uint64_t time_us;                                /* when it was sent */
+    uint64_t delivered, delivered_at, first_sent_at; /* rate.h's own: the state of delivery when it was sent */
+    uint32_t bytes; /* UDP payload bytes of this packet; 0 when not counted in flight */
+    uint8_t state;  /* xl_sent_state */
     bool ack_eliciting, in_flight;
+    bool is_app_limited;   /* rate.h's, too */
     bool loss_charged;     /* its loss was reported to the congestion controller */
     int8_t path;           /* index of the path that it left on */
     xl_sent_frame *frames; /* list; the ledger never frees it: settle it in the callbacks */
