@@ -181,7 +181,10 @@ def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(
     svg = (tmp_path / "a.svg").read_text()
     for text in ("by-hand.down: utilisation 34.7%", "95th percentile per packet (78 ms)", "drops (1)"):
         assert text in svg
-    assert "by-hand.down capacity (mean 0.60 Mbps)" in (tmp_path / "a.html").read_text()
+    assert (
+        "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packets dropped"
+        in (tmp_path / "a.html").read_text()
+    )
     railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_text() == svg
     refused = railyard("link-plot", file, "--out", tmp_path / "a.txt")

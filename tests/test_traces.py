@@ -22,6 +22,7 @@ from railyard.traces.index import read_index
 from railyard.traces.library import PROJECT_LIBRARY, SEARCH_PATH_VARIABLE
 from railyard.traces.model import PathOpportunities, generate_opportunities
 from railyard.traces.parameters import DipLevel, MobilityModel
+from railyard.traces.plot import outages
 from railyard.traces.presets import MODELS
 from railyard.traces.recorded import read_recorded
 from railyard.traces.stats import autocorrelation_time_s, dip_runs, rtt_stats
@@ -398,7 +399,10 @@ def generated(model: MobilityModel, seed: int, duration_s: int) -> dict[str, Pat
 
 @pytest.fixture(scope="module")
 def drawn() -> Drawn:
-    return {name: [generated(model, seed, DURATION_S) for seed in SEEDS] for name, model in MODELS.items()}
+    return {
+        name: [generated(model, seed, DURATION_S) for seed in (SEEDS[:2] if name == "driving-sa" else SEEDS)]
+        for name, model in MODELS.items()
+    }
 
 
 def assert_near(found: dict[str, float], targets: Targets) -> None:
@@ -714,3 +718,30 @@ def test_generate_makes_a_library_that_the_search_path_finds(tmp_path: Path, mon
     monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(library))
     assert [pair.name for pair in list_pairs() if pair.library.parent == library] == ["subway-7", "metro"]
     assert read_trace(find_pair("metro").paths[1].downlink).period_ms == 3000
+
+
+# --- Plots -----------------------------------------------------------------------------------------------------------
+
+
+def test_outages_are_the_silences_of_200_ms_also_across_the_end_of_a_loop() -> None:
+    trace = in_memory([100, 199, 400, 600, 700, 1000])
+    assert outages(trace, 0, 1000) == [(0.199, 0.4), (0.4, 0.6), (0.7, 1.0)]
+    assert outages(trace, 300, 890) == [(0.0, 0.1), (0.1, 0.3), (0.4, 0.7)]
+    assert outages(in_memory([300, 450]), 0, 900) == [(0.0, 0.3), (0.45, 0.75)]
+
+
+def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Path) -> None:
+    for name, magic in (("a.svg", b"<?xml"), ("a.html", b"<!doctype html>")):
+        code, out, err = railyard_traces("plot", "hsr-1", "--duration", "20", "--out", str(tmp_path / name))
+        assert (code, out) == (0, f"{tmp_path / name}\n"), err
+        assert (tmp_path / name).read_bytes().startswith(magic)
+        content = (tmp_path / name).read_text()
+        for title in ("wifi down: mean ", "wifi up: mean ", "lte down: mean ", "lte up: mean "):
+            assert title in content, (name, title)
+    one = write(tmp_path / "t.down", "250\n500\n")
+    assert railyard_traces("plot", str(one), "--out", str(tmp_path / "b.png"))[0] == 0
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    for arguments in (("hsr-11",), (str(tmp_path / "gone"),), ("hsr-1", "--out", str(tmp_path / "a.jpg")),
+                      (str(one), "--bin-ms", "9999", "--out", str(tmp_path / "c.svg"))):  # fmt: skip
+        code, _, err = railyard_traces("plot", *arguments)
+        assert (code, err.count("\n")) == (2, 1), arguments

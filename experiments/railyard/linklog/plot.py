@@ -123,62 +123,86 @@ def _draw_delay(axes: Axes, log: LinkLog, stats: LinkStats, log_delay: bool) -> 
 
 
 def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> go.Figure:
-    titles = [title for log in logs for title in (f"{log.name}: rate", f"{log.name}: queueing delay")]
     figure = make_subplots(
-        rows=2 * len(logs), cols=1, shared_xaxes=True, subplot_titles=titles, vertical_spacing=0.12 / len(logs)
+        rows=2 * len(logs),
+        cols=1,
+        shared_xaxes=True,
+        subplot_titles=[title for of_log in stats for title in _titles(of_log)],
+        vertical_spacing=0.13 / len(logs),
     )
-    for position, (log, of_log) in enumerate(zip(logs, stats, strict=True)):
-        _add_rates(figure, 2 * position + 1, log, of_log, bin_ms)
-        _add_delay(figure, 2 * position + 2, log, of_log, log_delay)
+    told: set[str] = set()
+    for position, log in enumerate(logs):
+        rows = ((2 * position + 1, _rate_traces(log, bin_ms)), (2 * position + 2, _delay_traces(log, stats[position])))
+        for row, traces in rows:
+            for trace in traces:
+                figure.add_trace(trace.update(showlegend=trace.name not in told), row=row, col=1)
+                told.add(trace.name)
+        figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=2 * position + 1, col=1)
+        axis = {"type": "log"} if log_delay else {"rangemode": "tozero"}
+        figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)
     figure.update_xaxes(title_text="time, s", row=2 * len(logs), col=1)
-    figure.update_layout(**{key: value for key, value in layout(120 + 420 * len(logs)).items() if "axis" not in key})
-    figure.update_layout(autosize=True, width=None, legend={"orientation": "v", "x": 1.02, "y": 1, "xanchor": "left"})
+    height = 120 + 420 * len(logs)
+    figure.update_layout(**{key: value for key, value in layout(height).items() if "axis" not in key})
+    legend = {"orientation": "h", "x": 0, "y": 1 + 45 / height, "yanchor": "bottom", "xanchor": "left"}
+    figure.update_layout(legend=legend, margin={"t": 90, "l": 60, "r": 20, "b": 50})
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure
 
 
-def _add_rates(figure: go.Figure, row: int, log: LinkLog, stats: LinkStats, bin_ms: int) -> None:
+def _titles(stats: LinkStats) -> tuple[str, str]:
+    means = f"capacity {stats.capacity_mbps:.2f}, ingress {stats.ingress_mbps:.2f}, egress {stats.throughput_mbps:.2f}"
+    p95 = f"{stats.delay_p95_ms:.0f} ms per packet, {stats.signal_delay_p95_ms:.0f} ms signal delay"
+    dropped = f"; {stats.dropped_packets} packets dropped" if stats.dropped_packets else ""
+    return f"{stats.name}: {means} Mbps{dropped}", f"{stats.name}: queueing delay, 95th percentile {p95}"
+
+
+def _rate_traces(log: LinkLog, bin_ms: int) -> list[go.Scatter]:
     edges = _edges(log, bin_ms)
     looks = ({"color": "#BBBBBB", "width": 0.5}, {"color": BLUE, "width": 1}, {"color": VERMILION, "width": 1.6})
-    for rates, label, line in zip(_rates(log, edges), _mean_labels(stats), looks, strict=True):
-        figure.add_trace(
-            go.Scatter(
-                x=(edges[:-1] / 1e3).tolist(), y=np.round(rates, 3).tolist(), name=f"{log.name} {label}", mode="lines",
-                line=line | {"shape": "hv"}, fill="tozeroy" if label.startswith("capacity") else None,
-                hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
-            ),
-            row=row, col=1,
-        )  # fmt: skip
-    if len(log.drop_ms):
-        figure.add_trace(
-            go.Scattergl(
-                x=np.unique(log.drop_ms / 1e3).tolist(), y=[0] * len(np.unique(log.drop_ms)), mode="markers",
-                name=f"{log.name} drops ({stats.dropped_packets})",
-                marker={"color": INK, "symbol": "line-ns-open", "size": 9},
-            ),
-            row=row, col=1,
-        )  # fmt: skip
-    figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
-
-
-def _add_delay(figure: go.Figure, row: int, log: LinkLog, stats: LinkStats, log_delay: bool) -> None:
-    times, delays = _thinned(log.departure_ms - log.delay_ms, log.delay_ms)
-    figure.add_trace(
-        go.Scattergl(
-            x=(times / 1e3).tolist(), y=delays.tolist(), name=f"{log.name} per packet", mode="markers",
-            marker={"color": VERMILION, "size": 3}, hovertemplate="%{x:.3f} s: %{y:.0f} ms",
-        ),
-        row=row, col=1,
-    )  # fmt: skip
-    if len(delays):
-        label = f"{log.name} {_p95_labels(stats)[0]}"
-        span = [float(times[0]) / 1e3, float(times[-1]) / 1e3]
-        line = {"color": BLUE, "width": 1, "dash": "dash"}
-        figure.add_trace(
-            go.Scatter(x=span, y=[stats.delay_p95_ms] * 2, name=label, mode="lines", line=line), row=row, col=1
+    traces = [
+        go.Scatter(
+            x=(edges[:-1] / 1e3).tolist(),
+            y=np.round(rates, 3).tolist(),
+            name=label,
+            legendgroup=label,
+            mode="lines",
+            line=line | {"shape": "hv"},
+            fill="tozeroy" if label == "capacity" else None,
+            hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
         )
-    axis = {"type": "log"} if log_delay else {"rangemode": "tozero"}
-    figure.update_yaxes(title_text="delay, ms", **axis, row=row, col=1)
+        for rates, label, line in zip(_rates(log, edges), _LABELS, looks, strict=True)
+    ]
+    if not len(log.drop_ms):
+        return traces
+    at = np.unique(log.drop_ms / 1e3)
+    mark = {"color": INK, "symbol": "line-ns-open", "size": 9}
+    traces.append(
+        go.Scatter(x=at.tolist(), y=[0] * len(at), mode="markers", name="drops", legendgroup="d", marker=mark)
+    )
+    return traces
+
+
+def _delay_traces(log: LinkLog, stats: LinkStats) -> list[go.Scatter]:
+    if not len(log.delay_ms):
+        return []
+    since, signal = _thinned(*signal_delay(log))
+    times, delays = _thinned(log.departure_ms - log.delay_ms, log.delay_ms)
+    span, dash = [float(times[0]) / 1e3, float(times[-1]) / 1e3], {"color": BLUE, "width": 1, "dash": "dash"}
+    hover = "%{x:.3f} s: %{y:.0f} ms"
+    return [
+        go.Scatter(
+            x=(since / 1e3).tolist(), y=signal.tolist(), name="signal delay", legendgroup="signal", mode="lines",
+            line={"color": SKY, "width": 0.5}, fill="tozeroy", hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=(times / 1e3).tolist(), y=delays.tolist(), name="per packet", legendgroup="packet", mode="markers",
+            marker={"color": VERMILION, "size": 3}, hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=span, y=[stats.delay_p95_ms] * 2, name="95th percentile per packet", legendgroup="p95", mode="lines",
+            line=dash,
+        ),
+    ]  # fmt: skip
 
 
 def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:

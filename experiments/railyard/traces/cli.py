@@ -1,29 +1,30 @@
-"""`railyard traces`: list, measure, check and generate traces."""
+"""`railyard traces`: list, measure, check and generate traces; what makes files of others is in cli_tools."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from railyard.errors import UserError
+from railyard.traces.cli_tools import convert, fetch, plot
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.presets import MODELS
 from railyard.traces.stats import Dips, TraceStats, pair_stats, trace_stats
+from railyard.traces.terminal import console, number, one_sentence, percent
 from railyard.traces.trace import Trace, TraceError, read_trace
 
-app = typer.Typer(no_args_is_help=True, help="List, measure, check and generate trace pairs.")
-_out = Console(highlight=False, markup=False)
+app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch and generate trace pairs.")
+app.command("plot")(plot)
+app.command("convert")(convert)
+app.command("fetch")(fetch)
 
 
 class ModelName(StrEnum):
@@ -36,24 +37,14 @@ class ModelName(StrEnum):
     DRIVING_SA = "driving-sa"
 
 
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """A user's error ends the program with one sentence on stderr and exit code 2."""
-    try:
-        yield
-    except UserError as error:
-        typer.echo(f"railyard: {error}", err=True)
-        raise typer.Exit(2) from None
-
-
 @app.command("list")
 def list_command() -> None:
     """List the pairs of the project's library and of RAILYARD_TRACE_PATH."""
-    with _one_sentence():
+    with one_sentence():
         pairs = list_pairs()
     for library in dict.fromkeys(pair.library for pair in pairs):
-        _out.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
-    _out.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
+        console.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
+    console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
 
 
 def _library_table(library: Path, pairs: list[Pair]) -> Table:
@@ -77,33 +68,25 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
     return table
 
 
-def _number(value: float, digits: int = 2) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.1f} %"
-
-
 def _dip_lengths(dips: Dips) -> str:
     lengths = (dips.length_p50_s, dips.length_p90_s, dips.length_max_s)
-    return "/".join(_number(length, 1) for length in lengths)
+    return "/".join(number(length, 1) for length in lengths)
 
 
 ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
-    ("duration, s", lambda s: _number(s.duration_s, 1)),
+    ("duration, s", lambda s: number(s.duration_s, 1)),
     ("opportunities", lambda s: f"{s.opportunities}"),
-    ("mean, Mbps", lambda s: _number(s.mean_mbps)),
-    ("CV of 1 s bins", lambda s: _number(s.cv)),
-    ("mu, sigma of ln(Mbps)", lambda s: f"{_number(s.ln_mu)}, {_number(s.ln_sigma)}"),
-    ("autocorrelation 1/e, s", lambda s: _number(s.autocorrelation_s, 1)),
-    ("time below 1 Mbps", lambda s: _percent(s.below_1mbps)),
+    ("mean, Mbps", lambda s: number(s.mean_mbps)),
+    ("CV of 1 s bins", lambda s: number(s.cv)),
+    ("mu, sigma of ln(Mbps)", lambda s: f"{number(s.ln_mu)}, {number(s.ln_sigma)}"),
+    ("autocorrelation 1/e, s", lambda s: number(s.autocorrelation_s, 1)),
+    ("time below 1 Mbps", lambda s: percent(s.below_1mbps)),
     ("dips below 1 Mbps", lambda s: f"{s.dips.count}"),
     ("dips p50/p90/max, s", lambda s: _dip_lengths(s.dips)),
-    ("dip spacing, median, s", lambda s: _number(s.dips.spacing_median_s, 1)),
-    ("empty 100 ms bins", lambda s: _percent(s.empty_100ms)),
-    ("gaps >= 200 ms a minute", lambda s: _number(s.gaps_per_minute, 1)),
-    ("longest gap, s", lambda s: _number(s.longest_gap_s)),
+    ("dip spacing, median, s", lambda s: number(s.dips.spacing_median_s, 1)),
+    ("empty 100 ms bins", lambda s: percent(s.empty_100ms)),
+    ("gaps >= 200 ms a minute", lambda s: number(s.gaps_per_minute, 1)),
+    ("longest gap, s", lambda s: number(s.longest_gap_s)),
 )
 
 
@@ -114,9 +97,9 @@ def _print_traces(title: str, traces: dict[str, Trace]) -> None:
     stats = [trace_stats(trace) for trace in traces.values()]
     for heading, cell in ROWS:
         table.add_row(heading, *(cell(of_trace) for of_trace in stats))
-    _out.print(table)
+    console.print(table)
     for name, trace in traces.items():
-        _out.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
+        console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
 
 
 def _print_pair(pair: Pair) -> None:
@@ -128,16 +111,16 @@ def _print_pair(pair: Pair) -> None:
             columns[f"{path.name} up"] = read_trace(path.uplink)
     _print_traces(f"{pair.name} ({pair.scenario})", columns)
     downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
-    for number, (name, trace) in enumerate(downlinks):
-        for other_name, other in downlinks[number + 1 :]:
+    for position, (name, trace) in enumerate(downlinks):
+        for other_name, other in downlinks[position + 1 :]:
             together = pair_stats(trace, other)
-            _out.print(
-                f"{name} and {other_name}, downlinks: rate correlation {_number(together.rate_correlation)}; "
-                f"both below 1 Mbps {_percent(together.both_in_dip)} of the time "
-                f"({_percent(together.both_in_dip_if_independent)} if independent)",
+            console.print(
+                f"{name} and {other_name}, downlinks: rate correlation {number(together.rate_correlation)}; "
+                f"both below 1 Mbps {percent(together.both_in_dip)} of the time "
+                f"({percent(together.both_in_dip_if_independent)} if independent)",
                 soft_wrap=True,
             )
-    _out.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
+    console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
 
 
 def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
@@ -149,7 +132,7 @@ def stats(
     what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, or a trace file.")],
 ) -> None:
     """Measure a pair or a trace: rates, dips, gaps, and how the paths go together."""
-    with _one_sentence():
+    with one_sentence():
         if Path(what).is_file():
             _print_traces(Path(what).name, {"trace": read_trace(what)})
         elif "/" in what:
@@ -181,12 +164,12 @@ def validate(
         table.add_row(
             str(file),
             f"{len(trace_read.opportunities_ms)}",
-            _number(trace_read.period_ms / 1e3, 3),
-            _number(trace_read.mean_mbps),
+            number(trace_read.period_ms / 1e3, 3),
+            number(trace_read.mean_mbps),
             trace_read.sha256[:16],
         )
     if table.row_count:
-        _out.print(table)
+        console.print(table)
     if failed:
         raise typer.Exit(2)
 
@@ -207,7 +190,7 @@ def generate(
     ] = None,
 ) -> None:
     """Generate a pair of traces from a mobility model and a seed."""
-    with _one_sentence():
+    with one_sentence():
         if (model is None) == (parameters is None):
             raise TraceError("generate needs either --model NAME or --parameters FILE")
         if parameters is not None:
@@ -217,7 +200,7 @@ def generate(
             pair = _new_pair(model.value, seed, duration, name, delay_traces)
         files = write_pair(pair, out)
     for file in files:
-        _out.print(f"{file}", soft_wrap=True)
+        console.print(f"{file}", soft_wrap=True)
 
 
 def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_traces: bool) -> GeneratedPair:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from railyard.traces.index import INDEX_FILE, PairEntry, PathEntry, TraceIndex, entry_data
+from railyard.traces.index import PairEntry, PathEntry, write_entry
 from railyard.traces.model import generate_opportunities
 from railyard.traces.names import PairName
 from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel
@@ -16,9 +16,6 @@ from railyard.traces.trace import FloatArray, TraceError, format_trace
 from railyard.yamlfile import load_yaml, parse
 
 LICENCE = "Apache-2.0"
-_INDEX_HEADER = (
-    "# Trace pairs of this library. `railyard traces generate` adds to it; docs/traces.md explains the fields.\n"
-)
 _PARAMETERS_HEADER = (
     "# Parameters of a generated trace pair: the same traces come again, byte for byte, from\n"
     "#   railyard traces generate --parameters {name}.yaml --out DIR\n"
@@ -97,26 +94,6 @@ def index_entry(pair: GeneratedPair) -> PairEntry:
     )
 
 
-def _index_bytes(index: Path, entry: PairEntry) -> bytes:
-    """The index with the entry in it, in the place of one of the same name."""
-    entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
-    names = [known.name for known in entries]
-    if entry.name in names:
-        entries[names.index(entry.name)] = entry
-    else:
-        entries.append(entry)
-    data = {"schema": 1, "pairs": [entry_data(known) for known in entries]}
-    return (_INDEX_HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)).encode()
-
-
 def write_pair(pair: GeneratedPair, out: Path) -> list[Path]:
     """Generate a pair into a directory and enter it in the directory's index; returns the files. Raises UserError."""
-    files = {out / name: data for name, data in pair_files(pair).items()}
-    files[out / INDEX_FILE] = _index_bytes(out / INDEX_FILE, index_entry(pair))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for path, data in files.items():
-            path.write_bytes(data)
-    except OSError as error:
-        raise TraceError(f"{error.filename or out}: cannot be written: {(error.strerror or '').lower()}") from error
-    return list(files)
+    return write_entry(out, pair_files(pair), index_entry(pair))

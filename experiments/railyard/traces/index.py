@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
@@ -15,6 +16,7 @@ from railyard.yamlfile import YamlDocument, load_yaml, parse
 
 INDEX_FILE = "index.yaml"
 MAX_BASE_RTT_MS = 60_000.0
+_HEADER = "# Trace pairs of this library. `railyard traces generate` adds to it; docs/traces.md explains the fields.\n"
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -136,3 +138,28 @@ def entry_data(entry: PairEntry) -> dict[str, object]:
         if math.floor(path["base_rtt_ms"]) == path["base_rtt_ms"]:
             path["base_rtt_ms"] = int(path["base_rtt_ms"])
     return data
+
+
+def _index_bytes(index: Path, entry: PairEntry) -> bytes:
+    """The index with the entry in it, in the place of one of the same name."""
+    entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
+    names = [known.name for known in entries]
+    if entry.name in names:
+        entries[names.index(entry.name)] = entry
+    else:
+        entries.append(entry)
+    data = {"schema": 1, "pairs": [entry_data(known) for known in entries]}
+    return (_HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)).encode()
+
+
+def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> list[Path]:
+    """Write a pair's files into a library and enter it in its index; returns the files. Raises UserError."""
+    paths = {library / name: data for name, data in files.items()}
+    paths[library / INDEX_FILE] = _index_bytes(library / INDEX_FILE, entry)
+    try:
+        library.mkdir(parents=True, exist_ok=True)
+        for path, data in paths.items():
+            path.write_bytes(data)
+    except OSError as error:
+        raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
+    return list(paths)

@@ -1,0 +1,110 @@
+"""What a link delivered over time, as packets or as bins of bytes, and the opportunities that deliver the same.
+
+Bytes are those that the emulated link counts: the IP packet and 4 of the TUN header. An opportunity stands at the
+millisecond, rounded down, in which the sum of the bytes reaches the next multiple of 1504; one more closes the period
+and holds what was left. So a trace delivers what was measured, and at most 1504 bytes more. saturatr does the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, FloatArray, IntArray, TraceError
+
+US_PER_MS = 1000
+MAX_OPPORTUNITIES = 200_000_000
+"""More than an hour at 500 Gbps: a wrong unit, not a trace."""
+TUN_BYTES = 4
+"""What a packet counts on the link besides its IP length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Delivered:
+    """Cumulative bytes over time: sorted times in µs since the start, and the bytes that had arrived by then.
+
+    Packets arrive at an instant, so the curve has steps; the bytes of a bin are spread evenly over it, so the curve is
+    linear between its edges.
+    """
+
+    times_us: FloatArray
+    bytes_until: FloatArray
+    duration_us: float
+    stepwise: bool
+
+    @property
+    def total_bytes(self) -> float:
+        return float(self.bytes_until[-1]) if len(self.bytes_until) else 0.0
+
+
+def from_packets(times_us: FloatArray | IntArray, sizes: FloatArray | IntArray, duration_us: float) -> Delivered:
+    """Packets in the order of their arrival: time in µs since the start, and size on the link.
+
+    Those outside [0, duration) are left out. One with an earlier time than the one before it counts at that one's time.
+    """
+    times, bytes_each = np.asarray(times_us, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    inside = (times >= 0) & (times < duration_us)
+    times, bytes_each = times[inside], bytes_each[inside]
+    return Delivered(np.maximum.accumulate(times), np.cumsum(bytes_each), duration_us, stepwise=True)
+
+
+def from_bins(edges_us: FloatArray, bytes_in_bin: FloatArray) -> Delivered:
+    """Bins by their edges in µs since the start (one edge more than bins)."""
+    until = np.concatenate(([0.0], np.cumsum(bytes_in_bin)))
+    return Delivered(np.asarray(edges_us, dtype=np.float64), until, float(edges_us[-1]), stepwise=False)
+
+
+def cut(delivered: Delivered, start_us: float, duration_us: float | None) -> Delivered:
+    """The part from start_us on, for at most duration_us."""
+    end = delivered.duration_us if duration_us is None else min(start_us + duration_us, delivered.duration_us)
+    if start_us >= end:
+        raise TraceError(
+            f"the measurement lasts {delivered.duration_us / 1e6:.3f} s, so nothing is left from {start_us / 1e6:g} s "
+            "on; start earlier"
+        )
+    if delivered.stepwise:
+        sizes = np.diff(delivered.bytes_until, prepend=0.0)
+        return from_packets(delivered.times_us - start_us, sizes, end - start_us)
+    inside = (delivered.times_us > start_us) & (delivered.times_us < end)
+    edges = np.concatenate(([start_us], delivered.times_us[inside], [end]))
+    until = np.interp(edges, delivered.times_us, delivered.bytes_until)
+    return from_bins(edges - start_us, np.diff(until))
+
+
+def scaled(delivered: Delivered, factor: float) -> Delivered:
+    """The same with all bytes multiplied."""
+    return Delivered(delivered.times_us, delivered.bytes_until * factor, delivered.duration_us, delivered.stepwise)
+
+
+def opportunities(delivered: Delivered) -> IntArray:
+    """Timestamps in ms of the opportunities; the last one is the duration, rounded up, and so the trace's period."""
+    period_ms = max(1, int(np.ceil(delivered.duration_us / US_PER_MS - 1e-9)))
+    # The sum of bytes that were spread over bins is exact only up to rounding.
+    count = int(np.floor(delivered.total_bytes / OPPORTUNITY_BYTES + 1e-6))
+    if period_ms > MAX_MS:
+        raise TraceError(
+            f"the measurement lasts {period_ms / 1e3:.0f} s, more than a trace can; cut it with a duration"
+        )
+    if count > MAX_OPPORTUNITIES:
+        raise TraceError(f"the measurement would be {count} opportunities; check the unit of its rates")
+    wanted = np.arange(1, count + 1, dtype=np.float64) * OPPORTUNITY_BYTES
+    if delivered.stepwise:
+        places = np.searchsorted(delivered.bytes_until, wanted - 1e-3, side="left")
+        at_ms = delivered.times_us[places] // US_PER_MS
+    else:
+        # An opportunity that completes exactly at the edge of a bin belongs to that bin.
+        at_ms = np.ceil(_crossings(delivered, wanted) / US_PER_MS - 1e-9) - 1
+    times = np.clip(at_ms, 0, period_ms).astype(np.int64)
+    return np.append(times, period_ms)
+
+
+def _crossings(delivered: Delivered, wanted: FloatArray) -> FloatArray:
+    """When a piecewise linear curve reaches each value, first time where it is flat there."""
+    upper = np.searchsorted(delivered.bytes_until, wanted - 1e-6, side="left")
+    upper = np.clip(upper, 1, len(delivered.bytes_until) - 1)
+    low, high = delivered.bytes_until[upper - 1], delivered.bytes_until[upper]
+    start, end = delivered.times_us[upper - 1], delivered.times_us[upper]
+    share = np.clip((wanted - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+    crossings: FloatArray = start + share * (end - start)
+    return crossings

@@ -1,0 +1,140 @@
+"""Reading what recorders wrote: Keith Winstein's saturatr, our own saturatr, iperf3."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_bins, from_packets
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.trace import TraceError
+
+RAW_LOG_HEADER = "# railyard saturatr raw log 1"
+DATA_RECEIVED = b"DATA RECEIVED"
+_DATA = re.compile(rb"DATA RECEIVED senderid=(-?\d+), seq=(-?\d+), send_time=(-?\d+),\s*recv_time=(\d+)")
+_MAX_NS = 2**62
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as stream:
+            yield from enumerate(stream, start=1)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+
+
+def read_saturatr(path: Path, recipe: TraceRecipe) -> Delivered:
+    """A log of the original saturatr: each DATA RECEIVED line is a packet that the link had delivered.
+
+    The client's log has the downlink, the server's the uplink. Acknowledgements are no deliveries of this log's side.
+    """
+    times: dict[int, list[int]] = {}
+    for number, line in _lines(path):
+        if DATA_RECEIVED not in line:
+            continue
+        match = _DATA.search(line)
+        if match is None or int(match[4]) > _MAX_NS:
+            raise TraceError(
+                f"{path}:{number}: this DATA RECEIVED line has no senderid, seq, send_time and recv_time in ns as "
+                "saturatr writes them; remove or correct it"
+            )
+        times.setdefault(int(match[1]), []).append(int(match[4]))
+    if not times:
+        raise TraceError(f"{path}: there is no DATA RECEIVED line; is this a log of saturatr?")
+    sender = max(times) if recipe.sender_id is None else recipe.sender_id
+    if sender not in times:
+        known = ", ".join(str(known) for known in sorted(times))
+        raise TraceError(f"{path}: there is no session with senderid {sender}; the log has {known}")
+    received = np.array(sorted(times[sender]), dtype=np.int64)
+    start = received[0] if recipe.t0_epoch_s is None else round(recipe.t0_epoch_s * 1e9)
+    since_us = (received - start) / 1e3
+    return _until_last(path, since_us, np.full(len(since_us), float(recipe.packet_bytes)))
+
+
+def _until_last(path: Path, since_us: np.ndarray[Any, np.dtype[np.float64]], sizes: Any) -> Delivered:
+    if since_us.max() < 0:
+        raise TraceError(f"{path}: all packets arrived before t0; correct t0")
+    return from_packets(since_us, sizes, (since_us.max() // 1000 + 1) * 1000)
+
+
+def read_raw(path: Path, _: TraceRecipe) -> Delivered:
+    """A raw log of our saturatr (docs/saturatr.md)."""
+    keys: dict[str, str] = {}
+    columns: list[str] | None = None
+    received: list[int] = []
+    sizes: list[int] = []
+    for number, line in _lines(path):
+        text = line.decode("utf-8", errors="replace").rstrip("\n")
+        if number == 1 and text != RAW_LOG_HEADER:
+            raise TraceError(f"{path}:1: the first line is not '{RAW_LOG_HEADER}'; is this a raw log of saturatr?")
+        if text.startswith("#"):
+            key, colon, value = text[1:].partition(":")
+            if colon:
+                keys[key.strip()] = value.strip()
+            continue
+        cells = text.split(",")
+        if columns is None:
+            columns = cells
+            missing = [name for name in ("received_us", "ip_bytes") if name not in columns]
+            if missing:
+                raise TraceError(f"{path}:{number}: the column {missing[0]} is missing; is this a raw log of saturatr?")
+            at, size = columns.index("received_us"), columns.index("ip_bytes")
+            continue
+        try:
+            received.append(int(cells[at]))
+            sizes.append(int(cells[size]) + TUN_BYTES)
+        except (ValueError, IndexError):
+            raise TraceError(f"{path}:{number}: received_us or ip_bytes is no whole number; remove the line") from None
+    try:
+        duration_us = int(keys["duration_us"])
+    except (KeyError, ValueError):
+        raise TraceError(f"{path}: there is no '# duration_us: N' in the header; add the recording's length") from None
+    if duration_us <= 0:
+        raise TraceError(f"{path}: duration_us is {duration_us}; it must be positive")
+    return from_packets(np.array(received, dtype=np.int64), np.array(sizes, dtype=np.int64), duration_us)
+
+
+def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
+    """The intervals of an `iperf3 --json` result; those of the receiver where the file has them."""
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"{path}: this is not JSON: {error}; run iperf3 with --json") from None
+    if not isinstance(data, dict) or not data.get("intervals"):
+        said = data.get("error") if isinstance(data, dict) else None
+        raise TraceError(
+            f"{path}: there are no intervals in it{f' (it says: {said})' if said else ''}; run iperf3 again"
+        )
+    try:
+        rows = _iperf3_rows(data, recipe)
+        edges, sizes = [float(rows[0]["start"])], []
+        for row in rows:
+            start, end, size = float(row["start"]), float(row["end"]), float(row["bytes"])
+            if not (0 <= start < end and size >= 0 and start >= edges[-1] - 0.1):
+                raise ValueError
+            edges.append(max(end, edges[-1]))
+            sizes.append(size)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise TraceError(
+            f"{path}: an interval has no start, end and bytes as iperf3 writes them; is it complete?"
+        ) from None
+    since_us = (np.array(edges) - edges[0]) * 1e6
+    return from_bins(since_us, np.array(sizes))
+
+
+def _iperf3_rows(data: dict[str, Any], recipe: TraceRecipe) -> list[dict[str, Any]]:
+    test = data.get("start", {}).get("test_start", {})
+    bidirectional = bool(test.get("bidir", 0))
+    name = "sum_bidir_reverse" if bidirectional and recipe.direction == "down" else "sum"
+    at_server = data.get("server_output_json")
+    sends = not test.get("reverse", 0) and not bidirectional
+    if sends and isinstance(at_server, dict) and at_server.get("intervals"):
+        data = at_server
+    return [row[name] for row in data["intervals"] if not row[name].get("omitted", False)]

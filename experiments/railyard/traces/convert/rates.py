@@ -1,0 +1,97 @@
+"""Reading a CSV of rates, one row a bin."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+
+from railyard.traces.convert.capacity import Delivered, from_bins
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError
+
+_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+_BYTES_PER_S = {"gbps": 1e9 / 8, "mbps": 1e6 / 8, "kbps": 1e3 / 8, "bps": 1 / 8, "bytes-per-s": 1.0}
+_BYTES_PER_BIN = {"bytes": 1.0, "packets": float(OPPORTUNITY_BYTES)}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            return [
+                (reader.line_num, [cell.strip() for cell in row])
+                for row in reader
+                if row and any(row) and not row[0].lstrip().startswith("#")
+            ]
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TraceError(f"{path}: this is not a CSV file in UTF-8: {error}") from None
+
+
+def _column(path: Path, header: list[str] | None, width: int, name: str) -> int:
+    if header is not None and name in header:
+        return header.index(name)
+    if name.isdigit() and 1 <= int(name) <= width:
+        return int(name) - 1
+    known = ", ".join(header) if header is not None else f"1 to {width}"
+    raise TraceError(f"{path}: there is no column {name!r}; the columns are {known}")
+
+
+def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
+    """A rate holds from the time of its row to that of the next; the last row's bin is as long as the one before it."""
+    rows = _rows(path)
+    header = None
+    if rows and not all(_is_number(cell) for cell in rows[0][1]):
+        header = rows.pop(0)[1]
+    if not rows:
+        raise TraceError(f"{path}: there is no row of numbers in it")
+    width = len(rows[0][1])
+    timed = recipe.bin_ms is None
+    time_at = _column(path, header, width, recipe.time_column or "1") if timed else None
+    default = str(1 if time_at is None else time_at + 2)
+    rate_at = _column(path, header, width, recipe.rate_column or default)
+    rates, times = [], []
+    for line, cells in rows:
+        rates.append(_value(path, line, cells, rate_at, negative=False))
+        if time_at is not None:
+            times.append(_value(path, line, cells, time_at, negative=True) * _US[recipe.time_unit])
+            if len(times) > 1 and times[-1] <= times[-2]:
+                raise TraceError(f"{path}:{line}: the time is not later than that of the row before; sort the rows")
+    edges = _edges(path, times, len(rates), recipe)
+    values = np.array(rates)
+    if recipe.unit in _BYTES_PER_BIN:
+        return from_bins(edges, values * _BYTES_PER_BIN[recipe.unit])
+    return from_bins(edges, values * _BYTES_PER_S[recipe.unit] * np.diff(edges) / 1e6)
+
+
+def _edges(
+    path: Path, times: list[float], count: int, recipe: TraceRecipe
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if recipe.bin_ms is not None:
+        return np.arange(count + 1, dtype=np.float64) * recipe.bin_ms * 1e3
+    if len(times) < 2:
+        raise TraceError(f"{path}: a single row does not say how long its bin is; give the bins' length in ms")
+    since = np.array(times) - times[0]
+    return np.append(since, 2 * since[-1] - since[-2])
+
+
+def _value(path: Path, line: int, cells: list[str], column: int, *, negative: bool) -> float:
+    try:
+        value = float(cells[column])
+    except (IndexError, ValueError):
+        raise TraceError(f"{path}:{line}: there is no number in column {column + 1}; correct the row") from None
+    if not math.isfinite(value) or (value < 0 and not negative):
+        raise TraceError(f"{path}:{line}: {cells[column]} cannot be a rate or a time; correct the row")
+    return value

@@ -1,0 +1,98 @@
+"""How a measurement becomes a trace, and several of them a pair: what `railyard traces convert` takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.traces.index import MAX_BASE_RTT_MS
+from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+
+Format = Literal["mahimahi", "saturatr", "raw", "rates", "pcap", "iperf3"]
+FORMATS: tuple[str, ...] = get_args(Format)
+Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
+UNITS: tuple[str, ...] = get_args(Unit)
+TimeUnit = Literal["s", "ms", "us", "ns"]
+TIME_UNITS: tuple[str, ...] = get_args(TimeUnit)
+Direction = Literal["up", "down"]
+SATURATR_PACKET_BYTES = 1432
+"""A data packet of the original saturatr: 1400 of payload, 28 of UDP and IP headers, 4 as the link counts."""
+
+Text = Annotated[str, Field(min_length=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class TraceRecipe(_Part):
+    """One measurement, and how to read it. What a format does not need is ignored by it."""
+
+    file: Text
+    """Relative to the recipe, or the name of a download."""
+    format: Annotated[Format | None, Field(alias="from")] = None
+    """Without it: by the file's content."""
+    start_s: NotNegative = 0.0
+    duration_s: Positive | None = None
+    scale: Positive = 1.0
+    """All bytes are multiplied by it: 1.04 turns TCP payload into what a link carries."""
+    unit: Unit = "mbps"
+    """rates: what the column holds; bytes and packets are per bin."""
+    time_column: Text | None = None
+    """rates: name, or number from 1; without it the first."""
+    rate_column: Text | None = None
+    """rates: name, or number from 1; without it the one after the time."""
+    time_unit: TimeUnit = "s"
+    bin_ms: Positive | None = None
+    """rates: the length of all bins of a file that has no column of times."""
+    address: Text | None = None
+    """pcap: the address of the measured host; packets to it are downlink."""
+    direction: Direction = "down"
+    """pcap: which packets; iperf3 --bidir: which of both."""
+    packet_bytes: Annotated[int, Field(ge=1, le=65_535)] = SATURATR_PACKET_BYTES
+    """saturatr: what one data packet counts on the link."""
+    sender_id: int | None = None
+    """saturatr: which session of a log with several; without it the last."""
+    t0_epoch_s: NotNegative | None = None
+    """saturatr, pcap: what is time 0, so that two files get one time axis; without it the file's first packet."""
+
+
+class PathRecipe(_Part):
+    """One path of a pair."""
+
+    name: DeviceName
+    technology: Technology
+    downlink: TraceRecipe
+    uplink: TraceRecipe | None = None
+    """Without it the downlink trace is replayed as the uplink too."""
+    base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)] | None = None
+    queue: QueueSpec | None = None
+    """RTT and queue: without them those of the scenario and technology (docs/traces.md)."""
+
+
+class PairRecipe(_Part):
+    """A pair to be made from measurements."""
+
+    name: PairName
+    scenario: Text
+    licence: Text
+    source: Text
+    paths: tuple[PathRecipe, ...]
+
+    @model_validator(mode="after")
+    def _two_paths_or_more(self) -> PairRecipe:
+        if len(self.paths) < 2:
+            raise ValueError("a pair has two paths or more; add what is missing")
+        if len({path.name for path in self.paths}) != len(self.paths):
+            raise ValueError("the names of the paths must differ")
+        return self
+
+
+class RecipeFile(_Part):
+    """A YAML file of pairs to be converted."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    pairs: tuple[PairRecipe, ...]

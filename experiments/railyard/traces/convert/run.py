@@ -1,0 +1,123 @@
+"""From a measurement to a trace file, and from a recipe to a pair in a library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from railyard.traces.convert.capacity import Delivered, cut, from_packets, opportunities, scaled
+from railyard.traces.convert.capture import read_capture
+from railyard.traces.convert.logs import DATA_RECEIVED, RAW_LOG_HEADER, read_iperf3, read_raw, read_saturatr
+from railyard.traces.convert.rates import read_rates
+from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
+from railyard.traces.index import PairEntry, PathEntry
+from railyard.traces.links import link_defaults
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, read_trace
+
+_CAPTURE_MAGIC = (
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\xc3\xd4",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x0a\x0d\x0d\x0a",
+)
+_LOOKED_AT = 65_536
+
+
+def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
+    """A trace that is one already: to be cut, scaled or checked."""
+    times = read_trace(path).opportunities_ms
+    # Its last opportunity, which closes the period, comes again with the end of what is converted.
+    within, last = times[:-1], int(times[-1])
+    return from_packets(
+        np.minimum(within * 1000, last * 1000 - 1), np.full(len(within), OPPORTUNITY_BYTES), last * 1000
+    )
+
+
+READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
+    "mahimahi": read_mahimahi,
+    "saturatr": read_saturatr,
+    "raw": read_raw,
+    "rates": read_rates,
+    "pcap": read_capture,
+    "iperf3": read_iperf3,
+}
+
+
+def detect_format(path: Path) -> str:
+    """The format of a file by its content. Raises TraceError if it cannot be told."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_LOOKED_AT)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    if head.startswith(_CAPTURE_MAGIC):
+        return "pcap"
+    if head.startswith(RAW_LOG_HEADER.encode()):
+        return "raw"
+    if head.lstrip()[:1] == b"{":
+        return "iperf3"
+    if DATA_RECEIVED in head:
+        return "saturatr"
+    lines = head.split(b"\n")[:-1] or [head]
+    if head and all(line.isdigit() for line in lines):
+        return "mahimahi"
+    if b"," in lines[0]:
+        return "rates"
+    raise TraceError(f"{path}: its format cannot be told from its content; name it: {', '.join(READERS)}")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What came of one measurement."""
+
+    data: bytes
+    """The trace file."""
+    format: str
+    measured_bytes: float
+    opportunities: int
+    period_ms: int
+
+
+def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
+    """A measurement as a Mahimahi trace. Raises TraceError, whose message names the file and where it can the line."""
+    form = recipe.format or detect_format(path)
+    delivered = READERS[form](path, recipe)
+    try:
+        delivered = cut(delivered, recipe.start_s * 1e6, recipe.duration_s * 1e6 if recipe.duration_s else None)
+        delivered = scaled(delivered, recipe.scale)
+        times = opportunities(delivered)
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from None
+    return Converted(format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]))
+
+
+def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[str, bytes], PairEntry]:
+    """The traces of a pair by file name, and its entry in an index. `find` says where a recipe's file stands."""
+    files: dict[str, bytes] = {}
+    entries = []
+    for path in recipe.paths:
+        names = {}
+        for direction, trace in (("down", path.downlink), ("up", path.uplink)):
+            if trace is None:
+                continue
+            names[direction] = f"{recipe.name}.{path.name}.{direction}"
+            files[names[direction]] = convert_trace(find(trace.file), trace).data
+        link = link_defaults(recipe.scenario, path.technology)
+        entries.append(
+            PathEntry(
+                name=path.name,
+                technology=path.technology,
+                uplink=names.get("up", names["down"]),
+                downlink=names["down"],
+                base_rtt_ms=link.base_rtt_ms if path.base_rtt_ms is None else path.base_rtt_ms,
+                queue=path.queue or link.queue,
+            )
+        )
+    entry = PairEntry(
+        name=recipe.name, scenario=recipe.scenario, licence=recipe.licence, source=recipe.source, paths=tuple(entries)
+    )
+    return files, entry

@@ -1,0 +1,356 @@
+"""`railyard traces convert`: every format keeps the bytes that were measured, and says what is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from pathlib import Path
+
+import dpkt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from railyard.traces.cli import app
+from railyard.traces.convert import TraceRecipe, convert_trace
+from railyard.traces.convert.capacity import cut, from_bins, from_packets, opportunities
+from railyard.traces.index import read_index
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
+
+EPOCH_NS = 1_340_000_000_000_000_000
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def times_of(path: Path, **options: object) -> list[int]:
+    recipe = TraceRecipe.model_validate({"file": str(path), **options})
+    return [int(line) for line in convert_trace(path, recipe).data.split()]
+
+
+# --- From bytes over time to opportunities ---------------------------------------------------------------------------
+
+
+def test_an_opportunity_stands_where_the_bytes_reach_the_next_multiple_of_1504() -> None:
+    # 1000 at 0.2 ms, 600 at 3.7 ms (1600 ≥ 1504), 3000 at 9 ms (4600 ≥ 4512), 100 at 11 ms; the end is at 20 ms.
+    delivered = from_packets(np.array([200, 3_700, 9_000, 11_000]), np.array([1000, 600, 3000, 100]), 20_000)
+    assert opportunities(delivered).tolist() == [3, 9, 9, 20]  # the last one holds the 188 bytes that were left
+
+
+def test_bytes_of_a_bin_are_spread_evenly_and_stay_in_it() -> None:
+    delivered = from_bins(np.array([0, 1e6, 2e6, 3e6]), np.array([4 * 1504.0, 0, 2 * 1504]))
+    assert opportunities(delivered).tolist() == [249, 499, 749, 999, 2499, 2999, 3000]
+
+
+def test_nothing_delivered_is_one_opportunity_at_the_end() -> None:
+    assert opportunities(from_bins(np.array([0, 5e5]), np.array([0.0]))).tolist() == [500]
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 99_999), st.integers(1, 9_000)), min_size=1, max_size=60),
+)
+def test_no_byte_of_packets_is_lost_at_any_time(arrivals: list[tuple[int, int]]) -> None:
+    times, sizes = (np.array(column) for column in zip(*sorted(arrivals), strict=True))
+    trace = opportunities(from_packets(times, sizes, 100_000))
+    assert trace[-1] == 100
+    assert 0 < len(trace) * OPPORTUNITY_BYTES - sizes.sum() <= OPPORTUNITY_BYTES
+    for ms in range(100):
+        offered = int((trace <= ms).sum()) * OPPORTUNITY_BYTES
+        measured = int(sizes[times < (ms + 1) * 1000].sum())
+        assert measured - OPPORTUNITY_BYTES < offered <= measured
+
+
+@given(
+    rates=st.lists(st.integers(0, 40_000), min_size=1, max_size=30),
+    widths=st.lists(st.integers(1, 400), min_size=30, max_size=30),
+)
+def test_no_byte_of_bins_is_lost_at_any_edge(rates: list[int], widths: list[int]) -> None:
+    edges = np.concatenate(([0], np.cumsum(widths[: len(rates)]))) * 1000.0
+    trace = opportunities(from_bins(edges, np.array(rates, dtype=float)))
+    assert 0 < len(trace) * OPPORTUNITY_BYTES - sum(rates) <= OPPORTUNITY_BYTES
+    for place, edge in enumerate(edges[1:-1].tolist()):
+        offered = int((trace < edge / 1000).sum()) * OPPORTUNITY_BYTES
+        assert abs(offered - sum(rates[: place + 1])) <= OPPORTUNITY_BYTES
+
+
+def test_a_part_is_cut_out_of_packets_and_of_bins() -> None:
+    packets = cut(from_packets(np.array([0, 5_000, 9_000]), np.array([1504, 1504, 1504]), 10_000), 4_000, 4_000)
+    assert opportunities(packets).tolist() == [1, 4]
+    bins = cut(from_bins(np.array([0, 1e6, 2e6]), np.array([10 * 1504.0, 0])), 5e5, 1e6)
+    assert bins.total_bytes == pytest.approx(5 * 1504)
+    assert opportunities(bins).tolist() == [99, 199, 299, 399, 499, 1000]
+    with pytest.raises(TraceError, match="nothing is left from 3 s on"):
+        cut(bins, 3e6, None)
+
+
+# --- saturatr --------------------------------------------------------------------------------------------------------
+
+
+def saturatr_line(sender: int, seq: int, at_ms: float) -> str:
+    received = EPOCH_NS + round(at_ms * 1e6)
+    return (
+        f"INCOMING DATA RECEIVED senderid={sender}, seq={seq}, send_time={received - 31_000_000}, "
+        f"recv_time={received}, 1delay=0.0310 \n"
+    )
+
+
+def test_the_log_of_the_original_saturatr_is_its_received_packets(tmp_path: Path) -> None:
+    ack = "OUTGOING ACK RECEIVED senderid=7, seq=5, send_time=1,  recv_time=2, rtt=0.7456, 1500 => 1500\n"
+    lines = [saturatr_line(9, seq, at) for seq, at in enumerate([0, 2.4, 2.6, 30.2])]
+    log = write(
+        tmp_path / "client", "\n".join([saturatr_line(7, 0, -500), ack]) + "".join([*lines[:2], ack, *lines[2:]])
+    )
+    # 4 × 1432 bytes: 1504 are reached with the second packet, 3008 with the third, 4512 with the fourth.
+    assert times_of(log) == [2, 2, 30, 31]
+    assert times_of(log, packet_bytes=1504) == [0, 2, 2, 30, 31]
+    assert times_of(log, sender_id=7) == [1]
+    assert times_of(log, packet_bytes=1504, t0_epoch_s=EPOCH_NS / 1e9 - 1) == [1000, 1002, 1002, 1030, 1031]
+    with pytest.raises(TraceError, match="no session with senderid 8; the log has 7, 9"):
+        times_of(log, sender_id=8)
+
+
+def raw_log(*rows: str) -> str:
+    header = "# railyard saturatr raw log 1\n# path: lte\n# direction: down\n# duration_us: 50000\n"
+    return header + "received_us,sent_us,seq,ip_bytes,kind,more\n" + "".join(f"{row}\n" for row in rows)
+
+
+def test_the_raw_log_of_our_saturatr_counts_every_packet_after_the_ramp_up(tmp_path: Path) -> None:
+    rows = ("-10,-90,0,1500,data,x", "1500,0,1,1500,data,x", "2999,0,2,800,ack,x", "3000,0,3,700,data,x")
+    log = write(tmp_path / "lte.down.csv", raw_log(*rows, "50000,1,4,1500,data,x"))
+    # 1504 at 1 ms; 804 and 704 more are 3012 ≥ 3008 at 3 ms; 4 bytes are left for the end.
+    assert times_of(log) == [1, 3, 50]
+
+
+# --- Rates -----------------------------------------------------------------------------------------------------------
+
+
+def test_rates_hold_from_row_to_row_in_every_unit(tmp_path: Path) -> None:
+    header = "time,mbps,kbps,bps,rate_Bps,bytes,packets\n"
+    rows = "".join(f"{t},{r * 0.012032:.6f},{r * 12.032:.3f},{r * 12032},{r * 1504},{r * 1504},{r}\n"
+                   for t, r in ((100, 4), (101, 0), (102, 2)))  # fmt: skip
+    file = write(tmp_path / "r.csv", header + rows)
+    expected = [249, 499, 749, 999, 2499, 2999, 3000]
+    assert times_of(file) == expected
+    for unit, column in (("kbps", "kbps"), ("bps", "4"), ("bytes-per-s", "rate_Bps"), ("bytes", "6"), ("packets", "7")):
+        assert times_of(file, unit=unit, rate_column=column) == expected, unit
+    in_ms = write(tmp_path / "ms.csv", "0,4\n500,0\n1000,0\n")
+    assert times_of(in_ms, unit="packets", time_unit="ms") == [124, 249, 374, 499, 1500]
+    bins = write(tmp_path / "bins.csv", "4\n0\n2\n")
+    assert times_of(bins, **{"from": "rates", "bin_ms": 1000, "unit": "packets"}) == expected
+    assert times_of(file, start_s=1.5, duration_s=1) == [999, 1000]
+    assert len(times_of(file, scale=2.0)) == 13
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "where", "said"),
+    [
+        ("t,r\n0,1\n1,x\n", {}, ":3: ", "no number in column 2"),
+        ("t,r\n0,1\n0,1\n", {}, ":3: ", "not later"),
+        ("t,r\n0,1\n1,-1\n", {}, ":3: ", "cannot be a rate"),
+        ("t,r\n0,1\n1,nan\n", {}, ":3: ", "cannot be a rate"),
+        ("t,r\n0,1\n", {}, ": ", "how long its bin is"),
+        ("t,r\n", {}, ": ", "no row of numbers"),
+        ("t,r\n0,1\n1,1\n", {"rate_column": "q"}, ": ", "no column 'q'; the columns are t, r"),
+        ("t,r\n0,1e12\n9,1e12\n", {"unit": "gbps"}, ": ", "check the unit"),
+    ],
+)
+def test_a_mistake_in_a_table_of_rates_is_told(
+    tmp_path: Path, content: str, options: dict[str, object], where: str, said: str
+) -> None:
+    file = write(tmp_path / "r.csv", content)
+    with pytest.raises(TraceError) as error:
+        times_of(file, **options)
+    assert str(error.value).startswith(f"{file}{where}")
+    assert said in str(error.value)
+
+
+# --- Captures --------------------------------------------------------------------------------------------------------
+
+HOST, PEER = "10.0.0.2", "192.0.2.9"
+HOST6, PEER6 = "2001:db8::2", "2001:db8::9"
+
+
+def ipv4(source: str, destination: str, length: int) -> bytes:
+    head = struct.pack("!BBHHHBBH", 0x45, 0, length, 0, 0, 64, 17, 0)
+    return head + socket.inet_aton(source) + socket.inet_aton(destination) + bytes(min(length, 60) - 20)
+
+
+def ipv6(source: str, destination: str, length: int) -> bytes:
+    addresses = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, destination)
+    return struct.pack("!IHBB", 6 << 28, length - 40, 17, 64) + addresses
+
+
+def ethernet(packet: bytes, vlan: bool = False) -> bytes:
+    kind = b"\x86\xdd" if packet[0] >> 4 == 6 else b"\x08\x00"
+    return bytes(12) + (b"\x81\x00\x00\x05" if vlan else b"") + kind + packet
+
+
+def capture(path: Path, frames: list[tuple[float, bytes]], link_type: int, *, ng: bool = False) -> Path:
+    with path.open("wb") as out:
+        writer = (dpkt.pcapng.Writer if ng else dpkt.pcap.Writer)(out, linktype=link_type, snaplen=65_535)
+        for at, frame in frames:
+            writer.writepkt(frame, ts=1_700_000_000 + at)
+    return path
+
+
+@pytest.mark.parametrize("ng", [False, True])
+def test_a_capture_is_split_by_address_and_counted_by_ip_length(tmp_path: Path, ng: bool) -> None:
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    frames = [
+        (0.000, ethernet(ipv4(HOST, PEER, 1500))),
+        (0.001, arp),
+        (0.010, ethernet(ipv4(PEER, HOST, 1500))),  # captured with 60 bytes of its 1500
+        (0.0225, ethernet(ipv4(PEER, HOST, 1496), vlan=True)),
+        (0.030, ethernet(ipv6(PEER6, HOST6, 1300))),
+        (0.040, ethernet(ipv4(PEER, "10.0.0.3", 1500))),
+        (0.050, ethernet(ipv4(PEER, HOST, 100))),
+    ]
+    file = capture(tmp_path / "c", frames, 1, ng=ng)
+    # Down: 1504 at 10 ms, 1500 at 22 (3004), 104 at 50 (3108 ≥ 3008): 100 bytes are left for the end, 51 ms.
+    assert times_of(file, address=HOST) == [10, 50, 51]
+    assert times_of(file, address=HOST, direction="up") == [0, 51]
+    assert times_of(file, address=HOST6) == [51]
+    assert times_of(file, address=HOST, t0_epoch_s=1_699_999_999) == [1010, 1050, 1051]
+
+
+def test_captures_of_raw_ip_and_of_linux_cooked_interfaces_are_read(tmp_path: Path) -> None:
+    packet = ipv4(PEER, HOST, 1500)
+    for link_type, frame in (
+        (101, packet),
+        (113, bytes(16) + packet),
+        (276, bytes(20) + packet),
+        (0, bytes(4) + packet),
+    ):
+        file = capture(tmp_path / f"{link_type}.pcap", [(0, frame), (0.5, frame)], link_type)
+        assert times_of(file, address=HOST) == [0, 500, 501], link_type
+
+
+def test_what_is_no_usable_capture_is_told(tmp_path: Path) -> None:
+    file = capture(tmp_path / "c.pcap", [(0, ethernet(ipv4(PEER, HOST, 1500)))], 1)
+    for options, said in (({}, "needs the address"), ({"address": "x"}, "is not an IP address"),
+                          ({"address": PEER}, "no IP packet to 192.0.2.9")):  # fmt: skip
+        with pytest.raises(TraceError, match=said):
+            times_of(file, **options)
+    cut_short = write(tmp_path / "short.pcap", file.read_bytes()[:30])
+    with pytest.raises(TraceError, match="not a whole pcap"):
+        times_of(cut_short, address=HOST)
+    with pytest.raises(TraceError, match="link type 147 is not known"):
+        times_of(capture(tmp_path / "u.pcap", [(0, b"")], 147), address=HOST)
+
+
+# --- iperf3 ----------------------------------------------------------------------------------------------------------
+
+
+def intervals(*sizes: int, key: str = "sum", first_omitted: bool = False) -> list[dict[str, object]]:
+    return [
+        {key: {"start": k, "end": k + 1, "bytes": size, "omitted": first_omitted and k == 0}}
+        for k, size in enumerate(sizes)
+    ]
+
+
+def test_the_intervals_of_iperf3_are_bins_of_what_was_received(tmp_path: Path) -> None:
+    expected = [249, 499, 749, 999, 2000]
+    start = {"test_start": {"reverse": 1}}
+    received = {"start": start, "intervals": intervals(9999, 4 * 1504, 0, first_omitted=True)}
+    assert times_of(write(tmp_path / "a.json", json.dumps(received))) == expected
+    sent = {"start": {"test_start": {"reverse": 0}}, "intervals": intervals(7777, 7777),
+            "server_output_json": {"intervals": intervals(4 * 1504, 0)}}  # fmt: skip
+    assert times_of(write(tmp_path / "b.json", json.dumps(sent))) == expected, "the server's, which received"
+    both = [a | b for a, b in zip(intervals(1504, 0), intervals(4 * 1504, 0, key="sum_bidir_reverse"), strict=True)]
+    file = write(tmp_path / "c.json", json.dumps({"start": {"test_start": {"bidir": 1}}, "intervals": both}))
+    assert times_of(file) == expected
+    assert times_of(file, direction="up") == [999, 2000]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is not JSON"),
+        ('{"error": "unable to connect"}', "it says: unable to connect"),
+        ('{"intervals": [{"sum": {"start": 0, "end": 1}}]}', "no start, end and bytes"),
+        ('{"intervals": [{"sum": {"start": 1, "end": 0, "bytes": 5}}]}', "no start, end and bytes"),
+        ('{"intervals": [7]}', "no start, end and bytes"),
+    ],
+)
+def test_what_is_no_result_of_iperf3_is_told(tmp_path: Path, content: str, said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        times_of(write(tmp_path / "x.json", content))
+
+
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_converted_or_refused_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = write(tmp_path_factory.getbasetemp() / "any", data)
+    for form in (None, "mahimahi", "saturatr", "raw", "rates", "pcap", "iperf3"):
+        try:
+            times = times_of(file, **{"from": form, "address": HOST})
+        except TraceError as error:
+            assert "\n" not in str(error)
+        else:
+            assert times == sorted(times) and times[-1] > 0
+
+
+# --- Command line ----------------------------------------------------------------------------------------------------
+
+RECIPE = """\
+schema: 1
+pairs:
+- name: my-walk
+  scenario: walking
+  licence: CC0-1.0
+  source: recorded by hand
+  paths:
+  - name: wifi
+    technology: wifi
+    downlink: {file: down.csv, unit: packets}
+    uplink: {file: up.csv, from: rates, unit: packets}
+  - name: lte
+    technology: lte
+    base_rtt_ms: 61
+    queue: droptail:packets=77
+    downlink: {file: lte.trace, start_s: 0.1}
+"""
+
+
+def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.csv", "0,4\n1,0\n2,2\n")
+    code, out, _ = railyard_traces("convert", file, "--unit", "packets", "--out", tmp_path / "new/r.down")
+    assert code == 0
+    assert "from rates, 9024 bytes in 3.000 s: 7 opportunities, 0.03 Mbps" in out
+    assert read_trace(tmp_path / "new/r.down").period_ms == 3000
+    for arguments in (("--unit", "furlongs"), ("--start", "9"), ("--rate-column", "q")):
+        code, _, err = railyard_traces("convert", file, "--out", tmp_path / "x", *arguments)
+        assert code == 2, arguments
+        assert not (tmp_path / "x").exists()
+    code, _, err = railyard_traces("convert", write(tmp_path / "odd", "hello\n"), "--out", tmp_path / "x")
+    assert (code, "name it: mahimahi, saturatr, raw, rates, pcap, iperf3" in err) == (2, True)
+
+
+def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:
+    write(tmp_path / "down.csv", "0,4\n1,0\n2,2\n")
+    write(tmp_path / "up.csv", "0,1\n1,0\n2,2\n")
+    write(tmp_path / "lte.trace", "50\n150\n300\n")
+    code, out, err = railyard_traces("convert", write(tmp_path / "recipe.yaml", RECIPE), "--out", tmp_path / "lib")
+    assert code == 0, err
+    assert "my-walk.wifi.up" in out
+    (pair,) = read_index(tmp_path / "lib" / "index.yaml")
+    wifi, lte = pair.paths
+    assert (wifi.base_rtt_ms, lte.base_rtt_ms, lte.queue, pair.licence) == (30, 61, "droptail:packets=77", "CC0-1.0")
+    assert lte.uplink == lte.downlink
+    assert read_trace(lte.downlink).opportunities_ms.tolist() == [50, 200]
+    assert read_trace(wifi.uplink).opportunities_ms.tolist() == [999, 2499, 2999, 3000]
+    bad = write(tmp_path / "bad.yaml", RECIPE.replace("unit: packets}", "unit: furlongs}", 1))
+    code, _, err = railyard_traces("convert", bad, "--out", tmp_path / "lib")
+    assert (code, err.startswith(f"railyard: {bad}:10: pairs[0].paths[0].downlink.unit: ")) == (2, True), err
