@@ -43,7 +43,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load $(BIN)/saturatr
+	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -81,6 +81,9 @@ $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
 $(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)

@@ -92,6 +92,10 @@ static void on_abort(void *user, uint64_t stream, uint64_t code) {
     end_with(c, LOAD_FAILED, "a request was refused");
 }
 
+static bool has_enough(const load_client *c) {
+    return c->plan->requests > 0 && c->result.requests_done >= c->plan->requests;
+}
+
 static void make_request(load_client *c) {
     c->request_bytes = 0;
     c->expected_bytes = UINT64_MAX;
@@ -117,7 +121,7 @@ static bool all_paths_are_active(const load_client *c) {
 static void proceed(load_client *c) {
     if (!c->connected || c->closing || c->requesting)
         return;
-    bool done = c->result.requests_done >= c->plan->requests;
+    bool done = has_enough(c);
     if (c->result.outcome == LOAD_RUNNING && !done && c->now >= c->next_request)
         make_request(c);
     else if (c->result.outcome == LOAD_RUNNING && done && all_paths_are_active(c))
@@ -184,7 +188,7 @@ void load_client_step(load_client *c, uint64_t now) {
 
 uint64_t load_client_next_timeout(const load_client *c) {
     uint64_t at = xl_endpoint_next_timeout(c->endpoint);
-    bool waits = c->connected && !c->closing && !c->requesting && c->result.requests_done < c->plan->requests;
+    bool waits = c->connected && !c->closing && !c->requesting && !has_enough(c);
     if (waits && c->next_request < at)
         at = c->next_request;
     return c->plan->ping_us && !c->closing && c->next_ping < at ? c->next_ping : at;

@@ -72,6 +72,7 @@ static void account(load *l, uint64_t number) {
     if (r->outcome == LOAD_COMPLETE)
         l->durations[l->duration_count++] = (double)r->ended_after / 1e6;
     log_result(l, number, r);
+    jsonl_flush(l->log);
     load_client_free(s->client);
     s->client = NULL;
     l->running--;
@@ -136,7 +137,13 @@ static void wait_for_events(load *l, uint64_t next) {
 
 static bool run(load *l, char *error) {
     uint64_t limit = l->start_us + l->o.time_limit_us;
-    while (xl_udp_now() < limit && !interrupted && l->over < l->o.connections) {
+    while (xl_udp_now() < limit && l->over < l->o.connections) {
+        if (interrupted && l->o.plan.requests > 0)
+            break;
+        if (interrupted) { /* endless ones end with the request that they are at */
+            interrupted = 0;
+            l->o.plan.requests = 1;
+        }
         if (!start_due(l, error))
             return false;
         wait_for_events(l, limit);

@@ -15,7 +15,8 @@ const char *load_options_usage(void) {
            "  --path ADDR[/PREFIX]   source address of path k; with a prefix client i has ADDR + i\n"
            "  --connections N (100), --concurrent N (all)\n"
            "  --interval-us N        between the starts of two connections (0)\n"
-           "  --url PATH (/synthetic/100000), --requests N (1) each, --pause-ms MS (0) between them\n"
+           "  --url PATH (/synthetic/100000), --requests N (1) each, --pause-ms MS (0) between them;\n"
+           "                         0 requests: until SIGTERM, which lets each connection finish the one it is at\n"
            "  --scheme NAME (vanilla-mp), --ca FILE (no verification), --seed N (0)\n"
            "  --ping-ms MS           each connection makes itself heard that often (0: never)\n"
            "  --time-limit S (60), --out FILE.jsonl\n";
@@ -119,7 +120,7 @@ static bool take_option(load_options *o, int option, const char *value, char *er
     case OPT_INTERVAL:
         return take_number(option, value, 0, 60000000, 1, &o->interval_us, error);
     case OPT_REQUESTS:
-        return take_number(option, value, 1, 1000000, 1, &p->requests, error);
+        return take_number(option, value, 0, 1000000, 1, &p->requests, error);
     case OPT_PAUSE:
         return take_number(option, value, 0, 3600000, 1000, &p->pause_us, error);
     case OPT_SEED:

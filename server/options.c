@@ -344,8 +344,8 @@ bool server_options_parse(int argc, char **argv, server_config *out, bool *help,
 
 /* What may change while the server runs. */
 static const char *const reloadable[] = {
-    "scheme", "reinjection", "max-reinjections", "copy-rule", "qoe-control",
-    "t-th1",  "t-th2",       "ack-path",         "cc",        "qoe-extrapolation",
+    "scheme",   "reinjection", "max-reinjections",  "copy-rule", "qoe-control", "t-th1", "t-th2",
+    "ack-path", "cc",          "qoe-extrapolation", "scheduler",
 };
 #define RELOADABLE (sizeof reloadable / sizeof reloadable[0])
 

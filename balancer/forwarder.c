@@ -1,0 +1,306 @@
+#include "balancer/forwarder.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/net.h"
+
+#define BATCH               32
+#define ROUNDS              8    /* batches from one socket and call, so that the others get their turn */
+#define DATAGRAM_BYTES      9216 /* jumbo frames; longer ones are dropped */
+#define CONTROL_BYTES       128
+#define SOCKET_BUFFER_BYTES (4 * 1024 * 1024)
+#define NEW_TIMEOUT_US      UINT64_C(15000000) /* longer than the 10 s that a handshake may take */
+#define EVENTS              64
+
+typedef union {
+    char bytes[CONTROL_BYTES];
+    struct cmsghdr align;
+} control_buffer;
+
+struct forwarder {
+    int epoll, front;
+    xl_addr bound;
+    router *router;
+    flows *flows;
+    forwarder_stats stats;
+    struct epoll_event events[EVENTS]; /* of this round; those of flows that were closed are cleared */
+    int event_count;
+    struct mmsghdr messages[BATCH];
+    struct iovec parts[BATCH];
+    struct sockaddr_storage names[BATCH];
+    control_buffer controls[BATCH];
+    uint8_t data[BATCH][DATAGRAM_BYTES];
+};
+
+/* ---- Sockets ---- */
+
+static int open_socket(uint8_t family) {
+    int on = 1, size = SOCKET_BUFFER_BYTES;
+    int fd = socket(family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && family == 6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    }
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    }
+    return fd;
+}
+
+static bool watch(const forwarder *w, int fd, void *what) {
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
+    return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
+    struct sockaddr_storage sa;
+    char text[64];
+    int on = 1;
+    socklen_t len = net_to_sockaddr(listen, &sa);
+    w->front = open_socket(listen->family);
+    if (w->front < 0 || bind(w->front, (struct sockaddr *)&sa, len) != 0) {
+        snprintf(error, LB_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(listen, text, sizeof text),
+                 strerror(errno));
+        return false;
+    }
+    setsockopt(w->front, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+    if (listen->family == 6) {
+        setsockopt(w->front, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+    }
+    len = sizeof sa;
+    return getsockname(w->front, (struct sockaddr *)&sa, &len) == 0 &&
+           net_from_sockaddr((struct sockaddr *)&sa, &w->bound) && watch(w, w->front, w);
+}
+
+static bool open_flow(forwarder *w, flow *f) {
+    struct sockaddr_storage sa;
+    const xl_addr *server = &router_file(w->router)->server[f->server].address;
+    socklen_t len = net_to_sockaddr(server, &sa);
+    f->fd = open_socket(server->family);
+    return f->fd >= 0 && connect(f->fd, (struct sockaddr *)&sa, len) == 0 && watch(w, f->fd, f);
+}
+
+static void on_flow_closed(void *user, flow *f) {
+    forwarder *w = user;
+    if (f->fd >= 0) {
+        close(f->fd);
+    }
+    for (int i = 0; i < w->event_count; i++) {
+        if (w->events[i].data.ptr == f) {
+            w->events[i].data.ptr = NULL;
+        }
+    }
+}
+
+/* ---- Datagrams ---- */
+
+static int receive(forwarder *w, int fd) {
+    for (size_t i = 0; i < BATCH; i++) {
+        w->parts[i] = (struct iovec){w->data[i], DATAGRAM_BYTES};
+        w->messages[i].msg_hdr = (struct msghdr){.msg_name = &w->names[i],
+                                                 .msg_namelen = sizeof w->names[i],
+                                                 .msg_iov = &w->parts[i],
+                                                 .msg_iovlen = 1,
+                                                 .msg_control = w->controls[i].bytes,
+                                                 .msg_controllen = CONTROL_BYTES};
+    }
+    return recvmmsg(fd, w->messages, BATCH, MSG_DONTWAIT, NULL);
+}
+
+/* The address that a client's datagram came to. */
+static xl_addr local_address(const forwarder *w, struct msghdr *m) {
+    xl_addr local = w->bound;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            struct in_pktinfo info;
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            memcpy(local.ip, &info.ipi_addr, 4);
+        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            struct in6_pktinfo info;
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            memcpy(local.ip, &info.ipi6_addr, 16);
+        }
+    }
+    return local;
+}
+
+static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now) {
+    flow *f = flows_find(w->flows, client, local, server);
+    if (f == NULL && (f = flows_add(w->flows, client, local, server, now)) != NULL && !open_flow(w, f)) {
+        flows_remove(w->flows, f);
+        f = NULL;
+    }
+    return f;
+}
+
+static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint64_t now) {
+    xl_addr client, local = local_address(w, &m->msg_hdr);
+    if (!net_from_sockaddr(m->msg_hdr.msg_name, &client)) {
+        return;
+    }
+    bool whole = !(m->msg_hdr.msg_flags & MSG_TRUNC);
+    route r = {ROUTE_DROP_MALFORMED, 0};
+    if (whole) {
+        r = router_route(w->router, &client, data, m->msg_len, now);
+    }
+    w->stats.kinds[r.kind]++;
+    if (r.kind != ROUTE_BY_CID && r.kind != ROUTE_BY_HASH) {
+        return;
+    }
+    flow *f = flow_for(w, &client, &local, r.server, now);
+    if (f == NULL) {
+        w->stats.no_flow++;
+        return;
+    }
+    flows_used_by_client(w->flows, f, r.kind == ROUTE_BY_CID, now);
+    /* A server that was not there for an earlier datagram is told by the next send, which then has not happened. */
+    bool sent = send(f->fd, data, m->msg_len, MSG_NOSIGNAL) >= 0 ||
+                (errno == ECONNREFUSED && send(f->fd, data, m->msg_len, MSG_NOSIGNAL) >= 0);
+    w->stats.to_server[f->server] += sent;
+    w->stats.unsent += !sent;
+}
+
+static bool send_to_client(const forwarder *w, const flow *f, const uint8_t *data, size_t len) {
+    struct sockaddr_storage name;
+    control_buffer control = {{0}};
+    struct iovec part = {(void *)(uintptr_t)data, len};
+    struct msghdr m = {.msg_name = &name, .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
+    m.msg_namelen = net_to_sockaddr(&f->client, &name);
+    m.msg_controllen =
+        f->local.family == 4 ? CMSG_SPACE(sizeof(struct in_pktinfo)) : CMSG_SPACE(sizeof(struct in6_pktinfo));
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (f->local.family == 4) {
+        struct in_pktinfo info = {0};
+        memcpy(&info.ipi_spec_dst, f->local.ip, 4);
+        *c = (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+    } else {
+        struct in6_pktinfo info = {0};
+        memcpy(&info.ipi6_addr, f->local.ip, 16);
+        *c = (struct cmsghdr){.cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+    }
+    return sendmsg(w->front, &m, MSG_NOSIGNAL) >= 0;
+}
+
+static void from_clients(forwarder *w, uint64_t now) {
+    for (int round = 0, n = BATCH; round < ROUNDS && n == BATCH; round++) {
+        n = receive(w, w->front);
+        for (int i = 0; i < n; i++) {
+            to_server(w, &w->messages[i], w->data[i], now);
+        }
+    }
+}
+
+static void from_server(forwarder *w, flow *f, uint64_t now) {
+    for (int round = 0, n = BATCH; round < ROUNDS && n == BATCH; round++) {
+        n = receive(w, f->fd);
+        for (int i = 0; i < n; i++) {
+            bool sent = !(w->messages[i].msg_hdr.msg_flags & MSG_TRUNC) &&
+                        send_to_client(w, f, w->data[i], w->messages[i].msg_len);
+            w->stats.from_server[f->server] += sent;
+            w->stats.unsent += !sent;
+        }
+        if (n > 0) {
+            flows_used_by_server(w->flows, f, now);
+        }
+    }
+}
+
+void forwarder_step(forwarder *w, uint64_t now) {
+    int n = epoll_wait(w->epoll, w->events, EVENTS, 0);
+    w->event_count = n > 0 ? n : 0;
+    for (int i = 0; i < w->event_count; i++) {
+        void *what = w->events[i].data.ptr;
+        if (what == w) {
+            from_clients(w, now);
+        } else if (what != NULL) {
+            from_server(w, what, now);
+        }
+    }
+    w->event_count = 0;
+}
+
+/* ---- Life ---- */
+
+forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_addr *bound, char *error) {
+    forwarder *w = calloc(1, sizeof *w);
+    snprintf(error, LB_ERROR_BYTES, "out of memory");
+    if (w == NULL) {
+        return NULL;
+    }
+    uint64_t key;
+    memcpy(&key, file->secret, sizeof key);
+    w->front = -1;
+    w->epoll = epoll_create1(EPOLL_CLOEXEC);
+    w->router = router_new(file);
+    w->flows = flows_new(o->max_flows, NEW_TIMEOUT_US < o->idle_timeout_us ? NEW_TIMEOUT_US : o->idle_timeout_us,
+                         o->idle_timeout_us, key, on_flow_closed, w);
+    if (w->epoll >= 0 && w->router != NULL && w->flows != NULL && open_front(w, &o->listen, error)) {
+        *bound = w->bound;
+        return w;
+    }
+    forwarder_free(w);
+    return NULL;
+}
+
+void forwarder_free(forwarder *w) {
+    if (w == NULL) {
+        return;
+    }
+    flows_free(w->flows);
+    router_free(w->router);
+    if (w->front >= 0) {
+        close(w->front);
+    }
+    if (w->epoll >= 0) {
+        close(w->epoll);
+    }
+    free(w);
+}
+
+int forwarder_fd(const forwarder *w) {
+    return w->epoll;
+}
+
+uint64_t forwarder_expire(forwarder *w, uint64_t now) {
+    return flows_expire(w->flows, now);
+}
+
+/* Counts follow their servers. */
+static void move_counts(uint64_t counts[LB_SERVERS_MAX], const size_t moved[], size_t servers) {
+    uint64_t old[LB_SERVERS_MAX];
+    memcpy(old, counts, sizeof old);
+    memset(counts, 0, sizeof old);
+    for (size_t i = 0; i < servers; i++) {
+        if (moved[i] != SIZE_MAX) {
+            counts[moved[i]] = old[i];
+        }
+    }
+}
+
+bool forwarder_update(forwarder *w, const lb_file *file) {
+    size_t moved[LB_SERVERS_MAX], servers = router_file(w->router)->server_count;
+    if (!router_update(w->router, file, moved)) {
+        return false;
+    }
+    flows_move(w->flows, moved);
+    move_counts(w->stats.to_server, moved, servers);
+    move_counts(w->stats.from_server, moved, servers);
+    return true;
+}
+
+const lb_file *forwarder_file(const forwarder *w) {
+    return router_file(w->router);
+}
+
+void forwarder_get_stats(const forwarder *w, forwarder_stats *out, flows_stats *flow_stats) {
+    *out = w->stats;
+    flows_get_stats(w->flows, flow_stats);
+}

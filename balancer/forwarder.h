@@ -1,0 +1,37 @@
+/* The sockets of the balancer: one that clients speak to, one for each flow towards its server. */
+#ifndef BALANCER_FORWARDER_H
+#define BALANCER_FORWARDER_H
+
+#include "balancer/flows.h"
+#include "balancer/router.h"
+
+typedef struct {
+    xl_addr listen;
+    size_t max_flows;
+    uint64_t idle_timeout_us;
+} forwarder_options;
+
+typedef struct {
+    uint64_t kinds[ROUTE_KINDS]; /* datagrams of clients, by what was decided */
+    uint64_t unsent;             /* datagrams that the kernel did not take, in either direction */
+    uint64_t no_flow;            /* datagrams for which there was no room in the table */
+    uint64_t to_server[LB_SERVERS_MAX], from_server[LB_SERVERS_MAX];
+} forwarder_stats;
+
+typedef struct forwarder forwarder;
+
+/* NULL with one phrase in error[LB_ERROR_BYTES]. *bound gets the address really bound. */
+forwarder *forwarder_new(const forwarder_options *, const lb_file *, xl_addr *bound, char *error);
+void forwarder_free(forwarder *); /* NULL is fine */
+
+int forwarder_fd(const forwarder *); /* readable when there is something to do */
+/* Forwards what has come, a bounded number of datagrams. */
+void forwarder_step(forwarder *, uint64_t now);
+/* Closes idle flows; returns when to call again. */
+uint64_t forwarder_expire(forwarder *, uint64_t now);
+bool forwarder_update(forwarder *, const lb_file *);
+
+const lb_file *forwarder_file(const forwarder *);
+void forwarder_get_stats(const forwarder *, forwarder_stats *, flows_stats *);
+
+#endif

@@ -1,0 +1,255 @@
+/* xlink-balancer: forwards QUIC datagrams to the server that the connection ID names. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "balancer/forwarder.h"
+#include "http/http1.h"
+#include "http/jsonl.h"
+#include "http/net.h"
+#include "xlink/udp.h"
+
+#define PROGRAM "xlink-balancer"
+
+typedef struct {
+    forwarder_options forward;
+    const char *config_file, *out_file;
+    bool help;
+} options;
+
+static const char usage[] = "usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n"
+                            "  --lb-config FILE      connection IDs and servers, read again at SIGHUP\n"
+                            "  --max-flows N         client addresses served at a time, each with a socket (4096)\n"
+                            "  --idle-timeout S      after which a silent one is forgotten (120)\n"
+                            "  --out FILE.jsonl\n";
+
+static const struct option long_options[] = {
+    {"listen", required_argument, NULL, 'l'},
+    {"lb-config", required_argument, NULL, 'c'},
+    {"max-flows", required_argument, NULL, 'm'},
+    {"idle-timeout", required_argument, NULL, 'i'},
+    {"out", required_argument, NULL, 'o'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static volatile sig_atomic_t end_wanted, reload_wanted;
+
+static void on_signal(int signal) {
+    *(signal == SIGHUP ? &reload_wanted : &end_wanted) = 1;
+}
+
+__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, LB_ERROR_BYTES, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool take_number(const char *name, const char *text, uint64_t most, uint64_t *out, char *error) {
+    return (http1_parse_number(text, strlen(text), out) && *out >= 1 && *out <= most) ||
+           fail(error, "--%s takes a whole number from 1 to %" PRIu64 ", not '%s'.", name, most, text);
+}
+
+static bool take_option(options *o, int option, const char *value, char *error) {
+    uint64_t number = 0;
+    switch (option) {
+    case 'l':
+        return net_parse_endpoint(value, &o->forward.listen) ||
+               fail(error, "--listen takes ADDR:PORT with an IP address, not '%s'.", value);
+    case 'm':
+        if (!take_number("max-flows", value, 1000000, &number, error))
+            return false;
+        o->forward.max_flows = (size_t)number;
+        return true;
+    case 'i':
+        if (!take_number("idle-timeout", value, 86400, &number, error))
+            return false;
+        o->forward.idle_timeout_us = number * 1000000;
+        return true;
+    case 'h':
+        o->help = true;
+        return true;
+    default:
+        *(option == 'c' ? &o->config_file : &o->out_file) = value;
+        return true;
+    }
+}
+
+static bool parse(int argc, char **argv, options *o, char *error) {
+    *o = (options){.forward = {.max_flows = 4096, .idle_timeout_us = 120000000}};
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        if (option == ':' || option == '?')
+            return fail(error, "%s '%s'; see --help.", option == ':' ? "no value for" : "unknown option",
+                        argv[optind - 1]);
+        if (!take_option(o, option, optarg, error))
+            return false;
+    }
+    if (optind < argc)
+        return fail(error, "unexpected argument '%s'; see --help.", argv[optind]);
+    if (!o->help && (o->forward.listen.family == 0 || o->config_file == NULL))
+        return fail(error, "--listen ADDR:PORT and --lb-config FILE are needed; see --help.");
+    return true;
+}
+
+static bool read_config(const options *o, lb_file *file, char *error) {
+    if (!lb_file_read(o->config_file, file, error))
+        return false;
+    return file->server_count > 0 || fail(error, "%s: there is no server under [servers].", o->config_file);
+}
+
+static void reload(forwarder *w, const options *o, jsonl *log) {
+    char error[LB_ERROR_BYTES] = "out of memory.";
+    lb_file *file = malloc(sizeof *file);
+    reload_wanted = 0;
+    if (file != NULL && read_config(o, file, error) && forwarder_update(w, file)) {
+        jsonl_write(log, "reloaded", json_pack("{s:I}", "servers", (json_int_t)file->server_count), xl_udp_now());
+    } else {
+        fprintf(stderr, PROGRAM ": %s\n", error);
+        json_t *text = json_string(error);
+        jsonl_write(log, "reload_failed", json_pack("{s:o}", "message", text != NULL ? text : json_null()),
+                    xl_udp_now());
+    }
+    jsonl_flush(log); /* whoever sent the signal may be waiting for it */
+    free(file);
+}
+
+static json_t *describe_servers(const forwarder *w, const forwarder_stats *stats) {
+    const lb_file *file = forwarder_file(w);
+    json_t *servers = json_array();
+    for (size_t i = 0; i < file->server_count; i++) {
+        char id[2 * XL_LB_SERVER_ID_MAX + 1] = "", text[64];
+        for (size_t k = 0; k < file->server_id_bytes; k++)
+            snprintf(id + 2 * k, 3, "%02x", file->server[i].id[k]);
+        json_array_append_new(servers,
+                              json_pack("{s:s, s:s, s:b, s:I, s:I}", "id", id, "address",
+                                        xl_addr_format(&file->server[i].address, text, sizeof text), "drain",
+                                        (int)file->server[i].drain, "datagrams_to", (json_int_t)stats->to_server[i],
+                                        "datagrams_from", (json_int_t)stats->from_server[i]));
+    }
+    return servers;
+}
+
+static void summarise(const forwarder *w, jsonl *log) {
+    forwarder_stats stats;
+    flows_stats flow_stats;
+    forwarder_get_stats(w, &stats, &flow_stats);
+    json_t *fields =
+        json_pack("{s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I}}", "unsent", (json_int_t)stats.unsent, "no_flow",
+                  (json_int_t)stats.no_flow, "servers", describe_servers(w, &stats), "flows", "now",
+                  (json_int_t)flow_stats.now, "opened", (json_int_t)flow_stats.opened, "established",
+                  (json_int_t)flow_stats.established, "expired", (json_int_t)flow_stats.expired, "evicted",
+                  (json_int_t)flow_stats.evicted, "refused", (json_int_t)flow_stats.refused);
+    for (int i = 0; i < ROUTE_KINDS; i++)
+        json_object_set_new(fields, route_kind_name((route_kind)i), json_integer((json_int_t)stats.kinds[i]));
+    jsonl_write(log, "summary", fields, xl_udp_now());
+}
+
+static void run(forwarder *w, const options *o, jsonl *log, const sigset_t *unblocked) {
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event e = {.events = EPOLLIN};
+    if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, forwarder_fd(w), &e) != 0)
+        return;
+    while (!end_wanted) {
+        uint64_t now = xl_udp_now(), next = forwarder_expire(w, now), left = next > now ? next - now : 0;
+        struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
+        (void)epoll_pwait2(epoll, &e, 1, next == XL_NEVER ? NULL : &timeout, unblocked);
+        if (reload_wanted)
+            reload(w, o, log);
+        forwarder_step(w, xl_udp_now());
+    }
+    close(epoll);
+}
+
+static void say_listening(jsonl *log, const xl_addr *bound) {
+    char text[64];
+    json_t *line = json_pack("{s:s, s:s}", "event", "listening", "quic", xl_addr_format(bound, text, sizeof text));
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    fflush(stdout);
+    json_object_del(line, "event");
+    jsonl_write(log, "listening", line, xl_udp_now());
+}
+
+static void catch_signals(sigset_t *unblocked) {
+    static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < 3; i++) {
+        sigaddset(&blocked, caught[i]);
+        sigaction(caught[i], &action, NULL);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, unblocked);
+    for (size_t i = 0; i < 3; i++)
+        sigdelset(unblocked, caught[i]);
+}
+
+static forwarder *start(const options *o, xl_addr *bound, char *error) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one for each flow */
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    lb_file *file = malloc(sizeof *file);
+    if (file == NULL || !read_config(o, file, error)) {
+        free(file);
+        return NULL;
+    }
+    forwarder *w = forwarder_new(&o->forward, file, bound, error);
+    if (w == NULL)
+        strncat(error, ".", LB_ERROR_BYTES - strlen(error) - 1);
+    free(file);
+    return w;
+}
+
+static jsonl *open_log(const options *o, int argc, char **argv, char *error) {
+    uint64_t now = xl_udp_now();
+    jsonl *log = jsonl_open(o->out_file, now);
+    if (log == NULL)
+        fail(error, "cannot write %s: %s.", o->out_file, strerror(errno));
+    jsonl_write_start(log, argc, argv, json_object());
+    return log;
+}
+
+int main(int argc, char **argv) {
+    options o;
+    char error[LB_ERROR_BYTES] = "out of memory.";
+    sigset_t unblocked;
+    xl_addr bound;
+    jsonl *log = NULL;
+    catch_signals(&unblocked);
+    bool ok = parse(argc, argv, &o, error);
+    if (ok && o.help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    ok = ok && (o.out_file == NULL || (log = open_log(&o, argc, argv, error)) != NULL);
+    forwarder *w = ok ? start(&o, &bound, error) : NULL;
+    if (w == NULL) {
+        fprintf(stderr, PROGRAM ": %s\n", error);
+        jsonl_close(log);
+        return 2;
+    }
+    say_listening(log, &bound);
+    run(w, &o, log, &unblocked);
+    summarise(w, log);
+    forwarder_free(w);
+    if (!jsonl_close(log)) {
+        fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", o.out_file);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,180 @@
+#include "balancer/router.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIN_DATAGRAM      21 /* what an endpoint looks at (RFC 9000 section 10.3) */
+#define MIN_FIRST         1200
+#define LONG_CID_BYTES_AT 5
+#define LONG_CID_AT       6
+#define REMEMBERED        16384
+#define REMEMBER_US       UINT64_C(30000000)
+#define NO_SERVER         UINT16_MAX
+
+typedef struct {
+    uint64_t tag, until; /* until 0: empty */
+    uint16_t server;
+} remembered;
+
+struct router {
+    lb_file file;
+    xl_lb *codec;
+    uint64_t key;
+    uint64_t server_hash[LB_SERVERS_MAX];
+    remembered choice[REMEMBERED];
+};
+
+const char *route_kind_name(route_kind kind) {
+    static const char *const names[ROUTE_KINDS] = {"routed_by_cid", "routed_by_hash", "dropped_malformed",
+                                                   "dropped_small", "dropped_no_server"};
+    return names[kind];
+}
+
+static uint64_t mix(uint64_t x) {
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ (x >> 32);
+}
+
+static uint64_t hash_bytes(uint64_t h, const uint8_t *data, size_t len) {
+    h = mix(h ^ len);
+    for (size_t i = 0; i < len; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, data + i, len - i < 8 ? len - i : 8);
+        h = mix(h ^ word);
+    }
+    return h;
+}
+
+static bool take_file(router *r, const lb_file *file) {
+    xl_lb *codec = lb_file_codec(file);
+    if (codec == NULL) {
+        return false;
+    }
+    xl_lb_free(r->codec);
+    r->codec = codec;
+    r->file = *file;
+    memcpy(&r->key, file->secret, sizeof r->key);
+    for (size_t i = 0; i < file->server_count; i++) {
+        r->server_hash[i] = hash_bytes(r->key, file->server[i].id, file->server_id_bytes);
+    }
+    return true;
+}
+
+router *router_new(const lb_file *file) {
+    router *r = calloc(1, sizeof *r);
+    if (r != NULL && !take_file(r, file)) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void router_free(router *r) {
+    if (r != NULL) {
+        xl_lb_free(r->codec);
+        free(r);
+    }
+}
+
+const lb_file *router_file(const router *r) {
+    return &r->file;
+}
+
+/* ---- Routing ---- */
+
+/* The destination CID of any version (RFC 8999). A short header does not tell its length: it is all that follows. */
+static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_t *cid_len) {
+    if (len < MIN_DATAGRAM) {
+        return false;
+    }
+    if (!(data[0] & 0x80)) {
+        *cid = data + 1;
+        *cid_len = len - 1 < XL_MAX_CID_BYTES ? len - 1 : XL_MAX_CID_BYTES;
+        return (data[0] & 0x40) != 0;
+    }
+    *cid = data + LONG_CID_AT;
+    *cid_len = data[LONG_CID_BYTES_AT];
+    return *cid_len <= XL_MAX_CID_BYTES && LONG_CID_AT + *cid_len < len && memcmp(data + 1, "\0\0\0\0", 4) != 0;
+}
+
+static size_t find_server(const router *r, const uint8_t *id) {
+    size_t i = 0;
+    while (i < r->file.server_count && memcmp(r->file.server[i].id, id, r->file.server_id_bytes) != 0) {
+        i++;
+    }
+    return i;
+}
+
+static uint16_t best_server(const router *r, uint64_t hash) {
+    uint16_t best = NO_SERVER;
+    uint64_t most = 0;
+    for (size_t i = 0; i < r->file.server_count; i++) {
+        uint64_t weight = mix(hash ^ r->server_hash[i]);
+        if (!r->file.server[i].drain && (best == NO_SERVER || weight > most)) {
+            best = (uint16_t)i;
+            most = weight;
+        }
+    }
+    return best;
+}
+
+static route by_hash(router *r, const xl_addr *client, const uint8_t *cid, size_t cid_len, uint64_t now) {
+    uint64_t hash = hash_bytes(r->key, cid, cid_len);
+    uint64_t tag = hash_bytes(hash ^ client->port, client->ip, client->family == 4 ? 4 : 16);
+    remembered *m = &r->choice[tag % REMEMBERED];
+    if (m->tag != tag || m->until <= now) {
+        *m = (remembered){.tag = tag, .server = best_server(r, hash)};
+    }
+    m->until = m->server == NO_SERVER ? 0 : now + REMEMBER_US;
+    return m->server == NO_SERVER ? (route){ROUTE_DROP_NO_SERVER, 0} : (route){ROUTE_BY_HASH, m->server};
+}
+
+route router_route(router *r, const xl_addr *client, const uint8_t *data, size_t len, uint64_t now) {
+    const uint8_t *cid;
+    size_t cid_len;
+    uint8_t id[XL_LB_SERVER_ID_MAX];
+    if (!find_cid(data, len, &cid, &cid_len)) {
+        return (route){ROUTE_DROP_MALFORMED, 0};
+    }
+    bool is_long = (data[0] & 0x80) != 0;
+    if (xl_lb_decode(r->codec, cid, cid_len, id) > 0) {
+        size_t server = find_server(r, id);
+        if (server < r->file.server_count) {
+            return (route){ROUTE_BY_CID, server};
+        }
+    }
+    bool handshake = is_long && memcmp(data + 1, "\0\0\0\1", 4) == 0 && (data[0] & 0x30) == 0x20;
+    if (is_long && !handshake && len < MIN_FIRST) {
+        return (route){ROUTE_DROP_SMALL, 0};
+    }
+    return by_hash(r, client, cid, is_long || cid_len < XL_HASHED_CID_BYTES ? cid_len : XL_HASHED_CID_BYTES, now);
+}
+
+/* ---- Changes ---- */
+
+bool router_update(router *r, const lb_file *file, size_t moved[]) {
+    lb_file *old = malloc(sizeof *old);
+    if (old == NULL) {
+        return false;
+    }
+    *old = r->file;
+    bool ok = take_file(r, file);
+    for (size_t i = 0; ok && i < old->server_count; i++) {
+        size_t now = old->server_id_bytes == file->server_id_bytes ? find_server(r, old->server[i].id) : SIZE_MAX;
+        bool same = now < file->server_count && xl_addr_equal(&file->server[now].address, &old->server[i].address);
+        moved[i] = same ? now : SIZE_MAX;
+    }
+    for (size_t i = 0; ok && i < REMEMBERED; i++) {
+        remembered *m = &r->choice[i];
+        if (m->until > 0 && moved[m->server] == SIZE_MAX) {
+            m->until = 0;
+        } else if (m->until > 0) {
+            m->server = (uint16_t)moved[m->server];
+        }
+    }
+    free(old);
+    return ok;
+}

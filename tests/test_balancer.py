@@ -1,0 +1,225 @@
+"""xlink-balancer in front of several servers: real sockets on the loopback interface."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quic_programs import Child, Server, events, read_jsonl
+from railyard.paths import program
+from test_deployment import (
+    LB_CONFIG,
+    busy_connections,
+    end_endless,
+    finish,
+    garbage,
+    one_sentence,
+    outcomes,
+    start_load,
+    wait_until,
+)
+
+
+class Balancer(Child):
+    def __init__(self, folder: Path, config: Path, *arguments: str, port: int = 0) -> None:
+        self.out = folder / "balancer.jsonl"
+        command: list[str | Path] = [program("xlink-balancer"), "--listen", f"127.0.0.1:{port}"]
+        super().__init__([*command, "--lb-config", config, "--out", self.out, *arguments])
+        self.port = int(json.loads(self.first_line)["quic"].rsplit(":", 1)[1])
+
+    def reload(self) -> None:
+        before = self.reloads()
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.reloads() > before, "the configuration was not read again")
+
+    def reloads(self) -> int:
+        return self.out.read_text().count('"event":"reload')
+
+    def summary(self) -> dict[str, Any]:
+        last: dict[str, Any] = read_jsonl(self.out)[-1]
+        assert last["event"] == "summary"
+        return last
+
+
+class Site:
+    """Servers with the IDs a001, a002, … and the configuration file that they share with their balancer."""
+
+    def __init__(self, folder: Path, key: bool, head: str) -> None:
+        self.folder = folder
+        self.config = folder / "lb.conf"
+        self.servers: list[Server] = []
+        self.base = head + (LB_CONFIG if key else LB_CONFIG.split("key =")[0])
+        self.config.write_text(self.base)
+
+    def add_server(self, *arguments: str) -> None:
+        server_id = f"a{len(self.servers) + 1:03x}"
+        home = self.folder / server_id
+        home.mkdir()
+        given = ("--lb-config", str(self.config), "--server-id", server_id, "--scheme", "vanilla-mp", *arguments)
+        self.servers.append(Server(home, *given))
+
+    def publish(self, words: Sequence[str]) -> None:
+        """Writes the list of servers; a word for each: "", "drain", or "gone"."""
+        lines = [
+            f"a{i + 1:03x} = 127.0.0.1:{server.port} {word}\n"
+            for i, (server, word) in enumerate(zip(self.servers, words, strict=True))
+            if word != "gone"
+        ]
+        self.config.write_text(self.base + "[servers]\n" + "".join(lines))
+
+    def busy(self) -> int:
+        return sum(len(busy_connections(server)) for server in self.servers)
+
+    def requests(self) -> list[int]:
+        """Answered by each server so far; of a server with --workers, whose log is always up to date."""
+        return [len(events(server.records(), "request")) for server in self.servers]
+
+    def connections(self) -> list[int]:
+        """Accepted by each server, each with both of its paths."""
+        counts = []
+        for server in self.servers:
+            closed = events(server.records(), "connection_closed")
+            assert all(len(record["paths"]) == 2 for record in closed)
+            assert all(path["bytes_received"] > 0 for record in closed for path in record["paths"])
+            assert server.records()[-1]["misrouted"] == 0
+            counts.append(len(closed))
+        return counts
+
+
+@contextlib.contextmanager
+def site(folder: Path, servers: int, *arguments: str, key: bool = True, head: str = "") -> Iterator[Site]:
+    place = Site(folder, key, head)
+    with contextlib.ExitStack() as stack:
+        for _ in range(servers):
+            place.add_server(*arguments)
+            stack.enter_context(place.servers[-1])
+        place.publish([""] * servers)
+        yield place
+
+
+@pytest.mark.parametrize("key", [True, False], ids=["encrypted", "plaintext"])
+def test_both_paths_of_a_connection_reach_the_server_that_its_cid_names(tmp_path: Path, key: bool) -> None:
+    with site(tmp_path, 2, "--workers", "2", key=key) as place:
+        with Balancer(tmp_path, place.config) as balancer:
+            assert finish(start_load(tmp_path, balancer.port, 60)) == 0
+        assert outcomes(tmp_path) == {"complete": 60}
+    counts = place.connections()
+    assert sum(counts) == 60
+    assert min(counts) > 10
+    summary = balancer.summary()
+    assert summary["routed_by_cid"] > summary["routed_by_hash"] > 0
+    assert balancer.process.returncode == 0
+
+
+def test_a_balancer_that_starts_again_loses_no_connection(tmp_path: Path) -> None:
+    with site(tmp_path, 2, "--workers", "1") as place:
+        with Balancer(tmp_path, place.config) as first:
+            load = start_load(tmp_path, first.port, 20, "--requests", "0", "--pause-ms", "200", "--ping-ms", "100")
+            wait_until(lambda: place.busy() == 20, "the clients do not come")
+            first.process.kill()
+        with Balancer(tmp_path, place.config, port=first.port) as second:
+            before = sum(place.requests())
+            wait_until(lambda: sum(place.requests()) >= before + 40, "the connections do not go on")
+            assert end_endless(load) == 0
+        assert outcomes(tmp_path) == {"complete": 20}
+    assert sum(place.connections()) == 20
+    assert second.summary()["routed_by_hash"] == 0  # it knows nothing of the handshakes, and needs to know nothing
+
+
+def test_servers_come_and_go_without_harm_to_the_others(tmp_path: Path) -> None:
+    with site(tmp_path, 3, "--workers", "1") as place:
+        place.publish(["", "", "gone"])
+        with Balancer(tmp_path, place.config) as balancer:
+            load = start_load(tmp_path, balancer.port, 30, "--requests", "0", "--pause-ms", "200")
+            wait_until(lambda: place.busy() == 30, "the clients do not come")
+            place.publish(["drain", "", ""])
+            balancer.reload()
+            (tmp_path / "late").mkdir()
+            late = start_load(tmp_path / "late", balancer.port, 30, "--seed", "1000")
+            assert finish(late) == 0
+            assert end_endless(load) == 0
+            place.config.write_text(LB_CONFIG + "[servers]\na001 = nowhere\n")
+            balancer.reload()
+            assert finish(start_load(tmp_path, balancer.port, 5, "--seed", "2000")) == 0
+        assert "lb.conf, line 7: a server is ID = ADDR:PORT" in balancer.error_output
+    first, second, third = place.connections()
+    assert first + second + third == 65
+    assert 0 < first <= 30 - 5  # of the first thirty only
+    assert third > 5
+
+
+def test_connections_of_a_server_that_was_taken_away_hear_of_it(tmp_path: Path) -> None:
+    secret = "secret = " + "5e" * 32 + "\n"
+    with site(tmp_path, 2, "--workers", "1", head=secret) as place, Balancer(tmp_path, place.config) as balancer:
+        load = start_load(tmp_path, balancer.port, 20, "--requests", "0", "--pause-ms", "200", "--ping-ms", "100")
+        wait_until(lambda: place.busy() == 20, "the clients do not come")
+        of_second = len(busy_connections(place.servers[1]))
+        place.publish(["", "gone"])
+        balancer.reload()
+        log = tmp_path / "load.jsonl"
+        wait_until(lambda: log.read_text().count("stateless_reset") >= of_second, "the lost connections hear nothing")
+        end_endless(load)
+        assert outcomes(tmp_path) == {"complete": 20 - of_second, "stateless_reset": of_second}
+
+
+def test_garbage_and_forged_clients_neither_grow_the_table_nor_push_out_connections(tmp_path: Path) -> None:
+    with (
+        site(tmp_path, 2, "--workers", "1") as place,
+        Balancer(tmp_path, place.config, "--max-flows", "80") as balancer,
+    ):
+        load = start_load(tmp_path, balancer.port, 10, "--requests", "0", "--pause-ms", "100")
+        wait_until(lambda: place.busy() == 10 and sum(place.requests()) >= 40, "the clients do not come")
+        rng = random.Random(5)
+        for _ in range(300):  # each from an address of its own
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                first = bytes([0xC0, 0, 0, 0, 1, 8]) + rng.randbytes(8) + bytes([8]) + rng.randbytes(1200)
+                for datagram in [first, *(garbage(rng) for _ in range(5))]:
+                    sender.sendto(datagram, ("127.0.0.1", balancer.port))
+        descriptors = len(list(Path(f"/proc/{balancer.process.pid}/fd").iterdir()))
+        assert descriptors < 80 + 20
+        assert end_endless(load) == 0
+    assert outcomes(tmp_path) == {"complete": 10}
+    summary = balancer.summary()
+    assert summary["dropped_malformed"] > 0
+    assert summary["dropped_small"] > 0
+    flows = summary["flows"]
+    assert flows["now"] <= 80
+    assert flows["evicted"] > 100
+    assert flows["established"] >= 20
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (LB_CONFIG, [], ["no server under [servers]"]),
+        (LB_CONFIG + "[servers]\na1 = 127.0.0.1:1\n", [], ["line 7", "4 hexadecimal digits"]),
+        (None, [], ["lb.conf", "No such file"]),
+        (LB_CONFIG, ["--max-flows", "0"], ["--max-flows", "from 1"]),
+        (LB_CONFIG, ["--listen", "here"], ["--listen takes ADDR:PORT"]),
+        (LB_CONFIG + "[servers]\na001 = 127.0.0.1:1\n", ["--listen", "203.0.113.1:1"], ["cannot listen"]),
+        (LB_CONFIG, ["--out", "/no/such/dir/x"], ["cannot write /no/such/dir/x"]),
+    ],
+)
+def test_a_balancer_that_cannot_start_says_why(
+    tmp_path: Path, text: str | None, arguments: list[str], words: list[str]
+) -> None:
+    config = tmp_path / "lb.conf"
+    if text is not None:
+        config.write_text(text)
+    command: list[str | Path] = [
+        program("xlink-balancer"),
+        "--listen",
+        "127.0.0.1:0",
+        "--lb-config",
+        config,
+        *arguments,
+    ]
+    one_sentence(command, "xlink-balancer: ", *words)
