@@ -144,10 +144,11 @@ format: setup ## rewrite the sources as lint wants them
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
 .PHONY: bench
-bench: setup ## measure the simulator (speed, cost a packet) and mpshell (lateness, cost a packet, highest rate)
+bench: setup ## measure the simulator, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python scripts/bench-sim.py
 	@.venv/bin/python scripts/bench-mpshell.py
+	@.venv/bin/python scripts/bench-schedulers.py
 
 .PHONY: report
 report: setup ## rebuild results/demo/report.html from its recorded runs

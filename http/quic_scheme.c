@@ -71,8 +71,6 @@ static bool choose(const char *what, const char *(*name_at)(size_t), const char 
         size_t used = strlen(error);
         snprintf(error + used, cap - used, "%s%s", i > 0 ? ", " : "", name_at(i));
     }
-    size_t used = strlen(error);
-    snprintf(error + used, cap - used, ".");
     return false;
 }
 

@@ -15,7 +15,7 @@ extern const char *const quic_scheme_names[];
 /* Sets what distinguishes the scheme and leaves the rest of the config alone. False: no such scheme. */
 bool quic_scheme_apply(const char *name, xl_config *);
 /* Sets the scheduler and the congestion controller of what this end sends; NULL: the scheme's own. False, with one
- * sentence in error that lists the valid names: there is no such one. */
+ * sentence, without its full stop, in error that lists the valid names: there is no such one. */
 bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *, char *error, size_t error_cap);
 /* Whether it uses several paths at a time. */
 bool quic_scheme_is_multipath(const char *name);

@@ -76,7 +76,7 @@ static void scheduler_and_controller_can_be_chosen_apart_from_the_scheme(void **
     assert_string_equal(error, "");
     assert_false(quic_scheme_override("fastest", NULL, &c, error, sizeof error));
     assert_string_equal(error,
-                        "'fastest' is not a scheduler; known are minrtt, xlink, roundrobin, redundant, blest, ecf.");
+                        "'fastest' is not a scheduler; known are minrtt, xlink, roundrobin, redundant, blest, ecf");
     assert_false(quic_scheme_override("ecf", "vegas", &c, error, sizeof error));
     assert_non_null(strstr(error, "'vegas' is not a congestion controller; known are cubic, newreno"));
     assert_string_equal(c.congestion, "newreno");

@@ -269,8 +269,9 @@ static bool parse_qoe(parser *p, const char *text) {
 static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
     player_transport_config *c = &p->o->transport_config;
     xl_config checked = {0};
-    if (!quic_scheme_override(scheduler, congestion, &checked, p->error, p->cap)) {
-        return false;
+    char reason[192];
+    if (!quic_scheme_override(scheduler, congestion, &checked, reason, sizeof reason)) {
+        return fail(p, "%s.", reason);
     }
     c->scheduler = scheduler != NULL ? checked.scheduler : c->scheduler;
     c->congestion = congestion != NULL ? checked.congestion : c->congestion;

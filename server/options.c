@@ -229,8 +229,9 @@ static bool take_plain_option(parser *p, int option, const char *value) {
 /* Scheduler and congestion controller of what is sent; NULL leaves one as it is. */
 static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
     xl_config checked = {0};
-    if (!quic_scheme_override(scheduler, congestion, &checked, p->error, p->cap)) {
-        return false;
+    char reason[192];
+    if (!quic_scheme_override(scheduler, congestion, &checked, reason, sizeof reason)) {
+        return fail(p, "%s.", reason);
     }
     p->o->scheduler = scheduler != NULL ? checked.scheduler : p->o->scheduler;
     p->o->congestion = congestion != NULL ? checked.congestion : p->o->congestion;

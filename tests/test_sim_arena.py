@@ -34,7 +34,7 @@ pairs: [subway-1, hsr-1]
 schemes:
   - sp
   - cm
-  - {scheme: xlink, label: xlink, t_th1_ms: 200, t_th2_ms: 900, ack_path: fastest, cc: newreno}
+  - {scheme: xlink, label: xlink, t_th1_ms: 200, t_th2_ms: 900, ack_path: fastest, scheduler: ecf, cc: newreno}
   - mptcp
   - tcp
 seeds: 2
@@ -128,7 +128,8 @@ def test_the_job_says_what_the_command_lines_say(specs: list[RunSpec], tmp_path:
 
     assert [float(option(server, "--t-th1")), float(option(server, "--t-th2"))] == [200, 900]
     assert (written["t_th1_ms"], written["t_th2_ms"], written["ack_path"]) == (200, 900, option(player, "--ack-path"))
-    assert written["cc"] == option(server, "--cc") == "newreno"
+    assert written["cc"] == option(server, "--cc") == option(player, "--cc") == "newreno"
+    assert written["scheduler"] == option(server, "--scheduler") == option(player, "--scheduler") == "ecf"
     assert str(written["send_buffer_bytes"]) == option(server, "--send-buffer")
     assert option(player, "--url") == f"/synthetic/{written['player']['video_bytes']}"
     for member, name in (
