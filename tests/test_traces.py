@@ -17,6 +17,7 @@ from railyard.errors import UserError
 from railyard.traces import capacity_timeline, find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
 from railyard.traces import library as library_module
 from railyard.traces.cli import ModelName, app
+from railyard.traces.delay import rtt_over_time
 from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters
 from railyard.traces.index import read_index
 from railyard.traces.library import PROJECT_LIBRARY, SEARCH_PATH_VARIABLE
@@ -266,6 +267,17 @@ def test_delay_traces_come_when_asked_and_follow_the_rtt_of_the_model() -> None:
     assert rtt is not None
     assert [int(ms) for ms, _ in rows] == list(range(0, 5001, 100))
     assert [float(delay) for _, delay in rows[:-1]] == pytest.approx((rtt / 2).tolist())
+
+
+def test_stats_measures_the_rtt_of_a_delay_trace(tmp_path: Path) -> None:
+    steps = write(tmp_path / "x.delay", "0,10\n240,20.5\n740,100\n1000,10\n")
+    rtt = rtt_over_time(steps)
+    assert (len(rtt), rtt[0], rtt[239], rtt[240], rtt[739], rtt[999]) == (1000, 20, 20, 41, 41, 200)
+    code, out, _ = railyard_traces("stats", str(steps))
+    assert (code, "RTT p25/p50/p75 41/41/200 ms, p95 200 ms, max 200 ms" in out) == (0, True), out
+    for content, line in (("0,10\nx\n", 2), ("0,10\n0,11\n", 2), ("0,10\n1,9999999\n", 2), ("0,1\n\n", 2)):
+        with pytest.raises(TraceError, match=rf"x\.delay:{line}: "):
+            rtt_over_time(write(steps, content))
 
 
 def test_the_command_line_offers_every_model() -> None:

@@ -12,14 +12,15 @@ from rich.table import Table
 
 from railyard.errors import UserError
 from railyard.traces.cli_tools import convert, fetch, plot
+from railyard.traces.delay import is_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.presets import MODELS
-from railyard.traces.stats import Dips, TraceStats, pair_stats, trace_stats
+from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.terminal import console, number, one_sentence, percent
-from railyard.traces.trace import Trace, TraceError, read_trace
+from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 
 app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch and generate trace pairs.")
 app.command("plot")(plot)
@@ -102,6 +103,15 @@ def _print_traces(title: str, traces: dict[str, Trace]) -> None:
         console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
 
 
+def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
+    rtt = rtt_stats(rtt_ms)
+    quartiles = "/".join(number(value, 0) for value in (rtt.p25_ms, rtt.p50_ms, rtt.p75_ms))
+    console.print(
+        f"{name}: RTT p25/p50/p75 {quartiles} ms, p95 {number(rtt.p95_ms, 0)} ms, max {number(rtt.max_ms, 0)} ms",
+        soft_wrap=True,
+    )
+
+
 def _print_pair(pair: Pair) -> None:
     columns: dict[str, Trace] = {}
     for path in pair.paths:
@@ -129,11 +139,13 @@ def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
 
 @app.command()
 def stats(
-    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, or a trace file.")],
+    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, a trace file, or a delay trace.")],
 ) -> None:
     """Measure a pair or a trace: rates, dips, gaps, and how the paths go together."""
     with one_sentence():
-        if Path(what).is_file():
+        if Path(what).is_file() and is_delay_trace(Path(what)):
+            _print_rtt(Path(what).name, rtt_over_time(Path(what)))
+        elif Path(what).is_file():
             _print_traces(Path(what).name, {"trace": read_trace(what)})
         elif "/" in what:
             raise TraceError(f"{what}: there is no such trace file")

@@ -1,0 +1,53 @@
+"""Delay traces (docs/link.md): lines `ms,delay_ms`, a step function; looped, the last time is the period."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from railyard.traces.trace import FloatArray, TraceError
+
+_LINE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?),(\d{1,9}(?:\.\d{1,6})?)")
+MAX_DELAY_MS = 3_600_000.0
+
+
+def is_delay_trace(path: Path) -> bool:
+    """Whether the first line of a file is one of a delay trace."""
+    try:
+        with path.open("rb") as stream:
+            return _LINE.fullmatch(stream.readline(64).decode("latin-1").rstrip("\n")) is not None
+    except OSError:
+        return False
+
+
+def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
+    """Times and one-way delays, ms. Raises TraceError, whose message names file and line."""
+    try:
+        lines = path.read_bytes().decode("latin-1").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    rows: list[tuple[float, float]] = []
+    for number, line in enumerate(lines, start=1):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise TraceError(f"{path}:{number}: {line[:40]!r} is no 'ms,delay_ms'; correct the line")
+        at, delay = float(match[1]), float(match[2])
+        if rows and at <= rows[-1][0]:
+            raise TraceError(f"{path}:{number}: the time {at:g} does not come after {rows[-1][0]:g}; sort the lines")
+        if delay > MAX_DELAY_MS:
+            raise TraceError(f"{path}:{number}: the delay is more than {MAX_DELAY_MS:g} ms; correct it")
+        rows.append((at, delay))
+    times, delays = np.array(rows, dtype=np.float64).T
+    return times, delays
+
+
+def rtt_over_time(path: Path) -> FloatArray:
+    """The RTT of a path with this delay in both directions, in each ms of one period (a single line: one value)."""
+    times, delays = read_delay_trace(path)
+    if len(times) == 1:
+        return 2 * delays
+    at = np.arange(0, max(1, int(times[-1])), dtype=np.float64)
+    rtt: FloatArray = 2 * delays[np.maximum(np.searchsorted(times, at, side="right") - 1, 0)]
+    return rtt
