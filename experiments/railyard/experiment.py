@@ -6,13 +6,13 @@ checked without looking at the trace library; `railyard.resolve` looks there and
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from railyard.paths import EXPERIMENTS_DIR
+from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
 from railyard.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
@@ -257,6 +257,28 @@ class BufferLimits(Strict):
     send_bytes: int = Field(default=4 << 20, ge=65536, le=1 << 30)
 
 
+class LinkEvent(Strict):
+    """A change of a path's link at a set time, as in a job of xlink-sim."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    t_s: float = Field(ge=0)
+    path: str
+    direction: Literal["up", "down", "both"] = "both"
+    state: Literal["up", "down"] | None = None
+    delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
+    loss: float | str | None = None
+    rate: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> LinkEvent:
+        if self.loss is not None and not is_loss(self.loss):
+            raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
+        if self.state is None and self.delay_ms is None and self.loss is None and self.rate is None:
+            raise ValueError("nothing changes; give state, delay_ms, loss or rate.")
+        return self
+
+
 class Experiment(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""
@@ -269,6 +291,9 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None
+    # Settings of the links (docs/link.md) by name of the path, or 'all'; they go before those of the pair.
+    links: dict[str, LinkSettings] = {}
+    link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.
     path_order: list[Technology] = Field(default=["5g-sa", "5g-nsa", "wifi", "lte"], min_length=1)
     congestion: Congestion = "cubic"
@@ -295,8 +320,8 @@ class Experiment(Strict):
     @field_validator("queue")
     @classmethod
     def _queue(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"infinite|droptail:(packets|bytes)=[1-9][0-9]*", value):
-            raise ValueError(f"'{value}' is no queue; write droptail:packets=N, droptail:bytes=N or infinite.")
+        if value is not None and not is_queue(value):
+            raise ValueError(f"'{value}' is no queue; write droptail:packets=N, droptail:bytes=N, codel or infinite.")
         return value
 
     @model_validator(mode="after")

@@ -17,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from railyard.errors import UserError
-from railyard.traces.trace import Trace, read_trace
+from railyard.traces.settings import least_delay_ms
+from railyard.traces.trace import Trace, read_trace, sha256_file
 
 # An IPv4 packet of 1500 bytes in TCP with timestamps: 1500 − 20 − 20 − 12. libxlink's packets carry 1420 in 1484.
 PAYLOAD_BYTES = 1448
@@ -31,12 +33,21 @@ _CACHED_TRACES = 64
 
 @dataclass(frozen=True)
 class OraclePath:
-    """What the oracle needs of a path: both traces, the one-way delay, and where in the traces t0 falls."""
+    """What the oracle needs of a path: both traces, the one-way delays, and where in the traces t0 falls.
+
+    Where a delay varies it is the least; losses, outages and queues are left out: none of them makes a packet earlier.
+    """
 
     up: Trace
     down: Trace
     delay_us: int
     start_offset_ms: int
+    down_delay_us: int | None = None
+    """Of the downlink, where that is not the uplink's."""
+
+    @property
+    def data_delay_us(self) -> int:
+        return self.delay_us if self.down_delay_us is None else self.down_delay_us
 
 
 def _first_after(trace: Trace, time_us: int, start_offset_ms: int) -> int:
@@ -57,7 +68,7 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     """When the last byte of a chunk of that size can be at the player, µs since t0. `request_us`: since t0 too."""
     sent_us = request_arrival_us(paths, request_us)
     needed = -(-max(1, size_bytes) // PAYLOAD_BYTES)
-    first = [_first_after(path.down, sent_us + path.delay_us, path.start_offset_ms) for path in paths]
+    first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
     # Milliseconds since t0: at `late` one path alone would have done it, at `early` no path has begun.
     late = min(
         path.down.opportunity_ms(number + needed - 1) - path.start_offset_ms
@@ -90,12 +101,33 @@ def _trace(path: str, sha256: str) -> Trace | None:
     return trace if trace.sha256 == sha256 else None
 
 
+def _is_same(file: str, sha256: str) -> bool:
+    try:
+        return sha256_file(file) == sha256
+    except UserError:
+        return False
+
+
+def _delay_us(path: dict[str, Any], way: str) -> int:
+    files = {name: Path(file) for name, file in path.get("delay_traces", {}).items()}
+    return round(least_delay_ms(path["delay_ms"], path.get("settings", {}), files, way) * 1000)
+
+
 def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
-    """The paths of a run from its record's configuration; none where its traces are not on this machine any more."""
+    """The paths of a run from its record's configuration.
+
+    None where its traces are not on this machine any more, or where delays or rates change by events: the least of
+    both would be no bound that says much.
+    """
+    if any(event.get("delay_ms") is not None or event.get("rate") for event in config.get("link_events", ())):
+        return None
     found: list[OraclePath] = []
     for path in config["paths"]:
         up, down = _trace(path["up"], path["up_sha256"]), _trace(path["down"], path["down_sha256"])
-        if up is None or down is None:
+        hashes = path.get("delay_traces_sha256", {})
+        changed = any(not _is_same(file, hashes[name]) for name, file in path.get("delay_traces", {}).items())
+        if up is None or down is None or changed:
             return None
-        found.append(OraclePath(up, down, round(path["delay_ms"] * 1000), int(config["start_offset_ms"])))
+        delays = _delay_us(path, "up"), _delay_us(path, "down")
+        found.append(OraclePath(up, down, delays[0], int(config["start_offset_ms"]), delays[1]))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from railyard.errors import UserError
 from railyard.experiment import (
@@ -18,9 +19,10 @@ from railyard.experiment import (
 from railyard.paths import PROGRAMS_OF_ARENA, program
 from railyard.provenance import sha256_of
 from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
-from railyard.traces.index import Pair
+from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, list_pairs
-from railyard.traces.trace import Trace, read_trace
+from railyard.traces.settings import split_files
+from railyard.traces.trace import Trace, read_trace, sha256_file
 from railyard.yamlfile import Location, YamlDocument, near_miss
 
 
@@ -48,25 +50,40 @@ def start_offset_ms(experiment: Experiment, pair: str, seed: int, traces: list[T
     return int.from_bytes(digest[:8], "big") % max(1, room if room > 0 else shortest)
 
 
-def _paths(pair: Pair, queue: str | None) -> tuple[tuple[RunPath, ...], list[Trace]]:
-    paths: list[RunPath] = []
-    traces: list[Trace] = []
-    for path in pair.paths:
-        up, down = read_trace(path.uplink), read_trace(path.downlink)
-        traces += [up, down]
-        paths.append(
-            RunPath(
-                name=path.name,
-                technology=path.technology,
-                up=path.uplink,
-                down=path.downlink,
-                up_sha256=up.sha256,
-                down_sha256=down.sha256,
-                delay_ms=path.delay_ms,
-                queue=queue or path.queue,
-            )
-        )
-    return tuple(paths), traces
+def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath, list[Trace]]:
+    up, down = read_trace(path.uplink), read_trace(path.downlink)
+    plain, files = split_files(experiment.links.get("all", {}) | experiment.links.get(path.name, {}), folder)
+    delay_traces = path.delay_traces | files
+    run_path = RunPath(
+        name=path.name,
+        technology=path.technology,
+        up=path.uplink,
+        down=path.downlink,
+        up_sha256=up.sha256,
+        down_sha256=down.sha256,
+        delay_ms=path.delay_ms,
+        queue=experiment.queue or path.queue,
+        settings=path.settings | plain,
+        delay_traces=delay_traces,
+        delay_traces_sha256={name: sha256_file(file) for name, file in delay_traces.items()},
+    )
+    return run_path, [up, down]
+
+
+def _paths(
+    pair: Pair, experiment: Experiment, place: tuple[YamlDocument, Location]
+) -> tuple[tuple[RunPath, ...], list[Trace]]:
+    document, location = place
+    names = [path.name for path in pair.paths]
+    for name in experiment.links:
+        if name not in ("all", *names):
+            raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
+    for event in experiment.link_events:
+        if event.path not in names:
+            message = f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
+            raise document.error(location, message)
+    found = [_path(path, experiment, document.path.parent) for path in pair.paths]
+    return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
 
 
 def _placements(
@@ -101,7 +118,7 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
         return rows
     for pair_index, choice in enumerate(experiment.pairs):
         pair = _look_up(choice, document, ("pairs", pair_index))
-        paths, _ = _paths(pair, experiment.queue)
+        paths, _ = _paths(pair, experiment, (document, ("pairs", pair_index)))
         for scheme_index, entry in enumerate(experiment.schemes):
             if not runs_in(experiment.arena, entry.scheme):
                 for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
@@ -118,11 +135,14 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
+    if experiment.link_events and experiment.arena != "sim":
+        message = "links change at set times in the sim arena only; run with --arena sim or leave it out."
+        raise document.error(("link_events",), message)
     programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = _look_up(choice, document, ("pairs", pair_index))
-        paths, traces = _paths(pair, experiment.queue)
+        paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
         for seed in experiment.seeds:
             offset = start_offset_ms(experiment, pair.name, seed, traces)
             for scheme_index, entry in enumerate(experiment.schemes):
@@ -149,6 +169,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             buffers=experiment.buffers,
                             qlog=experiment.qlog,
                             link_logs=experiment.link_logs,
+                            link_events=tuple(experiment.link_events),
                             programs_sha256=programs,
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from railyard.experiment import TRANSPORT_OF_SCHEME, BufferLimits, MeasuredThresholds, PlayerSettings, SchemeEntry
+from railyard.experiment import (
+    TRANSPORT_OF_SCHEME,
+    BufferLimits,
+    LinkEvent,
+    MeasuredThresholds,
+    PlayerSettings,
+    SchemeEntry,
+)
+from railyard.traces.settings import Value, mpshell_keys
 
 QUIC_PORT = 4433
 HTTP_PORT = 8080
@@ -36,6 +44,15 @@ class RunPath(BaseModel):
     delay_ms: float  # one way, each direction: half of the base RTT
     queue: str
     loss: float = 0.0
+    # Further settings of the link (docs/link.md); those that name files apart, with the hashes of the files.
+    settings: dict[str, Value] = {}
+    delay_traces: dict[str, Path] = {}
+    delay_traces_sha256: dict[str, str] = {}
+
+    def not_in_identity(self) -> set[str]:
+        """Where files lie does not decide the outcome, nor does a setting that is not there."""
+        unused = {"settings", "delay_traces_sha256"} if not self.settings and not self.delay_traces else set()
+        return {"up", "down", "delay_traces"} | unused
 
 
 class RunSpec(BaseModel):
@@ -60,6 +77,8 @@ class RunSpec(BaseModel):
     programs_sha256: dict[str, str]
     # Where the thresholds among the parameters were given in percent: what they were measured from.
     thresholds: MeasuredThresholds | None = None
+    # Sim only: changes of links at set times.
+    link_events: tuple[LinkEvent, ...] = ()
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
@@ -78,8 +97,10 @@ class RunSpec(BaseModel):
         # Only jobs in virtual time can start their player late; all others have no such setting.
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
+        not_set |= {"link_events"} if not self.link_events else set()
         left_out = dict.fromkeys({"experiment", "program"} | not_set, True)
-        facts = self.model_dump_json(exclude={"paths": {"__all__": {"up", "down"}}, **left_out})
+        of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
+        facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -162,8 +183,9 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
 def mpshell_command(spec: RunSpec, program: Path, run_dir: Path, inner: list[str]) -> list[str]:
     command = [str(program)]
     for path in spec.paths:
-        option = f"{path.name}:up={path.up},down={path.down},delay={path.delay_ms:g},queue={path.queue}"
-        command += ["--path", option + (f",loss={path.loss:g}" if path.loss else "")]
+        settings = ({"loss": path.loss} if path.loss else {}) | path.settings
+        keys = mpshell_keys(path.delay_ms, path.queue, settings, path.delay_traces)
+        command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]

@@ -21,6 +21,7 @@ from railyard.errors import UserError
 from railyard.jsonl import read_jsonl, summary_of
 from railyard.paths import program
 from railyard.runspec import RunSpec
+from railyard.traces.settings import members
 
 SCHEMA = 1
 JOB_SCHEMA = 1
@@ -44,7 +45,8 @@ def job(spec: RunSpec) -> dict[str, Any]:
         "cc": spec.congestion,
         "send_buffer_bytes": spec.buffers.send_bytes,
         "paths": [
-            path.model_dump(mode="json", include={"name", "technology", "up", "down", "delay_ms", "queue", "loss"})
+            path.model_dump(mode="json", include={"name", "technology", "up", "down"})
+            | members(path.delay_ms, path.queue, {"loss": path.loss} | path.settings, path.delay_traces)
             for path in spec.paths
         ],
         "player": player | {"video_bytes": spec.player.video_bytes},
@@ -52,6 +54,8 @@ def job(spec: RunSpec) -> dict[str, Any]:
         "keylog": spec.qlog,
         "link_logs": spec.link_logs,
     }
+    if spec.link_events:
+        document["link_events"] = [event.model_dump(mode="json", exclude_none=True) for event in spec.link_events]
     if spec.player_start_ms:
         document["players"] = [{"start_s": spec.player_start_ms / 1000}]
     for option, value in spec.parameters.items():

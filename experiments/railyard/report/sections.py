@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -142,6 +143,8 @@ def _described_paths(run: Run) -> list[str]:
         f"{path['name']} ({path['technology']}{', primary' if path is primary else ''}): "
         f"base RTT {path['delay_ms'] * 2:g} ms, queue {path['queue']}"
         + (f", loss {path['loss']:g}" if path["loss"] else "")
+        + "".join(f", {name} {value}" for name, value in path.get("settings", {}).items())
+        + "".join(f", {name} {Path(file).name}" for name, file in path.get("delay_traces", {}).items())
         for path in paths
     ]
 

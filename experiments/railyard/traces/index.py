@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
 from railyard.traces.trace import TraceError
 from railyard.yamlfile import YamlDocument, load_yaml, parse
 
@@ -31,6 +32,10 @@ class PairPath:
     downlink: Path
     base_rtt_ms: float
     queue: str
+    settings: dict[str, Value] = field(default_factory=dict)
+    """Further settings of the link, docs/link.md."""
+    delay_traces: dict[str, Path] = field(default_factory=dict)
+    """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
 
     @property
     def delay_ms(self) -> float:
@@ -40,7 +45,7 @@ class PairPath:
     def mpshell_option(self) -> str:
         """The value of mpshell's option `--path`."""
         traces = f"up={self.uplink},down={self.downlink}"
-        return f"{self.name}:{traces},delay={self.delay_ms:g},queue={self.queue}"
+        return f"{self.name}:{traces},{mpshell_keys(self.delay_ms, self.queue, self.settings, self.delay_traces)}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ class PathEntry(_Entry):
     downlink: Text
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)]
     queue: QueueSpec
+    link: LinkSettings = {}
 
 
 class PairEntry(_Entry):
@@ -105,6 +111,20 @@ def _find(document: YamlDocument, location: tuple[str | int, ...], name: str) ->
     return trace
 
 
+def _path(document: YamlDocument, location: tuple[str | int, ...], item: PathEntry) -> PairPath:
+    settings, files = split_files(item.link, document.path.parent)
+    return PairPath(
+        name=item.name,
+        technology=item.technology,
+        uplink=_find(document, (*location, "uplink"), item.uplink),
+        downlink=_find(document, (*location, "downlink"), item.downlink),
+        base_rtt_ms=item.base_rtt_ms,
+        queue=item.queue,
+        settings=settings,
+        delay_traces={name: _find(document, (*location, "link", name), str(files[name])) for name in files},
+    )
+
+
 def read_index(path: Path) -> list[Pair]:
     """The pairs of an index, their traces found (not read). Raises UserError, whose message names file and line."""
     if not path.is_file():
@@ -117,15 +137,7 @@ def read_index(path: Path) -> list[Pair]:
             message = f"the pair {entry.name!r} is already in this index; rename or remove one"
             raise TraceError(str(document.error(("pairs", number, "name"), message)))
         paths = tuple(
-            PairPath(
-                name=item.name,
-                technology=item.technology,
-                uplink=_find(document, ("pairs", number, "paths", position, "uplink"), item.uplink),
-                downlink=_find(document, ("pairs", number, "paths", position, "downlink"), item.downlink),
-                base_rtt_ms=item.base_rtt_ms,
-                queue=item.queue,
-            )
-            for position, item in enumerate(entry.paths)
+            _path(document, ("pairs", number, "paths", position), item) for position, item in enumerate(entry.paths)
         )
         pairs.append(Pair(entry.name, entry.scenario, entry.licence, entry.source, paths, path))
     return pairs
@@ -135,6 +147,8 @@ def entry_data(entry: PairEntry) -> dict[str, object]:
     """An entry as plain data for the YAML file; whole numbers are written as such."""
     data = entry.model_dump(mode="json")
     for path in data["paths"]:
+        if not path["link"]:
+            del path["link"]
         if math.floor(path["base_rtt_ms"]) == path["base_rtt_ms"]:
             path["base_rtt_ms"] = int(path["base_rtt_ms"])
     return data

@@ -12,7 +12,12 @@ DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,15}$")]
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 """Access technology, in the order in which a primary path is chosen (XLINK, section 5.3)."""
 
-QueueSpec = Annotated[str, Field(pattern=r"^(infinite|droptail:(packets|bytes)=[1-9][0-9]{0,9})$")]
+QUEUE_PATTERN = (
+    r"^(infinite|(droptail|drophead)(:(packets|bytes)=[1-9][0-9]{0,11})+"
+    r"|(codel|pie|fq_codel)(:(packets|bytes|target|interval|qdelay_ref|max_burst|flows|quantum)=[0-9.]{1,12})*)$"
+)
+
+QueueSpec = Annotated[str, Field(pattern=QUEUE_PATTERN)]
 """Queue of each direction of a path, as the mpshell option `queue=` takes it."""
 
 PairName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]

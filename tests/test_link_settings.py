@@ -1,0 +1,143 @@
+"""Settings of links in experiments and indexes: checked with file and line, given to both arenas, and effective."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard.errors import UserError
+from railyard.experiment import load_experiment
+from railyard.oracle import paths_of_run
+from railyard.records import load_run
+from railyard.resolve import resolve
+from railyard.runspec import RunSpec, mpshell_command
+from railyard.sim import execute, job
+from railyard.traces.index import read_index
+
+YAML = """\
+name: links
+arena: sim
+pairs: [subway-1]
+schemes: [xlink]
+start_offset_ms: 0
+player: {duration_s: 4, bitrate_bps: 2000000, chunk_bytes: 131072, verify: true}
+time_limit_s: 60
+links:
+  all: {loss: 0.01, down_queue: fq_codel}
+  wifi: {delay_trace: wifi.delay, jitter_ms: 1.5, duplicate: 0.02}
+  lte: {loss: "ge:p=0.01:r=0.5", onoff: 1000/50, up_delay_ms: 60, once: true}
+link_events:
+  - {t_s: 1, path: wifi, state: down}
+  - {t_s: 2, path: wifi, direction: both, state: up, loss: 0}
+"""
+
+
+def specs(folder: Path, text: str = YAML) -> list[RunSpec]:
+    (folder / "e.yaml").write_text(text)
+    (folder / "wifi.delay").write_text("0,20\n5000,8.5\n10000,0\n")
+    return resolve(*load_experiment(folder / "e.yaml"))
+
+
+def test_settings_reach_the_links(tmp_path: Path) -> None:
+    (spec,) = specs(tmp_path)
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    asyncio.run(execute(spec, run_dir))
+    run = load_run(run_dir)
+    assert run.outcome == "complete"
+    wifi, lte = json.loads((run_dir / "mpshell.json").read_text())["paths"]
+    assert (wifi["delay_ms"], wifi["loss"], lte["loss"]) == (None, 0.01, None)
+    assert lte["down"]["settings"]["onoff"] == "1000/50"
+    assert wifi["up"]["duplicates"] + wifi["down"]["duplicates"] > 0
+    assert wifi["up"]["off_losses"] + wifi["down"]["off_losses"] > 0, "packets were sent while the path was down"
+    assert "# queue: fq_codel\n" in (run_dir / "links" / "wifi.down.log").read_text()
+    for direction in (wifi["up"], wifi["down"], lte["up"], lte["down"]):
+        lost = sum(direction.get(key, 0) for key in ("queue_drops", "random_losses", "off_losses", "oversize_drops"))
+        inside = direction["inside_packets"] + direction["departed_packets"]
+        assert direction["arrived_packets"] + direction.get("duplicates", 0) == lost + inside
+    config: dict[str, Any] = json.loads((run_dir / "run.json").read_text())["config"]
+    paths = paths_of_run(config)
+    assert paths is not None
+    assert [path.delay_us for path in paths] == [0, 60000], "the least delay: a delay trace's, an own one"
+    assert [path.data_delay_us for path in paths] == [0, 37000]
+
+
+def test_both_arenas_get_the_same_settings(tmp_path: Path) -> None:
+    (spec,) = specs(tmp_path)
+    wifi, lte = job(spec)["paths"]
+    command = mpshell_command(spec, Path("mpshell"), tmp_path, ["true"])
+    options = [command[place + 1] for place, word in enumerate(command) if word == "--path"]
+    delay_trace = str(tmp_path / "wifi.delay")
+    assert wifi["delay_trace"] == delay_trace
+    assert "delay_ms" not in wifi
+    assert options[0].endswith(
+        f",queue=droptail:packets=100,loss=0.01,down-queue=fq_codel,jitter=1.5,duplicate=0.02,delay-trace={delay_trace}"
+    )
+    assert (lte["delay_ms"], lte["up_delay_ms"], lte["once"]) == (37.0, 60, True)
+    assert ",delay=37,queue=" in options[1]
+    assert options[1].endswith("loss=ge:p=0.01:r=0.5,down-queue=fq_codel,onoff=1000/50,up-delay=60,once=yes")
+
+
+def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: Path) -> None:
+    plain = YAML.partition("links:")[0]
+    (bare,), (spec,) = specs(tmp_path, plain), specs(tmp_path)
+    again = bare.model_copy(update={"paths": tuple(path.model_copy() for path in bare.paths)})
+    assert again.identity() == bare.identity() != spec.identity()
+    moved = spec.paths[0].model_copy(update={"delay_traces": {"delay_trace": Path("/elsewhere")}})
+    assert spec.model_copy(update={"paths": (moved, spec.paths[1])}).identity() == spec.identity()
+    changed = spec.paths[0].model_copy(update={"delay_traces_sha256": {"delay_trace": "0" * 64}})
+    assert spec.model_copy(update={"paths": (changed, spec.paths[1])}).identity() != spec.identity()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("loss: 0.01", "loss: 1.5", ("e.yaml:9", "links.all.loss", "probability", "1.5")),
+        ("loss: 0.01", "los: 0.5", ("e.yaml:9", "links.all.los", "did you mean 'loss'?")),
+        ("fq_codel", "red", ("e.yaml:9", "links.all.down_queue", "'red'")),
+        ("jitter_ms: 1.5", "jitter_ms: yes", ("e.yaml:10", "links.wifi.jitter_ms", "ms from 0")),
+        ("ge:p=0.01:r=0.5", "ge:p=2:r=0.5", ("e.yaml:11", "links.lte.loss", "ge:p=P:r=P")),
+        ("1000/50", "1000", ("e.yaml:11", "links.lte.onoff", "ON/OFF")),
+        ("  wifi:", "  cable:", ("e.yaml:", "'cable'", "lte")),
+        ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
+        ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),
+        (", state: down", "", ("e.yaml:13", "nothing changes")),
+        ("arena: sim", "arena: mpshell", ("e.yaml:12", "link_events", "--arena sim")),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:
+    assert old in YAML
+    with pytest.raises(UserError) as error:
+        specs(tmp_path, YAML.replace(old, new, 1))
+    for word in words:
+        assert word in str(error.value), (word, str(error.value))
+
+
+INDEX = """\
+schema: 1
+pairs:
+- name: two
+  scenario: test
+  licence: none
+  source: by hand
+  paths:
+  - {name: a, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 30, queue: codel,
+     link: {loss: 0.1, up_delay_trace: d}}
+  - {name: b, technology: lte, uplink: t, downlink: t, base_rtt_ms: 70, queue: 'pie:qdelay_ref=20'}
+"""
+
+
+def test_an_index_may_give_settings_too(tmp_path: Path) -> None:
+    (tmp_path / "index.yaml").write_text(INDEX)
+    (tmp_path / "t").write_text("1\n")
+    with pytest.raises(UserError, match=r"index.yaml:9: pairs\[0\].paths\[0\].link.up_delay_trace: there is no trace"):
+        read_index(tmp_path / "index.yaml")
+    (tmp_path / "d").write_text("0,5\n")
+    (pair,) = read_index(tmp_path / "index.yaml")
+    option = f"a:up={tmp_path}/t,down={tmp_path}/t,down-delay=15,queue=codel,loss=0.1,up-delay-trace={tmp_path}/d"
+    assert pair.paths[0].mpshell_option() == option
+    assert pair.paths[1].queue == "pie:qdelay_ref=20"
