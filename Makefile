@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 VARIANT ?= release
 CC ?= gcc
-PKGS := gnutls libnghttp3 jansson
+PKGS := gnutls libnghttp3 jansson yaml-0.1
 
 # Recorded traces beside the project are found by every command that make runs.
 SHARED_TRACES := $(wildcard $(abspath ../shared/traces))
@@ -43,7 +43,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr
+	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -76,7 +76,8 @@ $(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
-
+$(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
+	$(LINK)
 $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 

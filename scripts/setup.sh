@@ -27,7 +27,7 @@ quietly() {
 NEEDS=(
     bin:gcc=gcc bin:make=make bin:pkg-config=pkg-config bin:git=git bin:ip=iproute2 bin:unshare=util-linux
     bin:setpriv=util-linux bin:sysctl=procps file:/usr/include/sys/socket.h=libc6-dev pc:gnutls=libgnutls28-dev
-    pc:libnghttp3=libnghttp3-dev pc:jansson=libjansson-dev pc:cmocka=libcmocka-dev bin:clang-format=clang-format
+    pc:libnghttp3=libnghttp3-dev pc:jansson=libjansson-dev pc:yaml-0.1=libyaml-dev pc:cmocka=libcmocka-dev bin:clang-format=clang-format
 )
 
 present() {

@@ -149,6 +149,33 @@ int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, c
     return store(settings, s, for_way, key, value, error, error_size);
 }
 
+static void unset(struct xl_link_settings *settings, size_t i) {
+    free(settings->text[i]);
+    settings->text[i] = NULL;
+}
+
+int xl_link_settings_override(struct xl_link_settings base[2], struct xl_link_settings top[2]) {
+    int rc = 0;
+    for (size_t way = 0; way < 2; way++) {
+        if (top[way].text[XL_LINK_DELAY] != NULL) {
+            unset(&base[way], XL_LINK_DELAY_TRACE);
+            unset(&base[way], XL_LINK_DELAY_TRACE_END);
+            base[way].hold_delay = false;
+        }
+        if (top[way].text[XL_LINK_DELAY_TRACE] != NULL) {
+            unset(&base[way], XL_LINK_DELAY);
+            base[way].delay_us = 0;
+        }
+        for (size_t i = 0; i < XL_LINK_KEYS && rc == 0; i++) {
+            if (top[way].text[i] != NULL) {
+                rc = set_one(&base[way], &table[i], top[way].text[i], top[way].own[i]);
+            }
+        }
+    }
+    xl_link_settings_free(top);
+    return rc;
+}
+
 /* ---- JSON ---- */
 
 /* "up_delay_ms" -> "up-delay"; NULL if there is no such member. */

@@ -48,6 +48,9 @@ int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, c
                          size_t error_size);
 /* Checks the keys together: up, down and a delay or delay-trace must be there. Returns 0, or -1 and one sentence. */
 int xl_link_settings_check(const struct xl_link_settings settings[2], char *error, size_t error_size);
+/* What top says takes the place of what base says of the same direction; top is free afterwards. Returns 0, or -1
+ * without memory. */
+int xl_link_settings_override(struct xl_link_settings base[2], struct xl_link_settings top[2]);
 void xl_link_settings_free(struct xl_link_settings settings[2]);
 /* All keys in one line, for help texts. */
 const char *xl_link_settings_keys(void);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOST_QUEUED_BYTES ((size_t)256 << 20) /* a disk that is slower than the links must not take all memory */
+
 struct chunk {
     struct chunk *next;
     size_t length;
@@ -17,7 +19,8 @@ struct chunk {
 struct mp_logfile {
     int fd;
     int error; /* of the writer: errno of its first failure */
-    bool lost; /* of the caller: a chunk found no memory */
+    bool lost; /* of the caller: a chunk found no room */
+    size_t queued;
     bool closing;
     pthread_t writer;
     pthread_mutex_t mutex;
@@ -54,6 +57,12 @@ static struct chunk *take(struct mp_logfile *file) {
     return list;
 }
 
+static void count_written(struct mp_logfile *file, size_t length) {
+    pthread_mutex_lock(&file->mutex);
+    file->queued -= length;
+    pthread_mutex_unlock(&file->mutex);
+}
+
 static void *write_chunks(void *context) {
     struct mp_logfile *file = context;
     for (struct chunk *list = take(file); list != NULL; list = take(file)) {
@@ -63,6 +72,7 @@ static void *write_chunks(void *context) {
             if (file->error == 0) {
                 file->error = write_all(file->fd, chunk->text, chunk->length);
             }
+            count_written(file, chunk->length);
             free(chunk);
         }
     }
@@ -110,9 +120,11 @@ void mp_logfile_write(void *context, const char *text, size_t length) {
     struct mp_logfile *file = context;
     struct chunk *chunk = malloc(sizeof(*chunk) + length);
     pthread_mutex_lock(&file->mutex);
-    if (chunk == NULL) {
+    if (chunk == NULL || file->queued + length > MOST_QUEUED_BYTES) {
         file->lost = true;
+        free(chunk);
     } else {
+        file->queued += length;
         chunk->next = NULL;
         chunk->length = length;
         memcpy(chunk->text, text, length);
@@ -129,7 +141,7 @@ int mp_logfile_close(struct mp_logfile *file) {
     pthread_cond_signal(&file->changed);
     pthread_mutex_unlock(&file->mutex);
     pthread_join(file->writer, NULL);
-    int error = file->error == 0 && file->lost ? ENOMEM : file->error;
+    int error = file->error == 0 && file->lost ? ENOBUFS : file->error;
     if (close(file->fd) != 0 && error == 0) {
         error = errno;
     }

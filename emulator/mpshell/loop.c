@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/mailbox.h"
+#include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/traffic.h"
 
 #define READ_BATCH 64u /* packets from one device before the others have their turn */
@@ -20,6 +22,8 @@
 #define MODERATE_FROM_PER_MS 8u
 #define MODERATION_US        250u
 #define POLL_US              40u
+#define DENSE_US             75u
+#define SPARSE_US            500u /* deadlines that far apart are worth polling */
 #define SHORTEST_PAUSE_US    15u
 #define HOUSEKEEPING_US      250000u /* logs are brought up to date this often */
 #define AT_ONCE_US           20u     /* epoll_wait that took no longer did not sleep */
@@ -28,7 +32,7 @@
 #define KILLING_SIGNALS      3 /* the third interrupt kills */
 
 /* What an epoll event belongs to: a direction, or one of these. */
-enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2 };
+enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2, EVENT_MAILBOX = -3 };
 
 struct loop {
     struct mp_shell *shell;
@@ -42,6 +46,7 @@ struct loop {
     uint64_t next_housekeeping_us;
     uint64_t window_us; /* packets are counted since then, to know the load */
     uint64_t reads;
+    uint64_t sent_us; /* when something was last due */
     bool moderated;
     bool more; /* a device may have more than the last batch */
     int interrupts;
@@ -70,12 +75,15 @@ static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "cannot watch devices: %s", strerror(errno));
     }
     int bad = watch(loop, loop->signal_fd, EVENT_SIGNAL) | watch(loop, loop->command->status_fd, EVENT_STATUS);
+    if (loop->shell->mailbox != NULL) {
+        bad |= watch(loop, loop->shell->mailbox->fd, EVENT_MAILBOX);
+    }
+    loop->logging = loop->shell->options.log_dir != NULL || loop->shell->options.pcap != NULL;
     for (size_t k = 0; k < loop->shell->path_count; k++) {
         struct mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             bad |= watch(loop, both[d]->from_fd, (int)loop->direction_count);
             loop->directions[loop->direction_count++] = both[d];
-            loop->logging |= both[d]->log != NULL;
         }
     }
     return bad == 0 ? 0 : mp_fail(error, "cannot watch a device: %s", strerror(errno));
@@ -114,7 +122,8 @@ static void fix_t0(struct loop *loop) {
     struct timespec epoch;
     clock_gettime(CLOCK_REALTIME, &epoch);
     loop->shell->t0_us = mp_clock_us();
-    loop->shell->t0_epoch_ms = (uint64_t)epoch.tv_sec * 1000u + (uint64_t)epoch.tv_nsec / 1000000u;
+    loop->shell->t0_epoch_ns = (uint64_t)epoch.tv_sec * 1000000000u + (uint64_t)epoch.tv_nsec;
+    loop->shell->t0_epoch_ms = loop->shell->t0_epoch_ns / 1000000u;
 }
 
 /* Reads a batch; since is when the device was last looked at, if the loop was busy elsewhere since then. Stops when
@@ -142,6 +151,9 @@ static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t 
 
 static void send_all_due(struct loop *loop) {
     for (size_t i = 0; i < loop->direction_count; i++) {
+        if (xl_link_next_deadline(loop->directions[i]->link) <= since_t0(loop)) {
+            loop->sent_us = since_t0(loop);
+        }
         mp_traffic_send_due(loop->shell, loop->directions[i], since_t0(loop));
     }
 }
@@ -171,7 +183,7 @@ static void keep_house(struct loop *loop, uint64_t now) {
         struct mp_direction *direction = loop->directions[i];
         mp_traffic_send_due(loop->shell, direction, now);
         xl_link_advance(direction->link, now);
-        xl_link_log_flush(direction->log);
+        mp_outputs_flush(direction);
     }
     loop->next_housekeeping_us = now + HOUSEKEEPING_US;
 }
@@ -198,10 +210,12 @@ static void judge_load(struct loop *loop, uint64_t now) {
 }
 
 /* Under load, a wake-up for every packet would cost more than the packet. The devices' queues hold what comes in
- * meanwhile, and the loop is back before the next deadline. */
-static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t deadline) {
+ * meanwhile, and the loop is back before the next deadline, but DENSE_US after the last: the opportunities of a
+ * constant rate may follow one another in a few us. */
+static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t deadline, uint64_t poll_us) {
     uint64_t end = now + MODERATION_US;
-    uint64_t before = deadline > POLL_US ? deadline - POLL_US : 0;
+    uint64_t before = deadline > poll_us ? deadline - poll_us : 0;
+    before = before > loop->sent_us + DENSE_US ? before : loop->sent_us + DENSE_US;
     end = end < before ? end : before;
     return loop->moderated && !loop->more && end > now + SHORTEST_PAUSE_US ? end : 0;
 }
@@ -217,8 +231,9 @@ static void sleep_until(const struct loop *loop, uint64_t end) {
  * and under load. */
 static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
     uint64_t deadline = *wanted;
-    uint64_t poll_us = loop->moderated ? POLL_US : loop->shell->options.busy_poll_us;
-    uint64_t pause = pause_until(loop, now, deadline);
+    bool sparse = deadline > loop->sent_us + SPARSE_US;
+    uint64_t poll_us = loop->moderated && sparse ? POLL_US : loop->shell->options.busy_poll_us;
+    uint64_t pause = pause_until(loop, now, deadline, poll_us);
     uint64_t left_us = deadline > now ? deadline - now : 0;
     if (pause > 0) {
         sleep_until(loop, pause);
@@ -241,7 +256,9 @@ static void handle(struct loop *loop, const struct epoll_event *event, bool at_o
         loop->ended = true;
     } else if (what == EVENT_SIGNAL) {
         take_signal(loop);
-    } else if (what >= 0) {
+    } else if (what == EVENT_MAILBOX) {
+        mp_mailbox_serve(loop->shell->mailbox, loop->shell, since_t0(loop));
+    } else {
         struct mp_direction *direction = loop->directions[what];
         take_in(loop, direction, at_once && direction->looked_us > loop->slept_us ? direction->looked_us : seen);
     }
@@ -278,9 +295,7 @@ static void settle(struct loop *loop) {
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
         xl_link_advance(direction->link, loop->shell->duration_us);
-        if (direction->log != NULL) {
-            xl_link_log_flush(direction->log);
-        }
+        mp_outputs_flush(direction);
     }
 }
 

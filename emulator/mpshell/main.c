@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include "emulator/mpshell/command.h"
+#include "emulator/mpshell/control.h"
+#include "emulator/mpshell/live.h"
 #include "emulator/mpshell/loop.h"
+#include "emulator/mpshell/nat.h"
 #include "emulator/mpshell/netns.h"
 #include "emulator/mpshell/options.h"
+#include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/setup.h"
 #include "emulator/mpshell/summary.h"
 
@@ -66,26 +70,68 @@ static void warn_of_device_drops(const struct mp_shell *shell) {
     }
 }
 
+/* What runs beside the loop, in threads of their own, from before COMMAND starts until after it ends. */
+struct helpers {
+    struct mp_mailbox mailbox;
+    struct mp_control *control;
+    struct mp_live *live;
+};
+
+static int start_helpers(struct helpers *helpers, struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    if (shell->options.control == NULL && !shell->options.live) {
+        return 0;
+    }
+    if (mp_mailbox_open(&helpers->mailbox) != 0) {
+        return mp_fail(error, "cannot make an event descriptor: %s", strerror(errno));
+    }
+    shell->mailbox = &helpers->mailbox;
+    if (shell->options.control != NULL) {
+        helpers->control = mp_control_start(shell->options.control, shell, &helpers->mailbox, error);
+        if (helpers->control == NULL) {
+            return -1;
+        }
+    }
+    if (shell->options.live) {
+        helpers->live = mp_live_start(shell, &helpers->mailbox);
+    }
+    return 0;
+}
+
+static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
+    if (shell->mailbox != NULL) {
+        mp_mailbox_end(shell->mailbox);
+        mp_live_stop(helpers->live);
+        mp_control_stop(helpers->control);
+        mp_mailbox_close(shell->mailbox);
+        shell->mailbox = NULL;
+    }
+}
+
 static int start_and_run(struct mp_shell *shell, int *status, char error[MP_ERROR_SIZE]) {
     struct mp_command command;
+    struct helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
     if (mp_setup_links(shell, error) != 0 || mp_setup_output(shell, error) != 0) {
         return -1;
     }
     int signal_fd = block_signals(&original, error);
-    if (signal_fd < 0 || mp_netns_build(shell, error) != 0 ||
+    if (signal_fd < 0 || mp_netns_build(shell, error) != 0 || mp_nat_start(shell, error) != 0 ||
         mp_command_prepare(&command, shell, &original, error) != 0) {
         return -1;
     }
     connect_links(shell);
-    int rc = mp_setup_logs(shell, error);
+    int rc = mp_outputs_open(shell, error);
     if (rc == 0) {
-        rc = mp_loop_run(shell, &command, signal_fd, mp_setup_log_headers, status, error);
+        rc = start_helpers(&helpers, shell, error);
+    }
+    if (rc == 0) {
+        rc = mp_loop_run(shell, &command, signal_fd, mp_outputs_begin, status, error);
     } else {
         mp_command_kill(&command);
         mp_command_finish(&command);
     }
-    mp_setup_close_logs(shell);
+    stop_helpers(&helpers, shell);
+    mp_outputs_close(shell);
     close(signal_fd);
     return rc;
 }
@@ -100,6 +146,7 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
             fprintf(stderr, "mpshell: %s\n", error);
         }
     }
+    mp_nat_stop(shell);
     mp_netns_destroy(shell);
     mp_setup_free(shell);
     if (rc != 0) {

@@ -32,11 +32,17 @@ static int write_sysctl(const char *value, const char *name) {
     return n == (ssize_t)strlen(value) ? 0 : -1;
 }
 
-/* Path devices speak IPv4 only: without this, router solicitations would use up opportunities. */
-static void disable_ipv6(const char *device) {
-    char name[96];
-    snprintf(name, sizeof(name), "net/ipv6/conf/%s/disable_ipv6", device);
-    write_sysctl("1", name);
+/* IPv6 without its talk: router solicitations and multicast reports would use up opportunities. */
+static void quieten_ipv6(const char *device) {
+    static const char *const settings[][2] = {
+        {"disable_ipv6", "0"},  {"accept_ra", "0"},  {"router_solicitations", "0"},
+        {"addr_gen_mode", "1"}, {"accept_dad", "0"},
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        char name[96];
+        snprintf(name, sizeof(name), "net/ipv6/conf/%s/%s", device, settings[i][0]);
+        write_sysctl(settings[i][1], name);
+    }
 }
 
 /* Holds 100.64.N.0/30 in the outside namespace against other mpshells: abstract socket names belong to the network
@@ -106,10 +112,15 @@ static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "100.64.0.0/16 has no %zu free ranges; stop other mpshells", shell->path_count);
     }
     unsigned base = (start + tried) % places;
+    bool has_ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
         snprintf(path->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
         snprintf(path->inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
+        if (has_ipv6) {
+            snprintf(path->outside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::1", (base + (unsigned)k) & 255u);
+            snprintf(path->inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", (base + (unsigned)k) & 255u);
+        }
     }
     return 0;
 }
@@ -126,16 +137,20 @@ static int open_outside(struct mp_path *path, size_t k, bool offload, char error
     if (path->outside_fd < 0) {
         return -1;
     }
-    disable_ipv6(path->outside_name);
+    quieten_ipv6(path->outside_name);
     return 0;
 }
 
 static char *const ip_batch[] = {"ip", "-batch", "-", NULL};
+static char *const ip6_batch[] = {"ip", "-6", "-batch", "-", NULL};
 static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
 
-static void add_device(struct mp_script *script, const char *device, const char *address) {
+static void add_device(struct mp_script *script, const char *device, const char *address, const char *address6) {
     mp_script_add(script, "link set dev %s mtu 1500 txqueuelen %d multicast off\n", device, TUN_QUEUE_PACKETS);
     mp_script_add(script, "addr add %s/30 dev %s noprefixroute\n", address, device);
+    if (address6[0] != '\0') {
+        mp_script_add(script, "addr add %s/126 dev %s noprefixroute nodad\n", address6, device);
+    }
     mp_script_add(script, "link set dev %s up\n", device);
 }
 
@@ -163,7 +178,7 @@ static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
             return -1;
         }
         devices[k] = path->outside_name;
-        add_device(&script, path->outside_name, path->outside_address);
+        add_device(&script, path->outside_name, path->outside_address, path->outside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
         char network[MP_ADDRESS_SIZE];
@@ -171,6 +186,10 @@ static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
         /* Replies of sockets without an address of their own come from the gateway of path 0 over every path. */
         mp_script_add(&script, "route add %s/30 dev %s src %s\n", network, shell->paths[k].outside_name,
                       shell->paths[0].outside_address);
+        if (shell->paths[k].outside_address6[0] != '\0') {
+            mp_script_add(&script, "route add %s/128 dev %s src %s\n", shell->paths[k].inside_address6,
+                          shell->paths[k].outside_name, shell->paths[0].outside_address6);
+        }
     }
     return mp_run(ip_batch, &script, error) != 0 ? -1 : remove_qdiscs(devices, shell->path_count, error);
 }
@@ -186,6 +205,29 @@ static void add_inside_routes(struct mp_script *script, const struct mp_path *pa
     mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address, name,
                   path->inside_address, table);
     mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
+}
+
+static void add_inside_routes6(struct mp_script *script, const struct mp_path *path, size_t k) {
+    const char *name = path->options->name;
+    unsigned table = FIRST_TABLE + (unsigned)k;
+    if (path->inside_address6[0] == '\0') {
+        return;
+    }
+    mp_script_add(script, "route add %s/128 dev %s src %s\n", path->outside_address6, name, path->inside_address6);
+    mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address6, name,
+                  path->inside_address6, (unsigned)k + 1);
+    mp_script_add(script, "route add %s/128 dev %s table %u\n", path->outside_address6, name, table);
+    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address6, name,
+                  path->inside_address6, table);
+    mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
+}
+
+static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    for (size_t k = 0; k < shell->path_count; k++) {
+        add_inside_routes6(&script, &shell->paths[k], k);
+    }
+    return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
 }
 
 static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -207,6 +249,7 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const char *devices[MP_MAX_PATHS];
     write_sysctl("0", "net/ipv4/conf/all/rp_filter");
     write_sysctl("0", "net/ipv4/conf/default/rp_filter");
+    write_sysctl("1", "net/ipv4/ip_forward"); /* for shells inside of this one */
     mp_script_add(&script, "link set dev lo up\n");
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
@@ -216,13 +259,14 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
             return -1;
         }
         devices[k] = path->options->name;
-        disable_ipv6(path->options->name);
-        add_device(&script, path->options->name, path->inside_address);
+        quieten_ipv6(path->options->name);
+        add_device(&script, path->options->name, path->inside_address, path->inside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes(&script, &shell->paths[k], k);
     }
-    if (mp_run(ip_batch, &script, error) != 0 || remove_qdiscs(devices, shell->path_count, error) != 0) {
+    if (mp_run(ip_batch, &script, error) != 0 || configure_inside6(shell, error) != 0 ||
+        remove_qdiscs(devices, shell->path_count, error) != 0) {
         return -1;
     }
     return shell->options.mptcp ? enable_mptcp(shell, error) : 0;

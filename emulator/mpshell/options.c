@@ -1,11 +1,14 @@
 #include "emulator/mpshell/options.h"
 
+#include "emulator/mpshell/config.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char mp_options_usage[] =
     "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] [--path ...] "
@@ -21,17 +24,24 @@ const char mp_options_usage[] =
     "                       delay-trace, delay-trace-end, jitter, reorder, reorder-delay, duplicate, onoff. A key "
     "with\n"
     "                       up- or down- before it is for one direction (down-queue=pie). docs/link.md tells all.\n"
-    "  --seed N             seed of the random loss (default 1)\n"
+    "  --config FILE        read options from a YAML or JSON file; those given here go before it\n"
+    "  --seed N             seed of all that is random (default 1)\n"
     "  --start-offset MS    place in the traces at which COMMAND starts (default 0)\n"
-    "  --log-dir DIR        write NAME.up.log and NAME.down.log (mm-link's format) and mpshell.json\n"
+    "  --log-dir DIR        write NAME.up.log, NAME.down.log (mm-link's format), exact times, and mpshell.json\n"
     "  --summary FILE       write the summary there instead\n"
+    "  --pcap DIR           capture at both devices of every path: NAME.inside.pcap, NAME.outside.pcap\n"
+    "  --pcap-snaplen N     bytes of each packet that a capture keeps (default 1500)\n"
+    "  --live               show rates, queues, delays and drops in the terminal\n"
+    "  --control SOCKET     take commands on a Unix socket; mpshell-ctl SOCKET COMMAND sends one\n"
+    "  --nat                let COMMAND reach what the outside reaches\n"
     "  --mptcp              make the kernel's MPTCP use every path\n"
     "  --no-offload         let the kernel make every packet and checksum: slower, the same for COMMAND\n"
     "  --busy-poll US       do not sleep for the last US before a delivery: more exact, more processor time (default "
     "0)\n"
     "  --help               this text\n"
     "\n"
-    "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _GATEWAY and MPSHELL_GATEWAY.\n"
+    "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6, _GATEWAY, _GATEWAY6,\n"
+    "MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
     "The exit status is COMMAND's (128 + n if signal n ended it), 2 if mpshell cannot start.\n";
 
 __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
@@ -73,18 +83,41 @@ static bool is_device_name(const char *name, size_t length) {
 }
 
 static int set_string(char **slot, const char *value, const char *what, char *error, size_t error_size) {
-    if (*slot != NULL) {
-        return fail(error, error_size, "%s is given twice", what);
-    }
     if (value[0] == '\0') {
-        return fail(error, error_size, "%s is empty", what);
+        return fail(error, error_size, "--%s is empty", what);
     }
+    free(*slot);
     *slot = strdup(value);
     return *slot != NULL ? 0 : fail(error, error_size, "no memory");
 }
 
+struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
+                                            size_t error_size) {
+    if (options->path_count == MP_MAX_PATHS) {
+        fail(error, error_size, "more than %d paths", MP_MAX_PATHS);
+        return NULL;
+    }
+    if (!is_device_name(name, length)) {
+        fail(error, error_size, "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
+             (int)(length < 40 ? length : 40), name);
+        return NULL;
+    }
+    struct mp_path_options *path = &options->paths[options->path_count];
+    memcpy(path->name, name, length);
+    path->name[length] = '\0';
+    for (size_t i = 0; i < options->path_count; i++) {
+        if (strcmp(options->paths[i].name, path->name) == 0) {
+            fail(error, error_size, "two paths are named %s", path->name);
+            return NULL;
+        }
+    }
+    options->path_count++;
+    return path;
+}
+
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
-static int parse_members(struct mp_path_options *path, char *text, char *error, size_t error_size) {
+static int parse_members(const char *name, struct xl_link_settings settings[2], char *text, char *error,
+                         size_t error_size) {
     char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member != NULL; member = strsep(&rest, ",")) {
@@ -93,91 +126,195 @@ static int parse_members(struct mp_path_options *path, char *text, char *error, 
             *equals = '\0';
         }
         const char *value = equals == NULL ? "yes" : equals + 1;
-        if (xl_link_settings_set(path->settings, member, value, reason, sizeof(reason)) != 0) {
-            return fail(error, error_size, "path %s: %s", path->name, reason);
+        if (xl_link_settings_set(settings, member, value, reason, sizeof(reason)) != 0) {
+            return fail(error, error_size, "path %s: %s", name, reason);
         }
-    }
-    if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0) {
-        return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
     }
     return 0;
 }
 
-static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
-    if (options->path_count == MP_MAX_PATHS) {
-        return fail(error, error_size, "more than %d paths", MP_MAX_PATHS);
-    }
-    const char *colon = strchr(text, ':');
-    size_t name_length = colon == NULL ? strlen(text) : (size_t)(colon - text);
-    if (!is_device_name(text, name_length)) {
-        return fail(error, error_size,
-                    "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
-                    (int)(name_length < 40 ? name_length : 40), text);
-    }
-    struct mp_path_options *path = &options->paths[options->path_count];
-    memcpy(path->name, text, name_length);
-    path->name[name_length] = '\0';
-    for (size_t i = 0; i < options->path_count; i++) {
-        if (strcmp(options->paths[i].name, path->name) == 0) {
-            return fail(error, error_size, "two paths are named %s", path->name);
+/* A path of the configuration file that this option is about, if it is the first to be. */
+static struct mp_path_options *path_of_file(struct mp_options *options, const char *name, size_t length) {
+    for (size_t i = 0; i < options->paths_of_file; i++) {
+        struct mp_path_options *path = &options->paths[i];
+        if (strlen(path->name) == length && memcmp(path->name, name, length) == 0 && !path->overridden) {
+            path->overridden = true;
+            return path;
         }
     }
-    options->path_count++;
+    return NULL;
+}
+
+static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
+    struct xl_link_settings settings[2] = {{.once = false}, {.once = false}};
+    const char *colon = strchr(text, ':');
+    size_t name_length = colon == NULL ? strlen(text) : (size_t)(colon - text);
+    struct mp_path_options *path = path_of_file(options, text, name_length);
+    if (path == NULL) {
+        path = mp_options_add_path(options, text, name_length, error, error_size);
+    }
+    if (path == NULL) {
+        return -1;
+    }
     char *members = strdup(colon == NULL ? "" : colon + 1);
     if (members == NULL) {
         return fail(error, error_size, "no memory");
     }
-    int rc = parse_members(path, members, error, error_size);
+    int rc = parse_members(path->name, settings, members, error, error_size);
     free(members);
-    return rc;
+    if (rc != 0) {
+        xl_link_settings_free(settings);
+        return -1;
+    }
+    return xl_link_settings_override(path->settings, settings) == 0 ? 0 : fail(error, error_size, "no memory");
 }
 
-enum {
+enum option_number {
     OPT_PATH = 256,
+    OPT_CONFIG,
     OPT_SEED,
     OPT_OFFSET,
     OPT_LOG_DIR,
     OPT_SUMMARY,
+    OPT_PCAP,
+    OPT_SNAPLEN,
+    OPT_LIVE,
+    OPT_CONTROL,
+    OPT_NAT,
     OPT_MPTCP,
     OPT_NO_OFFLOAD,
     OPT_BUSY_POLL,
     OPT_HELP
 };
 
-static int parse_option(struct mp_options *options, int option, char **argv, char *error, size_t error_size) {
-    switch (option) {
+static const struct option known[] = {
+    {"path", required_argument, NULL, OPT_PATH},
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"start-offset", required_argument, NULL, OPT_OFFSET},
+    {"log-dir", required_argument, NULL, OPT_LOG_DIR},
+    {"summary", required_argument, NULL, OPT_SUMMARY},
+    {"pcap", required_argument, NULL, OPT_PCAP},
+    {"pcap-snaplen", required_argument, NULL, OPT_SNAPLEN},
+    {"live", no_argument, NULL, OPT_LIVE},
+    {"control", required_argument, NULL, OPT_CONTROL},
+    {"nat", no_argument, NULL, OPT_NAT},
+    {"mptcp", no_argument, NULL, OPT_MPTCP},
+    {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
+    {"busy-poll", required_argument, NULL, OPT_BUSY_POLL},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option *find_option(int number) {
+    const struct option *option = known;
+    while (option->val != number) {
+        option++;
+    }
+    return option;
+}
+
+/* COMMAND may change its directory and still find the file. */
+static int set_path(char **slot, const char *value, const char *name, char *error, size_t error_size) {
+    if (value[0] == '/' || value[0] == '\0') {
+        return set_string(slot, value, name, error, error_size);
+    }
+    char *here = getcwd(NULL, 0);
+    free(*slot);
+    *slot = NULL;
+    int n = here != NULL ? asprintf(slot, "%s/%s", here, value) : -1;
+    free(here);
+    return n > 0 ? 0 : fail(error, error_size, "--%s %s: the current directory is not known", name, value);
+}
+
+static int set_number(uint64_t *slot, const char *value, uint64_t limit, const char *name, const char *what,
+                      char *error, size_t error_size) {
+    return parse_u64(value, limit, slot) ? 0 : fail(error, error_size, "--%s %s is not %s", name, value, what);
+}
+
+static int set_option(struct mp_options *options, int number, const char *value, char *error, size_t error_size) {
+    const char *name = find_option(number)->name;
+    switch ((enum option_number)number) {
     case OPT_PATH:
-        return parse_path(options, optarg, error, error_size);
+        return parse_path(options, value, error, error_size);
+    case OPT_CONFIG:
+        return set_string(&options->config, value, name, error, error_size);
     case OPT_SEED:
-        return parse_u64(optarg, INT64_MAX, &options->seed)
-                   ? 0
-                   : fail(error, error_size, "--seed %s is not a whole number", optarg);
+        return set_number(&options->seed, value, INT64_MAX, name, "a whole number", error, error_size);
     case OPT_OFFSET:
-        return parse_u64(optarg, UINT32_MAX, &options->start_offset_ms)
-                   ? 0
-                   : fail(error, error_size, "--start-offset %s is not a whole number of ms", optarg);
+        return set_number(&options->start_offset_ms, value, UINT32_MAX, name, "a whole number of ms", error,
+                          error_size);
     case OPT_LOG_DIR:
-        return set_string(&options->log_dir, optarg, "--log-dir", error, error_size);
+        return set_string(&options->log_dir, value, name, error, error_size);
     case OPT_SUMMARY:
-        return set_string(&options->summary, optarg, "--summary", error, error_size);
-    case OPT_MPTCP:
-        options->mptcp = true;
-        return 0;
-    case OPT_NO_OFFLOAD:
-        options->no_offload = true;
-        return 0;
+        return set_string(&options->summary, value, name, error, error_size);
+    case OPT_PCAP:
+        return set_string(&options->pcap, value, name, error, error_size);
+    case OPT_SNAPLEN:
+        return set_number(&options->snaplen, value, 65535, name, "a whole number of bytes (0 to 65535)", error,
+                          error_size);
+    case OPT_CONTROL:
+        return set_path(&options->control, value, name, error, error_size);
     case OPT_BUSY_POLL:
-        return parse_u64(optarg, 1000, &options->busy_poll_us)
-                   ? 0
-                   : fail(error, error_size, "--busy-poll %s is not a time in us (0 to 1000)", optarg);
-    case OPT_HELP:
-        options->help = true;
-        return 0;
-    case ':':
-        return fail(error, error_size, "option %s needs a value; see mpshell --help", argv[optind - 1]);
+        return set_number(&options->busy_poll_us, value, 1000, name, "a time in us (0 to 1000)", error, error_size);
     default:
+        return 0; /* switches */
+    }
+}
+
+static bool *switch_of(struct mp_options *options, int number) {
+    switch (number) {
+    case OPT_LIVE:
+        return &options->live;
+    case OPT_NAT:
+        return &options->nat;
+    case OPT_MPTCP:
+        return &options->mptcp;
+    case OPT_NO_OFFLOAD:
+        return &options->no_offload;
+    case OPT_HELP:
+        return &options->help;
+    default:
+        return NULL;
+    }
+}
+
+int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
+    for (const struct option *option = known; option->name != NULL; option++) {
+        if (strcmp(option->name, name) != 0 || option->val == OPT_CONFIG || option->val == OPT_HELP ||
+            option->val == OPT_PATH) {
+            continue;
+        }
+        bool *flag = switch_of(options, option->val);
+        if (flag == NULL) {
+            return set_option(options, option->val, value, error, error_size);
+        }
+        *flag = strcmp(value, "true") == 0 || strcmp(value, "yes") == 0;
+        return *flag || strcmp(value, "false") == 0 || strcmp(value, "no") == 0
+                   ? 0
+                   : fail(error, error_size, "%s is true or false, not \"%.40s\"", name, value);
+    }
+    return fail(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
+}
+
+static int parse_option(struct mp_options *options, int number, char **argv, char *error, size_t error_size) {
+    if (number == ':') {
+        return fail(error, error_size, "option %s needs a value; see mpshell --help", argv[optind - 1]);
+    }
+    if (number < OPT_PATH) {
         return fail(error, error_size, "unknown option %s; see mpshell --help", argv[optind - 1]);
     }
+    uint32_t bit = 1u << (number - OPT_PATH);
+    if ((options->given & bit) != 0 && number != OPT_PATH) {
+        return fail(error, error_size, "--%s is given twice", find_option(number)->name);
+    }
+    options->given |= bit;
+    bool *flag = switch_of(options, number);
+    if (flag != NULL) {
+        *flag = true;
+        return 0;
+    }
+    return set_option(options, number, optarg, error, error_size);
 }
 
 static char *join(int argc, char **argv) {
@@ -193,10 +330,24 @@ static char *join(int argc, char **argv) {
     return line;
 }
 
-/* What only makes sense when all options are known. */
-static int complete(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+static int check_paths(const struct mp_options *options, char *error, size_t error_size) {
+    char reason[512];
     if (options->path_count == 0) {
         return fail(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
+    }
+    for (size_t i = 0; i < options->path_count; i++) {
+        const struct mp_path_options *path = &options->paths[i];
+        if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0) {
+            return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
+        }
+    }
+    return 0;
+}
+
+/* What only makes sense when all options are known. */
+static int complete(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+    if (check_paths(options, error, error_size) != 0) {
+        return -1;
     }
     if (optind >= argc) {
         return fail(error, error_size, "no command; give it after --, for example: -- sh");
@@ -211,22 +362,27 @@ static int complete(struct mp_options *options, int argc, char **argv, char *err
     return options->command_line != NULL ? 0 : fail(error, error_size, "no memory");
 }
 
+/* The value of --config, wherever it stands among the options: the file comes first. */
+static const char *find_config(int argc, char **argv) {
+    const char *config = NULL;
+    optind = 0; /* starts getopt afresh */
+    for (int option = getopt_long(argc, argv, "+:", known, NULL); option != -1;
+         option = getopt_long(argc, argv, "+:", known, NULL)) {
+        config = option == OPT_CONFIG ? optarg : config;
+    }
+    return config;
+}
+
 int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
-    static const struct option known[] = {
-        {"path", required_argument, NULL, OPT_PATH},
-        {"seed", required_argument, NULL, OPT_SEED},
-        {"start-offset", required_argument, NULL, OPT_OFFSET},
-        {"log-dir", required_argument, NULL, OPT_LOG_DIR},
-        {"summary", required_argument, NULL, OPT_SUMMARY},
-        {"mptcp", no_argument, NULL, OPT_MPTCP},
-        {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
-        {"busy-poll", required_argument, NULL, OPT_BUSY_POLL},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
-    };
     memset(options, 0, sizeof(*options));
     options->seed = 1;
-    optind = 0; /* starts getopt afresh */
+    options->snaplen = 1500;
+    const char *config = find_config(argc, argv);
+    if (config != NULL && mp_config_read(options, config, error, error_size) != 0) {
+        return -1;
+    }
+    options->paths_of_file = options->path_count;
+    optind = 0;
     for (int option = getopt_long(argc, argv, "+:", known, NULL); option != -1;
          option = getopt_long(argc, argv, "+:", known, NULL)) {
         if (parse_option(options, option, argv, error, error_size) != 0) {
@@ -243,6 +399,9 @@ void mp_options_free(struct mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++) {
         xl_link_settings_free(options->paths[i].settings);
     }
+    free(options->config);
+    free(options->pcap);
+    free(options->control);
     free(options->log_dir);
     free(options->summary);
     free(options->command_line);

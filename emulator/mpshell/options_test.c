@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "emulator/mpshell/options.h"
 
@@ -121,6 +123,124 @@ static void tells_what_is_wrong(void **state) {
     }
 }
 
+static void write_config(const char *text, char name[32]) {
+    strcpy(name, "/tmp/options_test.XXXXXX");
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static const char yaml[] = "seed: 9\n"
+                           "log-dir: logs\n"
+                           "mptcp: true\n"
+                           "paths:\n"
+                           "  - name: wifi\n"
+                           "    up: a\n"
+                           "    down: b\n"
+                           "    up-delay: 5\n"
+                           "    down-delay: 6\n"
+                           "    once: true\n"
+                           "  - {name: lte, up: 12mbps, down: 24mbps, delay: 40, queue: 'codel:packets=10'}\n";
+static const char json[] = "{\n\t\"seed\": 9, \"log-dir\": \"logs\", \"mptcp\": true, \"paths\": [\n"
+                           "\t{\"name\": \"wifi\", \"up\": \"a\", \"down\": \"b\", \"up-delay\": 5, "
+                           "\"down-delay\": 6, \"once\": true},\n"
+                           "\t{\"name\": \"lte\", \"up\": \"12mbps\", \"down\": \"24mbps\", \"delay\": 40, "
+                           "\"queue\": \"codel:packets=10\"}]}\n";
+
+static void a_configuration_file_says_what_options_say(void **state) {
+    static const char *const files[] = {yaml, json};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char name[32];
+        char error[512] = "";
+        struct mp_options o;
+        write_config(files[i], name);
+        char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
+        assert_int_equal(parse(&o, argv, error), 0);
+        assert_int_equal(o.path_count, 2);
+        assert_int_equal(o.seed, 9);
+        assert_true(o.mptcp);
+        assert_string_equal(o.summary, "logs/mpshell.json");
+        assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "b");
+        assert_int_equal(o.paths[0].settings[0].delay_us, 5000);
+        assert_int_equal(o.paths[0].settings[1].delay_us, 6000);
+        assert_true(o.paths[0].settings[0].once);
+        assert_string_equal(o.paths[1].name, "lte");
+        assert_string_equal(o.paths[1].settings[0].text[XL_LINK_QUEUE], "codel:packets=10");
+        mp_options_free(&o);
+        unlink(name);
+    }
+}
+
+static void options_go_before_the_configuration_file(void **state) {
+    char name[32];
+    char error[512] = "";
+    struct mp_options o;
+    (void)state;
+    write_config(yaml, name);
+    char *argv[] = {"mpshell",
+                    "--path",
+                    "wifi:delay=7,down=c",
+                    "--seed",
+                    "3",
+                    "--path",
+                    "sat:up=x,down=y,delay=300",
+                    "--config",
+                    name,
+                    "--",
+                    "sh",
+                    NULL};
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_int_equal(o.path_count, 3);
+    assert_int_equal(o.seed, 3);
+    assert_string_equal(o.paths[0].settings[0].text[XL_LINK_TRACE], "a");
+    assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "c");
+    assert_int_equal(o.paths[0].settings[0].delay_us, 7000);
+    assert_int_equal(o.paths[0].settings[1].delay_us, 7000);
+    assert_true(o.paths[0].settings[0].once);
+    assert_string_equal(o.paths[2].name, "sat");
+    mp_options_free(&o);
+    unlink(name);
+}
+
+static void tells_what_is_wrong_in_a_configuration_file(void **state) {
+    static const struct {
+        const char *text;
+        const char *what;
+    } cases[] = {
+        {"", ":1: the file is empty"},
+        {"paths: [\n", "neither YAML nor JSON"},
+        {"- a\n", ":1: a list of OPTION: VALUE"},
+        {"seed: 3\nsed: 3\n", ":2: \"sed\" is not an option"},
+        {"seed: x\n", ":1: --seed x is not"},
+        {"mptcp: maybe\n", ":1: mptcp is true or false"},
+        {"seed: [1]\n", ":1: one text or number"},
+        {"paths:\n  wifi: 3\n", ":2: paths is a list"},
+        {"paths:\n  - up: a\n", ":2: this path has no name"},
+        {"paths:\n  - name: wifi\n    delay: fast\n", ":3: path wifi: delay=fast"},
+        {"paths:\n  - name: wifi\n    colour: red\n", ":3: path wifi: \"colour\""},
+        {"paths:\n  - name: lo\n", ":2: \"lo\" cannot name a path"},
+        {"paths:\n  - {name: a}\n  - {name: a}\n", ":3: two paths are named a"},
+        {"paths:\n  - {name: a, up: x, down: y}\n", "delay is missing"},
+        {"seed: \"1\\0\"\n", ":1: one text or number"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[32];
+        char error[512] = "";
+        struct mp_options o;
+        write_config(cases[i].text, name);
+        char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
+        assert_int_equal(parse(&o, argv, error), -1);
+        if (strstr(error, cases[i].what) == NULL) {
+            fail_msg("\"%s\" does not say \"%s\"", error, cases[i].what);
+        }
+        mp_options_free(&o);
+        unlink(name);
+    }
+}
+
 static void tells_what_is_missing_or_unknown(void **state) {
     static char *const lines[][8] = {
         {"mpshell", "--", "sh", NULL},
@@ -172,6 +292,9 @@ int main(void) {
         cmocka_unit_test(the_command_needs_no_dashes_before_it),
         cmocka_unit_test(help_needs_nothing_else),
         cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(a_configuration_file_says_what_options_say),
+        cmocka_unit_test(options_go_before_the_configuration_file),
+        cmocka_unit_test(tells_what_is_wrong_in_a_configuration_file),
         cmocka_unit_test(tells_what_is_missing_or_unknown),
         cmocka_unit_test(more_paths_than_the_limit_are_refused),
     };

@@ -44,7 +44,8 @@ static int judge(char *const argv[], int status, int output, char error[MP_ERROR
         return 0;
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        return mp_fail(error, "cannot run \"%s\"; install iproute2", argv[0]);
+        return mp_fail(error, "cannot run \"%s\"; install %s", argv[0],
+                       strstr(argv[0], "tables") != NULL ? "iptables" : "iproute2");
     }
     quote_output(output, words, sizeof(words));
     return mp_fail(error, "\"%s %s\" failed: %s", argv[0], argv[1] == NULL ? "" : argv[1], words);

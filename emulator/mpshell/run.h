@@ -1,4 +1,4 @@
-/* Runs the iproute2 programs that configure the namespaces. */
+/* Runs the programs that configure the namespaces: iproute2's, and iptables. */
 #ifndef RAILYARD_MPSHELL_RUN_H
 #define RAILYARD_MPSHELL_RUN_H
 
@@ -6,7 +6,7 @@
 
 /* Lines for the standard input of a program. */
 struct mp_script {
-    char text[16384];
+    char text[65536];
     size_t used;
 };
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "emulator/link/rng.h"
-#include "emulator/mpshell/logfile.h"
 
 int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...) {
     va_list args;
@@ -48,7 +47,7 @@ static int read_trace(struct mp_trace *trace, const char *given, const char *abs
 }
 
 /* Each file is loaded once, however many links replay it. */
-static const struct mp_trace *load_trace(struct mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
+const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
     char absolute[PATH_MAX];
     uint64_t rate;
     bool is_rate = xl_trace_parse_rate(given, &rate);
@@ -61,6 +60,10 @@ static const struct mp_trace *load_trace(struct mp_shell *shell, const char *giv
         if (strcmp(shell->traces[i].path, name) == 0) {
             return &shell->traces[i];
         }
+    }
+    if (shell->trace_count == MP_MAX_TRACES) {
+        mp_fail(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
+        return NULL;
     }
     struct mp_trace *trace = &shell->traces[shell->trace_count];
     if (is_rate) {
@@ -99,7 +102,7 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
 
 static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    direction->trace = load_trace(shell, shell->options.paths[k].settings[way].text[XL_LINK_TRACE], error);
+    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].text[XL_LINK_TRACE], error);
     if (direction->trace == NULL) {
         return -1;
     }
@@ -147,6 +150,9 @@ static int make_directories(const char *path) {
 
 int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const struct mp_options *options = &shell->options;
+    if (options->pcap != NULL && make_directories(options->pcap) != 0) {
+        return mp_fail(error, "cannot make the capture directory %s: %s", options->pcap, strerror(errno));
+    }
     if (options->log_dir != NULL && make_directories(options->log_dir) != 0) {
         return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
     }
@@ -166,61 +172,6 @@ int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return 0;
 }
 
-static int open_log(struct mp_shell *shell, struct mp_path *path, struct mp_direction *direction, const char *way,
-                    char error[MP_ERROR_SIZE]) {
-    char name[PATH_MAX];
-    snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path->options->name, way);
-    direction->file = mp_logfile_open(name);
-    if (direction->file == NULL) {
-        return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
-    }
-    xl_link_log_init(direction->log, mp_logfile_write, direction->file);
-    return 0;
-}
-
-int mp_setup_logs(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    for (size_t k = 0; k < shell->path_count && shell->options.log_dir != NULL; k++) {
-        struct mp_path *path = &shell->paths[k];
-        if (open_log(shell, path, &path->up, "up", error) != 0 ||
-            open_log(shell, path, &path->down, "down", error) != 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-void mp_setup_log_headers(struct mp_shell *shell) {
-    for (size_t k = 0; k < shell->path_count && shell->options.log_dir != NULL; k++) {
-        const struct mp_path *path = &shell->paths[k];
-        const struct mp_direction *both[2] = {&path->up, &path->down};
-        for (size_t d = 0; d < 2; d++) {
-            char name[PATH_MAX];
-            snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path->options->name,
-                     d == 0 ? "up" : "down");
-            xl_link_log_header(both[d]->log, d == 0 ? "Uplink" : "Downlink", both[d]->trace->path, name,
-                               shell->options.command_line, xl_link_queue_description(both[d]->link),
-                               shell->t0_epoch_ms);
-        }
-    }
-}
-
-static void close_log(struct mp_direction *direction, const char *name) {
-    if (direction->file != NULL) {
-        int rc = mp_logfile_close(direction->file);
-        if (rc != 0) {
-            fprintf(stderr, "mpshell: a link log of path %s is incomplete: %s\n", name, strerror(rc));
-        }
-        direction->file = NULL;
-    }
-}
-
-void mp_setup_close_logs(struct mp_shell *shell) {
-    for (size_t k = 0; k < shell->path_count; k++) {
-        close_log(&shell->paths[k].up, shell->options.paths[k].name);
-        close_log(&shell->paths[k].down, shell->options.paths[k].name);
-    }
-}
-
 void mp_setup_free(struct mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
@@ -235,4 +186,5 @@ void mp_setup_free(struct mp_shell *shell) {
         free(shell->traces[i].path);
     }
     xl_link_pool_free(shell->pool);
+    json_decref(shell->events);
 }

@@ -10,8 +10,10 @@
 #include "emulator/link/link.h"
 #include "emulator/mpshell/options.h"
 
-#define MP_ADDRESS_SIZE 16 /* dotted quad with its NUL */
-#define MP_ERROR_SIZE   1024
+#define MP_ADDRESS_SIZE  16                       /* dotted quad with its NUL */
+#define MP_ADDRESS6_SIZE 32                       /* fd6d:7073:6800:ff::2 and room */
+#define MP_MAX_TRACES    (2 * MP_MAX_PATHS + 256) /* some more for those that the control socket names */
+#define MP_ERROR_SIZE    1024
 
 struct mp_trace {
     char *path; /* absolute; of a constant rate as it was given, whose hash is that of this text */
@@ -20,6 +22,8 @@ struct mp_trace {
 };
 
 struct mp_logfile;
+struct mp_stream;
+struct mp_mailbox;
 
 /* One direction of a path: packets read from one device go through the link to the other. */
 struct mp_direction {
@@ -28,6 +32,9 @@ struct mp_direction {
     struct xl_link *link;
     struct xl_link_log *log; /* NULL without --log-dir */
     struct mp_logfile *file;
+    struct mp_stream *departures;  /* exact times; NULL without --log-dir */
+    struct mp_stream *captured_in; /* as packets come from their device; NULL without --pcap */
+    struct mp_stream *captured_out;
     int from_fd;
     int to_fd;
     uint64_t write_errors; /* packets that the receiving device refused */
@@ -46,6 +53,8 @@ struct mp_path {
     char outside_name[MP_NAME_SIZE];
     char inside_address[MP_ADDRESS_SIZE];
     char outside_address[MP_ADDRESS_SIZE];
+    char inside_address6[MP_ADDRESS6_SIZE]; /* empty where the kernel has no IPv6 */
+    char outside_address6[MP_ADDRESS6_SIZE];
     int inside_fd;
     int outside_fd;
     struct mp_direction up;
@@ -58,7 +67,7 @@ struct mp_shell {
     struct mp_options options;
     struct mp_path paths[MP_MAX_PATHS];
     size_t path_count;
-    struct mp_trace traces[2 * MP_MAX_PATHS];
+    struct mp_trace traces[MP_MAX_TRACES];
     size_t trace_count;
     struct xl_link_pool *pool;
     int outside_netns; /* descriptors of the namespaces */
@@ -66,9 +75,13 @@ struct mp_shell {
     int claims[MP_MAX_PATHS]; /* sockets that hold the address ranges, see netns.c */
     uint64_t t0_us;           /* CLOCK_MONOTONIC */
     uint64_t t0_epoch_ms;
+    uint64_t t0_epoch_ns;
     uint64_t duration_us;
     double cpu_s; /* processor time of mpshell itself from t0 to the end */
     bool sched_fifo;
+    bool nat[2];                /* rules are in place for IPv4, for IPv6 */
+    struct mp_mailbox *mailbox; /* requests of other threads; NULL: there are none */
+    struct json_t *events;      /* what the control socket changed; NULL: nothing */
 };
 
 /* CLOCK_MONOTONIC in us. */

@@ -27,6 +27,10 @@ static json_t *path_object(const struct mp_path *path) {
     json_object_set_new(object, "name", xl_link_report_text(path->options->name));
     json_object_set_new(object, "inside_addr", xl_link_report_text(path->inside_address));
     json_object_set_new(object, "outside_addr", xl_link_report_text(path->outside_address));
+    if (path->inside_address6[0] != '\0') {
+        json_object_set_new(object, "inside_addr6", xl_link_report_text(path->inside_address6));
+        json_object_set_new(object, "outside_addr6", xl_link_report_text(path->outside_address6));
+    }
     json_object_set_new(object, "outside_device", xl_link_report_text(path->outside_name));
     xl_link_settings_report_path(path->options->settings, object);
     json_object_set_new(object, "up", direction_object(&path->up, &path->options->settings[0]));
@@ -68,7 +72,39 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
     json_object_set_new(object, "paths", paths);
+    if (shell->events != NULL) {
+        json_object_set(object, "events", shell->events);
+    }
     return object;
+}
+
+json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures *figures) {
+    static const char *const names[2] = {"up", "down"};
+    json_t *paths = json_array();
+    for (size_t k = 0; k < shell->path_count; k++) {
+        json_t *path = json_pack("{s:s}", "name", shell->options.paths[k].name);
+        for (size_t way = 0; way < 2; way++) {
+            const struct xl_link_stats *s = &figures->links[k][way].stats;
+            json_t *link = json_object();
+            json_object_set_new(link, "is_up", json_boolean(figures->links[k][way].is_up));
+            json_object_set_new(link, "opportunities", number(s->opportunities));
+            json_object_set_new(link, "opportunities_used", number(s->opportunities_used));
+            json_object_set_new(link, "arrived_packets", number(s->arrived_packets));
+            json_object_set_new(link, "arrived_bytes", number(s->arrived_bytes));
+            json_object_set_new(link, "departed_packets", number(s->departed_packets));
+            json_object_set_new(link, "departed_bytes", number(s->departed_bytes));
+            json_object_set_new(link, "queued_packets", number(s->queued_packets));
+            json_object_set_new(link, "queued_bytes", number(s->queued_bytes));
+            json_object_set_new(link, "queueing_ms", json_real((double)s->queueing_us / 1000.0));
+            json_object_set_new(link, "queue_drops", number(s->queue_drops));
+            json_object_set_new(link, "random_losses", number(s->random_losses));
+            json_object_set_new(link, "off_losses", number(s->off_losses));
+            json_object_set_new(link, "late_p99_us", number(figures->links[k][way].late_p99_us));
+            json_object_set_new(path, names[way], link);
+        }
+        json_array_append_new(paths, path);
+    }
+    return paths;
 }
 
 int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {

@@ -2,10 +2,15 @@
 #ifndef RAILYARD_MPSHELL_SUMMARY_H
 #define RAILYARD_MPSHELL_SUMMARY_H
 
-#include "emulator/mpshell/shell.h"
+#include <jansson.h>
+
+#include "emulator/mpshell/mailbox.h"
 
 /* Writes the summary beside its file and renames it, so that it is whole or not there. status is COMMAND's wait
  * status. Returns 0, or -1 with a sentence in error. */
 int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
+
+/* The figures of all paths at one moment, as the control socket tells them. */
+json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures *figures);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "emulator/mpshell/offload.h"
+#include "emulator/mpshell/stream.h"
 
 static uint64_t since_t0(const struct mp_shell *shell) {
     return mp_clock_us() - shell->t0_us;
@@ -15,7 +16,11 @@ static uint64_t since_t0(const struct mp_shell *shell) {
  * share is put before it. There is one reading thread. */
 static uint8_t space[XL_LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 
-static void enqueue(struct mp_direction *direction, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(const struct mp_shell *shell, struct mp_direction *direction, struct xl_link_packet *packet,
+                    uint64_t now) {
+    if (direction->captured_in != NULL) {
+        mp_stream_capture(direction->captured_in, packet, shell->t0_epoch_ns + now * 1000);
+    }
     xl_link_enqueue(direction->link, packet, now);
 }
 
@@ -25,7 +30,7 @@ static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direct
     memcpy(space, packet->data, XL_LINK_PACKET_CAPACITY);
     bool good = mp_super_open(&super, header, space, length);
     while (good && packet != NULL && mp_super_next(&super, packet)) {
-        enqueue(direction, packet, now);
+        enqueue(shell, direction, packet, now);
         packet = xl_link_pool_get(shell->pool);
     }
     if (!good || packet == NULL) {
@@ -59,7 +64,7 @@ enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction 
             packet->checksum_start = header.csum_start;
             packet->checksum_offset = header.csum_offset;
         }
-        enqueue(direction, packet, *now);
+        enqueue(shell, direction, packet, *now);
     }
     return MP_READ_ONE;
 }
@@ -100,6 +105,12 @@ static void send_group(struct mp_shell *shell, struct mp_direction *direction, s
     }
     uint64_t now = since_t0(shell);
     for (size_t i = 0; i < group->count; i++) {
+        if (direction->captured_out != NULL) {
+            mp_stream_capture(direction->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
+        }
+        if (direction->departures != NULL) {
+            mp_stream_departure(direction->departures, group->packets[i], now);
+        }
         xl_link_departed(direction->link, group->packets[i], now);
     }
     group->count = 0;

@@ -1,0 +1,12 @@
+/* The configuration file of mpshell: the command line's options as YAML 1.1, and so as JSON too. See docs/mpshell.md.
+ */
+#ifndef RAILYARD_MPSHELL_CONFIG_H
+#define RAILYARD_MPSHELL_CONFIG_H
+
+#include "emulator/mpshell/options.h"
+
+/* Sets what the file says. Returns 0, or -1 and one sentence in error that names file and line. Whether the paths are
+ * complete is not checked: the command line may add to them. */
+int mp_config_read(struct mp_options *options, const char *file, char *error, size_t error_size);
+
+#endif

@@ -1,0 +1,110 @@
+#include "emulator/mpshell/mailbox.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int mp_mailbox_open(struct mp_mailbox *mailbox) {
+    pthread_mutexattr_t attributes;
+    mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (mailbox->fd < 0) {
+        return -1;
+    }
+    pthread_mutexattr_init(&attributes);
+    /* The loop runs at real-time priority and must not wait for a caller that was preempted. */
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&mailbox->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_cond_init(&mailbox->changed, NULL);
+    mailbox->waiting = NULL;
+    mailbox->open = true;
+    return 0;
+}
+
+bool mp_mailbox_ask(struct mp_mailbox *mailbox, struct mp_request *request) {
+    uint64_t one = 1;
+    pthread_mutex_lock(&mailbox->mutex);
+    if (mailbox->open) {
+        request->done = false;
+        request->next = mailbox->waiting;
+        mailbox->waiting = request;
+        if (write(mailbox->fd, &one, sizeof(one)) != (ssize_t)sizeof(one)) {
+            mailbox->open = false; /* cannot happen with so few requests */
+        }
+    }
+    while (mailbox->open && !request->done) {
+        pthread_cond_wait(&mailbox->changed, &mailbox->mutex);
+    }
+    bool done = mailbox->open && request->done;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return done;
+}
+
+static void tell_figures(const struct mp_shell *shell, struct mp_figures *figures, uint64_t now) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        const struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
+        for (size_t way = 0; way < 2; way++) {
+            xl_link_advance(both[way]->link, now);
+            figures->links[k][way].stats = xl_link_stats(both[way]->link);
+            figures->links[k][way].late_p99_us = xl_lateness_quantile(xl_link_lateness(both[way]->link), 0.99);
+            figures->links[k][way].is_up = xl_link_is_up(both[way]->link);
+        }
+    }
+}
+
+static void change(const struct mp_request *request, struct mp_direction *direction, uint64_t now) {
+    struct xl_link *link = direction->link;
+    switch (request->kind) {
+    case MP_REQUEST_UP:
+        xl_link_set_up(link, request->up, now);
+        break;
+    case MP_REQUEST_DELAY:
+        xl_link_set_delay(link, request->delay_us, now);
+        break;
+    case MP_REQUEST_LOSS:
+        xl_link_set_loss(link, &request->loss, now);
+        break;
+    case MP_REQUEST_TRACE:
+        xl_link_set_trace(link, request->trace, now);
+        break;
+    case MP_REQUEST_FIGURES:
+        break;
+    }
+}
+
+void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64_t now) {
+    uint64_t count;
+    pthread_mutex_lock(&mailbox->mutex);
+    if (read(mailbox->fd, &count, sizeof(count)) > 0) {
+        for (struct mp_request *request = mailbox->waiting; request != NULL; request = request->next) {
+            struct mp_path *path = &shell->paths[request->path];
+            struct mp_direction *both[2] = {&path->up, &path->down};
+            for (size_t way = 0; way < 2; way++) {
+                if (request->ways[way]) {
+                    change(request, both[way], now);
+                }
+            }
+            if (request->kind == MP_REQUEST_FIGURES) {
+                tell_figures(shell, request->figures, now);
+            }
+            request->done_us = now;
+            request->done = true;
+        }
+        mailbox->waiting = NULL;
+        pthread_cond_broadcast(&mailbox->changed);
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+void mp_mailbox_end(struct mp_mailbox *mailbox) {
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->open = false;
+    mailbox->waiting = NULL;
+    pthread_cond_broadcast(&mailbox->changed);
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+void mp_mailbox_close(struct mp_mailbox *mailbox) {
+    close(mailbox->fd);
+    pthread_cond_destroy(&mailbox->changed);
+    pthread_mutex_destroy(&mailbox->mutex);
+}

@@ -1,0 +1,112 @@
+#include "emulator/mpshell/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/mpshell/logfile.h"
+#include "emulator/mpshell/offload.h"
+
+#define LONGEST_LINE     96u
+#define PCAP_NS_MAGIC    0xa1b23c4du
+#define LINKTYPE_RAW     101u
+#define PCAP_RECORD_HEAD 16u
+
+struct mp_stream *mp_stream_open(const char *name) {
+    struct mp_stream *stream = calloc(1, sizeof(*stream));
+    char *copy = strdup(name);
+    struct mp_logfile *file = stream != NULL && copy != NULL ? mp_logfile_open(name) : NULL;
+    if (file == NULL) {
+        int saved = stream == NULL || copy == NULL ? ENOMEM : errno;
+        free(stream);
+        free(copy);
+        errno = saved;
+        return NULL;
+    }
+    stream->file = file;
+    stream->name = copy;
+    return stream;
+}
+
+void mp_stream_flush(struct mp_stream *stream) {
+    if (stream != NULL && stream->used > 0) {
+        mp_logfile_write(stream->file, (const char *)stream->buffer, stream->used);
+        stream->used = 0;
+    }
+}
+
+void mp_stream_close(struct mp_stream *stream) {
+    if (stream == NULL) {
+        return;
+    }
+    mp_stream_flush(stream);
+    int rc = mp_logfile_close(stream->file);
+    if (rc != 0) {
+        fprintf(stderr, "mpshell: %s is incomplete: %s\n", stream->name, strerror(rc));
+    }
+    free((char *)stream->name);
+    free(stream);
+}
+
+/* Room for so many bytes, at most MP_STREAM_BYTES. */
+static uint8_t *reserve(struct mp_stream *stream, size_t bytes) {
+    if (stream->used + bytes > MP_STREAM_BYTES) {
+        mp_stream_flush(stream);
+    }
+    return stream->buffer + stream->used;
+}
+
+void mp_stream_departures_header(struct mp_stream *stream, uint64_t t0_monotonic_us) {
+    char *at = (char *)reserve(stream, 256);
+    int n = snprintf(at, 256,
+                     "# railyard departures 1: one line for each departure of the link's log, in its order\n"
+                     "# t0: %llu us of CLOCK_MONOTONIC\n"
+                     "# scheduled_us departed_us arrived_us bytes\n",
+                     (unsigned long long)t0_monotonic_us);
+    stream->used += (size_t)n;
+}
+
+static char *put_number(char *at, uint64_t value, char end) {
+    char digits[20];
+    size_t n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    while (n > 0) {
+        *at++ = digits[--n];
+    }
+    *at++ = end;
+    return at;
+}
+
+void mp_stream_departure(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t departed_us) {
+    char *start = (char *)reserve(stream, LONGEST_LINE);
+    char *at = put_number(start, packet->due_us, ' ');
+    at = put_number(at, departed_us, ' ');
+    at = put_number(at, packet->arrival_us, ' ');
+    at = put_number(at, xl_link_packet_bytes(packet), '\n');
+    stream->used += (size_t)(at - start);
+}
+
+void mp_stream_capture_header(struct mp_stream *stream, uint32_t snaplen) {
+    const uint16_t version[2] = {2, 4};
+    const uint32_t head[] = {PCAP_NS_MAGIC, 0, 0, 0, snaplen, LINKTYPE_RAW};
+    stream->snaplen = snaplen;
+    uint8_t *at = reserve(stream, sizeof(head));
+    memcpy(at, head, sizeof(head));
+    memcpy(at + 4, version, sizeof(version));
+    stream->used += sizeof(head);
+}
+
+void mp_stream_capture(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t epoch_ns) {
+    uint32_t length = packet->length < XL_LINK_PACKET_CAPACITY ? packet->length : XL_LINK_PACKET_CAPACITY;
+    uint32_t kept = length < stream->snaplen ? length : stream->snaplen;
+    const uint32_t head[] = {(uint32_t)(epoch_ns / 1000000000u), (uint32_t)(epoch_ns % 1000000000u), kept, length};
+    uint8_t *at = reserve(stream, PCAP_RECORD_HEAD + XL_LINK_PACKET_CAPACITY);
+    memcpy(at, head, sizeof(head));
+    memcpy(at + PCAP_RECORD_HEAD, packet->data, length);
+    mp_checksum_complete(at + PCAP_RECORD_HEAD, length, packet->checksum_start, packet->checksum_offset);
+    stream->used += PCAP_RECORD_HEAD + kept;
+}
