@@ -1,0 +1,300 @@
+"""Re-injection in the simulator: options that do what they say, multipath against the best single path, cost bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from railyard.campaign import Campaign, run_campaign
+from railyard.experiment import Experiment
+from railyard.jsonl import read_jsonl
+from railyard.paths import program
+from railyard.progress import Silent
+from railyard.records import load_run
+from railyard.resolve import resolve
+from railyard.testing import Railyard, Result
+from railyard.thresholds import samples_of, th
+from railyard.traces.library import list_pairs
+from railyard.yamlfile import YamlDocument, parse
+
+OPPORTUNITY_BYTES = 1504
+TRACE_MS = 2000
+
+# ---- every option does what it says ----
+
+
+def qlog(result: Result, name: str) -> list[dict[str, Any]]:
+    """The data of all events of that name in the server's qlog."""
+    file = next((result.directory / "qlog").glob("*_server.sqlog"))
+    records = (json.loads(line[1:]) for line in file.read_text().split("\n") if line)
+    return [record["data"] for record in records if record.get("name") == name]
+
+
+def fading(railyard: Railyard, **options: Any) -> Result:
+    """Ten seconds of the generated subway pair, at a bit rate that leaves the player little."""
+    fixed = {"bitrate_bps": 4_000_000, "duration_s": 8, "chunk_bytes": 262_144, "link_logs": False, "verify": True}
+    return railyard.run(scheme="xlink", pair="subway-1", seed=3, **(fixed | options))
+
+
+def test_each_part_of_reinjection_can_be_switched_off(railyard: Railyard) -> None:
+    as_it_is = fading(railyard)
+    assert 0 < as_it_is.redundancy < fading(railyard, copy_rule="always").redundancy
+    assert fading(railyard, reinjection="none").redundancy == 0
+    assert fading(railyard, thresholds="off").redundancy == 0
+    open_gate = fading(railyard, qoe_control="off", bitrate_bps=1_500_000)
+    assert open_gate.redundancy > 2 * fading(railyard, bitrate_bps=1_500_000).redundancy
+    assert {event["why"] for event in qlog(open_gate, "xlink:qoe_gate")} == {"no control"}
+
+
+def test_what_carries_the_signal_is_what_was_asked_for(railyard: Railyard) -> None:
+    def carried(result: Result) -> dict[str, int]:
+        text = next((result.directory / "qlog").glob("*_client.sqlog")).read_text()
+        sent = [line for line in text.split("\n") if '"transport:packet_sent"' in line]
+        return {kind: sum(mark in line for line in sent) for kind, mark in MARKS.items()}
+
+    MARKS = {"ack": '"qoe":{', "signals": '"qoe_control_signals"'}  # noqa: N806
+    for carrier in ("ack", "signals", "both", "off"):
+        result = fading(railyard, qoe=carrier, duration_s=4)
+        counts = carried(result)
+        in_acks = counts["ack"] - counts["signals"]  # the frame's own member is called qoe, too
+        assert (in_acks > 10) == (carrier in ("ack", "both")), (carrier, counts)
+        assert (counts["signals"] > 10) == (carrier in ("signals", "both")), (carrier, counts)
+        assert bool(qlog(result, "xlink:qoe_received")) == (carrier != "off")
+        if carrier == "off":
+            assert {event["why"] for event in qlog(result, "xlink:qoe_gate")} <= {"no signal yet"}
+
+
+def test_the_qlog_says_why_not_without_growing(railyard: Railyard) -> None:
+    result = fading(railyard, copy_rule="always")
+    refused = qlog(result, "xlink:reinjection_refused")
+    assert {"gate closed", "all copied"} <= {event["why"] for event in refused}
+    for event in refused:
+        if event["why"] == "gate closed":
+            assert event["gate"] in ("above T_th2", "above deliverTime_max")
+            assert event["play_time_left_ms"] >= event["t_th1_ms"]
+    selected, sent = qlog(result, "multipath:path_selected"), qlog(result, "transport:packet_sent")
+    assert 0 < len(selected) < len(sent) / 10
+    assert 0 < len(refused) < len(sent) / 10
+    assert any(event["why"] == "smallest RTT" for event in selected)
+    assert any(event.get("no_window") == [0] for event in selected)
+
+
+# ---- multipath against the best single path ----
+
+
+@dataclass(frozen=True)
+class Link:
+    mbps: float
+    delay_ms: int  # one way
+    queue_bdp: float  # the queue's size over the bandwidth-delay product
+
+    @property
+    def packets(self) -> int:
+        """Of the queue: at least ten, which at 1 Mbps are 120 ms."""
+        return max(10, round(self.mbps * 1e6 / 8 * 2 * self.delay_ms / 1000 / OPPORTUNITY_BYTES * self.queue_bdp))
+
+    @property
+    def loaded_rtt_s(self) -> float:
+        """With its queue full."""
+        return 2 * self.delay_ms / 1000 + self.packets * OPPORTUNITY_BYTES * 8 / (self.mbps * 1e6)
+
+    def path(self, name: str, folder: Path) -> dict[str, Any]:
+        count = max(1, round(self.mbps * 1e6 / 8 / OPPORTUNITY_BYTES * TRACE_MS / 1000))
+        trace = folder / f"{name}.trace"
+        trace.write_text("".join(f"{math.ceil((i + 1) * TRACE_MS / count)}\n" for i in range(count)))
+        queue = {"queue": f"droptail:packets={self.packets}", "loss": 0}
+        return {"name": name, "up": str(trace), "down": str(trace), "delay_ms": self.delay_ms} | queue
+
+
+LINKS = st.builds(
+    Link,
+    mbps=st.floats(1, 20).map(lambda x: round(x, 2)),
+    delay_ms=st.integers(5, 80),
+    queue_bdp=st.floats(0.5, 3).map(lambda x: round(x, 2)),
+)
+
+
+def download_s(folder: Path, paths: list[dict[str, Any]], size: int, scheme: str, primary: str) -> float:
+    """One request of `size` bytes, from the end of the handshake to its last byte."""
+    player = {"video_bytes": size, "chunk_bytes": size, "bitrate_bps": max(10_000, 8 * size)}
+    job = {"seed": 1, "time_limit_s": 600, "scheme": scheme, "primary": primary, "paths": paths, "player": player}
+    job |= {"link_logs": False, "null_crypto": True}
+    command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder / "out"]
+    done = subprocess.run(command, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    events = read_jsonl(folder / "out" / "player.jsonl")
+    return next(float(event["rct_s"]) for event in events if event["event"] == "chunk_done")
+
+
+def compare_with_single_paths(links: tuple[Link, Link], size: int) -> Iterator[tuple[float, float, float]]:
+    """Multipath's time, the best single path's, the slow path's RTT under load; with each path as the primary one."""
+    with tempfile.TemporaryDirectory(prefix="railyard-") as name:
+        folder = Path(name)
+        paths = [link.path(name, folder) for link, name in zip(links, "ab", strict=True)]
+        best = min(download_s(folder, paths, size, "sp", primary) for primary in "ab")
+        slow = max(link.loaded_rtt_s for link in links)
+        for primary in "ab":
+            yield download_s(folder, paths, size, "xlink", primary), best, slow
+
+
+SHARE = 0.10  # x of the property
+LONG = 8  # loaded RTTs of the slow path from which on it holds without an exception
+EXCEPTION = 1  # loaded RTTs of the slow path that a shorter download may lose beyond x
+
+
+def check_long_download(links: tuple[Link, Link], rtts: int) -> None:
+    size = round(max(link.mbps for link in links) * 1e6 / 8 * max(link.loaded_rtt_s for link in links) * rtts)
+    for took, best, slow in compare_with_single_paths(links, max(size, 100_000)):
+        if best >= LONG * slow:
+            assert took <= (1 + SHARE) * best, (took, best, slow)
+
+
+def check_any_download(links: tuple[Link, Link], size: int) -> None:
+    for took, best, slow in compare_with_single_paths(links, size):
+        assert took <= (1 + SHARE) * best + EXCEPTION * slow, (took, best, slow)
+
+
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(st.tuples(LINKS, LINKS), st.integers(LONG, 12))
+def test_a_long_download_is_never_more_than_10_per_cent_slower_than_the_best_single_path(
+    links: tuple[Link, Link], rtts: int
+) -> None:
+    """For scheme xlink over two links of constant rate, whichever is the primary path: a download that takes the best
+    single path eight RTTs of the slow path or longer takes multipath at most x = 10 % longer. The RTT is the one with
+    the link's queue full. Of 200 drawn, the worst was 4.4 % slower: 18.5 Mbps beside 1 Mbps with equal delays."""
+    check_long_download(links, rtts)
+
+
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(st.tuples(LINKS, LINKS), st.integers(20_000, 2_000_000))
+def test_a_short_download_loses_one_round_trip_of_the_slow_path_at_most(links: tuple[Link, Link], size: int) -> None:
+    """The exceptions. A shorter download can lose more than 10 %, up to one loaded RTT of the slow path: the windows of
+    new paths are small, so the scheduler fills the slow path's while the fast one's is full; what it put there is worth
+    copying only once the fast path has room again; and where the slow path is the primary one, the other one opens a
+    round trip later. Of 200 drawn, the worst lost 0.67 of it beyond the 10 %."""
+    check_any_download(links, size)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_long_and_short_downloads_over_many_more_links() -> None:
+    many = settings(max_examples=300, derandomize=True, deadline=None)
+    many(given(st.tuples(LINKS, LINKS), st.integers(LONG, 12))(check_long_download))()
+    many(given(st.tuples(LINKS, LINKS), st.integers(20_000, 2_000_000))(check_any_download))()
+
+
+# ---- bounds of cost ----
+
+SETTINGS = ((90, 60), (60, 50), (20, 20))
+# The paper's C_min >= β P(Δt < T_th1), C_max <= β P(Δt < T_th2), within 5 % for the paper's form. β is not a constant:
+# copies that pay are commoner where the buffer is low, so that with this rule low thresholds cost more than the bound.
+LEAST = 0.95
+MOST = {"always": 1.05, "pays": 2.0}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A population under one setting."""
+
+    redundancy: float
+    # Play-time left every 100 ms of every run, and at each copy with the copy's bytes; milliseconds.
+    sampled: list[float]
+    copied: list[tuple[float, int]]
+
+    def time_below(self, limit: float) -> float:
+        return sum(left < limit for left in self.sampled) / len(self.sampled)
+
+    def copies_below(self, limit: float) -> float:
+        return sum(size for left, size in self.copied if left < limit) / sum(size for _, size in self.copied)
+
+
+def play_time_left_of_copies(folder: Path) -> Iterator[tuple[float, int]]:
+    """Each copy in the server's qlog with the play-time left that the gate saw, or would have seen."""
+    left = at = 0.0
+    for line in next((folder / "qlog").glob("*_server.sqlog")).read_text().split("\n"):
+        if '"xlink:' not in line:
+            continue
+        record = json.loads(line[1:])
+        data = record["data"]
+        if record["name"] == "xlink:qoe_received":
+            left = 1000 * min(data["cached_frames"] / data["fps"], data["cached_bytes"] * 8 / data["bps"])
+            at = record["time"]
+        elif record["name"] == "xlink:reinjection":
+            yield max(0.0, left - (record["time"] - at)), data["length"]
+
+
+def population(folder: Path, pairs: list[str], seeds: int, rates: tuple[int, ...], scheme: dict[str, Any]) -> Measured:
+    """Every pair from every seed's offset at every bit rate."""
+    twice = once = 0
+    sampled: list[float] = []
+    copied: list[tuple[float, int]] = []
+    for rate in rates:
+        player = {"bitrate_bps": rate, "duration_s": 15, "chunk_bytes": rate // 8, "verify": False}
+        data: dict[str, Any] = {
+            "name": "cost",
+            "arena": "sim",
+            "pairs": pairs,
+            "schemes": [{"scheme": "xlink", **scheme}],
+        }
+        data |= {"seeds": seeds, "player": player, "time_limit_s": 60, "link_logs": False}
+        data["qlog"] = scheme.get("qoe_control") == "off"
+        document = YamlDocument(Path("cost"), data, {})
+        specs = resolve(parse(document, Experiment), document)
+        campaign = Campaign(folder / f"{scheme['label']}-{rate}")
+        campaign.runs.mkdir(parents=True)
+        run_campaign(campaign, specs, 2, Silent())
+        for spec in specs:
+            run = load_run(campaign.runs / spec.run_id)
+            assert run.reinjected_bytes is not None and run.stream_bytes_sent is not None
+            twice += run.reinjected_bytes
+            once += run.stream_bytes_sent - run.reinjected_bytes
+            sampled += [sample.play_time_left_ms for sample in samples_of(run, campaign.runs / spec.run_id)]
+            if data["qlog"]:
+                copied += play_time_left_of_copies(campaign.runs / spec.run_id)
+    return Measured(twice / once, sampled, copied)
+
+
+def check_bounds(folder: Path, pairs: list[str], seeds: int, rates: tuple[int, ...]) -> None:
+    """β and the lower bound's P from runs with the gate always open, the upper bound's P from the gated runs.
+
+    Thresholds are percentiles of play-time left in the paper's form with the gate open; both rules get the same.
+    """
+
+    def runs(rule: str, name: str, scheme: dict[str, Any]) -> Measured:
+        return population(folder, pairs, seeds, rates, {"label": f"{rule}-{name}", "copy_rule": rule} | scheme)
+
+    free = {rule: runs(rule, "open", {"qoe_control": "off"}) for rule in MOST}
+    ordered = sorted(free["always"].sampled)
+    for x, y in SETTINGS:
+        low, high = round(th(ordered, x), 3), round(th(ordered, y), 3)
+        gated = {rule: runs(rule, f"{x}-{y}", {"t_th1_ms": low, "t_th2_ms": high}) for rule in MOST}
+        for rule, found in gated.items():
+            beta = free[rule].redundancy
+            least, most = beta * free[rule].copies_below(low), beta * found.time_below(high)
+            print(f"{rule} ({x}, {y}): {least:.4f} <= {found.redundancy:.4f} <= {most:.4f}; beta {beta:.4f}")
+            assert LEAST * least <= found.redundancy <= MOST[rule] * most
+        assert gated["pays"].redundancy < gated["always"].redundancy
+
+
+def test_the_cost_lies_between_the_papers_bounds(tmp_path: Path) -> None:
+    check_bounds(tmp_path, ["subway-1", "hsr-1"], 3, (2_500_000, 4_000_000))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_cost_lies_between_the_papers_bounds_on_recorded_pairs(tmp_path: Path) -> None:
+    pairs = ["subway_nyc_a", "hsr_1624", "walk_sbu_8_1"]
+    known = {pair.name for pair in list_pairs()}
+    if not known.issuperset(pairs):
+        pytest.skip("the recorded pairs are not on RAILYARD_TRACE_PATH")
+    check_bounds(tmp_path, pairs, 10, (1_500_000, 2_500_000, 4_000_000))
