@@ -26,14 +26,14 @@ def load_command(folder: Path, port: int, connections: int, *arguments: str) -> 
     """Clients with two paths each: client i sends from 127.1.x.y and from 127.2.x.y."""
     command: list[str | Path] = [program("xlink-load"), "--server", f"127.0.0.1:{port}"]
     command += ["--path", "127.1.0.1/16", "--path", "127.2.0.1/16", "--connections", str(connections)]
-    return [*command, "--out", folder / "load.jsonl", *arguments]
+    return [*command, "--time-limit", "110", "--out", folder / "load.jsonl", *arguments]
 
 
 def start_load(folder: Path, port: int, connections: int, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(load_command(folder, port, connections, *arguments), stdout=subprocess.PIPE)
 
 
-def finish(load: subprocess.Popen[bytes], limit_s: float = 60) -> int:
+def finish(load: subprocess.Popen[bytes], limit_s: float = 120) -> int:
     try:
         load.communicate(timeout=limit_s)
     finally:
@@ -104,7 +104,7 @@ def check_one_worker_each(server: Server, connections: int) -> None:
 def run_against_workers(folder: Path, connections: int, *server_arguments: str) -> None:
     with Server(folder, "--workers", str(WORKERS), "--scheme", "vanilla-mp", *server_arguments) as server:
         load = start_load(folder, server.port, connections)
-        assert finish(load, 120) == 0
+        assert finish(load) == 0
         assert outcomes(folder) == {"complete": connections}
     assert server.process.returncode == 0
     check_one_worker_each(server, connections)
