@@ -15,6 +15,7 @@ import argparse
 import array
 import bisect
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -51,7 +52,7 @@ class Flow:
 @dataclass(frozen=True)
 class Case:
     name: str
-    trace: Path
+    trace: Path | str
     rate_mbps: float  # that is sent, per path
     factor: float
     paths: int = 1
@@ -92,19 +93,26 @@ def mean_mbps(trace: Path) -> float:
 
 
 class Opportunities:
-    """The opportunities of a trace in ns since t0."""
+    """The opportunities of a trace, or of a rate such as 1000mbps, in ns since t0."""
 
-    def __init__(self, trace: Path) -> None:
-        self.at = [int(line) for line in trace.read_text().split()]
-        self.period = self.at[-1]
+    def __init__(self, trace: Path | str) -> None:
+        self.rate = float(trace.removesuffix("mbps")) * 1e6 if isinstance(trace, str) else 0
+        self.at = [] if isinstance(trace, str) else [int(line) for line in trace.read_text().split()]
 
     def time(self, number: int) -> int:
+        if self.rate:
+            return math.ceil((number + 1) * OPPORTUNITY_BITS * 1e6 / self.rate) * 1000
         rounds, rest = divmod(number, len(self.at))
-        return (rounds * self.period + self.at[rest]) * 1_000_000
+        return (rounds * self.at[-1] + self.at[rest]) * 1_000_000
 
     def until(self, ns: int) -> int:
         """How many there are at or before ns."""
-        rounds, rest = divmod(ns // 1_000_000, self.period)
+        if self.rate:
+            number = int(ns * self.rate / OPPORTUNITY_BITS / 1e9) + 1
+            while number > 0 and self.time(number - 1) > ns:
+                number -= 1
+            return number
+        rounds, rest = divmod(ns // 1_000_000, self.at[-1])
         return rounds * len(self.at) + bisect.bisect_right(self.at, rest)
 
 
@@ -199,7 +207,7 @@ def ideal_round_trip(sent: int, there: Opportunities) -> int:
     return there.time(there.until(out)) - sent
 
 
-def round_trips(name: str, trace: Path | None, folder: Path, count: int, more: tuple[str, ...] = ()) -> RoundTrip:
+def round_trips(name: str, trace: Path | str | None, folder: Path, count: int, more: tuple[str, ...] = ()) -> RoundTrip:
     """Pings over an idle link with no delay; without a trace over loopback."""
     echo, ready = start([str(program("udp-flow")), "echo", "--bind", "0.0.0.0:0", "--duration", "60"])
     ping = [str(program("udp-flow")), "ping", "--count", str(count), "--interval", "2", "--to"]
@@ -235,6 +243,7 @@ def cases(folder: Path) -> list[Case]:
     found.append(Case("two paths, 600 Mbps, 0.95x", constant_trace(folder, 600), 570, 0.95, paths=2))
     found.append(Case("600 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 600), 570, 0.95, segment=True))
     found.append(Case("1000 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 1000), 950, 0.95, segment=True))
+    found += [Case(f"{m} Mbps evenly, 0.95x", f"{m}mbps", m * 0.95, 0.95) for m in (12, 120, 600, 1000)]
     fast = constant_trace(folder, 12000)
     found.append(Case("maximum, one path", fast, 6000, 0.5))
     found.append(Case("maximum, one path, UDP_SEGMENT", fast, 8000, 0.5, segment=True))
@@ -273,7 +282,8 @@ def main() -> int:
                 results["flows"][case.name] = [asdict(flow) for flow in flows]
         print("\n| idle round trip | median ms | p99 | beyond the trace: median | p99 |")
         print("| --- | ---: | ---: | ---: | ---: |")
-        for label, trace in (("loopback", None), ("1000 Mbps, no delay", constant_trace(folder, 1000))):
+        links = [("loopback", None), ("1000 Mbps, no delay", constant_trace(folder, 1000))]
+        for label, trace in [*links, ("1000 Mbps evenly, no delay", "1000mbps")]:
             if arguments.only in label:
                 trip = round_trips(label, trace, folder, 500, more)
                 added = "" if trace is None else f"{trip.added_median_ms:.3f}"
