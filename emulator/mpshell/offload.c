@@ -147,8 +147,7 @@ static size_t mergeable_headers(const struct xl_link_packet *packet) {
     if (ip == IPV6_HEADER) {
         return data[6] == IPPROTO_UDP && get16(data + 4) == packet->length - IPV6_HEADER ? ip + UDP_HEADER : 0;
     }
-    /* RFC 6864: the identification of a packet that must not be fragmented means nothing. */
-    bool whole = data[0] == 0x45 && (data[6] & (uint8_t)~0x80u) == DONT_FRAGMENT && data[7] == 0;
+    bool whole = data[0] == 0x45 && (data[6] & (uint8_t) ~(0x80u | DONT_FRAGMENT)) == 0 && data[7] == 0;
     return whole && data[9] == IPPROTO_UDP && get16(data + 2) == packet->length ? ip + UDP_HEADER : 0;
 }
 
@@ -160,13 +159,22 @@ static bool same_flow(const uint8_t *a, const uint8_t *b, size_t headers) {
     return memcmp(a, b, 2) == 0 && memcmp(a + 6, b + 6, 4) == 0 && memcmp(a + 12, b + 12, 12) == 0;
 }
 
+/* RFC 6864: the identification of a packet that must not be fragmented means nothing. That of others counts on, as it
+ * does when the receiving kernel takes the super-packet apart. */
+static bool id_continues(const struct mp_group *group, const uint8_t *data) {
+    const uint8_t *first = group->packets[0]->data;
+    return is_ipv6(data) || (data[6] & DONT_FRAGMENT) != 0 ||
+           get16(data + 4) == (uint16_t)(get16(first + 4) + group->count);
+}
+
 static bool fits(const struct mp_group *group, const struct xl_link_packet *packet) {
     const struct xl_link_packet *first = group->packets[0];
     if (group->closed || group->headers == 0 || group->count == MP_GROUP_PACKETS || packet->length > first->length ||
         mergeable_headers(packet) != group->headers) {
         return false;
     }
-    return group->payload + packet->length < MP_SUPER_BYTES - 1 && same_flow(first->data, packet->data, group->headers);
+    return group->payload + packet->length < MP_SUPER_BYTES - 1 &&
+           same_flow(first->data, packet->data, group->headers) && id_continues(group, packet->data);
 }
 
 bool mp_group_add(struct mp_group *group, struct xl_link_packet *packet, bool may_merge) {

@@ -218,6 +218,14 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
     make_packets(false, 4, packets);
     assert_true(mp_group_add(&group, &packets[0], false));
     assert_false(mp_group_add(&group, &packets[1], false));
+    group.count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        packets[i].data[6] = 0; /* may be fragmented: then the identification must count on */
+    }
+    assert_true(mp_group_add(&group, &packets[0], true));
+    assert_true(mp_group_add(&group, &packets[1], true));
+    packets[2].data[5] ^= 1;
+    assert_false(mp_group_add(&group, &packets[2], true));
 }
 
 static void a_single_packet_is_written_as_it_came(void **state) {
