@@ -1,5 +1,7 @@
 #include "http/quic_scheme.h"
 
+#include "http/reinjection_options.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,13 @@ typedef struct {
     bool multipath, migration;
     const char *scheduler, *reinjection;
     bool qoe_control;
+    uint64_t rescue_gain_us;
+    unsigned rescue_permille;
+    uint64_t race_us; /* of the player */
 } quic_scheme;
+
+/* RFC 8305 section 5: the recommended delay between connection attempts. */
+#define RACE_US 250000
 
 static const quic_scheme schemes[] = {
     /* One path, whatever happens to it. */
@@ -21,11 +29,15 @@ static const quic_scheme schemes[] = {
     {"cm", .migration = true, .scheduler = "minrtt", .reinjection = "none"},
     /* Multipath QUIC as it comes: min-RTT scheduler, nothing sent twice. */
     {"vanilla-mp", .multipath = true, .scheduler = "minrtt", .reinjection = "none"},
-    /* XLINK: stream-priority re-injection under the double-threshold QoE control (paper sections 5.1 and 5.2). */
-    {"xlink", .multipath = true, .scheduler = "xlink", .reinjection = "stream", .qoe_control = true},
+    /* XLINK: frame- and stream-priority re-injection under the double-threshold QoE control (paper sections 5.1
+       and 5.2). */
+    {"xlink", .multipath = true, .scheduler = "xlink", .reinjection = "frame", .qoe_control = true},
+    /* XLINK, and what this testbed adds to it: docs/xlink-plus.md. */
+    {"xlink+", .multipath = true, .scheduler = "earliest", .reinjection = "frame", .qoe_control = true,
+     .rescue_gain_us = RESCUE_GAIN_US, .rescue_permille = RESCUE_PERMILLE, .race_us = RACE_US},
 };
 
-const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
+const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", "xlink+", NULL};
 
 static const quic_scheme *find(const char *name) {
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -44,6 +56,8 @@ bool quic_scheme_apply(const char *name, xl_config *config) {
     config->scheduler = scheme->scheduler;
     config->reinjection = scheme->reinjection;
     config->qoe_control = scheme->qoe_control;
+    config->rescue_gain_us = scheme->rescue_gain_us;
+    config->rescue_permille = scheme->rescue_permille;
     config->idle_timeout_us = IDLE_TIMEOUT_US;
     return true;
 }
@@ -87,4 +101,9 @@ bool quic_scheme_uses_all_paths(const char *name) {
 bool quic_scheme_is_multipath(const char *name) {
     const quic_scheme *scheme = find(name);
     return scheme && scheme->multipath;
+}
+
+uint64_t quic_scheme_race_us(const char *name) {
+    const quic_scheme *scheme = find(name);
+    return scheme ? scheme->race_us : 0;
 }

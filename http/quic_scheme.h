@@ -22,4 +22,7 @@ bool quic_scheme_is_multipath(const char *name);
 /* Whether a client of this scheme uses more than its first path. */
 bool quic_scheme_uses_all_paths(const char *name);
 
+/* After so long without an answer the client's handshake is tried on the next path as well, µs; 0: it is not. */
+uint64_t quic_scheme_race_us(const char *name);
+
 #endif

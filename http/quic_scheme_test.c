@@ -25,7 +25,7 @@ static void every_scheme_is_something_that_the_transport_accepts(void **state) {
         assert_non_null(endpoint);
         xl_endpoint_free(endpoint);
     }
-    assert_int_equal(count, 4);
+    assert_int_equal(count, 5);
     xl_credentials_free(credentials);
 }
 
@@ -36,9 +36,14 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     assert_true(quic_scheme_apply("xlink", &c));
     assert_true(c.enable_multipath && c.qoe_control && !c.enable_migration);
     assert_string_equal(c.scheduler, "xlink");
-    assert_string_equal(c.reinjection, "stream");
+    assert_string_equal(c.reinjection, "frame");
+    assert_true(c.rescue_gain_us == 0 && quic_scheme_race_us("xlink") == 0);
+    assert_true(quic_scheme_apply("xlink+", &c));
+    assert_true(c.enable_multipath && c.qoe_control && c.rescue_gain_us > 0 && c.rescue_permille > 0);
+    assert_string_equal(c.scheduler, "earliest");
+    assert_true(quic_scheme_race_us("xlink+") > 0);
     assert_true(quic_scheme_apply("vanilla-mp", &c)); /* nothing of xlink stays */
-    assert_true(c.enable_multipath && !c.qoe_control && !c.enable_migration);
+    assert_true(c.enable_multipath && !c.qoe_control && !c.enable_migration && c.rescue_gain_us == 0);
     assert_string_equal(c.scheduler, "minrtt");
     assert_string_equal(c.reinjection, "none");
     assert_true(quic_scheme_apply("cm", &c));
@@ -76,7 +81,8 @@ static void scheduler_and_controller_can_be_chosen_apart_from_the_scheme(void **
     assert_string_equal(error, "");
     assert_false(quic_scheme_override("fastest", NULL, &c, error, sizeof error));
     assert_string_equal(error,
-                        "'fastest' is not a scheduler; known are minrtt, xlink, roundrobin, redundant, blest, ecf");
+                        "'fastest' is not a scheduler; known are minrtt, xlink, roundrobin, redundant, blest, ecf, "
+                        "earliest");
     assert_false(quic_scheme_override("ecf", "vegas", &c, error, sizeof error));
     assert_non_null(strstr(error, "'vegas' is not a congestion controller; known are cubic, newreno"));
     assert_string_equal(c.congestion, "newreno");

@@ -7,7 +7,12 @@
 
 #include "xlink/xlink.h"
 
-#define MAX_REINJECTIONS (XL_MAX_PATHS - 1)
+#define MAX_REINJECTIONS   (XL_MAX_PATHS - 1)
+#define MAX_RESCUE_GAIN_MS 600000
+
+/* Of xlink+, and of --rescue on alone. */
+#define RESCUE_GAIN_US  500000
+#define RESCUE_PERMILLE 20
 
 /* What was given; NULL and 0 leave the scheme's own. Words are those of the tables below. */
 typedef struct {
@@ -15,6 +20,9 @@ typedef struct {
     const char *copy_rule;         /* --copy-rule */
     const char *qoe_control;       /* --qoe-control on|off */
     const char *qoe_extrapolation; /* --qoe-extrapolation on|off */
+    const char *rescue;            /* --rescue on|off: copies while the gate is closed, */
+    uint64_t rescue_gain_ms;       /* --rescue-gain: which gain so much, */
+    uint64_t rescue_permille;      /* --rescue-permille: as long as all copies are less than this share */
     const char *qoe;               /* --qoe, of the player: what carries its signal */
 } reinjection_options;
 

@@ -38,10 +38,26 @@ static void every_word_has_its_meaning(void **state) {
     assert_int_equal(3, c.max_reinjections);
 }
 
+static void rescue_can_be_switched_and_sized(void **state) {
+    (void)state;
+    xl_config c;
+    xl_config_init(&c);
+    assert_int_equal(0, c.rescue_gain_us);
+    reinjection_options_apply(&(reinjection_options){.rescue = "on"}, &c);
+    assert_true(c.rescue_gain_us == RESCUE_GAIN_US && c.rescue_permille == RESCUE_PERMILLE);
+    reinjection_options_apply(&(reinjection_options){.rescue_gain_ms = 200, .rescue_permille = 5}, &c);
+    assert_true(c.rescue_gain_us == 200000 && c.rescue_permille == 5);
+    reinjection_options_apply(&(reinjection_options){.rescue = "on"}, &c);
+    assert_int_equal(200000, c.rescue_gain_us);
+    reinjection_options_apply(&(reinjection_options){.rescue = "off"}, &c);
+    assert_int_equal(0, c.rescue_gain_us);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_given_stays),
         cmocka_unit_test(every_word_has_its_meaning),
+        cmocka_unit_test(rescue_can_be_switched_and_sized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

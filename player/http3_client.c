@@ -17,6 +17,15 @@ typedef struct {
     uint64_t first, last, received;
 } client_request;
 
+/* One attempt to connect. With racing (quic_scheme_race_us) there may be several, each on a path of its own; the first
+ * whose handshake completes is the client's connection, the others are closed. The race is that of Happy Eyeballs (RFC
+ * 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). */
+typedef struct {
+    xl_connection *connection;
+    h3_session *h3;
+    size_t path; /* as configured */
+} attempt;
+
 struct http3_client {
     player_transport_callbacks cb;
     char target[MAX_TARGET_BYTES + 1], authority[96];
@@ -30,8 +39,11 @@ struct http3_client {
     http3_client_opener *opener;
     void *opener_user;
     xl_endpoint *endpoint;
-    xl_connection *connection;
+    xl_connection *connection; /* the one in use; before that is known, the first attempt */
     h3_session *h3;
+    attempt attempts[PLAYER_MAX_PATHS];
+    size_t attempt_count, attempts_alive;
+    uint64_t race_us, race_at; /* the next attempt starts then; XL_NEVER: there is none */
     bool connected, over;
     uint64_t now; /* of the running call, for callbacks */
     unsigned count;
@@ -178,14 +190,50 @@ static void on_closed(http3_client *t, const xl_event *event) {
     tell_closed(t, message);
 }
 
+static attempt *attempt_of(http3_client *t, const xl_connection *connection) {
+    for (size_t i = 0; i < t->attempt_count; i++)
+        if (t->attempts[i].connection == connection)
+            return &t->attempts[i];
+    return NULL;
+}
+
+static void win(http3_client *t, const attempt *winner) {
+    t->race_at = XL_NEVER;
+    t->connected = true;
+    t->connection = winner->connection;
+    t->h3 = winner->h3;
+    for (size_t i = 0; i < t->attempt_count; i++)
+        if (&t->attempts[i] != winner)
+            xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "another path was faster", t->now);
+    for (size_t i = 0; t->race_us > 0 && i < t->path_count; i++)
+        if (t->is_opened[i] && i != winner->path)
+            (void)xl_connection_add_path(t->connection, &t->paths[i].local, &t->server, t->paths[i].technology, t->now);
+    t->cb.connected(t->cb.user, t->now);
+}
+
+/* Of an attempt that is not, or not yet, the connection in use. */
+static void on_attempt_event(http3_client *t, const attempt *a, const xl_event *event) {
+    if (event->type == XL_EVENT_CONNECTED && !t->connected) {
+        h3_on_event(a->h3, event, t->now);
+        win(t, a);
+    } else if (event->type == XL_EVENT_CLOSED) {
+        if (--t->attempts_alive == 0 && !t->connected && t->race_at == XL_NEVER)
+            on_closed(t, event);
+        else if (!t->connected && t->race_at != XL_NEVER)
+            t->race_at = t->now; /* refused: the next one need not wait */
+    }
+}
+
 static void on_event(http3_client *t, const xl_event *event) {
+    if (!t->connected || event->connection != t->connection) {
+        const attempt *a = attempt_of(t, event->connection);
+        if (a)
+            on_attempt_event(t, a, event);
+        return;
+    }
     h3_on_event(t->h3, event, t->now);
     size_t path = to_config(t, event->path);
     switch (event->type) {
-    case XL_EVENT_CONNECTED:
-        t->connected = true;
-        t->cb.connected(t->cb.user, t->now);
-        break;
     case XL_EVENT_PATH:
         if (path < t->path_count)
             t->cb.path(t->cb.user, path, xl_path_state_name(event->path_state), t->now);
@@ -199,6 +247,7 @@ static void on_event(http3_client *t, const xl_event *event) {
     case XL_EVENT_CLOSED:
         on_closed(t, event);
         break;
+    case XL_EVENT_CONNECTED:
     case XL_EVENT_STREAM_READABLE:
     case XL_EVENT_STREAM_WRITABLE:
     case XL_EVENT_STREAM_RESET:
@@ -254,6 +303,8 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
     t->server = config->server;
+    t->race_us = quic_scheme_race_us(config->scheme);
+    t->race_at = XL_NEVER;
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     t->event_count = config->path_event_count;
     if (t->event_count > 0)
@@ -268,9 +319,10 @@ http3_client *http3_client_new(const player_transport_config *config, const play
 void http3_client_free(http3_client *t) {
     if (!t)
         return;
-    h3_session_free(t->h3);
+    for (size_t i = 0; i < t->attempt_count; i++)
+        h3_session_free(t->attempts[i].h3);
     if (t->endpoint)
-        xl_endpoint_free(t->endpoint); /* and its connection */
+        xl_endpoint_free(t->endpoint); /* and its connections */
     free(t);
 }
 
@@ -286,33 +338,56 @@ static void host_of(const char *authority, char *host, size_t cap) {
         *end = '\0';
 }
 
-/* Starts the handshake on the first path. */
-static bool connect_first(http3_client *t, const player_transport_config *config, const xl_addr *local, uint64_t now,
-                          char *error) {
+/* Starts a handshake on that path. */
+static bool connect_on(http3_client *t, size_t i, uint64_t now) {
     char host[sizeof t->authority];
     host_of(t->authority, host, sizeof host);
-    t->connection = xl_endpoint_connect(t->endpoint, host, local, &config->server, config->paths[0].technology, now);
+    const player_path *path = &t->paths[i];
+    attempt *a = &t->attempts[t->attempt_count];
+    a->path = i;
+    a->connection = xl_endpoint_connect(t->endpoint, host, &path->local, &t->server, path->technology, now);
     const h3_callbacks callbacks = {
         .user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort};
-    if (t->connection)
-        t->h3 = h3_session_client(t->connection, &callbacks);
-    if (!t->h3)
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-    return t->h3 != NULL;
+    if (a->connection)
+        a->h3 = h3_session_client(a->connection, &callbacks);
+    if (!a->h3)
+        return false;
+    t->attempt_count++;
+    t->attempts_alive++;
+    return true;
 }
 
-bool http3_client_open_path(http3_client *t, const player_transport_config *config, size_t i, const xl_addr *local,
-                            uint64_t now, char *error) {
+bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uint64_t now, char *error) {
     t->paths[i].local = *local;
     t->is_opened[i] = true;
-    if (i == 0)
-        return connect_first(t, config, local, now, error);
-    if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0) {
+    if (i == 0) {
+        if (!connect_on(t, 0, now)) {
+            snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+            return false;
+        }
+        t->connection = t->attempts[0].connection;
+        t->h3 = t->attempts[0].h3;
+    } else if (t->race_us > 0) {
+        t->race_at = now + t->race_us; /* it joins the connection that wins */
+    } else if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0) {
         snprintf(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)", t->paths[i].name,
                  XL_MAX_PATHS);
         return false;
     }
     return true;
+}
+
+/* No answer for a while: the next path tries as well. */
+static void race(http3_client *t, uint64_t now) {
+    if (t->race_at > now)
+        return;
+    size_t next = t->attempts[t->attempt_count - 1].path + 1;
+    while (next < t->path_count && !t->is_opened[next])
+        next++;
+    bool started = next < t->path_count && connect_on(t, next, now);
+    t->race_at = started && next + 1 < t->path_count ? now + t->race_us : XL_NEVER;
+    if (t->attempts_alive == 0)
+        tell_closed(t, "no answer from the server");
 }
 
 /* ---- paths that come and go ---- */
@@ -398,6 +473,7 @@ void http3_client_process(http3_client *t, uint64_t now) {
     t->now = now;
     if (xl_endpoint_next_timeout(t->endpoint) <= now)
         xl_endpoint_handle_timeout(t->endpoint, now);
+    race(t, now);
     xl_event event;
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
@@ -411,7 +487,8 @@ uint64_t http3_client_next_timeout(const http3_client *t) {
     if (t->over)
         return XL_NEVER;
     uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = next_event(t);
-    return event < at ? event : at;
+    at = event < at ? event : at;
+    return t->race_at < at ? t->race_at : at;
 }
 
 bool http3_client_is_connected(const http3_client *t) {
@@ -429,8 +506,8 @@ void http3_client_fail(http3_client *t, const char *message, uint64_t now) {
 }
 
 void http3_client_close(http3_client *t, uint64_t now) {
-    if (t->connection && !t->over)
-        xl_connection_close(t->connection, H3_NO_ERROR, "", now);
+    for (size_t i = 0; i < t->attempt_count && !t->over; i++)
+        xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "", now);
 }
 
 void http3_client_set_qoe(http3_client *t, const xl_qoe *qoe, uint64_t now) {

@@ -29,8 +29,7 @@ bool http3_client_opens_at_start(const player_transport_config *, size_t i);
 typedef bool http3_client_opener(void *user, size_t path, xl_addr *local);
 void http3_client_set_opener(http3_client *, http3_client_opener *, void *user);
 /* Opens path i of the configuration, `local` being the address that it really has; in order, from 0. */
-bool http3_client_open_path(http3_client *, const player_transport_config *, size_t i, const xl_addr *local,
-                            uint64_t now, char *error);
+bool http3_client_open_path(http3_client *, size_t i, const xl_addr *local, uint64_t now, char *error);
 
 /* Datagrams are received and transmitted through this. */
 xl_endpoint *http3_client_endpoint(http3_client *);

@@ -31,6 +31,9 @@ enum {
     OPT_REINJECTION,
     OPT_MAX_REINJECTIONS,
     OPT_COPY_RULE,
+    OPT_RESCUE,
+    OPT_RESCUE_GAIN,
+    OPT_RESCUE_PERMILLE,
     OPT_QOE_CONTROL,
     OPT_QOE_EXTRAPOLATION,
     OPT_ACK_PATH,
@@ -67,6 +70,9 @@ static const struct option long_options[] = {
     {"reinjection", required_argument, NULL, OPT_REINJECTION},
     {"max-reinjections", required_argument, NULL, OPT_MAX_REINJECTIONS},
     {"copy-rule", required_argument, NULL, OPT_COPY_RULE},
+    {"rescue", required_argument, NULL, OPT_RESCUE},
+    {"rescue-gain", required_argument, NULL, OPT_RESCUE_GAIN},
+    {"rescue-permille", required_argument, NULL, OPT_RESCUE_PERMILLE},
     {"qoe-control", required_argument, NULL, OPT_QOE_CONTROL},
     {"qoe-extrapolation", required_argument, NULL, OPT_QOE_EXTRAPOLATION},
     {"ack-path", required_argument, NULL, OPT_ACK_PATH},
@@ -105,6 +111,9 @@ const char *server_options_usage(void) {
            "  --max-reinjections N        copies of one packet, each on a path of its own (1)\n"
            "  --copy-rule pays|always     copy only what a copy overtakes (pays), or all that may be (the paper's "
            "form)\n"
+           "  --rescue on|off             copies while the gate is closed (docs/xlink-plus.md)\n"
+           "  --rescue-gain MS            which are expected so much before their originals (500)\n"
+           "  --rescue-permille N         while all copies are less than this share of what is sent (20)\n"
            "  --qoe-control on|off        the double threshold; off: nothing closes the gate\n"
            "  --qoe-extrapolation on|off  play-time left shrinks between the player's signals (on)\n"
            "  --path-management off|on[,rtt=FACTOR][,loss=PERCENT][,degraded=S][,recovered=S]\n"
@@ -268,6 +277,12 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_integer(p, "max-reinjections", value, 1, MAX_REINJECTIONS, &o->reinjections.max_reinjections);
     case OPT_COPY_RULE:
         return parse_word(p, "copy-rule", value, copy_rules, &o->reinjections.copy_rule);
+    case OPT_RESCUE:
+        return parse_word(p, "rescue", value, on_or_off, &o->reinjections.rescue);
+    case OPT_RESCUE_GAIN:
+        return parse_integer(p, "rescue-gain", value, 1, MAX_RESCUE_GAIN_MS, &o->reinjections.rescue_gain_ms);
+    case OPT_RESCUE_PERMILLE:
+        return parse_integer(p, "rescue-permille", value, 1, 1000, &o->reinjections.rescue_permille);
     case OPT_QOE_CONTROL:
         return parse_word(p, "qoe-control", value, on_or_off, &o->reinjections.qoe_control);
     case OPT_QOE_EXTRAPOLATION:

@@ -198,22 +198,6 @@ static void fq_codel(void **state) {
     bench_free(b);
 }
 
-/* A and C send three each at 0. 10: A's 1. 20: A is old now; C's 21. B's 31 comes at 25 and is new: C becomes old (30),
- * and B goes before the old ones, A and C. 40: B is old, behind them; A's 2. 50: C's 22. 60: B is empty and leaves;
- * A's 3. */
-static void fq_codel_serves_new_flows_before_old_ones(void **state) {
-    (void)state;
-    struct bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
-    for (uint32_t n = 1; n <= 3; n++) {
-        bench_send(b, 'A', n, 1504, 0);
-        bench_send(b, 'C', 20 + n, 1504, 0);
-    }
-    BENCH_EXPECT(b, 20 * MS, {1, 10 * MS}, {21, 20 * MS});
-    bench_send(b, 'B', 31, 1504, 25 * MS);
-    BENCH_EXPECT(b, 80 * MS, {31, 30 * MS}, {2, 40 * MS}, {22, 50 * MS}, {3, 60 * MS}, {23, 70 * MS});
-    bench_free(b);
-}
-
 /* Deficit round robin by bytes: three packets of 501 bytes weigh as one of 1504. A's 1 (1504) spends its quantum; B's
  * 11, 12, 13 (1503) leave it 1 byte, so 14 follows and B owes 500: its next turn has 1004, for 15 and 16. In
  * opportunities: 20 has 11 to 13 and 1 byte of 14; 30 the other 500 of it and 1004 of 2; 40 the other 500 of 2 and
@@ -260,7 +244,6 @@ int main(void) {
         cmocka_unit_test(pie_keeps_its_hard_limit_during_a_burst),
         cmocka_unit_test(pie_after_a_year_without_packets_is_as_new),
         cmocka_unit_test(fq_codel),
-        cmocka_unit_test(fq_codel_serves_new_flows_before_old_ones),
         cmocka_unit_test(fq_codel_shares_by_bytes),
         cmocka_unit_test(fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow),
     };

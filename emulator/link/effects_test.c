@@ -230,28 +230,6 @@ static void a_duplicate_follows_its_original_and_is_counted(void **state) {
     bench_free(b);
 }
 
-static void a_duplicate_is_the_same_packet_with_what_the_driver_put_to_it(void **state) {
-    (void)state;
-    struct bench *b = bench_new(FAST, (struct xl_link_config){.duplicate = 1.0});
-    struct xl_link_packet *packet = xl_link_pool_get(b->pool);
-    packet->length = 100;
-    packet->checksum_start = 20;
-    packet->checksum_offset = 6;
-    memset(packet->data, 0xa5, packet->length);
-    xl_link_enqueue(b->link, packet, 0);
-    xl_link_advance(b->link, 1 * MS);
-    struct xl_link_packet *first = xl_link_pull(b->link), *second = xl_link_pull(b->link);
-    assert_non_null(second);
-    assert_ptr_not_equal(first, second);
-    assert_int_equal(second->length, first->length);
-    assert_int_equal(second->checksum_start, 20);
-    assert_int_equal(second->checksum_offset, 6);
-    assert_memory_equal(second->data, first->data, first->length);
-    xl_link_departed(b->link, first, 1 * MS);
-    xl_link_departed(b->link, second, 1 * MS);
-    bench_free(b);
-}
-
 /* ---- opportunities ---- */
 
 /* 12 Mbps: 12032 bits every 1002.667 us, rounded up. */
@@ -407,7 +385,6 @@ int main(void) {
         cmocka_unit_test(packets_stay_in_order_where_the_delay_falls),
         cmocka_unit_test(jitter_stays_within_its_bounds_and_keeps_the_order),
         cmocka_unit_test(reordered_packets_are_overtaken_and_the_others_are_not),
-        cmocka_unit_test(a_duplicate_is_the_same_packet_with_what_the_driver_put_to_it),
         cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
         cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),
         cmocka_unit_test(rates_are_read_with_their_units),

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
@@ -235,7 +236,8 @@ static void arrive(struct xl_link *link, struct xl_link_packet *packet, uint64_t
 static struct xl_link_packet *duplicate(struct xl_link *link, const struct xl_link_packet *packet, bool wanted) {
     struct xl_link_packet *copy = wanted ? xl_link_pool_get(link->pool) : NULL;
     if (copy != NULL) {
-        xl_link_packet_copy(copy, packet);
+        copy->length = packet->length;
+        memcpy(copy->data, packet->data, packet->length);
         link->stats.duplicates++;
     }
     return copy;

@@ -1,7 +1,6 @@
 #include "emulator/link/packet.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SLAB_PACKETS 128u
 
@@ -16,13 +15,6 @@ struct xl_link_pool {
     size_t in_use;
     size_t limit;
 };
-
-void xl_link_packet_copy(struct xl_link_packet *to, const struct xl_link_packet *from) {
-    to->length = from->length;
-    to->checksum_start = from->checksum_start;
-    to->checksum_offset = from->checksum_offset;
-    memcpy(to->data, from->data, from->length);
-}
 
 void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet) {
     packet->next = NULL;

@@ -33,9 +33,6 @@ static inline uint32_t xl_link_packet_bytes(const struct xl_link_packet *packet)
     return packet->length + XL_LINK_HEADER_BYTES;
 }
 
-/* Makes to a copy of from: the bytes, and what the driver has them carry; not the times. */
-void xl_link_packet_copy(struct xl_link_packet *to, const struct xl_link_packet *from);
-
 /* A singly linked FIFO of packets. */
 struct xl_link_fifo {
     struct xl_link_packet *head;

@@ -235,7 +235,7 @@ static int record(struct sat_client *client) {
     }
     uint64_t whole_ms = (now - r->t0_us) / 1000u * 1000u;
     r->duration_us = whole_ms < client->options->duration_us ? whole_ms : client->options->duration_us;
-    sat_peer_stop(&client->peer);
+    client->peer.sending = false;
     client->late = true;
     return r->duration_us > 0 ? 0 : sat_client_fail(client, "interrupted before anything was recorded");
 }
@@ -324,8 +324,6 @@ static int fetch(struct sat_client *client) {
         rc = fetch_records(client, k, figure(path, "bytes"), deadline);
     }
     r->server_socket_drops = figure(done, "socket_drops");
-    r->server_real_time = json_is_true(json_object_get(done, "real_time"));
-    r->client_real_time = client->peer.real_time;
     r->server_strays = figure(done, "strays");
     r->client_strays = client->peer.strays;
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {

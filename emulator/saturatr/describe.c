@@ -81,11 +81,10 @@ static json_t *clock_figures(const struct sat_recording *r) {
 
 static json_t *machines(const struct sat_recording *r, const struct utsname *host) {
     char text[SAT_ADDRESS_TEXT];
-    return json_pack("{s:{s:s, s:s, s:b, s:I, s:I}, s:{s:s, s:s, s:s, s:b, s:I, s:I}}", "client", "host",
-                     host->nodename, "kernel", host->release, "real_time", (int)r->client_real_time, "socket_drops",
-                     (json_int_t)r->client_socket_drops, "stray_datagrams", (json_int_t)r->client_strays, "server",
-                     "address", sat_address_text(&r->options->server, text), "host", r->server_host, "kernel",
-                     r->server_kernel, "real_time", (int)r->server_real_time, "socket_drops",
+    return json_pack("{s:{s:s, s:s, s:I, s:I}, s:{s:s, s:s, s:s, s:I, s:I}}", "client", "host", host->nodename,
+                     "kernel", host->release, "socket_drops", (json_int_t)r->client_socket_drops, "stray_datagrams",
+                     (json_int_t)r->client_strays, "server", "address", sat_address_text(&r->options->server, text),
+                     "host", r->server_host, "kernel", r->server_kernel, "socket_drops",
                      (json_int_t)r->server_socket_drops, "stray_datagrams", (json_int_t)r->server_strays);
 }
 

@@ -1,14 +1,11 @@
 #include "emulator/saturatr/peer.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RETRY_US       1000u
 #define RETRY_ERROR_US 20000u /* the device is down, for one */
-
-#define FIFO_PRIORITY 10 /* below mpshell's 50 */
 
 struct reception {
     struct sat_peer *peer;
@@ -56,14 +53,6 @@ void sat_peer_start(struct sat_peer *peer, bool sends, bool receives, uint64_t l
         sat_ledger_init(&flow->ledger, limit_bytes);
     }
     peer->sending = true;
-    const struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
-    peer->real_time = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) == 0;
-}
-
-void sat_peer_stop(struct sat_peer *peer) {
-    const struct sched_param parameters = {.sched_priority = 0};
-    peer->sending = false;
-    sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &parameters);
 }
 
 /* The path whose link a packet on this channel has used. */

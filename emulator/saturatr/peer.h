@@ -40,7 +40,6 @@ struct sat_peer {
     bool ack_via;        /* acknowledgements of all paths on channel SAT_MAX_PATHS */
     size_t via_path;     /* the path that this channel runs over, SAT_NO_PATH = none of them */
     bool sending;
-    bool real_time; /* the process has real-time priority while it sends and records */
     struct sat_flow flows[SAT_MAX_PATHS];
     struct sat_route routes[SAT_MAX_CHANNELS];
     uint64_t strays; /* datagrams that belong to no session, or to another */
@@ -59,9 +58,6 @@ void sat_peer_free(struct sat_peer *peer);
 uint8_t sat_peer_ack_channel(const struct sat_peer *peer, size_t path);
 /* Starts the flows; limit_bytes: memory for the records of each path. */
 void sat_peer_start(struct sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now);
-
-/* Ends the sending; what still arrives is taken in, but flows that no longer receive do not record it. */
-void sat_peer_stop(struct sat_peer *peer);
 
 /* Takes in what waits at a socket. */
 void sat_peer_receive(struct sat_peer *peer, struct sat_socket *socket);

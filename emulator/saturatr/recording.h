@@ -39,7 +39,6 @@ struct sat_recording {
     bool saturated;       /* all links were full at t0 */
     uint64_t duration_us; /* what was recorded: less than asked for when interrupted */
     uint64_t client_socket_drops, server_socket_drops, client_strays, server_strays;
-    bool client_real_time, server_real_time;
     char server_host[65], server_kernel[65];
     struct sat_recorded_path paths[SAT_MAX_PATHS];
 };

@@ -123,14 +123,14 @@ static json_t *path_figures(const struct sat_flow *flow) {
 
 static void hand_over(struct sat_session *session) {
     json_t *paths = json_array();
-    sat_peer_stop(&session->peer);
+    session->peer.sending = false;
     for (size_t k = 0; k < session->peer.path_count; k++) {
         session->peer.flows[k].receives = false; /* the records are final */
         json_array_append_new(paths, path_figures(&session->peer.flows[k]));
     }
-    json_t *done = json_pack("{s:b, s:b, s:o, s:I, s:I}", "done", 1, "real_time", (int)session->peer.real_time, "paths",
-                             paths, "socket_drops", (json_int_t)(session->data_socket->dropped - session->drops_before),
-                             "strays", (json_int_t)session->peer.strays);
+    json_t *done = json_pack("{s:b, s:o, s:I, s:I}", "done", 1, "paths", paths, "socket_drops",
+                             (json_int_t)(session->data_socket->dropped - session->drops_before), "strays",
+                             (json_int_t)session->peer.strays);
     session->stage = sat_control_write(&session->control, done) ? SAT_HANDOVER : SAT_OVER;
     session->deadline_us = sat_clock_now_us() + HANDOVER_US;
     session->path = 0;
@@ -207,7 +207,6 @@ void sat_session_on_time(struct sat_session *session, uint64_t now) {
 
 void sat_session_end(struct sat_session *session) {
     sat_control_close(&session->control);
-    sat_peer_stop(&session->peer);
     sat_peer_free(&session->peer);
     session->stage = SAT_IDLE;
 }

@@ -162,9 +162,10 @@ static void finds_a_full_queue_when_an_outage_ends(void **state) {
     uint64_t now = START;
     sat_window_init(&w, now);
     run(&w, link, &now, 3000000);
-    link->idle_us = 0;
     link->free_us += 10000000; /* what is sent from now on waits 10 s longer */
-    run(&w, link, &now, 15000000);
+    run(&w, link, &now, 12000000);
+    link->idle_us = 0;
+    run(&w, link, &now, 3000000);
     assert_int_equal(link->idle_us, 0);
 }
 

@@ -24,7 +24,7 @@ static player_transport *create(const player_transport_config *config, const pla
     size_t used = http3_client_paths_used(config);
     for (size_t i = 0; p->client != NULL && i < used; i++) {
         if (http3_client_opens_at_start(config, i) &&
-            !http3_client_open_path(p->client, config, i, &config->paths[i].local, now, error)) {
+            !http3_client_open_path(p->client, i, &config->paths[i].local, now, error)) {
             http3_client_free(p->client);
             p->client = NULL;
         }

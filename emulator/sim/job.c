@@ -46,6 +46,9 @@ struct settings {
         {"copy_rule", SIM_WORD, SETTING(reinjections.copy_rule), 0, 0, copy_rules},                                    \
         {"qoe_control", SIM_WORD, SETTING(reinjections.qoe_control), 0, 0, on_or_off},                                 \
         {"qoe_extrapolation", SIM_WORD, SETTING(reinjections.qoe_extrapolation), 0, 0, on_or_off},                     \
+        {"rescue", SIM_WORD, SETTING(reinjections.rescue), 0, 0, on_or_off},                                           \
+        {"rescue_gain_ms", SIM_WHOLE, SETTING(reinjections.rescue_gain_ms), 1, MAX_RESCUE_GAIN_MS, 0},                 \
+        {"rescue_permille", SIM_WHOLE, SETTING(reinjections.rescue_permille), 1, 1000, 0},                             \
         {"qoe", SIM_WORD, SETTING(reinjections.qoe), 0, 0, qoe_carriers},                                              \
         {"send_buffer_bytes", SIM_WHOLE, SETTING(send_buffer_bytes), 4096, 1 << 30, 0},                                \
         {"time_limit_s", SIM_SECONDS, SETTING(time_limit_us), 1, MAX_TIME_MS, 0}, {                                    \

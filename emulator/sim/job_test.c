@@ -46,29 +46,6 @@ static void defaults_are_those_of_the_programs(void **state) {
     sim_job_free(&job);
 }
 
-static void settings_of_reinjection_reach_the_end_that_uses_them(void **state) {
-    (void)state;
-    assert_true(
-        parse("{" COMMON ", \"max_reinjections\": 3, \"copy_rule\": \"always\", \"qoe\": \"signals\","
-              " \"players\": [{}, {\"qoe\": \"off\", \"qoe_control\": \"off\", \"qoe_extrapolation\": \"off\"}]}"));
-    const struct sim_player_job *a = &job.players[0], *b = &job.players[1];
-    assert_int_equal(a->server.reinjections.max_reinjections, 3);
-    assert_string_equal(a->server.reinjections.copy_rule, "always");
-    assert_null(a->server.reinjections.qoe_control);
-    assert_string_equal(a->options.transport_config.qoe, "signals");
-    assert_string_equal(b->server.reinjections.copy_rule, "always");
-    assert_string_equal(b->server.reinjections.qoe_control, "off");
-    assert_string_equal(b->server.reinjections.qoe_extrapolation, "off");
-    assert_string_equal(b->options.transport_config.qoe, "off");
-    sim_job_free(&job);
-    assert_false(parse("{" COMMON ", \"max_reinjections\": 8}"));
-    assert_non_null(strstr(error, "max_reinjections takes"));
-    sim_job_free(&job);
-    assert_false(parse("{" COMMON ", \"copy_rule\": \"never\"}"));
-    assert_non_null(strstr(error, "copy_rule takes"));
-    sim_job_free(&job);
-}
-
 static void the_primary_path_follows_the_order_of_technologies_or_its_name(void **state) {
     (void)state;
     assert_true(parse("{" COMMON ", \"players\": [{}, {\"primary\": \"wifi\"}]}"));
@@ -162,7 +139,6 @@ static void errors_name_file_and_member(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_those_of_the_programs),
-        cmocka_unit_test(settings_of_reinjection_reach_the_end_that_uses_them),
         cmocka_unit_test(the_primary_path_follows_the_order_of_technologies_or_its_name),
         cmocka_unit_test(a_player_overrides_member_by_member),
         cmocka_unit_test(link_events_say_what_changes_when),

@@ -21,6 +21,7 @@ TRANSPORT_OF_SCHEME = {
     "cm": "quic",
     "vanilla-mp": "quic",
     "xlink": "quic",
+    "xlink+": "quic",
     "mptcp": "mptcp",
     "tcp": "tcp",
 }
@@ -28,7 +29,8 @@ SCHEME_DESCRIPTION = {
     "sp": "single-path QUIC",
     "cm": "QUIC connection migration (RFC 9000 section 9)",
     "vanilla-mp": "multipath QUIC, min-RTT scheduler, no re-injection",
-    "xlink": "multipath QUIC, min-RTT scheduler, stream-priority re-injection under double-threshold QoE control",
+    "xlink": "multipath QUIC, min-RTT scheduler, re-injection by frame and stream under double-threshold QoE control",
+    "xlink+": "xlink with earliest-delivery scheduling, rescue copies and raced handshakes (docs/xlink-plus.md)",
     "mptcp": "kernel MPTCP v1, default scheduler",
     "tcp": "single-path kernel TCP",
 }
@@ -43,6 +45,9 @@ QUIC_PARAMETERS = (
     "reinjection",
     "max_reinjections",
     "copy_rule",
+    "rescue",
+    "rescue_gain_ms",
+    "rescue_permille",
     "qoe",
     "qoe_control",
     "qoe_extrapolation",
@@ -55,7 +60,7 @@ QUIC_PARAMETERS = (
 )
 
 # What libxlink knows, by name: docs/schedulers.md.
-Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"]
+Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf", "earliest"]
 Congestion = Literal["cubic", "newreno", "lia", "olia", "balia", "bbr"]
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
 KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
@@ -114,6 +119,9 @@ class SchemeEntry(Strict):
     reinjection: Literal["none", "appending", "stream", "frame"] | None = None
     max_reinjections: Annotated[int, Field(ge=1, le=7)] | None = None
     copy_rule: Literal["pays", "always"] | None = None
+    rescue: Literal["off", "on"] | None = None
+    rescue_gain_ms: Annotated[int, Field(ge=1, le=600_000)] | None = None
+    rescue_permille: Annotated[int, Field(ge=1, le=1000)] | None = None
     qoe: Literal["off", "ack", "signals", "both"] | None = None
     qoe_control: Literal["off", "on"] | None = None
     qoe_extrapolation: Literal["off", "on"] | None = None
@@ -134,7 +142,7 @@ class SchemeEntry(Strict):
             return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
         return value
 
-    @field_validator("qoe", "qoe_control", "qoe_extrapolation", "thresholds", mode="before")
+    @field_validator("rescue", "qoe", "qoe_control", "qoe_extrapolation", "thresholds", mode="before")
     @classmethod
     def _word(cls, value: Any) -> Any:
         """YAML reads a bare on and off as true and false."""
@@ -287,7 +295,8 @@ class Experiment(Strict):
     schemes: list[SchemeEntry] = Field(min_length=1)
     seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
-    start_offset_ms: Literal["drawn"] | Annotated[int, Field(ge=0)] = "drawn"
+    # 'spread': evenly over the shortest trace, a place a seed.
+    start_offset_ms: Literal["drawn", "spread"] | Annotated[int, Field(ge=0)] = "drawn"
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None

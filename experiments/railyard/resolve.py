@@ -42,9 +42,11 @@ def start_offset_ms(experiment: Experiment, pair: str, seed: int, traces: list[T
     Drawn uniformly from where the shortest trace still covers the time limit, so that no trace wraps around and the
     paths stay aligned as recorded; from the whole of that trace where it is shorter than the time limit.
     """
-    if experiment.start_offset_ms != "drawn":
+    if isinstance(experiment.start_offset_ms, int):
         return experiment.start_offset_ms
     shortest = min(trace.period_ms for trace in traces)
+    if experiment.start_offset_ms == "spread":
+        return shortest * experiment.seeds.index(seed) // len(experiment.seeds)
     room = shortest - round(experiment.time_limit_s * 1000)
     digest = hashlib.sha256(f"start offset {pair} {seed}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % max(1, room if room > 0 else shortest)

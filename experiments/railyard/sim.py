@@ -11,6 +11,7 @@ import json
 import shlex
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,15 @@ from railyard.traces.settings import members
 SCHEMA = 1
 JOB_SCHEMA = 1
 PROGRAM = "xlink-sim"
+# Parameters of a scheme: those whose member in the job names its unit, and those that are numbers there.
+MILLISECONDS = ("t-th1", "t-th2", "rescue-gain")
+NUMBERS: dict[str, Callable[[str], float | int]] = {
+    "t_th1_ms": float,
+    "t_th2_ms": float,
+    "max_reinjections": int,
+    "rescue_gain_ms": int,
+    "rescue_permille": int,
+}
 OUTPUTS = ("player.jsonl", "server.jsonl", "mpshell.json")
 # Virtual time is faster than the wall's; a run that takes so much longer than its time limit will not end.
 WALL_LIMIT_S = 60.0
@@ -59,9 +69,8 @@ def job(spec: RunSpec) -> dict[str, Any]:
     if spec.player_start_ms:
         document["players"] = [{"start_s": spec.player_start_ms / 1000}]
     for option, value in spec.parameters.items():
-        member = {"t-th1": "t_th1_ms", "t-th2": "t_th2_ms"}.get(option, option.replace("-", "_"))
-        number = {"t_th1_ms": float, "t_th2_ms": float, "max_reinjections": int}.get(member)
-        document[member] = number(value) if number else value
+        member = option.replace("-", "_") + ("_ms" if option in MILLISECONDS else "")
+        document[member] = NUMBERS.get(member, str)(value)
     return document
 
 

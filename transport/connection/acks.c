@@ -204,7 +204,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
                          .app_limited = slow_start ? 2 * flight < window : flight + flight / 4 + 2 * p->mtu < window};
         leave_flight(p, pkt);
         xl_rate_acked(&p->rate, pkt, c->now);
-        xl_path_note_acked(p, pkt->bytes, c->now);
+        xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
         p->cc->on_ack(p->cc_state, &ack);
     }
     if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from)

@@ -179,22 +179,6 @@ static void bbr_keeps_a_deep_queue_short_and_newreno_fills_it(void **state) {
     pair_free(&p);
 }
 
-static void bbr_does_not_take_a_pause_of_the_application_for_a_slow_path(void **state) {
-    (void)state;
-    pair p;
-    configure(&p, 3, 1, "bbr");
-    limit(&p.link[0], 2000000, 200000);
-    open_all(&p, PAIR_START + 1000000);
-    pair_finish(&p, pair_ask(&p, 4000000), 10000000);
-    uint64_t rate = p.sc->path[0].pacer.rate;
-    for (int i = 0; i < 40; i++) {
-        pair_finish(&p, pair_ask(&p, 5000), 1000000);
-        pair_run(&p, 50000);
-    }
-    assert_true(p.sc->path[0].pacer.rate > rate / 2);
-    pair_free(&p);
-}
-
 static void bbr_uses_two_paths_under_every_scheduler(void **state) {
     (void)state;
     for (size_t k = 0; xl_scheduler_name(k); k++) {
@@ -224,7 +208,6 @@ int main(void) {
         cmocka_unit_test(coupled_controllers_move_traffic_away_from_a_congested_path),
         cmocka_unit_test(bbr_fills_a_lossy_link_and_cubic_does_not),
         cmocka_unit_test(bbr_keeps_a_deep_queue_short_and_newreno_fills_it),
-        cmocka_unit_test(bbr_does_not_take_a_pause_of_the_application_for_a_slow_path),
         cmocka_unit_test(bbr_uses_two_paths_under_every_scheduler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,10 +159,18 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
             xl_conn_path_validated(c, &c->path[i]);
 }
 
-static uint64_t take_qoe(xl_connection *c, const xl_qoe *qoe) {
-    xl_qoe_gate_signal(&c->gate, qoe, c->now);
-    xl_qlog_qoe_received(c->qlog, c->now, qoe);
+static uint64_t take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_after) {
+    if (xl_qoe_gate_signal(&c->gate, qoe, made_after, c->now))
+        xl_qlog_qoe_received(c->qlog, c->now, qoe);
     return 0;
+}
+
+/* The peer made this acknowledgement when it had the packet, which took half of the smallest RTT at least. */
+static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, const xl_ack_frame *ack) {
+    const xl_sent_packet *largest = xl_ledger_find(&space->ledger, ack->ranges[0].largest);
+    if (!largest)
+        return 0;
+    return largest->time_us + c->path[largest->path].rtt.min / 2;
 }
 
 static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
@@ -171,12 +179,12 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     if (is_mp) {
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;
-        if (f->ack.has_qoe)
-            take_qoe(c, &f->ack.qoe);
         xl_path *acked = xl_conn_path_by_remote_seq(c, f->ack.path_id);
         if (!acked) /* a path long gone; one that never was is the peer's mistake, and harmless */
             return 0;
         space = acked->space;
+        if (f->ack.has_qoe)
+            take_qoe(c, &f->ack.qoe, acknowledged_after(c, space, &f->ack));
     } else if (ctx->level == XL_LEVEL_APP) {
         space = &c->space[XL_LEVEL_APP];
     }
@@ -221,7 +229,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;
-        return f->qoe.has_qoe ? take_qoe(c, &f->qoe.qoe) : 0;
+        return f->qoe.has_qoe ? take_qoe(c, &f->qoe.qoe, c->gate.signal_made_after) : 0;
     case XL_FRAME_CONNECTION_CLOSE:
     case XL_FRAME_APPLICATION_CLOSE:
         return take_close(c, f);

@@ -533,7 +533,7 @@ static void migration_returns_when_the_primary_has_been_back_for_a_while(void **
         set_dark(&p.link[0], false); /* back, but not for long: nobody goes there */
         pair_run(&p, 2500000);
         set_dark(&p.link[0], true);
-        pair_run(&p, 1500000); /* a challenge or two unanswered */
+        pair_run(&p, 2500000);
         assert_int_equal(1, p.cc->active);
         set_dark(&p.link[0], false);
         pair_run(&p, 2500000);

@@ -59,7 +59,9 @@ static void drop_settled(xl_connection *c, xl_stream *s, xl_unacked_queue *q) {
         xl_conn_unacked_remove(s, q->tail);
 }
 
-static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, xl_qlog_race *race) {
+/* min_gain_us: how much earlier the copy must be, 0 while the gate is open. */
+static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, uint64_t min_gain_us,
+                 xl_qlog_race *race) {
     const xl_path *from = &c->path[r->path];
     c->stats.reinjection_steps++;
     if (r->copied_on & 1u << onto->index)
@@ -68,7 +70,7 @@ static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, 
     race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
     if (c->config->reinjection_unconditional || from->state != XL_PATH_ACTIVE)
         return true;
-    return xl_reinjection_pays(race->original_us, race->copy_us);
+    return xl_reinjection_pays(race->original_us, race->copy_us, min_gain_us);
 }
 
 /* Silence makes a copy worthwhile, and silence wakes nobody: a timer does. */
@@ -81,18 +83,18 @@ static void look_again_later(xl_connection *c) {
  * fallen silent, else the newest, which will arrive last. A queue is in order of sending and holds only packets that
  * may still be copied, so the cost does not depend on how much is in flight. */
 static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
-                                    xl_reinjection_scope scope, xl_qlog_race *race) {
+                                    xl_reinjection_scope scope, uint64_t min_gain_us, xl_qlog_race *race) {
     look_again_later(c);
     if (scope == XL_REINJECT_MARKED_FRAME && q->head->offset >= s->mark.position + s->mark.size)
         return NULL;
-    if (pays(c, q->head, onto, race))
+    if (pays(c, q->head, onto, min_gain_us, race))
         return q->head;
-    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto, race) ? q->tail : NULL;
+    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto, min_gain_us, race) ? q->tail : NULL;
 }
 
 /* The best of all other paths, in out; says whether any of them had a packet that may be copied at all. */
 static bool look_for_original(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
-                              xl_copy *out) {
+                              uint64_t min_gain_us, xl_copy *out) {
     bool any = false;
     c->stats.reinjection_decisions++;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -102,7 +104,7 @@ static bool look_for_original(xl_connection *c, xl_stream *s, const xl_path *ont
         if (!q->head || (int)i == onto->index)
             continue;
         any = true;
-        xl_sent_frame *r = worth_copying(c, s, q, onto, scope, &race);
+        xl_sent_frame *r = worth_copying(c, s, q, onto, scope, min_gain_us, &race);
         if (r && (!out->original || r->offset < out->original->offset)) {
             out->original = r;
             out->race = race;
@@ -127,20 +129,30 @@ static bool refuse(xl_connection *c, xl_stream *s, const xl_path *onto, uint8_t 
     return false;
 }
 
+/* The gate is closed, the player has enough; yet the request is not complete. What would come much too late is copied
+ * all the same, as long as all copies together stay within their share of what is sent. */
+static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
+    uint64_t allowed = c->stats.stream_bytes_sent / 1000 * c->config->rescue_permille;
+    if (c->config->rescue_gain_us == 0 || c->stats.reinjected_bytes >= allowed)
+        return false;
+    out->original = NULL;
+    return look_for_original(c, s, onto, scope, c->config->rescue_gain_us, out) && out->original;
+}
+
 bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
                          xl_copy *out) {
     *out = (xl_copy){0};
-    if (!look_for_original(c, s, onto, scope, out))
+    if (!look_for_original(c, s, onto, scope, 0, out))
         return refuse(c, s, onto, s->unacked[onto->index].head ? ONLY_ON_THIS_PATH : ALL_ARE_COPIED, NULL, NULL);
     if (!out->original)
         return refuse(c, s, onto, DOES_NOT_PAY, NULL, &out->race);
     xl_qlog_gate gate;
     xl_qoe_decision d = ask_gate(c, &gate);
-    if (!d.on) {
+    if (!d.on && !rescue(c, s, onto, scope, out)) {
         out->original = NULL;
         return refuse(c, s, onto, GATE_IS_CLOSED, &gate, NULL);
     }
-    out->why = d.why;
+    out->why = d.on ? d.why : "rescue";
     return true;
 }
 

@@ -362,6 +362,47 @@ static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
     }
 }
 
+/* ---- Rescue: copies while the gate is closed ---- */
+
+/* Figure 3's outage, with three seconds in the player's buffer. */
+static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permille, uint64_t *reinjected) {
+    pair p;
+    two_paths(&p, 76, 10000, 60000, "stream");
+    p.server_config.qoe_control = true;
+    p.server_config.t_th1_us = 300000;
+    p.server_config.t_th2_us = 1000000;
+    p.server_config.rescue_gain_us = rescue_gain_us;
+    p.server_config.rescue_permille = permille;
+    start(&p);
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
+    pair_run(&p, 200000);
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    uint64_t before = p.sc->stats.reinjected_bytes;
+    size_t i = pair_ask(&p, 18 * PACKET);
+    until_flushed(&p, i);
+    uint64_t from = p.now;
+    lose_newest(&p, 1, 3);
+    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    *reinjected = p.sc->stats.reinjected_bytes - before;
+    uint64_t took = p.request[i].done_at - from;
+    pair_free(&p);
+    return took;
+}
+
+static void what_would_come_much_too_late_is_rescued_within_its_share(void **state) {
+    (void)state;
+    uint64_t copied;
+    uint64_t without = time_with_a_full_buffer(0, 1000, &copied);
+    assert_int_equal(0, copied);
+    uint64_t with = time_with_a_full_buffer(50000, 1000, &copied);
+    assert_true(copied >= 3 * PACKET - 100);
+    assert_true(with + 100000 < without);
+    time_with_a_full_buffer(50000, 20, &copied); /* 2 % of 20 packets: one, and no more */
+    assert_in_range(copied, 1, PACKET + 100);
+}
+
 static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **state) {
     (void)state;
     for (int k = XL_QOE_OFF; k <= XL_QOE_IN_BOTH; k++) {
@@ -522,6 +563,7 @@ int main(void) {
         cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
         cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
         cmocka_unit_test(figure_5_the_players_state_moves_the_servers_gate),
+        cmocka_unit_test(what_would_come_much_too_late_is_rescued_within_its_share),
         cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
         cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),
         cmocka_unit_test(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way),

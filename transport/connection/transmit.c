@@ -159,6 +159,8 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .is_standby = xl_path_wants_standby(p),
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
             .rttvar_us = p->rtt.var,
+            .queue_us = xl_path_queue_time(p, c->now),
+            .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
             .has_rtt = p->rtt.has_sample,
             .window_bytes = xl_path_window(p),
             .in_flight_bytes = p->bytes_in_flight,

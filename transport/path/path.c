@@ -179,20 +179,17 @@ static void roll_buckets(xl_path *p, uint64_t now) {
 }
 
 void xl_path_note_sent(xl_path *p, uint64_t bytes, uint64_t now) {
-    if (p->bytes_in_flight == 0)
+    if (p->bytes_in_flight == 0) {
         p->busy_since = now;
+        p->is_answered = false;
+    }
     p->sent_total += bytes;
 }
 
-void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t now) {
-    roll_buckets(p, now);
-    p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
-}
-
-/* Whether the path has been busy long enough for acknowledgements to say how fast it is. */
+/* Whether answers to this busy period have come for long enough to say how fast the path is. The smoothed RTT is no
+ * measure of that: on a path that fades it grows as fast as time passes. */
 static bool has_rate(const xl_path *p, uint64_t now) {
-    return p->ack_rtt.has_sample && p->bytes_in_flight > 0 &&
-           now - p->busy_since > p->ack_rtt.smoothed + 2 * p->ack_rtt.var;
+    return p->bytes_in_flight > 0 && p->is_answered && now - p->answered_since >= XL_RATE_BUCKET_US;
 }
 
 static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
@@ -205,8 +202,30 @@ static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
      * to this busy period began. */
     uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + since % XL_RATE_BUCKET_US;
-    uint64_t answered = now - p->busy_since - p->ack_rtt.min;
+    uint64_t answered = now - p->answered_since;
     return bytes * (answered < window ? answered : window) / acked;
+}
+
+void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t now) {
+    roll_buckets(p, now);
+    if (sent_at >= p->busy_since && !p->is_answered) {
+        p->is_answered = true;
+        p->answered_since = now; /* the first answer marks the begin of the measurement and is not part of it */
+        memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
+        return;
+    }
+    p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
+    uint64_t for_a_megabyte = has_rate(p, now) ? time_for(p, 1000000, now) : 0;
+    if (for_a_megabyte > 0 && for_a_megabyte != XL_NEVER)
+        p->last_rate = UINT64_C(1000000) * 1000000 / for_a_megabyte;
+}
+
+uint64_t xl_path_queue_time(const xl_path *p, uint64_t now) {
+    if (p->bytes_in_flight == 0)
+        return 0;
+    if (has_rate(p, now))
+        return time_for(p, p->bytes_in_flight, now);
+    return p->last_rate > 0 ? p->bytes_in_flight * 1000000 / p->last_rate : 0;
 }
 
 uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
@@ -221,6 +240,8 @@ uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t n
 uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_at, uint64_t now) {
     if (!has_rate(p, now)) {
         uint64_t age = now - sent_at;
+        if (age > p->ack_rtt.smoothed + 4 * p->ack_rtt.var)
+            return XL_NEVER;
         return p->ack_rtt.smoothed > age ? p->ack_rtt.smoothed - age : 0;
     }
     uint64_t settled = p->sent_total - p->bytes_in_flight;

@@ -110,8 +110,11 @@ typedef struct {
     uint64_t rate_epoch;  /* when counting began */
     uint64_t rate_bucket; /* number of the newest bucket: time since the epoch / XL_RATE_BUCKET_US */
     uint64_t rate_bytes[XL_RATE_BUCKETS];
-    uint64_t sent_total; /* bytes ever put in flight */
-    uint64_t busy_since; /* bytes have been in flight without a break since then */
+    uint64_t sent_total;     /* bytes ever put in flight */
+    uint64_t busy_since;     /* bytes have been in flight without a break since then */
+    uint64_t last_rate;      /* bytes a second, at the end of the last time it could be told; 0 never */
+    bool is_answered;        /* a packet of this busy period was acknowledged, */
+    uint64_t answered_since; /* for the first time then */
 
     uint64_t phase_from;  /* first packet number sent in the present key phase */
     bool phase_was_acked; /* one of that phase was acknowledged */
@@ -145,11 +148,14 @@ uint64_t xl_path_amplification_left(const xl_path *);
 void xl_path_update_pacer(xl_path *, uint64_t now);
 /* Delivery, as seen by the sender. Bytes ahead divided by the rate at which acknowledgements come in is the time until
  * they are acknowledged (Little's law). Unlike the smoothed RTT this rises at once when the path fades, because it
- * needs no packet to come back. Before the path has been busy for a round trip the smoothed RTT has to do. */
+ * needs no packet to come back. Until answers to the present busy period have come for a while the smoothed RTT has to
+ * do. */
 void xl_path_note_sent(xl_path *, uint64_t bytes, uint64_t now); /* before they are added to bytes_in_flight */
-void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t now);
+void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t sent_at, uint64_t now);
 /* Until a packet of more_bytes sent now will be acknowledged, µs; XL_NEVER: nothing comes back at present. */
 uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now);
+/* Until all that is in flight is acknowledged, by the path's rate, or by the one that it had when it was busy last. */
+uint64_t xl_path_queue_time(const xl_path *, uint64_t now);
 /* Until a packet in flight will be: sent_total is the path's when it had left, sent_at when that was. */
 uint64_t xl_path_time_left(const xl_path *, uint64_t sent_total, uint64_t sent_at, uint64_t now);
 

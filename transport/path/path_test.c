@@ -184,9 +184,11 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     xl_path_note_sent(&p, 10000, now);
     p.bytes_in_flight = 10000;
     assert_int_equal(50000, xl_path_delivery_time(&p, 0, now + 1000)); /* too early to tell */
+    xl_path_note_acked(&p, 1000, 900000, now + 5000);                  /* sent before: says nothing of now */
+    assert_int_equal(0, xl_path_queue_time(&p, now + 5000));
     for (int i = 0; i < 200; i++) {
         now += 10000;
-        xl_path_note_acked(&p, 1000, now);
+        xl_path_note_acked(&p, 1000, now - 5000, now);
     }
     uint64_t steady = xl_path_delivery_time(&p, 0, now);
     assert_in_range(steady, 90000, 115000);
@@ -199,6 +201,31 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     now += 600000;
     assert_true(xl_path_delivery_time(&p, 0, now) == XL_NEVER);
     assert_true(xl_path_time_left(&p, 2000, now - 990000, now) == XL_NEVER);
+}
+
+/* The smoothed RTT of a path that has just faded grows as fast as time passes: the rate must not wait for it. */
+static void a_path_that_fades_at_once_is_seen_through(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    xl_rtt_sample(&p.ack_rtt, 50000, 0);
+    uint64_t begin = 1000000, now = begin;
+    xl_path_note_sent(&p, 200000, begin);
+    p.bytes_in_flight = 200000;
+    assert_int_equal(0, xl_path_time_left(&p, 200000, begin, begin + 60000)); /* by the RTT it is there */
+    for (int i = 1; i <= 4; i++) {
+        now = begin + 50000 + (uint64_t)i * 50000;
+        xl_rtt_sample(&p.ack_rtt, now - begin, 0);
+        p.bytes_in_flight -= 1000;
+        xl_path_note_acked(&p, 1000, begin, now);
+    }
+    assert_in_range(xl_path_time_left(&p, 200000, begin, now), 8000000, 12000000); /* 196 kB at 20 kB/s */
+    p.bytes_in_flight = 0;
+    xl_path_note_sent(&p, 1000, now + 1000000);
+    p.bytes_in_flight = 1000;
+    assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is remembered */
+    /* A packet that is overdue says that nothing comes back, before any rate could be told. */
+    assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
 }
 
 static void pacing_follows_the_window(void **state) {
@@ -225,6 +252,7 @@ int main(void) {
         cmocka_unit_test(an_ack_from_another_path_leaves_the_rtt_alone),
         cmocka_unit_test(floods_of_challenges_keep_the_newest_answers),
         cmocka_unit_test(delivery_time_follows_the_rate_of_acknowledgements),
+        cmocka_unit_test(a_path_that_fades_at_once_is_seen_through),
         cmocka_unit_test(pacing_follows_the_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,25 +53,6 @@ static void the_longer_of_sending_and_acknowledging_counts(void **state) {
     assert_int_equal(10000, sample.newly_acked);
 }
 
-/* Acknowledgements that were held up come close together: the packets still left one by one. */
-static void compressed_acknowledgements_do_not_count_for_speed(void **state) {
-    (void)state;
-    xl_rate_sampler s = {0};
-    xl_rate_sample sample;
-    xl_sent_packet p[16];
-    for (uint64_t i = 0; i < 16; i++) {
-        if (i == 8) /* the first eight at 80 ms */
-            for (size_t k = 0; k < 8; k++)
-                xl_rate_acked(&s, &p[k], 1080000);
-        p[i] = packet(&s, 1000, 1000000 + i * 10000);
-    }
-    xl_rate_take(&s, 20000, &sample);
-    for (size_t k = 8; k < 16; k++) /* 75 ms later, but sent over 80 */
-        xl_rate_acked(&s, &p[k], 1155000);
-    assert_true(xl_rate_take(&s, 20000, &sample));
-    assert_int_equal(8000 * 1000 / 80, sample.bytes_per_s);
-}
-
 static void faster_than_the_smallest_rtt_is_no_sample(void **state) {
     (void)state;
     xl_rate_sampler s = {0};
@@ -120,7 +101,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_a_millisecond_is_a_megabyte_a_second),
         cmocka_unit_test(the_longer_of_sending_and_acknowledging_counts),
-        cmocka_unit_test(compressed_acknowledgements_do_not_count_for_speed),
         cmocka_unit_test(faster_than_the_smallest_rtt_is_no_sample),
         cmocka_unit_test(samples_are_limited_until_what_was_in_flight_then_is_delivered),
         cmocka_unit_test(an_idle_time_is_in_no_sample),

@@ -4,10 +4,14 @@ void xl_qoe_gate_init(xl_qoe_gate *g, bool enabled, uint64_t t_th1_us, uint64_t 
     *g = (xl_qoe_gate){.enabled = enabled, .extrapolate = true, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};
 }
 
-void xl_qoe_gate_signal(xl_qoe_gate *g, const xl_qoe *signal, uint64_t now) {
+bool xl_qoe_gate_signal(xl_qoe_gate *g, const xl_qoe *signal, uint64_t made_after, uint64_t now) {
+    if (g->has_signal && made_after < g->signal_made_after)
+        return false;
     g->has_signal = true;
     g->signal = *signal;
+    g->signal_made_after = made_after;
     g->signal_at = now;
+    return true;
 }
 
 /* quantity / rate in µs, without overflow whatever a peer claims. */

@@ -32,10 +32,11 @@ extern const xl_reinjection_ops xl_reinjection_none, xl_reinjection_appending, x
 const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when unknown */
 
 /* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the
- * copy, by a margin of a quarter. Times to acknowledgement in µs, XL_NEVER = the path returns nothing at present. The
- * paper copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet
- * leaves, that would send a large part of the chunk twice (xl_config.reinjection_unconditional does). */
-bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us);
+ * copy, by a margin of a quarter and min_gain_us. Times to acknowledgement in µs, XL_NEVER = the path returns nothing
+ * at present. The paper copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when
+ * its last packet leaves, that would send a large part of the chunk twice (xl_config.reinjection_unconditional does).
+ */
+bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us, uint64_t min_gain_us);
 
 /* Double-threshold control (paper section 5.2.2, Algorithm 1). */
 typedef struct {
@@ -45,6 +46,7 @@ typedef struct {
     bool has_signal;
     xl_qoe signal;
     uint64_t signal_at; /* when it arrived */
+    uint64_t signal_made_after;
 } xl_qoe_gate;
 
 typedef struct {
@@ -54,7 +56,9 @@ typedef struct {
 } xl_qoe_decision;
 
 void xl_qoe_gate_init(xl_qoe_gate *, bool enabled, uint64_t t_th1_us, uint64_t t_th2_us);
-void xl_qoe_gate_signal(xl_qoe_gate *, const xl_qoe *, uint64_t now);
+/* made_after: no earlier than that the peer can have made it. Signals travel on all paths, so an old one may arrive
+ * after a newer one; of two the one whose made_after is later counts. False: this one is the older. */
+bool xl_qoe_gate_signal(xl_qoe_gate *, const xl_qoe *, uint64_t made_after, uint64_t now);
 /* Play-time left of a signal: the smaller of cached_frames / fps and cached_bytes / bps, µs. A rate of 0 gives no
  * estimate from that pair; both 0: UINT64_MAX. */
 uint64_t xl_qoe_play_time_left(const xl_qoe *);

@@ -47,7 +47,7 @@ static bool decide(uint64_t play_time_ms, uint64_t deliver_ms, uint64_t elapsed_
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
     xl_qoe q = {.cached_frames = play_time_ms, .fps = 1000};
-    xl_qoe_gate_signal(&g, &q, 5000000);
+    xl_qoe_gate_signal(&g, &q, 5000000, 5000000);
     return xl_qoe_gate_decide(&g, deliver_ms * 1000, 5000000 + elapsed_ms * 1000).on;
 }
 
@@ -88,12 +88,24 @@ static void double_threshold_control_follows_algorithm_1(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         xl_qoe_gate g;
         xl_qoe_gate_init(&g, true, rows[i].t_th1_ms * 1000, rows[i].t_th2_ms * 1000);
-        xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = rows[i].left_ms, .fps = 1000}, 5000000);
+        xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = rows[i].left_ms, .fps = 1000}, 5000000, 5000000);
         xl_qoe_decision d = xl_qoe_gate_decide(&g, rows[i].deliver_ms * 1000, 5000000);
         assert_int_equal(rows[i].on, d.on);
         assert_string_equal(rows[i].why, d.why);
         assert_int_equal(rows[i].left_ms * 1000, d.play_time_left_us);
     }
+}
+
+static void a_signal_overtaken_by_a_newer_one_is_ignored(void **state) {
+    (void)state;
+    xl_qoe_gate g;
+    xl_qoe_gate_init(&g, true, 300000, 1000000);
+    assert_true(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 200, .fps = 1000}, 5000000, 5010000));
+    assert_false(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .fps = 1000}, 2000000, 5020000));
+    assert_int_equal(200, g.signal.cached_frames);
+    assert_true(xl_qoe_gate_decide(&g, 0, 5020000).on);
+    assert_true(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .fps = 1000}, 5000000, 5020000));
+    assert_false(xl_qoe_gate_decide(&g, 0, 5020000).on);
 }
 
 static void an_old_signal_is_extrapolated(void **state) {
@@ -108,7 +120,7 @@ static void without_extrapolation_a_signal_counts_as_it_came(void **state) {
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
     g.extrapolate = false;
-    xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 1200, .fps = 1000}, 5000000);
+    xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 1200, .fps = 1000}, 5000000, 5000000);
     assert_false(xl_qoe_gate_decide(&g, 0, 65000000).on);
     assert_int_equal(1200000, xl_qoe_gate_decide(&g, 0, 65000000).play_time_left_us);
 }
@@ -120,18 +132,21 @@ static void the_gate_is_open_before_the_first_signal_and_without_control(void **
     assert_true(xl_qoe_gate_decide(&g, 0, 0).on);
     xl_qoe_gate_init(&g, false, 300000, 1000000);
     xl_qoe q = {.cached_frames = 9000, .fps = 30};
-    xl_qoe_gate_signal(&g, &q, 0);
+    xl_qoe_gate_signal(&g, &q, 0, 0);
     assert_true(xl_qoe_gate_decide(&g, 0, 0).on);
 }
 
 static void a_copy_pays_where_it_clearly_comes_first(void **state) {
     (void)state;
-    assert_true(xl_reinjection_pays(200000, 100000));
-    assert_false(xl_reinjection_pays(100000, 100000));
-    assert_false(xl_reinjection_pays(120000, 100000));  /* within the margin */
-    assert_true(xl_reinjection_pays(XL_NEVER, 900000)); /* the original's path is silent */
-    assert_false(xl_reinjection_pays(XL_NEVER, XL_NEVER));
-    assert_false(xl_reinjection_pays(100000, XL_NEVER));
+    assert_true(xl_reinjection_pays(200000, 100000, 0));
+    assert_false(xl_reinjection_pays(100000, 100000, 0));
+    assert_false(xl_reinjection_pays(120000, 100000, 0));  /* within the margin */
+    assert_true(xl_reinjection_pays(XL_NEVER, 900000, 0)); /* the original's path is silent */
+    assert_false(xl_reinjection_pays(XL_NEVER, XL_NEVER, 0));
+    assert_false(xl_reinjection_pays(600000, 100000, 500000)); /* a rescue has to gain more */
+    assert_true(xl_reinjection_pays(625001, 100000, 500000));
+    assert_true(xl_reinjection_pays(XL_NEVER, 900000, 500000));
+    assert_false(xl_reinjection_pays(100000, XL_NEVER, 0));
 }
 
 int main(void) {
@@ -139,6 +154,7 @@ int main(void) {
         cmocka_unit_test(modes_differ_in_when_they_copy),
         cmocka_unit_test(play_time_left_is_the_smaller_estimate),
         cmocka_unit_test(double_threshold_control_follows_algorithm_1),
+        cmocka_unit_test(a_signal_overtaken_by_a_newer_one_is_ignored),
         cmocka_unit_test(an_old_signal_is_extrapolated),
         cmocka_unit_test(without_extrapolation_a_signal_counts_as_it_came),
         cmocka_unit_test(the_gate_is_open_before_the_first_signal_and_without_control),

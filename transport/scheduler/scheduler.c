@@ -4,8 +4,8 @@
 
 /* One line registers a scheduler. */
 static const xl_scheduler_ops *const registry[] = {
-    &xl_scheduler_minrtt,    &xl_scheduler_xlink, &xl_scheduler_roundrobin,
-    &xl_scheduler_redundant, &xl_scheduler_blest, &xl_scheduler_ecf,
+    &xl_scheduler_minrtt, &xl_scheduler_xlink, &xl_scheduler_roundrobin, &xl_scheduler_redundant,
+    &xl_scheduler_blest,  &xl_scheduler_ecf,   &xl_scheduler_earliest,
 };
 
 #define COUNT (sizeof(registry) / sizeof(registry[0]))

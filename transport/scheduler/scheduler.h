@@ -18,6 +18,9 @@ typedef struct {
     bool is_standby; /* by PATH_STATUS of either side */
     bool has_rtt;
     uint64_t srtt_us, rttvar_us;
+    uint64_t min_rtt_us;
+    uint64_t
+        queue_us; /* until all that is in flight will be acknowledged, at the path's present rate; XL_NEVER: none */
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
     uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */
@@ -58,7 +61,7 @@ typedef struct {
 } xl_scheduler_ops;
 
 extern const xl_scheduler_ops xl_scheduler_minrtt, xl_scheduler_xlink, xl_scheduler_roundrobin, xl_scheduler_redundant,
-    xl_scheduler_blest, xl_scheduler_ecf;
+    xl_scheduler_blest, xl_scheduler_ecf, xl_scheduler_earliest;
 
 const xl_scheduler_ops *xl_scheduler_find(const char *name); /* NULL when unknown */
 

@@ -268,14 +268,59 @@ static void nobody_waits_for_a_path_that_does_not_answer(void **state) {
     }
 }
 
+/* A path of so much smallest RTT whose packets in flight take queue_us to be acknowledged. */
+static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_us) {
+    p->min_rtt_us = min_rtt_us;
+    p->queue_us = queue_us;
+    p->in_flight_bytes = queue_us > 0 ? 10 * MTU : 0;
+}
+
+static void earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    size_t order[XL_MAX_PATHS];
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 0);
+    set_queue(&v.path[1], 50000, 0);
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    set_queue(&v.path[0], 20000, 62000); /* later, but by less than a quarter */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    set_queue(&v.path[0], 20000, 63000);
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(1, order[0]);
+    set_queue(&v.path[0], 20000, XL_NEVER); /* nothing comes back */
+    assert_int_equal(1, order_of("earliest", &v, order));
+    assert_int_equal(1, order[0]);
+}
+
+static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 320001);
+    set_queue(&v.path[1], 50000, 350001);
+    instance s = instance_of("earliest");
+    xl_scheduler_decision d = decision_of(&s, &v);
+    expect_wait(&d, true);
+    v.path[1].in_flight_bytes = 3 * MTU; /* so few packets are always let through: they measure the rate */
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+    v.path[1].in_flight_bytes = 10 * MTU;
+    v.path[0].is_suspect = true; /* no choice is left */
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+}
+
 static void names_are_listed_and_found(void **state) {
     (void)state;
-    static const char *const want[] = {"minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf"};
-    for (size_t i = 0; i < 6; i++) {
+    static const char *const want[] = {"minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf", "earliest"};
+    for (size_t i = 0; i < 7; i++) {
         assert_string_equal(want[i], xl_scheduler_name(i));
         assert_string_equal(want[i], xl_scheduler_find(want[i])->name);
     }
-    assert_null(xl_scheduler_name(6));
+    assert_null(xl_scheduler_name(7));
     assert_null(xl_scheduler_find("fastest"));
     assert_null(xl_scheduler_find(NULL));
 }
@@ -293,6 +338,8 @@ int main(void) {
         cmocka_unit_test(ecf_waits_where_the_fast_path_completes_earlier),
         cmocka_unit_test(ecf_goes_on_waiting_by_a_quarter_longer),
         cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
+        cmocka_unit_test(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt),
+        cmocka_unit_test(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice),
         cmocka_unit_test(names_are_listed_and_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

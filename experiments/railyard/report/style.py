@@ -28,6 +28,7 @@ _KNOWN = {
     "mptcp": LineStyle(GREEN, "dash", "diamond"),
     "vanilla-mp": LineStyle(PURPLE, "longdash", "triangle-up"),
     "xlink": LineStyle(BLUE, "solid", "star"),
+    "xlink+": LineStyle(VERMILION, "solid", "star-diamond"),
 }
 _SINGLE_PATH_ELSEWHERE = LineStyle("#777777", "dot", "circle-open")
 _FURTHER = [LineStyle(c, d, "x") for d in ("dot", "dashdot") for c in (VERMILION, SKY, GREEN, PURPLE, ORANGE, BLUE)]

@@ -135,6 +135,10 @@ typedef struct {
     xl_ack_path ack_path;
     bool qoe_control; /* gate re-injection by the double threshold (section 5.2.2); false: always on */
     uint64_t t_th1_us, t_th2_us;
+    /* While the gate is closed, a copy is made all the same where it is expected so much before its original; 0: never.
+     * Such copies stop where all re-injected bytes exceed this share of the stream bytes sent, in thousandths. */
+    uint64_t rescue_gain_us;
+    unsigned rescue_permille;
     bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
     uint8_t max_reinjections;       /* copies of one packet beside the original, each on a path of its own, so one less
                                      * than there are paths at most; 0 = the default of 1 */
