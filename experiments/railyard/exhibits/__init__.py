@@ -1,0 +1,1 @@
+"""Exhibits: figures and tables of the paper, rebuilt here, with computed verdicts."""

@@ -1,0 +1,91 @@
+"""Confidence intervals by the bootstrap over runs.
+
+Requests of one run share the links' state, so they are not independent; runs are. What is resampled is therefore whole
+runs (a cluster bootstrap), and a comparison of two schemes resamples their runs in pairs: same trace, same place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 1000
+LEVEL = 0.95
+SEED = 1
+METHOD = f"{LEVEL * 100:.0f} % percentile bootstrap over runs, {RESAMPLES} resamples, seed {SEED}"
+
+Groups = Sequence[Sequence[float]]
+"""The values of each run."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    value: float
+    low: float
+    high: float
+
+    def text(self, form: str = ".2f") -> str:
+        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+
+def nearest_rank(values: Sequence[float], q: float) -> float:
+    """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
+
+
+def quantile_of(q: float) -> Callable[[Sequence[float]], float]:
+    return lambda values: nearest_rank(values, q)
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _pool(groups: Groups, picks: Sequence[int]) -> list[float]:
+    return [value for pick in picks for value in groups[pick]]
+
+
+def _draws(count: int) -> np.ndarray:
+    return np.random.default_rng(SEED).integers(0, count, size=(RESAMPLES, count))
+
+
+def _interval(value: float, samples: Sequence[float]) -> Interval:
+    tail = (1 - LEVEL) / 2
+    return Interval(value, nearest_rank(samples, tail), nearest_rank(samples, 1 - tail))
+
+
+def bootstrap(groups: Groups, statistic: Callable[[Sequence[float]], float]) -> Interval | None:
+    """The statistic over all runs' values and its interval; None where there is no value at all."""
+    groups = [group for group in groups if group]
+    if not groups:
+        return None
+    draws = _draws(len(groups))
+    samples = [statistic(_pool(groups, picks)) for picks in draws]
+    return _interval(statistic(_pool(groups, range(len(groups)))), samples)
+
+
+def paired(
+    ours: Groups,
+    theirs: Groups,
+    statistic: Callable[[Sequence[float]], float],
+    compare: Callable[[float, float], float],
+) -> Interval | None:
+    """compare(statistic(ours), statistic(theirs)) and its interval; run k of both has the same links."""
+    both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a and b]
+    if not both:
+        return None
+    first, second = [a for a, _ in both], [b for _, b in both]
+
+    def value(picks: Sequence[int]) -> float:
+        return compare(statistic(_pool(first, picks)), statistic(_pool(second, picks)))
+
+    return _interval(value(range(len(both))), [value(picks) for picks in _draws(len(both))])
+
+
+def improvement(ours: float, theirs: float) -> float:
+    """By how much ours is below theirs, in percent of theirs: the paper's "improvement"."""
+    return 100 * (1 - ours / theirs) if theirs else 0.0
