@@ -441,7 +441,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 outer="--path out:up=12mbps,down=12mbps,delay=20"
 inner="--path in:up=12mbps,down=12mbps,delay=10"
 {mpshell} $outer --nat -- sleep 9 & killed=$!
-until iptables -t nat -S | grep -q mpshell; do :; done
+until iptables -t nat -S | grep -q mpshell; do sleep 0.05; done
 kill -KILL $killed
 wait $killed || true
 iptables -t nat -S | grep -c mpshell
