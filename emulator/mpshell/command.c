@@ -1,6 +1,7 @@
 #include "emulator/mpshell/command.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,11 @@ static int reap(pid_t command, int *status) {
     return 0;
 }
 
+static bool has_no_reader(int pipe_fd) {
+    struct pollfd polled = {.fd = pipe_fd, .events = 0};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & POLLERR) != 0;
+}
+
 __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd,
                                                const sigset_t *mask) {
     sigset_t all;
@@ -84,7 +90,9 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     prctl(PR_SET_NAME, "mpshell-init");
     mount_views();
     set_environment(shell);
-    if (read(go_fd, &byte, 1) != 1) { /* mpshell gave up or died */
+    /* mpshell gave up or died. If it died before the death signal was asked for, none comes; but then nobody holds the
+     * other end of the status pipe. */
+    if (read(go_fd, &byte, 1) != 1 || has_no_reader(status_fd)) {
         _exit(1);
     }
     pid_t command = fork();
