@@ -103,7 +103,10 @@ help: ## explain each target
 
 .PHONY: setup
 setup: ## install what is missing (Debian packages as root, Python packages into .venv)
-	@scripts/setup.sh
+	@scripts/setup.sh $(EXTRAS)
+
+# Looking at pages and printing them takes a browser; building and running does not.
+test report: EXTRAS := browser
 
 .PHONY: demo
 demo: setup ## the main job: five schemes over a subway and a high-speed-rail pair, table and report.html

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Sets up a Debian 12 machine for Railyard: Debian packages that are missing, then the Python environment in .venv.
 # Idempotent; says nothing and takes milliseconds when everything is there.
+#   setup.sh            what a build and a run need
+#   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,6 +32,14 @@ NEEDS=(
     pc:libnghttp3=libnghttp3-dev pc:jansson=libjansson-dev pc:yaml-0.1=libyaml-dev pc:cmocka=libcmocka-dev bin:clang-format=clang-format
 )
 
+# Chromium prints the report as PDF, and the tests look at the pages in it. Without it there is no PDF, and those tests skip.
+EXTRAS=()
+case ${1:-} in
+"") ;;
+browser) EXTRAS=(bin:chromium=chromium file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core) ;;
+*) die "unknown argument '$1'; it takes 'browser' or nothing." ;;
+esac
+
 present() {
     case $1 in
     bin:*) [ -n "$(PATH=$PATH:/usr/sbin:/sbin command -v "${1#bin:}")" ] ;;
@@ -58,6 +68,20 @@ missing=()
 for need in "${NEEDS[@]}"; do
     present "${need%%=*}" || missing+=("${need#*=}")
 done
+wanted=()
+for need in "${EXTRAS[@]}"; do
+    present "${need%%=*}" || wanted+=("${need#*=}")
+done
+if [ ${#wanted[@]} -gt 0 ]; then
+    if command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ]; then
+        echo "setup: installing Debian packages: ${wanted[*]}"
+        { DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >"$LOG" 2>&1 ||
+            echo "setup: apt-get could not install ${wanted[*]}, so there will be no PDF; all else goes on." >&2
+    else
+        echo "setup: ${wanted[*]} is missing, and installing it needs root on Debian, so there will be no PDF; all else goes on." >&2
+    fi
+fi
 STAMP=.venv/.setup-stamp
 WANTED=$(cat pyproject.toml scripts/setup.sh | sha256sum | cut -d' ' -f1)
 venv_ready() {

@@ -27,12 +27,19 @@ SERIES_PADDING_S = 0.5
 
 @dataclass
 class Figure:
-    """A figure of the page: its number, its caption, and the data that the page's script draws."""
+    """A figure of the page: its number, its caption, and the data that the page's script draws. `alt`: what it shows,
+    for those who do not see it."""
 
     number: int
     caption: str
     json: str
     height: int
+    alt: str
+
+
+def embedded(text: str) -> str:
+    """JSON as the content of a script element: only this sequence could end it."""
+    return text.replace("</", "<\\/")
 
 
 @dataclass
@@ -41,7 +48,11 @@ class Context:
 
     campaign: dict[str, Any]
     runs: list[Run]
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    # Of the ids of its sections, where several campaigns stand on one page.
+    prefix: str = ""
+    # Where the runs' folders lie, as seen from the page; runs that have been replayed are linked there.
+    folder: Path | None = None
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -53,9 +64,7 @@ class Context:
         return cells(self.runs, self.campaign.get("not_run", []))
 
     def figure(self, drawn: go.Figure, caption: str) -> Figure:
-        text: str = drawn.to_json()
-        # Inside of a script element only this sequence could end it.
-        return Figure(next(self._numbers), caption, text.replace("</", "<\\/"), int(drawn.layout.height))
+        return Figure(next(self.numbers), caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
 
 
 @dataclass
@@ -132,7 +141,13 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
-        data = {"row": row, "paths": _described_paths(first), "figures": drawn, "has_traces": bool(traces)}
+        data = {
+            "pair": pair,
+            "row": row,
+            "paths": _described_paths(first),
+            "figures": drawn,
+            "has_traces": bool(traces),
+        }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
 
 

@@ -1,22 +1,156 @@
-// Draws every figure from the data beside it, and again at paper width for printing.
+// Draws every figure from the data beside it: for light and dark, for phone, desk and paper; and, on request, its values
+// as a table. When all are drawn, <html data-plots="drawn">.
 (function () {
   "use strict";
-  const plots = [];
-  const config = { responsive: true, displayModeBar: false };
-  document.querySelectorAll("script[data-figure]").forEach(function (data) {
-    const figure = JSON.parse(data.textContent);
-    const place = document.getElementById(data.dataset.figure);
-    figure.layout.autosize = true;
-    Plotly.newPlot(place, figure.data, figure.layout, config);
-    plots.push(place);
-  });
-  const paper = 680; // CSS pixels between the margins of an A4 page
-  window.addEventListener("beforeprint", function () {
-    plots.forEach(function (place) {
-      Plotly.relayout(place, { width: place.closest(".two") ? paper / 2 - 12 : paper });
+  const PAPER = 680; // CSS pixels between the margins of an A4 page
+  const PHONE = 480;
+  const TABLE_ROWS = 400;
+  const config = { responsive: false, displayModeBar: false };
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  // Ink and paper change places; the scheme's colours keep their hue, and those too dark for the ground get lighter.
+  const ON_DARK = {
+    "#000000": "#f2f2f2", black: "#f2f2f2", "#222222": "#dcdcdc", "#777777": "#a6a6a6", "#444444": "#c4c4c4",
+    "#0072b2": "#2f93d6", white: "#14171a", "#ffffff": "#14171a", "#e4e4e4": "#343a40",
+  };
+
+  function recoloured(value) {
+    if (typeof value === "string") {
+      const known = ON_DARK[value.toLowerCase()];
+      return known || value.replace(/rgba\(255, ?255, ?255,/, "rgba(20, 23, 26,");
+    }
+    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(recoloured);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(function (entry) {
+      return [entry[0], recoloured(entry[1])];
+    }));
+  }
+
+  function figureOf(place) {
+    return JSON.parse(document.querySelector('script[data-figure="' + place.id + '"]').textContent);
+  }
+
+  function show(place, width, night) {
+    let figure = figureOf(place);
+    if (night) figure = recoloured(figure);
+    const layout = figure.layout;
+    layout.autosize = false;
+    layout.width = width;
+    // Colour bars and legends beside the plot take the room that a phone does not have.
+    if (width < PHONE) {
+      layout.font = Object.assign({}, layout.font, { size: 11 });
+      if (layout.legend) layout.legend = Object.assign({}, layout.legend, { font: { size: 10 } });
+      layout.margin = Object.assign({}, layout.margin, { r: Math.min((layout.margin || {}).r || 12, 12) });
+    }
+    Plotly.react(place, figure.data, layout, config);
+    place.dataset.width = width;
+    place.dataset.night = night;
+  }
+
+  function fit(place) {
+    const width = Math.floor(place.clientWidth);
+    if (width > 0 && (Number(place.dataset.width) !== width || place.dataset.night !== String(dark.matches))) {
+      show(place, width, dark.matches);
+    }
+  }
+
+  // One row a point, as the figure has them; a screen reader reads what the eye sees.
+  function valuesTable(place) {
+    const table = document.createElement("table");
+    const add = function (row, tag, text) {
+      const cell = document.createElement(tag);
+      cell.textContent = text;
+      if (tag === "th") cell.scope = "col";
+      row.appendChild(cell);
+    };
+    const word = function (value) {
+      if (value === null || value === undefined || Number.isNaN(value)) return "–";
+      return typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
+    };
+    const title = function (axis, otherwise) { return (axis && axis.title && axis.title.text) || otherwise; };
+    table.createCaption().textContent = "Values of the figure: " + place.getAttribute("aria-label");
+    const head = table.createTHead().insertRow();
+    const layout = place.layout;
+    [["Series"], [title(layout.xaxis, "x")], [title(layout.yaxis, "y")]].forEach(function (one) { add(head, "th", one[0]); });
+    const body = table.createTBody();
+    let left = TABLE_ROWS;
+    let total = 0;
+    place._fullData.forEach(function (trace) {
+      const xs = Array.from(trace.x || trace.labels || []);
+      const ys = Array.from(trace.y || trace.values || []);
+      total += Math.max(xs.length, ys.length);
+      for (let i = 0; i < Math.max(xs.length, ys.length) && left > 0; i += 1, left -= 1) {
+        const row = body.insertRow();
+        add(row, "td", trace.name || "–");
+        add(row, "td", word(xs[i]));
+        add(row, "td", word(ys[i]));
+      }
     });
-  });
-  window.addEventListener("afterprint", function () {
-    plots.forEach(function (place) { Plotly.relayout(place, { width: null, autosize: true }); });
+    const box = document.createElement("div");
+    box.className = "wide";
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "Values of the figure");
+    box.appendChild(table);
+    if (total > TABLE_ROWS) {
+      const note = document.createElement("p");
+      note.className = "note";
+      note.textContent = "The first " + TABLE_ROWS + " of " + total + " values.";
+      box.appendChild(note);
+    }
+    return box;
+  }
+
+  async function library() {
+    const text = document.getElementById("plotly-packed").textContent;
+    const packed = Uint8Array.from(atob(text), function (letter) { return letter.charCodeAt(0); });
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.appendChild(script);
+  }
+
+  // Lets the page answer between two figures. A timer would be slowed down in a tab that is not in front.
+  function pause() {
+    return new Promise(function (done) {
+      const channel = new MessageChannel();
+      channel.port1.onmessage = done;
+      channel.port2.postMessage(null);
+    });
+  }
+
+  async function draw() {
+    const plots = Array.from(document.querySelectorAll(".plot"));
+    if (plots.length > 0) await library();
+    for (const place of plots) {
+      fit(place);
+      await pause();
+    }
+    document.querySelectorAll("details.data").forEach(function (details) {
+      details.addEventListener("toggle", function () {
+        if (details.open && details.childElementCount === 1) {
+          details.appendChild(valuesTable(document.getElementById(details.dataset.of)));
+        }
+      });
+    });
+    const again = function () { plots.forEach(fit); };
+    new ResizeObserver(again).observe(document.getElementById("main"));
+    dark.addEventListener("change", again);
+    document.querySelectorAll("details").forEach(function (details) { details.addEventListener("toggle", again); });
+    let opened = [];
+    window.addEventListener("beforeprint", function () {
+      opened = Array.from(document.querySelectorAll("details.long:not([open])"));
+      opened.forEach(function (details) { details.open = true; });
+      plots.forEach(function (place) { show(place, place.closest(".two") ? PAPER / 2 - 12 : PAPER, false); });
+    });
+    window.addEventListener("afterprint", function () {
+      opened.forEach(function (details) { details.open = false; });
+      again();
+    });
+    document.documentElement.dataset.plots = "drawn";
+  }
+
+  draw().catch(function (error) {
+    console.error("the figures cannot be drawn", error);
+    document.documentElement.dataset.plots = "failed";
   });
 })();

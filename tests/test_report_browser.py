@@ -1,0 +1,123 @@
+"""The pages of the report as a reader sees them: in Chromium, wide, narrow, dark and on paper."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from railyard.paths import programs_dir
+from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
+
+REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
+pytestmark = pytest.mark.skipif(
+    find_chromium() is None and not REQUIRE, reason="needs Chromium: run `scripts/setup.sh browser`"
+)
+PHONE_WIDTH, PHONE_HEIGHT = 390, 844
+# Whatever is wider than the screen and has no scrolling region of its own around it.
+OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, pre, .skip, svg')
+    && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_chromium()
+    assert program is not None, "there is no Chromium"
+    with Browser(program) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real campaign in virtual time."""
+    if not (programs_dir() / "xlink-sim").is_file() and not REQUIRE:
+        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+    out = tmp_path_factory.mktemp("results") / "smoke"
+    command = (sys.executable, "-m", "railyard", "run", "smoke", "--arena", "sim", "--out", str(out))
+    subprocess.run(command, check=True, capture_output=True)
+    return out
+
+
+def pages_of(pdf: Path) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+def test_every_plot_of_a_campaign_is_drawn_without_complaint(browser: Browser, campaign: Path) -> None:
+    page = browser.open(campaign / "report.html")
+    places, drawn = page.evaluate(
+        "[document.querySelectorAll('.plot').length, document.querySelectorAll('.plot > .plot-container').length]"
+    )
+    assert page.complaints() == []
+    assert places == drawn == 9
+    marks = page.evaluate("[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.trace').length)")
+    assert all(marks), f"plots without a single trace: {marks}"
+    page.close()
+
+
+def test_nothing_is_wider_than_a_phone(browser: Browser, campaign: Path) -> None:
+    page = browser.open(campaign / "report.html", width=PHONE_WIDTH, height=PHONE_HEIGHT)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
+    assert page.evaluate(OVERFLOWS) == []
+    page.close()
+
+
+def test_in_the_dark_ink_and_paper_change_places(browser: Browser, campaign: Path) -> None:
+    page = browser.open(campaign / "report.html", dark=True)
+    grounds = page.evaluate(
+        """[getComputedStyle(document.body).backgroundColor,
+            ...[...document.querySelectorAll('.plot .main-svg:first-child')].map(s => s.style.backgroundColor)]"""
+    )
+    assert set(grounds) == {"rgb(20, 23, 26)"}
+    page.close()
+
+
+def test_the_keyboard_comes_first_to_the_content_then_everywhere(browser: Browser, campaign: Path) -> None:
+    page = browser.open(campaign / "report.html")
+    page.press("Tab", 9)
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#main"
+    seen = set()
+    for _ in range(60):
+        page.press("Tab", 9)
+        seen.add(page.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
+    assert {"A.", "DIV.wide", "SUMMARY."} <= seen
+    unnamed = page.evaluate(
+        """[...document.querySelectorAll('[role=img], [role=region], table, nav, section')].filter(e =>
+            !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.caption)).length"""
+    )
+    assert unnamed == 0
+    page.close()
+
+
+def test_the_values_of_a_plot_can_be_read_as_a_table(browser: Browser, campaign: Path) -> None:
+    page = browser.open(campaign / "report.html")
+    page.evaluate("document.querySelectorAll('details.data').forEach(d => { d.open = true; })")
+    page.wait_until("document.querySelectorAll('details.data table').length === 9")
+    rows = page.evaluate("[...document.querySelectorAll('details.data table')].map(t => t.tBodies[0].rows.length)")
+    assert all(rows)
+    page.close()
+
+
+def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.html"
+    broken.write_text(
+        "<script>document.documentElement.dataset.plots = 'drawn'; console.error('no'); missing();</script>"
+        "<img src='https://elsewhere.invalid/x.png'>"
+    )
+    page = browser.open(broken)
+    said = json.dumps(page.complaints())
+    assert "no" in said and "missing" in said and "elsewhere.invalid" in said
+    with pytest.raises(BrowserError):
+        page.evaluate("missing()")
+    page.close()
+
+
+def test_the_report_prints_on_pages(campaign: Path, tmp_path: Path) -> None:
+    print_pdf(campaign / "report.html", tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert 3 <= pages_of(tmp_path / "report.pdf") <= 12
