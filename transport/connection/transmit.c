@@ -5,10 +5,7 @@
 #include <string.h>
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
-    out->local = p->local;
-    out->remote = p->remote;
-    out->ecn = 0;
-    out->len = len;
+    *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
 }
 
 static size_t least(size_t a, uint64_t b) {
