@@ -1,6 +1,7 @@
 #include "emulator/mpshell/command.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -54,8 +55,24 @@ static void mount_views(void) {
     mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
-__attribute__((noreturn)) static void execute(char **argv, const sigset_t *mask) {
+/* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
+static void drop_capabilities(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+    memset(none, 0, sizeof(none));
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul) != 0 || syscall(SYS_capset, &header, none) != 0) {
+        fprintf(stderr, "mpshell: cannot drop capabilities: %s\n", strerror(errno));
+        _exit(126);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no PID namespace ends it with init */
+}
+
+__attribute__((noreturn)) static void execute(char **argv, const sigset_t *mask, bool shared) {
     sigprocmask(SIG_SETMASK, mask, NULL);
+    if (shared) {
+        drop_capabilities();
+    }
     execvp(argv[0], argv);
     int saved = errno;
     fprintf(stderr, "mpshell: cannot run %s: %s\n", argv[0], saved == ENOENT ? "command not found" : strerror(saved));
@@ -79,16 +96,39 @@ static bool has_no_reader(int pipe_fd) {
     return poll(&polled, 1, 0) == 1 && (polled.revents & POLLERR) != 0;
 }
 
+/* What a PID namespace does when its init goes: ends what COMMAND left behind. */
+static void end_orphans(void) {
+    char name[64];
+    snprintf(name, sizeof(name), "/proc/self/task/%d/children", getpid());
+    while (waitpid(-1, NULL, WNOHANG) >= 0) {
+        FILE *children = fopen(name, "re");
+        int pid;
+        if (children == NULL) {
+            return;
+        }
+        while (fscanf(children, "%d", &pid) == 1) {
+            kill(pid, SIGKILL);
+        }
+        fclose(children);
+        waitpid(-1, NULL, 0);
+    }
+}
+
 __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd,
                                                const sigset_t *mask) {
     sigset_t all;
     int status = 0;
     char byte;
+    bool shared = shell->options.outside != NULL; /* namespaces, with mpshell */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL); /* signals wait until init takes them one by one */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "mpshell-init");
-    mount_views();
+    if (shared) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1ul);
+    } else {
+        mount_views();
+    }
     set_environment(shell);
     /* mpshell gave up or died. If it died before the death signal was asked for, none comes; but then nobody holds the
      * other end of the status pipe. */
@@ -97,7 +137,7 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     }
     pid_t command = fork();
     if (command == 0) {
-        execute(shell->options.command, mask);
+        execute(shell->options.command, mask, shared);
     }
     if (command < 0) {
         fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
@@ -106,11 +146,14 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     while (command > 0 && !reap(command, &status)) {
         siginfo_t info;
         int number = sigwaitinfo(&all, &info);
-        /* Only what mpshell passes on: a sender outside of the PID namespace is process 0 here. Terminal signals and
+        /* Only what mpshell passes on: a sender outside of a PID namespace is process 0 in it. Terminal signals and
          * those to a process group have reached COMMAND by themselves. */
-        if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == 0) {
+        if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == (shared ? getppid() : 0)) {
             kill(command, number);
         }
+    }
+    if (shared) {
+        end_orphans();
     }
     if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status)) {
         _exit(1);
@@ -125,10 +168,12 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0) {
         return mp_fail(error, "cannot make a pipe: %s", strerror(errno));
     }
-    if (setns(shell->inside_netns, CLONE_NEWNET) != 0) {
+    bool shared = shell->options.outside != NULL;
+    if (!shared && setns(shell->inside_netns, CLONE_NEWNET) != 0) {
         return mp_fail(error, "cannot enter the inner network namespace: %s", strerror(errno));
     }
-    pid_t pid = (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_NEWPID | CLONE_NEWNS | SIGCHLD), NULL, NULL, NULL, 0ul);
+    unsigned long flags = shared ? SIGCHLD : (unsigned long)(CLONE_NEWPID | CLONE_NEWNS | SIGCHLD);
+    pid_t pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, 0ul);
     if (pid == 0) {
         close(go[1]);
         close(status[0]);
@@ -141,7 +186,7 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     command->init = pid;
     command->go_fd = go[1];
     command->status_fd = status[0];
-    if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+    if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0) {
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
     }
     return pid > 0 ? 0

@@ -2,7 +2,10 @@
  *
  * mpshell's child is the init of that namespace: it starts COMMAND, passes signals on to it, collects orphans, and
  * reports how COMMAND ended. When init goes, the kernel kills all that is left in the namespace: after COMMAND's end,
- * and also when mpshell is killed, for init dies with it (PR_SET_PDEATHSIG). */
+ * and also when mpshell is killed, for init dies with it (PR_SET_PDEATHSIG).
+ *
+ * With --outside there is no namespace for COMMAND alone, and COMMAND has no capability. Its init ends what it leaves;
+ * if mpshell or init are killed, COMMAND dies with init, and its children with the container. */
 #ifndef RAILYARD_MPSHELL_COMMAND_H
 #define RAILYARD_MPSHELL_COMMAND_H
 

@@ -16,6 +16,7 @@
 #include "emulator/mpshell/netns.h"
 #include "emulator/mpshell/options.h"
 #include "emulator/mpshell/outputs.h"
+#include "emulator/mpshell/outside.h"
 #include "emulator/mpshell/setup.h"
 #include "emulator/mpshell/summary.h"
 
@@ -25,6 +26,7 @@ static void init_shell(struct mp_shell *shell) {
     shell->path_count = shell->options.path_count;
     shell->outside_netns = -1;
     shell->inside_netns = -1;
+    shell->lender = -1;
     for (size_t k = 0; k < MP_MAX_PATHS; k++) {
         shell->claims[k] = -1;
         shell->paths[k].inside_fd = -1;
@@ -156,6 +158,15 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    int rc = mp_outside_lend(shell, error);
+    mp_netns_destroy(shell);
+    if (rc != 0) {
+        fprintf(stderr, "mpshell: %s\n", error);
+    }
+    return rc == 0 ? 0 : EXIT_CANNOT_START;
+}
+
 int main(int argc, char **argv) {
     static struct mp_shell shell;
     char error[MP_ERROR_SIZE] = "";
@@ -167,7 +178,7 @@ int main(int argc, char **argv) {
         fputs(mp_options_usage, stdout);
     } else {
         init_shell(&shell);
-        rc = run(&shell, error);
+        rc = shell.options.lend_outside != NULL ? lend(&shell, error) : run(&shell, error);
     }
     mp_options_free(&shell.options);
     return rc;

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/outside.h"
 #include "emulator/mpshell/run.h"
 #include "emulator/mpshell/tun.h"
 
@@ -32,8 +33,24 @@ static int write_sysctl(const char *value, const char *name) {
     return n == (ssize_t)strlen(value) ? 0 : -1;
 }
 
+/* In a container /proc/sys is read-only: what its starter has set is good, too. */
+static int need_sysctl(const char *value, const char *name) {
+    char path[160];
+    char now[16] = "";
+    if (write_sysctl(value, name) == 0) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "/proc/sys/%s", name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, now, sizeof(now) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0 ? 0 : -1;
+}
+
 /* IPv6 without its talk: router solicitations and multicast reports would use up opportunities. */
-static void quieten_ipv6(const char *device) {
+static int quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
     static const char *const settings[][2] = {
         {"disable_ipv6", "0"},  {"accept_ra", "0"},  {"router_solicitations", "0"},
         {"addr_gen_mode", "1"}, {"accept_dad", "0"},
@@ -41,8 +58,14 @@ static void quieten_ipv6(const char *device) {
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         char name[96];
         snprintf(name, sizeof(name), "net/ipv6/conf/%s/%s", device, settings[i][0]);
-        write_sysctl(settings[i][1], name);
+        if (need_sysctl(settings[i][1], name) != 0 && access("/proc/sys/net/ipv6", F_OK) == 0) {
+            return mp_fail(error,
+                           "cannot set %s of device %s to %s; give the container "
+                           "--sysctl net.ipv6.conf.default.%s=%s",
+                           settings[i][0], device, settings[i][1], settings[i][0], settings[i][1]);
+        }
     }
+    return 0;
 }
 
 /* Holds 100.64.N.0/30 in the outside namespace against other mpshells: abstract socket names belong to the network
@@ -137,8 +160,7 @@ static int open_outside(struct mp_path *path, size_t k, bool offload, char error
     if (path->outside_fd < 0) {
         return -1;
     }
-    quieten_ipv6(path->outside_name);
-    return 0;
+    return quieten_ipv6(path->outside_name, error);
 }
 
 static char *const ip_batch[] = {"ip", "-batch", "-", NULL};
@@ -230,13 +252,20 @@ static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_S
     return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
 }
 
+/* Subflows that a connection may have: as many as there are paths, up to the kernel's maximum. */
+static size_t allow_subflows(const struct mp_shell *shell, struct mp_script *script) {
+    size_t limit = shell->path_count < 8 ? shell->path_count : 8;
+    mp_script_add(script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", limit, limit);
+    return limit;
+}
+
 static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
-    size_t limit = shell->path_count < 8 ? shell->path_count : 8; /* the kernel's maximum */
-    if (write_sysctl("1", "net/mptcp/enabled") != 0) {
-        return mp_fail(error, "--mptcp: this kernel has no MPTCP (net.mptcp.enabled cannot be set)");
+    if (need_sysctl("1", "net/mptcp/enabled") != 0) {
+        return mp_fail(error, "--mptcp: net.mptcp.enabled cannot be set; use a kernel with MPTCP, and give a container "
+                              "--sysctl net.mptcp.enabled=1");
     }
-    mp_script_add(&script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", limit, limit);
+    size_t limit = allow_subflows(shell, &script);
     for (size_t k = 0; k < limit; k++) {
         mp_script_add(&script, "mptcp endpoint add %s dev %s subflow\n", shell->paths[k].inside_address,
                       shell->paths[k].options->name);
@@ -259,7 +288,9 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
             return -1;
         }
         devices[k] = path->options->name;
-        quieten_ipv6(path->options->name);
+        if (quieten_ipv6(path->options->name, error) != 0) {
+            return -1;
+        }
         add_device(&script, path->options->name, path->inside_address, path->inside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
@@ -272,12 +303,27 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return shell->options.mptcp ? enable_mptcp(shell, error) : 0;
 }
 
+int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0) {
+        return -1;
+    }
+    if (shell->options.lend_outside != NULL && shell->options.mptcp) {
+        allow_subflows(shell, &script); /* of the server beside it, which may not */
+        return mp_run(ip_batch, &script, error);
+    }
+    return 0;
+}
+
 int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    if (shell->options.outside != NULL) {
+        return mp_outside_borrow(shell, error) != 0 ? -1 : configure_inside(shell, error);
+    }
     shell->outside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (shell->outside_netns < 0) {
         return mp_fail(error, "cannot open /proc/self/ns/net: %s; is /proc mounted?", strerror(errno));
     }
-    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0) {
+    if (mp_netns_build_outside(shell, error) != 0) {
         return -1;
     }
     if (unshare(CLONE_NEWNET) != 0) {
@@ -293,16 +339,25 @@ int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return rc;
 }
 
+static void count_inside_drops(struct mp_shell *shell) {
+    for (size_t k = 0; k < shell->path_count; k++) {
+        shell->paths[k].inside_drops = mp_tun_drops(shell->paths[k].options->name);
+    }
+}
+
 void mp_netns_count_drops(struct mp_shell *shell) {
+    if (shell->lender >= 0) {
+        mp_outside_count_drops(shell);
+        count_inside_drops(shell);
+        return;
+    }
     for (size_t k = 0; k < shell->path_count; k++) {
         shell->paths[k].outside_drops = mp_tun_drops(shell->paths[k].outside_name);
     }
     if (setns(shell->inside_netns, CLONE_NEWNET) != 0) {
         return;
     }
-    for (size_t k = 0; k < shell->path_count; k++) {
-        shell->paths[k].inside_drops = mp_tun_drops(shell->paths[k].options->name);
-    }
+    count_inside_drops(shell);
     if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
         perror("mpshell: cannot return to the outer network namespace");
     }
@@ -323,4 +378,5 @@ void mp_netns_destroy(struct mp_shell *shell) {
     release_claims(shell);
     close_fd(&shell->inside_netns);
     close_fd(&shell->outside_netns);
+    close_fd(&shell->lender);
 }

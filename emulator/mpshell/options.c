@@ -34,6 +34,11 @@ const char mp_options_usage[] =
     "  --live               show rates, queues, delays and drops in the terminal\n"
     "  --control SOCKET     take commands on a Unix socket; mpshell-ctl SOCKET COMMAND sends one\n"
     "  --nat                let COMMAND reach what the outside reaches\n"
+    "  --outside SOCKET     the outside is the namespace of mpshell --lend-outside SOCKET, the inside the current "
+    "one:\n"
+    "                       for containers, needs no CAP_SYS_ADMIN; COMMAND has no capabilities\n"
+    "  --lend-outside SOCKET  make devices in the current namespace for one mpshell --outside SOCKET; no path, no "
+    "COMMAND\n"
     "  --mptcp              make the kernel's MPTCP use every path\n"
     "  --no-offload         let the kernel make every packet and checksum: slower, the same for COMMAND\n"
     "  --busy-poll US       do not sleep for the last US before a delivery: more exact, more processor time (default "
@@ -181,6 +186,8 @@ enum option_number {
     OPT_LIVE,
     OPT_CONTROL,
     OPT_NAT,
+    OPT_OUTSIDE,
+    OPT_LEND_OUTSIDE,
     OPT_MPTCP,
     OPT_NO_OFFLOAD,
     OPT_BUSY_POLL,
@@ -199,6 +206,8 @@ static const struct option known[] = {
     {"live", no_argument, NULL, OPT_LIVE},
     {"control", required_argument, NULL, OPT_CONTROL},
     {"nat", no_argument, NULL, OPT_NAT},
+    {"outside", required_argument, NULL, OPT_OUTSIDE},
+    {"lend-outside", required_argument, NULL, OPT_LEND_OUTSIDE},
     {"mptcp", no_argument, NULL, OPT_MPTCP},
     {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
     {"busy-poll", required_argument, NULL, OPT_BUSY_POLL},
@@ -255,6 +264,10 @@ static int set_option(struct mp_options *options, int number, const char *value,
                           error_size);
     case OPT_CONTROL:
         return set_path(&options->control, value, name, error, error_size);
+    case OPT_OUTSIDE:
+        return set_string(&options->outside, value, name, error, error_size);
+    case OPT_LEND_OUTSIDE:
+        return set_string(&options->lend_outside, value, name, error, error_size);
     case OPT_BUSY_POLL:
         return set_number(&options->busy_poll_us, value, 1000, name, "a time in us (0 to 1000)", error, error_size);
     default:
@@ -346,6 +359,14 @@ static int check_paths(const struct mp_options *options, char *error, size_t err
 
 /* What only makes sense when all options are known. */
 static int complete(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+    if (options->lend_outside != NULL) {
+        return options->path_count == 0 && optind >= argc
+                   ? 0
+                   : fail(error, error_size, "--lend-outside takes no path and no command; the other side has them");
+    }
+    if (options->outside != NULL && options->nat) {
+        return fail(error, error_size, "--nat and --outside exclude each other; the other side decides what is beyond");
+    }
     if (check_paths(options, error, error_size) != 0) {
         return -1;
     }
@@ -402,6 +423,8 @@ void mp_options_free(struct mp_options *options) {
     free(options->config);
     free(options->pcap);
     free(options->control);
+    free(options->outside);
+    free(options->lend_outside);
     free(options->log_dir);
     free(options->summary);
     free(options->command_line);

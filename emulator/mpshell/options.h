@@ -27,6 +27,9 @@ struct mp_options {
     char *summary; /* NULL = no summary */
     char *pcap;    /* directory; NULL = no captures */
     char *control; /* path of a Unix socket; NULL = none */
+    char *outside; /* Unix socket of the mpshell that lends its namespace as the outside; NULL = the current one */
+    char
+        *lend_outside; /* Unix socket at which to lend the current namespace, and do nothing else; NULL = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
     bool live;

@@ -286,6 +286,31 @@ static void more_paths_than_the_limit_are_refused(void **state) {
     mp_options_free(&o);
 }
 
+static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
+    char *alone[] = {"mpshell", "--lend-outside", "/join/outside", NULL};
+    char *command[] = {"mpshell", "--lend-outside", "/join/outside", "--", "sh", NULL};
+    char *path[] = {"mpshell", "--lend-outside", "/join/outside", WIFI, NULL};
+    char *borrow[] = {"mpshell", "--outside", "/join/outside", WIFI, "--", "sh", NULL};
+    char *nat[] = {"mpshell", "--outside", "/join/outside", WIFI, "--nat", "--", "sh", NULL};
+    struct mp_options options;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&options, alone, error), 0);
+    assert_string_equal(options.lend_outside, "/join/outside");
+    mp_options_free(&options);
+    assert_int_equal(parse(&options, command, error), -1);
+    assert_non_null(strstr(error, "takes no path and no command"));
+    mp_options_free(&options);
+    assert_int_equal(parse(&options, path, error), -1);
+    mp_options_free(&options);
+    assert_int_equal(parse(&options, borrow, error), 0);
+    assert_string_equal(options.outside, "/join/outside");
+    mp_options_free(&options);
+    assert_int_equal(parse(&options, nat, error), -1);
+    assert_non_null(strstr(error, "--nat and --outside"));
+    mp_options_free(&options);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_option),
@@ -296,6 +321,7 @@ int main(void) {
         cmocka_unit_test(options_go_before_the_configuration_file),
         cmocka_unit_test(tells_what_is_wrong_in_a_configuration_file),
         cmocka_unit_test(tells_what_is_missing_or_unknown),
+        cmocka_unit_test(the_side_that_lends_takes_no_path_and_no_command),
         cmocka_unit_test(more_paths_than_the_limit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

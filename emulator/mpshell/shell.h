@@ -72,6 +72,7 @@ struct mp_shell {
     struct xl_link_pool *pool;
     int outside_netns; /* descriptors of the namespaces */
     int inside_netns;
+    int lender; /* socket of the mpshell that lends its namespace as the outside, see outside.h; -1: none */
     int claims[MP_MAX_PATHS]; /* sockets that hold the address ranges, see netns.c */
     uint64_t t0_us;           /* CLOCK_MONOTONIC */
     uint64_t t0_epoch_ms;

@@ -1,0 +1,313 @@
+#include "emulator/mpshell/outside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/netns.h"
+#include "emulator/mpshell/tun.h"
+
+#define PROTOCOL        0x6d700001u /* to be counted up when a structure changes */
+#define WAIT_LIMIT_US   15000000ull /* for the other container to start */
+#define WAIT_STEP_NS    10000000l
+#define REPLY_LIMIT_S   30
+#define COUNTERS_PLEASE 'c'
+
+struct request {
+    uint32_t protocol;
+    uint32_t path_count;
+    uint32_t no_offload;
+    uint32_t mptcp;
+};
+
+struct lent_path {
+    char outside_name[MP_NAME_SIZE];
+    char inside_address[MP_ADDRESS_SIZE];
+    char outside_address[MP_ADDRESS_SIZE];
+    char inside_address6[MP_ADDRESS6_SIZE];
+    char outside_address6[MP_ADDRESS6_SIZE];
+};
+
+struct reply {
+    uint32_t protocol;
+    uint32_t path_count; /* and so many descriptors; 0: error tells why */
+    char error[MP_ERROR_SIZE];
+    struct lent_path paths[MP_MAX_PATHS];
+};
+
+struct counters {
+    struct mp_device_drops drops[MP_MAX_PATHS];
+};
+
+static int open_socket(const char *path, struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof(address->sun_path)) {
+        return mp_fail(error, "%s: the name of a socket has at most %zu characters", path,
+                       sizeof(address->sun_path) - 1);
+    }
+    strcpy(address->sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    return fd >= 0 ? fd : mp_fail(error, "cannot make a Unix socket: %s", strerror(errno));
+}
+
+static ssize_t receive(int fd, void *data, size_t size) {
+    ssize_t n;
+    do {
+        n = recv(fd, data, size, 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* ---- the side that lends */
+
+/* As a container's first process it gets no signal that it does not handle. */
+static void leave(int number) {
+    (void)number;
+    _exit(0);
+}
+
+static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
+    struct sockaddr_un address;
+    struct stat there;
+    int fd = open_socket(path, &address, error);
+    if (fd < 0) {
+        return -1;
+    }
+    if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode)) {
+        unlink(path); /* of one that was killed */
+    }
+    mode_t mask = umask(0177); /* its owner alone may connect */
+    int rc = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+    umask(mask);
+    if (rc != 0 || listen(fd, 1) != 0) {
+        mp_fail(error, "--lend-outside %s: cannot listen there: %s", path, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    int borrower;
+    do {
+        borrower = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    } while (borrower < 0 && errno == EINTR);
+    int saved = errno;
+    unlink(path);
+    close(fd);
+    return borrower >= 0 ? borrower : mp_fail(error, "--lend-outside %s: %s", path, strerror(saved));
+}
+
+static int build(struct mp_shell *shell, const struct request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
+    if (size != (ssize_t)sizeof(*request) || request->protocol != PROTOCOL || request->path_count == 0 ||
+        request->path_count > MP_MAX_PATHS) {
+        return mp_fail(error, "the request is not one of this version of mpshell; use the same build on both sides");
+    }
+    shell->path_count = request->path_count;
+    shell->options.no_offload = request->no_offload != 0;
+    shell->options.mptcp = request->mptcp != 0;
+    return mp_netns_build_outside(shell, error);
+}
+
+static void describe(const struct mp_shell *shell, struct reply *reply) {
+    reply->path_count = (uint32_t)shell->path_count;
+    for (size_t k = 0; k < shell->path_count; k++) {
+        const struct mp_path *path = &shell->paths[k];
+        struct lent_path *lent = &reply->paths[k];
+        memcpy(lent->outside_name, path->outside_name, sizeof(lent->outside_name));
+        memcpy(lent->inside_address, path->inside_address, sizeof(lent->inside_address));
+        memcpy(lent->outside_address, path->outside_address, sizeof(lent->outside_address));
+        memcpy(lent->inside_address6, path->inside_address6, sizeof(lent->inside_address6));
+        memcpy(lent->outside_address6, path->outside_address6, sizeof(lent->outside_address6));
+    }
+}
+
+/* Sends the reply with the descriptors of the devices, and keeps no copy: a device goes with its last descriptor. */
+static int hand_over(int fd, struct mp_shell *shell, struct reply *reply) {
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
+    } control;
+    struct iovec data = {.iov_base = reply, .iov_len = sizeof(*reply)};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+    if (reply->path_count > 0) {
+        memset(&control, 0, sizeof(control));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(reply->path_count * sizeof(int));
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(reply->path_count * sizeof(int));
+        for (size_t k = 0; k < reply->path_count; k++) {
+            memcpy(CMSG_DATA(header) + k * sizeof(int), &shell->paths[k].outside_fd, sizeof(int));
+        }
+    }
+    ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
+    for (size_t k = 0; k < shell->path_count; k++) {
+        if (shell->paths[k].outside_fd >= 0) {
+            close(shell->paths[k].outside_fd);
+            shell->paths[k].outside_fd = -1;
+        }
+    }
+    return n == (ssize_t)sizeof(*reply) ? 0 : -1;
+}
+
+static void serve_counters(int fd, const struct mp_shell *shell) {
+    char what;
+    while (receive(fd, &what, 1) == 1) {
+        struct counters counters;
+        memset(&counters, 0, sizeof(counters));
+        for (size_t k = 0; k < shell->path_count; k++) {
+            counters.drops[k] = mp_tun_drops(shell->paths[k].outside_name);
+        }
+        if (send(fd, &counters, sizeof(counters), MSG_NOSIGNAL) != (ssize_t)sizeof(counters)) {
+            return;
+        }
+    }
+}
+
+int mp_outside_lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    static struct reply reply;
+    struct request request;
+    signal(SIGTERM, leave);
+    signal(SIGINT, leave);
+    int fd = await_borrower(shell->options.lend_outside, error);
+    if (fd < 0) {
+        return -1;
+    }
+    ssize_t size = receive(fd, &request, sizeof(request));
+    reply.protocol = PROTOCOL;
+    int rc = build(shell, &request, size, error);
+    if (rc == 0) {
+        describe(shell, &reply);
+    } else {
+        memcpy(reply.error, error, sizeof(reply.error));
+    }
+    if (hand_over(fd, shell, &reply) == 0 && rc == 0) {
+        serve_counters(fd, shell);
+    }
+    close(fd);
+    return rc;
+}
+
+/* ---- the side that borrows */
+
+static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
+    struct sockaddr_un address;
+    struct timeval limit = {.tv_sec = REPLY_LIMIT_S};
+    struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+    uint64_t until = mp_clock_us() + WAIT_LIMIT_US;
+    int fd = open_socket(path, &address, error);
+    if (fd < 0) {
+        return -1;
+    }
+    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || mp_clock_us() > until) {
+            mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(errno));
+            close(fd);
+            return -1;
+        }
+        nanosleep(&step, NULL);
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    return fd;
+}
+
+/* Takes the descriptors out of a message, as many as fit; the rest of what another program may have sent is closed. */
+static size_t take_descriptors(struct msghdr *message, int *into, size_t count) {
+    size_t taken = 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL; header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        for (size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+            if (taken < count) {
+                into[taken++] = fd;
+            } else {
+                close(fd);
+            }
+        }
+    }
+    return taken;
+}
+
+static int receive_reply(int fd, struct reply *reply, int descriptors[MP_MAX_PATHS], size_t *count) {
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
+    } control;
+    struct iovec data = {.iov_base = reply, .iov_len = sizeof(*reply)};
+    struct msghdr message = {
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+    ssize_t n;
+    do {
+        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    *count = n > 0 ? take_descriptors(&message, descriptors, MP_MAX_PATHS) : 0;
+    return n == (ssize_t)sizeof(*reply) && reply->protocol == PROTOCOL ? 0 : -1;
+}
+
+static void take_path(struct mp_path *path, struct lent_path *lent) {
+    lent->outside_name[sizeof(lent->outside_name) - 1] = '\0';
+    lent->inside_address[sizeof(lent->inside_address) - 1] = '\0';
+    lent->outside_address[sizeof(lent->outside_address) - 1] = '\0';
+    lent->inside_address6[sizeof(lent->inside_address6) - 1] = '\0';
+    lent->outside_address6[sizeof(lent->outside_address6) - 1] = '\0';
+    memcpy(path->outside_name, lent->outside_name, sizeof(path->outside_name));
+    memcpy(path->inside_address, lent->inside_address, sizeof(path->inside_address));
+    memcpy(path->outside_address, lent->outside_address, sizeof(path->outside_address));
+    memcpy(path->inside_address6, lent->inside_address6, sizeof(path->inside_address6));
+    memcpy(path->outside_address6, lent->outside_address6, sizeof(path->outside_address6));
+}
+
+int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    static struct reply reply;
+    int descriptors[MP_MAX_PATHS];
+    size_t count = 0;
+    const struct request request = {.protocol = PROTOCOL,
+                                    .path_count = (uint32_t)shell->path_count,
+                                    .no_offload = shell->options.no_offload,
+                                    .mptcp = shell->options.mptcp};
+    shell->lender = connect_lender(shell->options.outside, error);
+    if (shell->lender < 0) {
+        return -1;
+    }
+    int rc = send(shell->lender, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request)
+                 ? receive_reply(shell->lender, &reply, descriptors, &count)
+                 : -1;
+    reply.error[sizeof(reply.error) - 1] = '\0';
+    if (rc != 0) {
+        rc = mp_fail(error, "--outside %s: the other side did not answer; use the same build on both sides",
+                     shell->options.outside);
+    } else if (reply.path_count != shell->path_count || count != shell->path_count) {
+        rc = mp_fail(error, "on the other side of --outside: %.900s",
+                     reply.error[0] != '\0' ? reply.error : "a reply without devices");
+    }
+    for (size_t k = 0; k < count; k++) {
+        if (rc != 0) {
+            close(descriptors[k]);
+            continue;
+        }
+        take_path(&shell->paths[k], &reply.paths[k]);
+        shell->paths[k].outside_fd = descriptors[k];
+    }
+    return rc;
+}
+
+void mp_outside_count_drops(struct mp_shell *shell) {
+    struct counters counters;
+    const char what = COUNTERS_PLEASE;
+    if (send(shell->lender, &what, 1, MSG_NOSIGNAL) != 1 ||
+        receive(shell->lender, &counters, sizeof(counters)) != (ssize_t)sizeof(counters)) {
+        fprintf(stderr, "mpshell: the other side of --outside has gone; drops of its devices are not counted\n");
+        return;
+    }
+    for (size_t k = 0; k < shell->path_count; k++) {
+        shell->paths[k].outside_drops = counters.drops[k];
+    }
+}
