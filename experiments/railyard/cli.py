@@ -14,25 +14,27 @@ from rich.table import Table
 
 from railyard import __version__, agreement, thresholds
 from railyard.aggregate import write_parquet
-from railyard.campaign import Campaign, default_jobs, run_campaign
+from railyard.campaign import Campaign, default_jobs
 from railyard.errors import UserError
-from railyard.experiment import ARENAS, find_experiment, load_experiment
+from railyard.exhibits import registry
+from railyard.exhibits.model import SIZES
+from railyard.exhibits.registry import RunRequest
+from railyard.experiment import ARENAS, Experiment, find_experiment, load_experiment
 from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
 from railyard.linklog.cli import link_plot_command, link_stats_command
 from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
+from railyard.pending import run_pending
 from railyard.preflight import check_machine
-from railyard.progress import Stopwatch, reporter
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
 from railyard.report import write_report
 from railyard.resolve import not_run, resolve, runs_in
-from railyard.runspec import RunSpec
 from railyard.show import print_run
 from railyard.tables import print_comparison
 from railyard.traces.cli import app as traces_app
-from railyard.yamlfile import near_miss
+from railyard.yamlfile import load_yaml, near_miss, parse
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -66,14 +68,25 @@ def run(
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
+    size: Annotated[
+        str, typer.Option(help=f"Of a figure or table of the paper: {', '.join(SIZES)}. How many places and seeds.")
+    ] = "default",
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Keep whole runs that are there, or do all again.")
     ] = True,
 ) -> None:
-    """Run an experiment: trace pairs × schemes × seeds; then compare, and write the report."""
+    """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
+    file = find_experiment(experiment)
+    carry_out = registry.runner(load_yaml(file))
+    if size not in SIZES:
+        raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
+    if carry_out is not None:
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size)
+        carry_out(load_yaml(file), request)
+        return
     if arena is not None and arena not in ARENAS:
         raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
-    checked, document = load_experiment(find_experiment(experiment))
+    checked, document = load_experiment(file)
     changes: dict[str, Any] = {}
     if arena is not None:
         changes["arena"] = arena
@@ -91,30 +104,8 @@ def run(
             shutil.rmtree(campaign.runs, ignore_errors=True)
             campaign.runs.mkdir()
         campaign.write_record(checked, specs, left_out)
-        _run_pending(campaign, specs, jobs)
+        run_pending(console, campaign, specs, jobs)
         _finish(campaign)
-
-
-def _run_pending(campaign: Campaign, specs: list[RunSpec], jobs: int | None) -> None:
-    pending = campaign.pending(specs)
-    done = len(specs) - len(pending)
-    if done:
-        console.print(f"{done} of {len(specs)} runs are there already; --fresh does them again.")
-    if not pending:
-        return
-    arena = specs[0].arena
-    side_by_side = jobs or default_jobs(arena)
-    allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
-    reason = "as asked" if jobs else allowed
-    console.print(f"{len(pending)} runs to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
-    watch = Stopwatch()
-    try:
-        with reporter(console, len(specs), done) as told:
-            run_campaign(campaign, pending, side_by_side, told)
-    except KeyboardInterrupt:
-        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    console.print(f"runs took {watch}")
 
 
 def _finish(campaign: Campaign) -> None:
@@ -189,7 +180,7 @@ def agreement_of_arenas(
         with campaign.locked():
             campaign.sweep()
             campaign.write_record(here, specs, not_run(here, document))
-            _run_pending(campaign, specs, None)
+            run_pending(console, campaign, specs, None)
         return load_campaign(campaign.out)[1]
 
     wall, sim = runs_of("mpshell"), runs_of("sim")
@@ -254,7 +245,12 @@ def list_experiments() -> None:
     """List the experiments in experiments/."""
     table = Table("experiment", "pairs", "schemes", "seeds", "description", header_style="bold")
     for file in sorted(EXPERIMENTS_DIR.glob("*.yaml")):
-        checked, _ = load_experiment(file)
+        document = load_yaml(file)
+        kind = document.data.get("kind", registry.PLAIN)
+        if kind != registry.PLAIN:
+            table.add_row(file.stem, "", f"({kind})", "", str(document.data.get("description", "")))
+            continue
+        checked = parse(document, Experiment)
         pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
         schemes = " ".join(entry.base_label() for entry in checked.schemes)
         table.add_row(file.stem, pairs, schemes, str(len(checked.seeds)), checked.description)

@@ -26,8 +26,8 @@ from railyard.traces.trace import Trace, read_trace, sha256_file
 from railyard.yamlfile import Location, YamlDocument, near_miss
 
 
-def _look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
-    """The first of the names that the trace library has."""
+def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
+    """The pair that a choice stands for: the first of its names that the trace library has."""
     known = {pair.name for pair in list_pairs()}
     for name in choice.first_found:
         if name in known:
@@ -119,7 +119,7 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
     if all(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
         return rows
     for pair_index, choice in enumerate(experiment.pairs):
-        pair = _look_up(choice, document, ("pairs", pair_index))
+        pair = look_up(choice, document, ("pairs", pair_index))
         paths, _ = _paths(pair, experiment, (document, ("pairs", pair_index)))
         for scheme_index, entry in enumerate(experiment.schemes):
             if not runs_in(experiment.arena, entry.scheme):
@@ -143,7 +143,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
-        pair = _look_up(choice, document, ("pairs", pair_index))
+        pair = look_up(choice, document, ("pairs", pair_index))
         paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
         for seed in experiment.seeds:
             offset = start_offset_ms(experiment, pair.name, seed, traces)

@@ -21,8 +21,11 @@ from railyard.yamlfile import YamlDocument, near_miss
 
 Builder = Callable[[Path, Any], Exhibit]
 
-EXHIBITS: dict[str, str] = {}
-KINDS: dict[str, str] = {}
+EXHIBITS: dict[str, str] = {
+    "fig7": "railyard.exhibits.fig7:build",
+    "fig8": "railyard.exhibits.fig8:build",
+}
+KINDS: dict[str, str] = {"exhibit": "railyard.exhibits.run:run"}
 PLAIN = "experiment"
 """The kind of a file that names none: trace pairs × schemes × seeds, docs/experiments.md."""
 

@@ -13,12 +13,14 @@ from railyard.yamlfile import near_miss
 
 SEARCH_PATH_VARIABLE = "RAILYARD_TRACE_PATH"
 PROJECT_LIBRARY = ROOT / "traces"
+CONTROLLED = "lab"
+"""The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
 
 
 def search_path() -> list[Path]:
-    """The directories that are searched, in order: the project's library, then the variable's, colon separated."""
+    """The directories that are searched, in order: the project's libraries, then the variable's, colon separated."""
     extra = os.environ.get(SEARCH_PATH_VARIABLE, "").split(":")
-    return [PROJECT_LIBRARY, *(Path(entry).absolute() for entry in extra if entry)]
+    return [PROJECT_LIBRARY, PROJECT_LIBRARY / CONTROLLED, *(Path(entry).absolute() for entry in extra if entry)]
 
 
 def read_library(directory: Path) -> list[Pair] | None:

@@ -1,0 +1,101 @@
+"""Carries an exhibit out: the runs of all its parts as one campaign, then `exhibit.json`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from railyard.aggregate import write_parquet
+from railyard.campaign import Campaign
+from railyard.errors import UserError
+from railyard.exhibits import registry
+from railyard.exhibits.model import Exhibit
+from railyard.exhibits.registry import RunRequest
+from railyard.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
+from railyard.experiment import ARENAS
+from railyard.paths import RESULTS_DIR
+from railyard.pending import run_pending
+from railyard.preflight import check_machine
+from railyard.records import load_campaign
+from railyard.resolve import not_run
+from railyard.yamlfile import YamlDocument, near_miss
+
+VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red"}
+
+
+def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
+    """The exhibit with what the command line asked for."""
+    spec = spec_of(document)
+    change: dict[str, Any] = {}
+    if request.arena is not None:
+        if request.arena not in ARENAS:
+            raise UserError(f"unknown arena '{request.arena}'; {near_miss(request.arena, ARENAS)}")
+        change["arena"] = request.arena
+    if request.seeds is not None:
+        change["seeds"] = request.seeds
+    sizes = {name: size.model_copy(update={"set": size.set | change}) for name, size in spec.sizes.items()}
+    update = {"size": request.size, "experiment": spec.experiment | change, "sizes": sizes}
+    return spec.model_copy(update=update | {"command": shlex.join(["railyard", *sys.argv[1:]])})
+
+
+def run(document: YamlDocument, request: RunRequest) -> None:
+    spec = requested(document, request)
+    make = registry.builder(spec.name)
+    parts = experiments(spec, document)
+    specs = all_runs(parts)
+    if any(run.arena == "mpshell" for run in specs):
+        check_machine()
+    campaign = Campaign((request.out or RESULTS_DIR / spec.name).resolve())
+    with campaign.locked():
+        campaign.sweep()
+        if not request.resume:
+            shutil.rmtree(campaign.runs, ignore_errors=True)
+            campaign.runs.mkdir()
+        absent = [row for _, experiment, inner in parts for row in not_run(experiment, inner)]
+        campaign.write_record(parts[0][1], specs, absent)
+        _write_spec(campaign.out, spec, parts)
+        run_pending(request.console, campaign, specs, request.jobs)
+        write_parquet(load_campaign(campaign.out)[1], campaign.out)
+        made = make(campaign.out, spec)
+        file = made.write(campaign.out)
+    print_exhibit(request.console, made)
+    request.console.print(f"exhibit: {file}", soft_wrap=True)
+
+
+def _write_spec(out: Path, spec: ExhibitSpec, parts: list[Any]) -> None:
+    """Adds to the campaign's record which exhibit it is, and which parts it came to."""
+    file = out / "campaign.json"
+    record = json.loads(file.read_text())
+    record["exhibit"] = spec.model_dump(mode="json")
+    record["parts"] = {part.key: part.values for part, _, _ in parts}
+    partial = out / ".campaign.json.partial"
+    partial.write_text(json.dumps(record, indent=1) + "\n")
+    partial.rename(file)
+
+
+def print_exhibit(console: Console, exhibit: Exhibit) -> None:
+    """The exhibit in the terminal: its tables, then each claim with its verdict."""
+    console.print(f"\n[bold]{exhibit.title}[/bold] ({exhibit.paper_ref})")
+    console.print(exhibit.summary, markup=False)
+    for table in exhibit.tables:
+        heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
+        shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
+        for row in table.rows:
+            shown.add_row(*(_cell(value) for value in row))
+        console.print(shown)
+    for claim in exhibit.claims:
+        word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
+        console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

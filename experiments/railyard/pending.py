@@ -1,0 +1,36 @@
+"""Carries out those runs of a campaign that are not there yet, and tells how it goes."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from railyard.campaign import Campaign, default_jobs, run_campaign
+from railyard.progress import Stopwatch, reporter
+from railyard.runspec import RunSpec
+
+STOPPED = "railyard: stopped; the whole runs are kept, and the same command goes on from there."
+
+
+def run_pending(console: Console, campaign: Campaign, specs: list[RunSpec], jobs: int | None) -> None:
+    """Raises KeyboardInterrupt, the sentence said, where the user stopped it."""
+    pending = campaign.pending(specs)
+    done = len(specs) - len(pending)
+    if done:
+        console.print(f"{done} of {len(specs)} runs are there already; --fresh does them again.")
+    if not pending:
+        return
+    arena = specs[0].arena
+    side_by_side = jobs or default_jobs(arena)
+    allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
+    reason = "as asked" if jobs else allowed
+    console.print(f"{len(pending)} runs to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
+    watch = Stopwatch()
+    try:
+        with reporter(console, len(specs), done) as told:
+            run_campaign(campaign, pending, side_by_side, told)
+    except KeyboardInterrupt:
+        print(STOPPED, file=sys.stderr)
+        raise
+    console.print(f"runs took {watch}")
