@@ -106,7 +106,6 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
         ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),
         (", state: down", "", ("e.yaml:13", "nothing changes")),
-        ("arena: sim", "arena: mpshell", ("e.yaml:12", "link_events", "--arena sim")),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:

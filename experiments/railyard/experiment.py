@@ -339,6 +339,9 @@ class Experiment(Strict):
             raise FieldError(
                 "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."
             )
+        times = [event.t_s for event in self.link_events]
+        if times != sorted(times):
+            raise FieldError("link_events", "an event comes before the one above it; put them in the order of t_s.")
         for entry in self.schemes:
             kernel = TRANSPORT_OF_SCHEME[entry.scheme] != "quic" and entry.cc is None
             if kernel and self.congestion not in KERNEL_CONGESTION:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from railyard.linkevents import DoneEvent
 
 # The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
 MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
@@ -11,6 +14,7 @@ MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveri
 MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
 MISSED_FLOOR = 3  # … and more than so many: of a slow link's few opportunities, one is already over the share
 MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
+MAX_EVENT_LATENESS_US = 10_000  # per link event: when it took effect − when it should have
 MAX_TRIES = 3  # the first try and two repetitions
 
 
@@ -33,9 +37,21 @@ class Fidelity:
         return asdict(self)
 
 
-def judge(summary: dict[str, Any]) -> Fidelity:
-    """The verdict on the summary that mpshell wrote."""
-    reasons: list[str] = []
+def _late_events(events: Sequence[DoneEvent], duration_s: float) -> list[str]:
+    """What is wrong with the link events of a run; those after its end are not."""
+    reasons = []
+    for event in events:
+        what = f"link event '{event.command}' at {event.t_s:g} s"
+        if event.late_us > MAX_EVENT_LATENESS_US:
+            reasons.append(f"{what}: {event.late_us / 1000:.1f} ms late")
+        elif event.done_s is None and event.t_s + MAX_EVENT_LATENESS_US / 1e6 < duration_s:
+            reasons.append(f"{what}: not done")
+    return reasons
+
+
+def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = ()) -> Fidelity:
+    """The verdict on the summary that mpshell wrote, and on the link events of the run."""
+    reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
     over = count = missed = drops = 0
     for path in summary["paths"]:

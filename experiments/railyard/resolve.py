@@ -137,9 +137,6 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
-    if experiment.link_events and experiment.arena != "sim":
-        message = "links change at set times in the sim arena only; run with --arena sim or leave it out."
-        raise document.error(("link_events",), message)
     programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):

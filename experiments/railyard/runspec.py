@@ -77,7 +77,7 @@ class RunSpec(BaseModel):
     programs_sha256: dict[str, str]
     # Where the thresholds among the parameters were given in percent: what they were measured from.
     thresholds: MeasuredThresholds | None = None
-    # Sim only: changes of links at set times.
+    # Changes of links at set times after t0.
     link_events: tuple[LinkEvent, ...] = ()
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
@@ -180,7 +180,9 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     return command
 
 
-def mpshell_command(spec: RunSpec, program: Path, run_dir: Path, inner: list[str]) -> list[str]:
+def mpshell_command(
+    spec: RunSpec, program: Path, run_dir: Path, inner: list[str], control: str | None = None
+) -> list[str]:
     command = [str(program)]
     for path in spec.paths:
         settings = ({"loss": path.loss} if path.loss else {}) | path.settings
@@ -190,6 +192,8 @@ def mpshell_command(spec: RunSpec, program: Path, run_dir: Path, inner: list[str
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
     command += ["--summary", str(run_dir / "mpshell.json")]
+    if control is not None:
+        command += ["--control", control]
     if spec.transport == "mptcp":
         command += ["--mptcp"]
     return [*command, "--", *inner]

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from railyard import fidelity, provenance, runspec
 from railyard.jsonl import read_jsonl, summary_of
+from railyard.linkevents import Conductor
 from railyard.paths import program
 from railyard.runspec import RunSpec
 
@@ -135,9 +136,11 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         (run_dir / folder).mkdir(exist_ok=True)
     settings = _set_up_namespace(spec)
     inner = _inner_command(spec, run_dir)
+    conductor = Conductor(spec.link_events, run_dir)
+    control = conductor.control if spec.link_events else None
     commands = {
         "server": runspec.server_command(spec, program("xlink-server"), run_dir),
-        "mpshell": runspec.mpshell_command(spec, program("mpshell"), run_dir, inner),
+        "mpshell": runspec.mpshell_command(spec, program("mpshell"), run_dir, inner, control),
     }
     started, begin = datetime.now(UTC), time.monotonic()
     hung = False
@@ -145,13 +148,17 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         try:
             listening = _wait_listening(server, run_dir / "server.stderr")
             with (run_dir / "player.stdout").open("wb") as stdout:
-                shell = _spawn(commands["mpshell"], run_dir / "mpshell.stderr", stdout=stdout)
+                fds = [conductor.folder_fd] if spec.link_events else []
+                shell = _spawn(commands["mpshell"], run_dir / "mpshell.stderr", stdout=stdout, pass_fds=fds)
+            if spec.link_events:
+                conductor.start()
             try:
                 shell.wait(spec.time_limit_s + runspec.HANG_GRACE_S)
             except subprocess.TimeoutExpired:
                 hung = True
             finally:
                 _stop(shell)
+                events = conductor.finish()
             wall_s = time.monotonic() - begin
             server_died = server.poll() is not None
             netstat = Path("/proc/net/netstat").read_text()
@@ -162,6 +169,8 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     emulator = json.loads((run_dir / "mpshell.json").read_text())
     if not (run_dir / "player.jsonl").is_file():
         raise StartError(_last_words(run_dir / "mpshell.stderr"))
+    if conductor.refusal is not None:
+        raise StartError(f"mpshell refused a link event: {conductor.refusal}")
     outcome, message = _outcome(run_dir, emulator["exit"], hung=hung)
     if server_died:
         outcome, message = "server_died", f"the server ended during the run: {_last_words(run_dir / 'server.stderr')}"
@@ -175,7 +184,8 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "wall_s": round(wall_s, 3),
         "outcome": outcome,
         "message": message,
-        "fidelity": fidelity.judge(emulator).as_json(),
+        "fidelity": fidelity.judge(emulator, events).as_json(),
+        **({"link_events": [event.as_json() for event in events]} if events else {}),
         "exit": {name: _exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
         "config": spec.model_dump(mode="json"),
         "commands": commands,

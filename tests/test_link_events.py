@@ -1,0 +1,125 @@
+"""`link_events` of an experiment: the same things happen in both arenas, and a late event makes a run void."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import pytest
+
+from railyard.errors import UserError
+from railyard.experiment import LinkEvent, load_experiment
+from railyard.fidelity import MAX_EVENT_LATENESS_US, judge
+from railyard.linkevents import DoneEvent, commands
+
+INDEX = """\
+schema: 1
+pairs:
+- name: flat
+  scenario: test
+  licence: none
+  source: by hand
+  paths:
+  - {name: wifi, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 30, queue: 'droptail:packets=100'}
+  - {name: lte, technology: lte, uplink: t, downlink: t, base_rtt_ms: 60, queue: 'droptail:packets=100'}
+"""
+EXPERIMENT = """\
+name: events
+pairs: [flat]
+schemes: [xlink]
+start_offset_ms: 0
+player: {duration_s: 2.5, bitrate_bps: 4000000, chunk_bytes: 131072, max_buffer_ms: 1000}
+time_limit_s: 12
+qlog: false
+link_events:
+  - {t_s: 0.6, path: wifi, state: down}
+  - {t_s: 1.4, path: wifi, state: up, loss: 0.1}
+  - {t_s: 1.6, path: lte, direction: down, delay_ms: 45}
+  - {t_s: 11.5, path: lte, state: down}
+"""
+
+
+def carried(folder: Path, link: str, first_s: float, last_s: float) -> int:
+    """Bytes that left a link in a span of time, by its log."""
+    total = 0
+    for line in (folder / "links" / f"{link}.log").read_text().splitlines():
+        words = line.split()
+        if len(words) == 4 and words[1] == "-" and first_s <= int(words[0]) / 1000 < last_s:
+            total += int(words[2])
+    return total
+
+
+def play(tmp_path: Path, arena: str) -> tuple[Path, dict[str, Any]]:
+    (tmp_path / "index.yaml").write_text(INDEX)
+    (tmp_path / "t").write_text("1\n")
+    (tmp_path / "events.yaml").write_text(EXPERIMENT)
+    out = tmp_path / arena
+    command = [sys.executable, "-m", "railyard", "run", str(tmp_path / "events.yaml"), "--arena", arena]
+    environment = {"RAILYARD_TRACE_PATH": str(tmp_path), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    done = run([*command, "--out", str(out)], env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    folder = next((out / "runs").iterdir())
+    return folder, json.loads((folder / "run.json").read_text())
+
+
+def look(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """What an event did to the links, told from what a run left."""
+    wifi, lte = json.loads((folder / "mpshell.json").read_text())["paths"]
+    return {
+        "outcome": record["outcome"],
+        "wifi carries before": carried(folder, "wifi.down", 0.0, 0.6) > 0,
+        "wifi carries while down": carried(folder, "wifi.down", 0.63, 1.39) > 0,
+        "lte carries meanwhile": carried(folder, "lte.down", 0.63, 1.39) > 0,
+        "wifi carries again": carried(folder, "wifi.down", 1.4, 9) > 0,
+        "lost while down": wifi["up"].get("off_losses", 0) + wifi["down"].get("off_losses", 0) > 0,
+        "lost at random": wifi["up"]["random_losses"] + wifi["down"]["random_losses"] > 0,
+        "lte lost nothing": "off_losses" not in lte["down"],
+    }
+
+
+@pytest.mark.privileged
+def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path) -> None:
+    virtual = look(*play(tmp_path, "sim"))
+    expected = dict.fromkeys(virtual, True) | {"outcome": "complete", "wifi carries while down": False}
+    assert virtual == expected
+    folder, record = play(tmp_path, "mpshell")
+    assert look(folder, record) == expected
+    commands_done = ["down wifi", "up wifi", "loss wifi 0.1", "delay lte:down 45"]
+    listed = json.loads((folder / "mpshell.json").read_text())["events"]
+    assert [event["command"] for event in listed] == commands_done, "the emulator's own account"
+    events = record["link_events"]
+    assert [(event["command"], event["t_s"]) for event in events[:-1]] == list(
+        zip(commands_done, [0.6, 1.4, 1.4, 1.6], strict=True)
+    )
+    assert [event["done_s"] for event in events[:-1]] == pytest.approx([event["t_s"] for event in listed], abs=1e-6)
+    assert events[-1]["done_s"] is None, "the run ended before"
+    late = any(event["done_s"] - event["t_s"] > MAX_EVENT_LATENESS_US / 1e6 for event in events[:-1])
+    assert any("link event" in reason for reason in record["fidelity"]["reasons"]) == late
+    assert all(event["done_s"] >= event["t_s"] for event in events[:-1])
+
+
+def test_a_late_or_forgotten_event_makes_a_run_void() -> None:
+    summary = {"duration_s": 10.0, "paths": [], "sched_fifo": True}
+    good = [DoneEvent(1.0, "down wifi", 1.0 + MAX_EVENT_LATENESS_US / 2e6), DoneEvent(10.5, "up wifi")]
+    assert not judge(summary, good).void
+    late = judge(summary, [DoneEvent(1.0, "down wifi", 1.0125)])
+    assert late.reasons == ["link event 'down wifi' at 1 s: 12.5 ms late"]
+    assert judge(summary, [DoneEvent(9.0, "up wifi")]).reasons == ["link event 'up wifi' at 9 s: not done"]
+
+
+def test_an_event_is_one_command_for_each_change() -> None:
+    event = LinkEvent(
+        t_s=1, path="nr", direction="up", state="up", delay_ms=0.00001, loss="ge:p=0.1:r=0.5", rate="2mbps"
+    )
+    assert commands(event) == ["up nr:up", "delay nr:up 0.00001", "loss nr:up ge:p=0.1:r=0.5", "rate nr:up 2mbps"]
+    assert commands(LinkEvent(t_s=1, path="nr", loss=1)) == ["loss nr 1"]
+
+
+def test_events_stand_in_the_order_of_their_times(tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text(EXPERIMENT.replace("t_s: 0.6", "t_s: 1.5"))
+    with pytest.raises(UserError, match=r"e\.yaml:8: link_events: an event comes before"):
+        load_experiment(file)
