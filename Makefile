@@ -154,9 +154,11 @@ bench: setup ## measure the simulator, mpshell, and all schedulers with all cong
 	@.venv/bin/python scripts/bench-mpshell.py
 	@.venv/bin/python scripts/bench-schedulers.py
 
+SIZE ?= default
 .PHONY: report
-report: setup ## rebuild results/demo/report.html from its recorded runs
-	@.venv/bin/railyard report results/demo
+report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf (SIZE=small: a quick look)
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@scripts/report.sh $(SIZE)
 
 .PHONY: clean
 clean: ## remove what was built (results and .venv stay)

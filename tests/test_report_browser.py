@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from railyard.paths import programs_dir
+from railyard.report import write_whole
 from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
+from report_exhibit import exhibit_of
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
 pytestmark = pytest.mark.skipif(
@@ -42,6 +44,15 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = (sys.executable, "-m", "railyard", "run", "smoke", "--arena", "sim", "--out", str(out))
     subprocess.run(command, check=True, capture_output=True)
     return out
+
+
+@pytest.fixture(scope="module")
+def results(campaign: Path) -> Path:
+    """A results directory with a campaign and two exhibits that were computed from its runs."""
+    for name in ("fig13", "table4"):
+        exhibit_of(campaign, name).write(campaign.parent / name)
+    write_whole(campaign.parent)
+    return campaign.parent
 
 
 def pages_of(pdf: Path) -> int:
@@ -121,3 +132,27 @@ def test_the_report_prints_on_pages(campaign: Path, tmp_path: Path) -> None:
     print_pdf(campaign / "report.html", tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert 3 <= pages_of(tmp_path / "report.pdf") <= 12
+
+
+def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, results: Path) -> None:
+    for width, height, dark in ((1280, 900, False), (PHONE_WIDTH, PHONE_HEIGHT, True)):
+        page = browser.open(results / "report.html", width=width, height=height, dark=dark)
+        assert page.complaints() == []
+        places, drawn = page.evaluate(
+            "[document.querySelectorAll('.plot').length, document.querySelectorAll('.plot > .plot-container').length]"
+        )
+        assert places == drawn == 2 * 2 + 9
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.evaluate(OVERFLOWS) == []
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+        assert len(ids) == len(set(ids))
+        lost = page.evaluate(
+            "[...document.querySelectorAll('a[href^=\\'#\\']')].filter(a => !document.querySelector(a.hash)).length"
+        )
+        assert lost == 0
+        page.close()
+
+
+def test_the_whole_report_prints_with_its_long_tables_open(results: Path, tmp_path: Path) -> None:
+    print_pdf(results / "report.html", tmp_path / "report.pdf")
+    assert 5 <= pages_of(tmp_path / "report.pdf") <= 20

@@ -30,6 +30,7 @@ from railyard.preflight import check_machine
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
 from railyard.report import write_report
+from railyard.report.cli import report_command
 from railyard.resolve import not_run, resolve, runs_in
 from railyard.show import print_run
 from railyard.tables import print_comparison
@@ -45,6 +46,7 @@ app = typer.Typer(
     help="Compare multipath transport schemes over paired mobility traces.",
 )
 app.add_typer(traces_app, name="traces")
+app.command("report")(report_command)
 app.command("link-plot")(link_plot_command)
 app.command("link-stats")(link_stats_command)
 LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
@@ -115,16 +117,6 @@ def _finish(campaign: Campaign) -> None:
     console.print()
     print_comparison(console, runs, record.get("not_run", []))
     console.print(f"report: {_shown(page)}", soft_wrap=True)
-
-
-@app.command()
-def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's directory, results/NAME.")],
-) -> None:
-    """Write report.html, runs.parquet and chunks.parquet of a campaign again from its runs."""
-    record, runs = load_campaign(directory)
-    write_parquet(runs, directory)
-    console.print(_shown(write_report(record, runs, directory)), soft_wrap=True)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The report of a campaign: one self-contained HTML page that needs no network."""
+"""Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from railyard.records import Run
-from railyard.report.page import render
+from railyard.report import page as campaign_page
+from railyard.report import whole
 from railyard.report.sections import Context
 
-__all__ = ["write_page", "write_report"]
+__all__ = ["write_page", "write_report", "write_whole"]
 
 
 def write_page(text: str, page: Path) -> Path:
@@ -22,4 +23,9 @@ def write_page(text: str, page: Path) -> Path:
 
 def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Path:
     """Writes `report.html` into the campaign's directory, and returns its path."""
-    return write_page(render(Context(campaign, list(runs), folder=out)), out / "report.html")
+    return write_page(campaign_page.render(Context(campaign, list(runs), folder=out)), out / "report.html")
+
+
+def write_whole(results: Path) -> Path:
+    """Writes `report.html` over everything below a results directory, and returns its path."""
+    return write_page(whole.render(whole.gather(results)), results / "report.html")

@@ -115,9 +115,7 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
             )
         )
     figure.update_layout(**layout(330, margin={"l": 56, "r": 12, "t": 52, "b": 44}))
-    figure.update_xaxes(
-        type="log", title_text="request completion time, s (log scale)", dtick="D2", minor={"showgrid": False}
-    )
+    figure.update_xaxes(**RCT_AXIS)
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%", title_text="chunks completed")
     return figure
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import plotly.graph_objects as go
 
@@ -49,10 +51,9 @@ class Context:
     campaign: dict[str, Any]
     runs: list[Run]
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    # Of the ids of its sections, where several campaigns stand on one page.
-    prefix: str = ""
-    # Where the runs' folders lie, as seen from the page; runs that have been replayed are linked there.
+    # The campaign's folder, and the page's where that is another: runs that have a page of their own are linked.
     folder: Path | None = None
+    page_folder: Path | None = None
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -62,6 +63,13 @@ class Context:
     @cached_property
     def cells(self) -> dict[str, list[Cell]]:
         return cells(self.runs, self.campaign.get("not_run", []))
+
+    def replay_of(self, run: Run) -> str | None:
+        """The address of the run's own page, as seen from this one; none where it has no page."""
+        if self.folder is None or not (self.folder / "runs" / run.run_id / "replay.html").is_file():
+            return None
+        place = Path(os.path.relpath(self.folder, self.page_folder or self.folder))
+        return quote((place / "runs" / run.run_id / "replay.html").as_posix())
 
     def figure(self, drawn: go.Figure, caption: str) -> Figure:
         return Figure(next(self.numbers), caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
@@ -264,4 +272,18 @@ def definitions(context: Context) -> Iterator[Section]:
 
 
 SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]
+
+
+def table_cell(value: str | float | bool | None) -> str:
+    """A value of an exhibit's table in four significant digits, as a person writes it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return str(value)
+
+
 FILTERS: dict[str, Callable[..., str]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}
+FILTERS["cell"] = table_cell

@@ -10,6 +10,7 @@ from typing import Any
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+COLOURWAY = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # where a figure names no colours
 STALL_COLOUR = VERMILION
 INK, GRID = "#222222", "#E4E4E4"
 
@@ -69,6 +70,7 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
             "size": 12,
             "color": INK,
         },
+        "colorway": list(COLOURWAY),
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "margin": {"l": 56, "r": 12, "t": 12, "b": 44},

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# All exhibits that are not there yet, then the whole report: results/report.html and results/report.pdf.
+#   report.sh [small|default|full]    a size other than the default has its results in results/SIZE
+# An exhibit that fails does not keep the others from the report; the report names it, and the exit status is 1.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+size=${1:-default}
+case $size in
+default) out=results ;;
+small | full) out=results/$size ;;
+*)
+    echo "report: unknown size '$size'; it takes small, default or full." >&2
+    exit 2
+    ;;
+esac
+trap 'echo "report: stopped; the whole runs are kept, and the same command goes on from there." >&2; exit 130' INT TERM
+begin=$SECONDS
+failed=()
+names=$(.venv/bin/python -c 'from railyard.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
+mkdir -p "$out"
+for name in $names; do
+    echo "== $name"
+    .venv/bin/railyard run "$name" --size "$size" --out "$out/$name" || failed+=("$name")
+done
+if [ -e "$out/demo/campaign.json" ]; then
+    .venv/bin/railyard report "$out/demo" || failed+=(demo)
+fi
+pdf=--pdf
+if ! .venv/bin/python -c 'import sys; from railyard.report.chromium import find_chromium; sys.exit(find_chromium() is None)'; then
+    echo "report: there is no Chromium, so there is no PDF." >&2
+    pdf=
+fi
+.venv/bin/railyard report --all "$out" $pdf || failed+=("report")
+echo "report: $((SECONDS - begin)) s"
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "report: these could not be made, see above: ${failed[*]}" >&2
+    exit 1
+fi
