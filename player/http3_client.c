@@ -200,6 +200,8 @@ static attempt *attempt_of(http3_client *t, const xl_connection *connection) {
 static void win(http3_client *t, const attempt *winner) {
     t->race_at = XL_NEVER;
     t->connected = true;
+    if (t->connection != winner->connection) /* what was told of paths so far was of the first attempt */
+        t->cb.path(t->cb.user, winner->path, xl_path_state_name(XL_PATH_ACTIVE), t->now);
     t->connection = winner->connection;
     t->h3 = winner->h3;
     for (size_t i = 0; i < t->attempt_count; i++)
@@ -225,7 +227,8 @@ static void on_attempt_event(http3_client *t, const attempt *a, const xl_event *
 }
 
 static void on_event(http3_client *t, const xl_event *event) {
-    if (!t->connected || event->connection != t->connection) {
+    bool decides = event->type == XL_EVENT_CONNECTED || event->type == XL_EVENT_CLOSED;
+    if ((!t->connected && decides) || event->connection != t->connection) {
         const attempt *a = attempt_of(t, event->connection);
         if (a)
             on_attempt_event(t, a, event);
