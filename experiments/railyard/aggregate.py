@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.records import RESULT_OUTCOMES, Chunk, Run
-
-PARQUET_SCHEMA = "1"
+from railyard.store import columns
 
 
 @dataclass(frozen=True)
@@ -175,112 +175,86 @@ def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[s
     return table
 
 
-RUN_FIELDS: list[tuple[str, Any]] = [
-    ("run_id", pa.string()),
-    ("experiment", pa.string()),
-    ("arena", pa.string()),
-    ("pair", pa.string()),
-    ("scheme", pa.string()),
-    ("label", pa.string()),
-    ("primary", pa.string()),
-    ("seed", pa.int64()),
-    ("start_offset_ms", pa.int64()),
-    ("outcome", pa.string()),
-    ("message", pa.string()),
-    ("void", pa.bool_()),
-    ("tries", pa.int32()),
-    ("chunks_requested", pa.int32()),
-    ("chunks_completed", pa.int32()),
-    ("received_bytes", pa.int64()),
-    ("handshake_s", pa.float64()),
-    ("first_frame_s", pa.float64()),
-    ("play_time_s", pa.float64()),
-    ("rebuffer_time_s", pa.float64()),
-    ("rebuffer_count", pa.int32()),
-    ("stream_bytes_sent", pa.int64()),
-    ("reinjected_bytes", pa.int64()),
-    ("retransmitted_bytes", pa.int64()),
-    ("redundancy", pa.float64()),
-    ("efficiency", pa.float64()),
-    ("migrations", pa.int32()),
-    ("lateness_p99_us", pa.float64()),
-    ("lateness_max_us", pa.float64()),
-    ("wall_s", pa.float64()),
-    ("git_revision", pa.string()),
-    ("identity", pa.string()),
-    (
-        "paths",
-        pa.list_(
-            pa.struct(
-                [
-                    ("name", pa.string()),
-                    ("up_bytes", pa.int64()),
-                    ("down_bytes", pa.int64()),
-                    ("queue_drops", pa.int64()),
-                ]
-            )
-        ),
-    ),
-]
-CHUNK_FIELDS: list[tuple[str, Any]] = [
-    ("run_id", pa.string()),
-    ("pair", pa.string()),
-    ("label", pa.string()),
-    ("seed", pa.int64()),
-    ("void", pa.bool_()),
-    ("chunk", pa.int32()),
-    ("request_s", pa.float64()),
-    ("rct_s", pa.float64()),
-    ("completed", pa.bool_()),
-    ("bytes", pa.int64()),
-    ("oracle_s", pa.float64()),
-    ("efficiency", pa.float64()),
-]
-
-
 def _run_row(run: Run) -> dict[str, Any]:
-    fidelity = run.record["fidelity"]
+    record, config = run.record, run.config
+    fidelity, player = record["fidelity"], config.get("player", {})
     efficiency = median_efficiency(run.chunks)
-    own = {name: getattr(run, name, None) for name, _ in RUN_FIELDS}
-    config = {name: run.config[name] for name in ("experiment", "arena", "scheme", "primary", "start_offset_ms")}
+    own = {column.name: getattr(run, column.name, None) for column in columns.RUNS.columns}
+    named = ("experiment", "arena", "scheme", "primary", "start_offset_ms", "congestion")
     return (
         own
-        | config
+        | {name: config.get(name) for name in named}
         | {
-            "message": run.record["message"],
-            "tries": len(run.record["tries"]),
+            "message": record["message"],
+            "tries": len(record["tries"]),
             "efficiency": efficiency.value if efficiency else None,
             "chunks_requested": len(run.chunks),
             "chunks_completed": sum(chunk.completed for chunk in run.chunks),
             "lateness_p99_us": fidelity["lateness_p99_us"],
             "lateness_max_us": fidelity["lateness_max_us"],
-            "wall_s": run.record["wall_s"],
-            "git_revision": run.record["git"]["revision"],
-            "identity": run.record["identity"],
-            "paths": [vars(path) for path in run.paths],
+            "wall_s": record["wall_s"],
+            "git_revision": record["git"]["revision"],
+            "git_dirty": record["git"]["dirty"],
+            "identity": record["identity"],
+            "started": datetime.fromisoformat(record["started"]),
+            "bitrate_bps": player.get("bitrate_bps"),
+            "duration_s": player.get("duration_s"),
+            "parameters": list(config.get("parameters", {}).items()),
+            "paths": [
+                {"name": path.name, "up_bytes": path.up_bytes, "down_bytes": path.down_bytes}
+                | {"queue_drops": path.queue_drops}
+                for path in run.paths
+            ],
         }
     )
 
 
-def write_parquet(runs: Sequence[Run], out: Path) -> None:
-    """`runs.parquet` and `chunks.parquet`: void runs are in, and marked; the schema's version is in the metadata.
-
-    `rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound; its `efficiency`
-    is an upper bound.
-    """
-    chunk_rows = [
+def _chunk_rows(run: Run) -> list[dict[str, Any]]:
+    """`rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound."""
+    return [
         {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
         | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
         | {"completed": chunk.completed, "bytes": chunk.bytes}
         | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency}
-        for run in runs
         for chunk in run.chunks
     ]
-    for name, fields, rows in (
-        ("runs", RUN_FIELDS, [_run_row(run) for run in runs]),
-        ("chunks", CHUNK_FIELDS, chunk_rows),
-    ):
-        schema = pa.schema(fields, metadata={"railyard_schema": PARQUET_SCHEMA})
+
+
+def _link_rows(run: Run) -> list[dict[str, Any]]:
+    """What the emulator counted; where a run's own counters are gone, nothing is made up."""
+    rows: list[dict[str, Any]] = []
+    settings = {path["name"]: path for path in run.config["paths"]}
+    for path in run.paths:
+        for direction, link in (("up", path.up), ("down", path.down)):
+            late, path_settings = link["lateness_us"], settings.get(path.name, {})
+            counted = {
+                column.name: link.get(column.name)
+                for column in columns.LINKS.columns
+                if column.name not in ("run_id", "path", "direction")
+            }
+            rows.append(
+                counted
+                | {"run_id": run.run_id, "path": path.name, "direction": direction}
+                | {name: path_settings.get(name) for name in ("technology", "delay_ms", "queue")}
+                | {"trace_sha256": path_settings.get(f"{direction}_sha256")}
+                | {f"lateness_{name}_us": late[name] for name in ("p50", "p99", "max")}
+            )
+    return rows
+
+
+def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """The stored tables of a campaign, made from its runs: void runs are in, and marked."""
+    rows = {
+        "runs": [_run_row(run) for run in runs],
+        "chunks": [row for run in runs for row in _chunk_rows(run)],
+        "links": [row for run in runs for row in _link_rows(run)],
+    }
+    return {table.name: pa.Table.from_pylist(rows[table.name], schema=table.arrow_schema()) for table in columns.STORED}
+
+
+def write_parquet(runs: Sequence[Run], out: Path) -> None:
+    """`runs.parquet`, `chunks.parquet`, `links.parquet`; the schema's version is in the metadata of each."""
+    for name, table in tables_of(runs).items():
         partial = out / f".{name}.parquet.partial"
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
+        pq.write_table(table, partial)
         partial.rename(out / f"{name}.parquet")

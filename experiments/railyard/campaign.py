@@ -9,6 +9,7 @@ Layout of the campaign's directory:
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -21,18 +22,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from railyard import provenance, sim
 from railyard.errors import UserError
 from railyard.experiment import Experiment
 from railyard.fidelity import MAX_TRIES
 from railyard.runspec import HANG_GRACE_S, RunSpec
+from railyard.store.columns import STORED
 
 CAMPAIGN_SCHEMA = 1
 PARTIAL = ".partial-"
 STOP_LIMIT_S = 25.0  # a worker stops its own children within less
 SLACK_S = 60.0  # set-up and collection around a run
+SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Reporter(Protocol):
@@ -83,7 +87,10 @@ class Campaign:
     def sweep(self) -> None:
         """Removes what a campaign that was killed left half done."""
         for partial in self.runs.glob(f"{PARTIAL}*"):
-            shutil.rmtree(partial, ignore_errors=True)
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -99,13 +106,43 @@ class Campaign:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise UserError(
-                    f"{self.out}: another campaign is writing there; wait for it, or choose another with --out."
-                ) from None
+                raise self._taken() from None
+            if not self._is_lock(lock):
+                raise self._taken()
             try:
                 yield
             finally:
                 (self.out / ".lock").unlink(missing_ok=True)
+
+    def _is_lock(self, lock: TextIO) -> bool:
+        """Whether the file is still the lock: its last holder may have removed it between our opening and locking."""
+        try:
+            return os.path.samestat(os.fstat(lock.fileno()), (self.out / ".lock").stat())
+        except FileNotFoundError:
+            return False
+
+    def _taken(self) -> UserError:
+        return UserError(f"{self.out}: another campaign is writing there; wait for it, or choose another with --out.")
+
+    def forget_tables(self) -> None:
+        """Removes the Parquet files: they would be of runs that are about to be replaced or joined by others."""
+        for table in STORED:
+            (self.out / f"{table.name}.parquet").unlink(missing_ok=True)
+
+    def check_space(self) -> None:
+        """Raises UserError when the disk is full: then a run's files are cut short, and it is no result."""
+        probe = self.runs / f"{PARTIAL}space"
+        try:
+            with probe.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, SPACE_BYTES)
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise UserError(
+                    f"{self.out}: the disk is full; make room and give the same command again, the whole runs are kept."
+                ) from None
+            raise
+        finally:
+            probe.unlink(missing_ok=True)
 
     def install(self, partial: Path, run_id: str) -> None:
         """Puts a whole run in its place, by rename."""
@@ -178,6 +215,7 @@ async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) 
             partial.mkdir()
             (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
             await _run_once(spec, partial)
+            campaign.check_space()
             record: dict[str, Any] = json.loads((partial / "run.json").read_text())
             tries.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})
             if not record["fidelity"]["void"]:
@@ -188,6 +226,9 @@ async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) 
         (partial / "run.json").write_text(json.dumps(record, indent=1) + "\n")
         campaign.install(partial, spec.run_id)
         return record
+    except (OSError, ValueError, UserError):
+        campaign.check_space()  # then this is the reason, whatever followed from it
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -207,6 +248,8 @@ async def run_all(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter:
 
 def run_campaign(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter) -> None:
     """Runs everything. SIGINT and SIGTERM end it cleanly, as KeyboardInterrupt."""
+
+    campaign.forget_tables()
 
     async def main() -> None:
         work = asyncio.create_task(run_all(campaign, specs, jobs, reporter))

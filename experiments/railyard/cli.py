@@ -1,4 +1,4 @@
-"""The command line: `railyard run`, `report`, `show`, `gate`, `diff`, `agreement`, `list`, `traces`,
+"""The command line: `railyard run`, `report`, `list`, `show`, `query`, `gate`, `diff`, `agreement`, `traces`,
 `link-plot`, `link-stats`."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from railyard import __version__, agreement, thresholds
 from railyard.aggregate import write_parquet
@@ -19,12 +18,12 @@ from railyard.errors import UserError
 from railyard.exhibits import registry
 from railyard.exhibits.model import SIZES
 from railyard.exhibits.registry import RunRequest
-from railyard.experiment import ARENAS, Experiment, find_experiment, load_experiment
+from railyard.experiment import ARENAS, find_experiment, load_experiment
 from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
 from railyard.linklog.cli import link_plot_command, link_stats_command
-from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
+from railyard.paths import RESULTS_DIR
 from railyard.pending import run_pending
 from railyard.preflight import check_machine
 from railyard.qlogdiff import parting
@@ -32,10 +31,10 @@ from railyard.records import Run, load_campaign
 from railyard.report import write_report
 from railyard.report.cli import report_command
 from railyard.resolve import not_run, resolve, runs_in
-from railyard.show import print_run
+from railyard.store.cli import list_command, query_command, show_command
 from railyard.tables import print_comparison
 from railyard.traces.cli import app as traces_app
-from railyard.yamlfile import load_yaml, near_miss, parse
+from railyard.yamlfile import load_yaml, near_miss
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -49,6 +48,9 @@ app.add_typer(traces_app, name="traces")
 app.command("report")(report_command)
 app.command("link-plot")(link_plot_command)
 app.command("link-stats")(link_stats_command)
+app.command("list")(list_command)
+app.command("show")(show_command)
+app.command("query")(query_command)
 LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
 console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
 
@@ -117,14 +119,6 @@ def _finish(campaign: Campaign) -> None:
     console.print()
     print_comparison(console, runs, record.get("not_run", []))
     console.print(f"report: {_shown(page)}", soft_wrap=True)
-
-
-@app.command()
-def show(
-    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, results/NAME/runs/RUN.")],
-) -> None:
-    """Show one run: how it ended, its chunks, stalls, paths and fidelity."""
-    print_run(console, directory)
 
 
 @app.command()
@@ -232,23 +226,6 @@ def diff(
         raise typer.Exit(1)
 
 
-@app.command("list")
-def list_experiments() -> None:
-    """List the experiments in experiments/."""
-    table = Table("experiment", "pairs", "schemes", "seeds", "description", header_style="bold")
-    for file in sorted(EXPERIMENTS_DIR.glob("*.yaml")):
-        document = load_yaml(file)
-        kind = document.data.get("kind", registry.PLAIN)
-        if kind != registry.PLAIN:
-            table.add_row(file.stem, "", f"({kind})", "", str(document.data.get("description", "")))
-            continue
-        checked = parse(document, Experiment)
-        pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
-        schemes = " ".join(entry.base_label() for entry in checked.schemes)
-        table.add_row(file.stem, pairs, schemes, str(len(checked.seeds)), checked.description)
-    console.print(table)
-
-
 @app.command()
 def version() -> None:
     """Print the version."""
@@ -267,6 +244,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.exit(141)
+    except OSError as error:
+        _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is whole there is kept.")
 
 
 def _fail(sentence: str) -> None:

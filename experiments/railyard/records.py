@@ -43,6 +43,8 @@ class PathBytes:
     up_bytes: int
     down_bytes: int
     queue_drops: int
+    up: dict[str, Any] = field(repr=False, compare=False)  # the emulator's own counters of either link
+    down: dict[str, Any] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,8 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
             up_bytes=path["up"]["departed_bytes"],
             down_bytes=path["down"]["departed_bytes"],
             queue_drops=path["up"]["queue_drops"] + path["down"]["queue_drops"],
+            up=path["up"],
+            down=path["down"],
         )
         for path in emulator["paths"]
     ]

@@ -1,0 +1,172 @@
+"""What lies in a folder of results: its campaigns, how far each has come, and where a run is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from railyard.errors import UserError
+from railyard.yamlfile import near_miss
+
+MAX_DEPTH = 4
+MARKS = ("campaign.json", "exhibit.json", "runs.parquet")
+
+
+def _json(file: Path) -> dict[str, Any] | None:
+    """A JSON object; none where it is not there or cannot be read."""
+    try:
+        value = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class StoredCampaign:
+    """One campaign of a folder of results."""
+
+    name: str  # relative to that folder
+    folder: Path
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """`campaign.json`; empty where there is none that can be read."""
+        return _json(self.folder / "campaign.json") or {}
+
+    @cached_property
+    def exhibit(self) -> dict[str, Any]:
+        return _json(self.folder / "exhibit.json") or {}
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        found = self.record.get("experiment")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def asked(self) -> list[str]:
+        return [str(run_id) for run_id in self.record.get("runs", [])]
+
+    @cached_property
+    def whole(self) -> list[Path]:
+        """The folders of the runs that are whole, in the order of the experiment."""
+        folders = (self.folder / "runs" / run_id for run_id in self.asked)
+        return [folder for folder in folders if (folder / "run.json").is_file()]
+
+    @cached_property
+    def in_parquet(self) -> int | None:
+        """Rows of runs.parquet; none where there is no such file."""
+        try:
+            return int(pq.read_metadata(self.folder / "runs.parquet").num_rows)
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def runs_whole(self) -> int:
+        """Runs done. Of a campaign kept without its runs' folders, those in the Parquet file."""
+        return len(self.whole) if (self.folder / "runs").is_dir() else (self.in_parquet or 0)
+
+    @cached_property
+    def runs_void(self) -> int:
+        records = (_json(folder / "run.json") or {} for folder in self.whole)
+        return sum(bool(record.get("fidelity", {}).get("void")) for record in records)
+
+    @property
+    def running(self) -> bool:
+        """Whether a campaign holds the folder's lock now."""
+        try:
+            with (self.folder / ".lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    @property
+    def state(self) -> str:
+        if not self.record:
+            return "complete" if self.exhibit or self.in_parquet is not None else "unreadable"
+        if self.running:
+            return f"running {self.runs_whole}/{len(self.asked)}"
+        if self.runs_whole < len(self.asked):
+            return f"partial {self.runs_whole}/{len(self.asked)}"
+        return "complete"
+
+    @property
+    def started(self) -> datetime | None:
+        """When it was last started; of an exhibit alone, when it was made."""
+        text = self.record.get("started") or self.exhibit.get("provenance", {}).get("created") or ""
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            return None
+
+    @property
+    def arena(self) -> str | None:
+        return self.experiment.get("arena") or self.exhibit.get("arena")
+
+
+def _folders(folder: Path, depth: int) -> Iterator[Path]:
+    if any((folder / mark).is_file() for mark in MARKS):
+        yield folder
+    if depth == 0:
+        return
+    try:
+        inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in inner:
+        if name != "runs" and not name.startswith("."):
+            yield from _folders(folder / name, depth - 1)
+
+
+def find_campaigns(results: Path) -> list[StoredCampaign]:
+    """Every campaign in the folder, which may be a campaign itself. None where there is no such folder."""
+    root = results.resolve()
+    return [
+        StoredCampaign(str(folder.relative_to(root)) if folder != root else root.name, folder)
+        for folder in _folders(root, MAX_DEPTH)
+    ]
+
+
+def campaigns_or_error(results: Path) -> list[StoredCampaign]:
+    found = find_campaigns(results)
+    if not found:
+        raise UserError(f"{results}: there are no results; `railyard run EXPERIMENT` makes some.")
+    return found
+
+
+def find_run_or_campaign(name: str, results: Path) -> Path:
+    """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results."""
+    given = Path(name)
+    if given.is_dir():
+        return given
+    campaigns = find_campaigns(results)
+    by_name = {campaign.name: campaign.folder for campaign in campaigns}
+    if name in by_name:
+        return by_name[name]
+    runs = [
+        (campaign, folder)
+        for campaign in campaigns
+        for folder in [campaign.folder / "runs" / given.name]
+        if name in (given.name, f"{campaign.name}/{given.name}") and (folder / "run.json").is_file()
+    ]
+    if len(runs) == 1:
+        return runs[0][1]
+    if runs:
+        places = ", ".join(f"{campaign.name}/{given.name}" for campaign, _ in runs)
+        raise UserError(f"'{name}' is in more than one campaign; say which: {places}.")
+    known = [*by_name, *(folder.name for campaign in campaigns for folder in campaign.whole)]
+    hint = near_miss(name, known) if len(known) < 20 else near_miss(name, known).split(" are ")[0]
+    if hint == "known":
+        hint = "`railyard list` names the campaigns, `railyard show CAMPAIGN` its runs."
+    raise UserError(f"there is no run or campaign '{name}' in {results}; {hint}")

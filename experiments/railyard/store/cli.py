@@ -1,0 +1,141 @@
+"""`railyard list`, `show` and `query`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from railyard.errors import UserError
+from railyard.exhibits import registry
+from railyard.experiment import Experiment
+from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
+from railyard.show import print_campaign, print_run
+from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
+from railyard.store.columns import CAMPAIGN, TABLES
+from railyard.store.query import FORMATS, connect, plain, rows_of, run_query, write_answer
+from railyard.yamlfile import load_yaml, near_miss, parse
+
+LOG_WIDTH = 150  # a file or a pipe is as wide as the table
+console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+Results = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
+
+
+def _table(*headings: str) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _experiments() -> RichTable:
+    table = _table("experiment", "pairs", "schemes", "seeds", "description")
+    for file in sorted(EXPERIMENTS_DIR.glob("*.yaml")):
+        document = load_yaml(file)
+        kind = document.data.get("kind", registry.PLAIN)
+        if kind != registry.PLAIN:
+            table.add_row(file.stem, "", f"({kind})", "", str(document.data.get("description", "")))
+            continue
+        checked = parse(document, Experiment)
+        pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
+        schemes = " ".join(entry.base_label() for entry in checked.schemes)
+        table.add_row(file.stem, pairs, schemes, str(len(checked.seeds)), checked.description)
+    return table
+
+
+def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
+    table = _table("campaign", "experiment", "arena", "state", "runs", "void", "started", "exhibit")
+    for campaign in campaigns:
+        verdicts = [str(claim.get("verdict")) for claim in campaign.exhibit.get("claims", [])]
+        counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+        name = campaign.exhibit.get("name", "")
+        table.add_row(
+            campaign.name,
+            campaign.experiment.get("name") or name,
+            campaign.arena or "–",
+            campaign.state,
+            str(campaign.runs_whole),
+            str(campaign.runs_void),
+            f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–",
+            f"{name}: {counts}" if counts else name,
+        )
+    return table
+
+
+def list_command(results: Results = RESULTS_DIR) -> None:
+    """List the experiments in experiments/, and the campaigns in results/ with how far each has come."""
+    console.print(_experiments())
+    found = find_campaigns(results)
+    if found:
+        console.print(_campaigns(found))
+    else:
+        console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
+
+
+def show_command(
+    run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
+    results: Results = RESULTS_DIR,
+) -> None:
+    """Show one run: settings, outcome, figures of each path, fidelity, and how to repeat it. Or show a campaign."""
+    folder = find_run_or_campaign(run, results)
+    styled = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    if (folder / "run.json").is_file() or not find_campaigns(folder):
+        print_run(styled, folder)
+    else:
+        print_campaign(styled, StoredCampaign(folder.resolve().name, folder))
+
+
+def _columns() -> RichTable:
+    table = _table("table", "column", "type", "meaning")
+    for definition in TABLES:
+        table.add_row(definition.name, "", "", definition.about, style="bold")
+        columns = definition.columns if definition.columns[0] is CAMPAIGN else (CAMPAIGN, *definition.columns)
+        for column in columns:
+            table.add_row("", column.name, str(column.type), column.meaning)
+    return table
+
+
+def query_command(
+    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT; without it, what there is.")] = None,
+    results: Results = RESULTS_DIR,
+    form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "table",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the answer there.")] = None,
+) -> None:
+    """Ask all campaigns by SQL (DuckDB): docs/howto/query.md has examples."""
+    if form not in FORMATS:
+        raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
+    if sql is None:
+        console.print(_columns())
+        return
+    if form == "table" and out is not None:
+        raise UserError("a table is for the terminal; into a file goes --format csv, json or parquet.")
+    if form == "parquet" and out is None and sys.stdout.isatty():
+        raise UserError("Parquet is not text; give a file by --out FILE, or redirect the output.")
+    answer = run_query(connect(results), sql)
+    if form == "table":
+        table = _table(*answer.column_names)
+        for row in rows_of(answer):
+            table.add_row(*("" if value is None else str(plain(value)) for value in row))
+        console.print(table)
+        console.print(f"{answer.num_rows} rows")
+    elif out is None:
+        write_answer(answer, form, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        _write_file(answer, form, out)
+
+
+def _write_file(answer: object, form: str, out: Path) -> None:
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        with partial.open("wb") as sink:
+            write_answer(answer, form, sink)
+        partial.replace(out)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None

@@ -1,0 +1,266 @@
+"""The results store: SQL over campaigns, old versions of their files, one run and one campaign shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import FakeRun
+from railyard.aggregate import tables_of, write_parquet
+from railyard.cli import main
+from railyard.errors import UserError
+from railyard.records import load_campaign
+from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
+from railyard.store.columns import CAMPAIGN, STORED, TABLES
+from railyard.store.query import connect, run_query
+from railyard.store.upgrade import stored_tables
+
+DATA = Path(__file__).parent / "data"
+Make = Callable[..., Path]
+Command = Callable[..., "Done"]
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def railyard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """The command line, within this process."""
+
+    def command(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["railyard", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return Done(int(caught.value.code or 0), *capsys.readouterr())
+
+    return command
+
+
+def ask(results: Path, sql: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = run_query(connect(results), sql).to_pylist()
+    return rows
+
+
+@pytest.fixture
+def results(make_campaign: Make) -> Path:
+    """A folder of results with one campaign, whose Parquet files are written, and an exhibit beside it."""
+    runs = [FakeRun(), FakeRun(label="sp", scheme="sp", rct_s=[2.0], unfinished_s=[3.0]), FakeRun(seed=9, void=True)]
+    out = make_campaign(*runs)
+    write_parquet(load_campaign(out)[1], out)
+    exhibit: dict[str, Any] = {"schema": 1, "name": "fig8", "title": "ACK paths", "paper_ref": "Fig. 8", "summary": "s"}
+    exhibit |= {"command": "railyard run fig8", "arena": "sim", "size": "small", "modelled": False}
+    claim = {"id": "fastest-ack-wins-more", "claim": "c", "theirs": "1.2", "ours": "1.3", "verdict": "holds"}
+    exhibit |= {"claims": [claim | {"because": "so"}], "provenance": {"created": "2026-01-02T00:00:00+00:00"}}
+    exhibit |= {"paper": [{"what": "gain", "theirs": "1.2", "ours": "1.3", "source": "Fig. 8"}]}
+    (out.parent / "fig8").mkdir()
+    (out.parent / "fig8" / "exhibit.json").write_text(json.dumps(exhibit))
+    return out.parent
+
+
+def test_every_table_has_the_columns_that_are_documented(results: Path) -> None:
+    database = connect(results)
+    for table in TABLES:
+        found = run_query(database, f"FROM {table.name}").schema
+        own = table.columns if table.columns[0] is CAMPAIGN else (CAMPAIGN, *table.columns)
+        assert {name.name: name.type for name in found} == {column.name: column.type for column in own}, table.name
+
+
+def test_questions_are_answered_over_all_campaigns(results: Path) -> None:
+    sql = "SELECT label, count(*) AS n, max(rct_s) AS worst FROM chunks WHERE NOT void GROUP BY label ORDER BY label"
+    assert ask(results, sql) == [{"label": "sp", "n": 2, "worst": 3.0}, {"label": "xlink", "n": 4, "worst": 1.0}]
+    [path] = ask(results, "SELECT * FROM paths WHERE path = 'wifi' AND run_id = 'subway-1--xlink--s1'")
+    assert (path["down_bytes"], path["is_primary"], path["queue_drops"]) == (700_000, True, 4)
+    assert path["down_share"] == pytest.approx(7 / 11)
+    assert len(ask(results, "FROM first_frames")) == 2, "a void run is no measurement"
+    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 2")
+    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 2}
+    assert ask(results, "SELECT exhibit, id, verdict FROM claims") == [
+        {"exhibit": "fig8", "id": "fastest-ack-wins-more", "verdict": "holds"}
+    ]
+    assert ask(results, "SELECT theirs, ours FROM paper") == [{"theirs": "1.2", "ours": "1.3"}]
+    assert ask(results, "SELECT arena, modelled, created FROM exhibits")[0]["arena"] == "sim"
+
+
+def test_a_file_of_a_campaigns_own_is_a_table_too(results: Path) -> None:
+    pq.write_table(tables_of([])["chunks"].select(["bytes"]), results / "campaign" / "samples.parquet")
+    assert ask(results, "SELECT * FROM samples") == []
+    assert {row["column_name"] for row in ask(results, "DESCRIBE samples")} == {"campaign", "bytes"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT content FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM glob('/*')",
+        "COPY runs TO 'stolen.csv'",
+        "ATTACH 'other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "DROP VIEW runs",
+        "CREATE TABLE mine AS FROM runs",
+        "SELECT 1; SELECT 2",
+        "SELECT * FROM tables",
+        "SELECT no_such_column FROM runs",
+        "SELEC",
+        "",
+    ],
+)
+def test_a_query_reads_the_results_and_nothing_else(
+    results: Path, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    with pytest.raises(UserError) as caught:
+        ask(results, sql)
+    assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Path, railyard: Command) -> None:
+    sql = "SELECT label, first_frame_s, started, parameters FROM runs WHERE seed = 1 ORDER BY label"
+    query = ("query", sql, "--results", str(results))
+    table = railyard(*query)
+    assert table.returncode == 0 and "2 rows" in table.stdout and "xlink" in table.stdout
+    rows = list(csv.DictReader(io.StringIO(railyard(*query, "--format", "csv").stdout)))
+    assert [(row["label"], float(row["first_frame_s"])) for row in rows] == [("sp", 0.4), ("xlink", 0.4)]
+    answer = json.loads(railyard(*query, "--format", "json").stdout)
+    assert answer[1] == {
+        "label": "xlink",
+        "first_frame_s": 0.4,
+        "started": "2026-01-02T03:04:05+00:00",
+        "parameters": {},
+    }
+    file = tmp_path / "answer.parquet"
+    assert railyard(*query, "--format", "parquet", "--out", str(file)).returncode == 0
+    assert pq.read_table(file).column("label").to_pylist() == ["sp", "xlink"]
+
+
+def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, railyard: Command) -> None:
+    for arguments, words in (
+        (("query", "SELECT lable FROM runs", "--results", str(results)), '"label"'),
+        (("query", "SELECT 1", "--results", str(tmp_path / "nowhere")), "there are no results"),
+        (("query", "SELECT 1", "--results", str(results), "--format", "jsn"), "did you mean 'json'?"),
+        (("query", "SELECT 1", "--results", str(results), "--out", "x"), "--format"),
+        (("show", "campain", "--results", str(results)), "did you mean 'campaign'?"),
+    ):
+        done = railyard(*arguments)
+        assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+        assert words in done.stderr
+
+
+def test_an_unfinished_campaign_can_be_asked(results: Path) -> None:
+    out = results / "campaign"
+    before = {name: table.num_rows for name, table in stored_tables(StoredCampaign("c", out)).items()}
+    shutil.rmtree(out / "runs" / "subway-1--sp--s1")
+    assert {row["label"] for row in ask(results, "FROM runs")} == {"xlink"}, "the old file has a run that is gone"
+    for table in STORED:
+        (out / f"{table.name}.parquet").unlink()
+    after = {name: table.num_rows for name, table in stored_tables(StoredCampaign("c", out)).items()}
+    assert after == {"runs": 2, "chunks": before["chunks"] - 2, "links": before["links"] - 4}
+    assert ask(results, "SELECT state FROM campaigns WHERE campaign = 'campaign'") == [{"state": "partial 2/3"}]
+
+
+# What the files of the first schema say; they were written when it was the present one.
+EFFICIENCY_OF_SCHEMA_1 = {"sp": 0.3415, "sp:lte": 0.9103, "xlink": 0.7758}
+
+
+def test_campaigns_of_schema_1_can_be_asked() -> None:
+    results = DATA / "results-schema-1"
+    rows = ask(results, "SELECT label, efficiency, started, parameters FROM runs ORDER BY label")
+    assert {row["label"]: round(row["efficiency"], 4) for row in rows} == EFFICIENCY_OF_SCHEMA_1
+    assert all(row["started"] is None and row["parameters"] is None for row in rows), "it did not say"
+    path = ask(
+        results, "SELECT up_bytes, down_bytes, queue_drops FROM paths WHERE is_primary AND run_id LIKE '%xlink%'"
+    )
+    assert path == [{"up_bytes": 6072, "down_bytes": 155189, "queue_drops": 0}]
+    assert ask(results, "SELECT sum(departed_bytes) AS b FROM links WHERE direction = 'down'")[0]["b"] == 2_418_506
+    assert ask(results, "SELECT count(*) AS n FROM chunks WHERE completed") == [{"n": 18}]
+
+
+def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, railyard: Command) -> None:
+    shutil.copytree(DATA / "results-schema-1", tmp_path / "old")
+    shown = railyard("show", str(tmp_path / "old"))
+    assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
+    record, runs = load_campaign(tmp_path / "old")
+    write_parquet(runs, tmp_path / "old")
+    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"2"
+    [first, *_] = ask(tmp_path / "old", "SELECT started, bitrate_bps FROM runs")
+    assert first["bitrate_bps"] == 2_000_000 and first["started"] is not None
+    assert record["schema"] == 1
+
+
+def test_files_of_a_later_schema_are_refused_by_name(results: Path) -> None:
+    file = results / "campaign" / "runs.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.replace_schema_metadata({"railyard_schema": "99"}), file)
+    with pytest.raises(UserError, match=r"runs.parquet: schema 99 is newer"):
+        connect(results)
+    file.write_bytes(b"PAR1 no more")
+    with pytest.raises(UserError, match=r"runs.parquet: cannot be read: .*; `railyard report .*campaign` writes it"):
+        connect(results)
+
+
+def test_campaigns_are_listed_with_their_state(results: Path, railyard: Command) -> None:
+    (results / "campaign" / "runs" / "subway-1--sp--s1" / "run.json").unlink()
+    (results / "nested" / "inner").mkdir(parents=True)
+    (results / "nested" / "inner" / "campaign.json").write_text("{")
+    assert {campaign.name: campaign.state for campaign in find_campaigns(results)} == {
+        "campaign": "partial 2/3",
+        "fig8": "complete",
+        "nested/inner": "unreadable",
+    }
+    done = railyard("list", "--results", str(results))
+    assert done.returncode == 0, done.stderr
+    assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
+
+
+def test_a_run_is_found_by_its_name(results: Path) -> None:
+    run = results / "campaign" / "runs" / "subway-1--sp--s1"
+    for name in (str(run), "subway-1--sp--s1", "campaign/subway-1--sp--s1"):
+        assert find_run_or_campaign(name, results).resolve() == run.resolve()
+    assert find_run_or_campaign("campaign", results) == (results / "campaign").resolve()
+    shutil.copytree(results / "campaign", results / "copy")
+    with pytest.raises(UserError, match=r"say which: campaign/subway-1--sp--s1, copy/subway-1--sp--s1"):
+        find_run_or_campaign("subway-1--sp--s1", results)
+
+
+def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, railyard: Command) -> None:
+    (tmp_path / "unit.yaml").write_text(
+        "name: unit\narena: sim\npairs: [subway-1]\nschemes: [{scheme: xlink, t_th1_ms: 100}]\nseeds: 1\n"
+        "player: {duration_s: 2, bitrate_bps: 1000000}\ntime_limit_s: 10\n"
+    )
+    assert railyard("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
+    [run] = (tmp_path / "out" / "runs").iterdir()
+    shown = railyard("show", str(run))
+    assert shown.returncode == 0, shown.stderr
+    for words in ("t-th1 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
+        assert words in shown.stdout, words
+    lines = [line.strip() for line in shown.stdout.splitlines()]
+    root = Path(__file__).parents[1]
+    commands = [line for line in lines if line.startswith(("mkdir", "build/bin/", str(root / "build")))]
+    assert len(commands) == 2, shown.stdout
+    script = " && ".join(commands).replace("again", str(tmp_path / "again"))
+    subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=60)
+    repeated = [file for file in (tmp_path / "again").rglob("*") if file.is_file()]
+    assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {file.name for file in repeated}
+    for file in repeated:
+        assert file.read_bytes() == (run / file.relative_to(tmp_path / "again")).read_bytes(), file.name
