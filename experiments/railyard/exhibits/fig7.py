@@ -86,7 +86,16 @@ def _figure(points: Sequence[Point]) -> go.Figure:
                     name=name,
                     legendgroup=primary,
                     showlegend=column == 1,
-                    marker={"color": colour, "pattern": {"shape": pattern, "fgcolor": INK, "size": 5}},
+                    marker={
+                        "color": colour,
+                        "pattern": {
+                            "shape": pattern,
+                            "fillmode": "overlay",
+                            "fgcolor": INK,
+                            "size": 6,
+                            "solidity": 0.15,
+                        },
+                    },
                     hovertemplate=f"%{{x}}, {name}: %{{y:.0f}} ms<extra></extra>",
                 ),
                 row=1,

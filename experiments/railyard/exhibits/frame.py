@@ -140,3 +140,9 @@ def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
     figure.update_xaxes(automargin=True, showline=True, showgrid=True, **axis)
     figure.update_yaxes(automargin=True, showline=True, showgrid=True, **axis)
     return figure
+
+
+def translucent(colour: str, opacity: float = 0.35) -> str:
+    """A hexadecimal colour as plotly takes it with an opacity."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"

@@ -22,6 +22,8 @@ from railyard.yamlfile import YamlDocument, near_miss
 Builder = Callable[[Path, Any], Exhibit]
 
 EXHIBITS: dict[str, str] = {
+    "fig1": "railyard.exhibits.fig1:build",
+    "fig6": "railyard.exhibits.fig6:build",
     "fig7": "railyard.exhibits.fig7:build",
     "fig8": "railyard.exhibits.fig8:build",
 }

@@ -99,7 +99,7 @@ def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
 
 
 def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, Experiment, YamlDocument]]:
-    """The experiment of every part, a part a place where places are looked for."""
+    """The experiment of every part; where places are looked for, of every part, pair and place."""
     found: list[tuple[Part, Experiment, YamlDocument]] = []
     for part in spec.chosen:
         data = spec.data(part)
@@ -110,10 +110,13 @@ def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, E
         for pair_data in data.get("pairs", []):
             for place in _places(spec, document, pair_data):
                 there = {**data, "pairs": [pair_data], "start_offset_ms": place.start_offset_ms}
-                key = f"{part.key}+{place.key}" if len(spec.chosen) > 1 else place.key
+                name = pair_data if isinstance(pair_data, str) else pair_data["first_found"][0]
+                key = "+".join([part.key, name, place.key] if len(spec.chosen) > 1 else [name, place.key])
                 inner = _inner(document, there)
                 values = {**part.values, "begin_ms": place.begin_ms, "end_ms": place.end_ms, "part": part.key}
                 found.append((Part(key=key, values=values, set=part.set), parse(inner, Experiment), inner))
+    if not found:
+        raise document.error(("places",), "the rule finds no place in any of the pairs; loosen it.")
     return found
 
 
@@ -121,10 +124,7 @@ def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[A
     if spec.places is None:
         return []
     pair = look_up(PairChoice.model_validate(pair_data), document, ("experiment", "pairs"))
-    found = find_places(pair, spec.places, spec.change.places)
-    if not found:
-        raise UserError(f"{document.path}: the rule of 'places' finds none in {pair.name}; loosen the rule.")
-    return found
+    return find_places(pair, spec.places, spec.change.places)
 
 
 def labelled(specs: list[RunSpec], part: Part) -> list[RunSpec]:
