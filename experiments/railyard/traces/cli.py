@@ -12,7 +12,7 @@ from rich.table import Table
 
 from railyard.errors import UserError
 from railyard.traces.cli_tools import convert, fetch, plot
-from railyard.traces.delay import is_delay_trace, rtt_over_time
+from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
@@ -130,6 +130,9 @@ def _print_pair(pair: Pair) -> None:
                 f"({percent(together.both_in_dip_if_independent)} if independent)",
                 soft_wrap=True,
             )
+    for path in pair.paths:
+        for setting, file in path.delay_traces.items():
+            _print_rtt(f"{path.name} {setting.replace('_', '-')} ({file.name})", rtt_over_time(file))
     console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
 
 
@@ -166,6 +169,8 @@ def validate(
                 pairs = read_index(file)
                 for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
                     read_trace(trace)
+                for delays in sorted({d for pair in pairs for path in pair.paths for d in path.delay_traces.values()}):
+                    read_delay_trace(delays)
                 table.add_row(str(file), f"{len(pairs)} pairs", "", "", "")
                 continue
             trace_read = read_trace(file)

@@ -1,0 +1,92 @@
+"""Traces that were generated, or recorded a moment ago, replayed by the name of their pair."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from railyard.jsonl import read_jsonl, summary_of
+from railyard.traces.cli import app
+from railyard.traces.delay import rtt_over_time
+from railyard.traces.index import read_index
+
+EXPERIMENT = """\
+name: replay
+pairs: [{pair}]
+schemes: [{scheme}]
+start_offset_ms: {offset_ms}
+player: {{duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}}
+time_limit_s: 20
+qlog: false
+"""
+
+
+def traces(*arguments: object) -> tuple[int, str]:
+    """Exit code and output of `railyard traces`."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.output
+
+
+def replay(library: Path, tmp_path: Path, arena: str, **fields: Any) -> Path:
+    """One run with a pair of a library, a second of video; gives its folder."""
+    file = tmp_path / "replay.yaml"
+    file.write_text(EXPERIMENT.format(**fields))
+    command = [sys.executable, "-m", "railyard", "run", str(file), "--arena", arena, "--out", str(tmp_path / arena)]
+    environment = os.environ | {"RAILYARD_TRACE_PATH": str(library)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return next((tmp_path / arena / "runs").iterdir())
+
+
+@pytest.fixture(scope="module")
+def delayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library with a generated pair and its delay traces."""
+    library = tmp_path_factory.mktemp("delayed")
+    options = ("--model", "subway", "--seed", 3, "--name", "delayed", "--duration", 10)
+    assert traces("generate", *options, "--delay-traces", "--out", library)[0] == 0
+    return library
+
+
+def test_a_generated_pair_names_its_delay_traces(delayed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pair,) = read_index(delayed / "index.yaml")
+    files = {path.name: path.delay_traces for path in pair.paths}
+    assert files == {name: {"delay_trace": delayed / f"delayed.{name}.delay"} for name in ("wifi", "lte")}
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(delayed))
+    _, shown = traces("stats", "delayed")
+    for name in ("wifi", "lte"):
+        _, alone = traces("stats", delayed / f"delayed.{name}.delay")
+        figures = alone.strip().partition(": ")[2]
+        assert figures.startswith("RTT p25/p50/p75")
+        assert f"{name} delay-trace (delayed.{name}.delay): {figures}" in shown
+    assert traces("validate", delayed / "index.yaml")[0] == 0
+
+
+def test_a_delay_trace_that_is_wrong_fails_the_validation_of_its_index(delayed: Path, tmp_path: Path) -> None:
+    for file in delayed.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "delayed.lte.delay").write_text("0,10\n0,11\n")
+    code, words = traces("validate", tmp_path / "index.yaml")
+    assert (code, "delayed.lte.delay:2: " in words) == (2, True), words
+
+
+@pytest.mark.parametrize("arena", ["sim", pytest.param("mpshell", marks=pytest.mark.privileged)])
+def test_a_run_with_the_pair_has_its_delays(delayed: Path, tmp_path: Path, arena: str) -> None:
+    """It starts where the trace has a handoff's RTT of half a second, five times that of the index."""
+    at_ms = 7200
+    folder = replay(delayed, tmp_path, arena, pair="delayed", scheme="'sp:wifi'", offset_ms=at_ms)
+    rtt_ms = rtt_over_time(delayed / "delayed.wifi.delay")
+    assert rtt_ms[at_ms] > 450
+    summary = summary_of(read_jsonl(folder / "player.jsonl"))
+    assert summary is not None
+    assert summary["outcome"] == "complete"
+    assert 1000 * summary["handshake_s"] >= rtt_ms[at_ms : at_ms + 600].min()
+    for path in json.loads((folder / "mpshell.json").read_text())["paths"]:
+        assert path["delay_ms"] is None
+        assert path["up"]["settings"]["delay-trace"].endswith(f"delayed.{path['name']}.delay")
