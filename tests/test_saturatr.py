@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import subprocess
+import sys
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ import pytest
 from conftest import missing_for_real_runs
 from railyard.traces.index import read_index
 from railyard.traces.library import list_pairs
+from railyard.traces.trace import sha256_file
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / "build" / "bin"
@@ -32,6 +34,14 @@ TIMEOUT_S = 120
 # What is on the border of two milliseconds when t0 is fixed, and when a second ends, may fall on either side.
 BORDER_OPPORTUNITIES = 2
 TOLERANCE = 0.02
+REPLAY = """\
+name: replay
+arena: sim
+pairs: [just-now]
+schemes: [vanilla-mp]
+player: {duration_s: 2, bitrate_bps: 8000000, chunk_bytes: 524288}
+time_limit_s: 30
+"""
 
 pytestmark = pytest.mark.skipif(not SATURATR.exists(), reason=f"needs {SATURATR}: run make build")
 in_mpshell = [
@@ -87,6 +97,7 @@ class Recording:
     folder: Path
     session: dict[str, Any]
     emulator: dict[str, Any]
+    said: str
 
     def trace(self, name: str, way: str) -> list[int]:
         return [int(line) for line in (self.folder / f"{name}.{way}").read_text().splitlines()]
@@ -127,7 +138,7 @@ def record(tmp_path: Path, links: list[Link], *arguments: str, duration_s: float
         run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=ENVIRONMENT)
     assert run.returncode == 0, run.stderr
     session = json.loads((out / "session.json").read_text())
-    return Recording(out, session, json.loads((tmp_path / "mpshell.json").read_text()))
+    return Recording(out, session, json.loads((tmp_path / "mpshell.json").read_text()), run.stdout)
 
 
 def assert_closed_loop(recording: Recording, *names: str, ways: tuple[str, ...] = ("up", "down")) -> None:
@@ -198,6 +209,38 @@ class TestClosedLoop:
         assert not (recording.folder / "one.up").exists()
         # What else used the link is in the log.
         assert {row["kind"] for row in raw_log(recording, "one", "down")[1]} == {"data", "probe"}
+        # One path is no pair; the client says how it is replayed, and what it says works.
+        assert not (recording.folder / "index.yaml").exists()
+        words = recording.said.splitlines()[-1]
+        assert words.startswith("one path is no pair")
+        again = [BIN / "mpshell", *words.partition("mpshell ")[2].split(), "--", "true"]
+        summary = tmp_path / "again.json"
+        subprocess.run([*again[:-2], "--summary", summary, *again[-2:]], check=True, timeout=TIMEOUT_S)
+        (path,) = json.loads(summary.read_text())["paths"]
+        assert path["down"]["trace"] == path["up"]["trace"] == str(recording.folder / "one.down")
+        assert path["delay_ms"] == pytest.approx(5, abs=3)
+
+    def test_a_recording_is_replayed_by_name_at_once(self, tmp_path: Path) -> None:
+        four, eight = constant(tmp_path, 4), constant(tmp_path, 8)
+        arguments = ("--name", "just-now", "--ramp", "0.3")
+        recording = record(tmp_path, [Link("a", four, four, 10), Link("b", eight, eight, 20)], *arguments, duration_s=1)
+        assert "just-now" in recording.said.splitlines()[-1]
+        (tmp_path / "replay.yaml").write_text(REPLAY)
+        command = [sys.executable, "-m", "railyard", "run", "replay.yaml", "--out", "out"]
+        environment = ENVIRONMENT | {"RAILYARD_TRACE_PATH": "recording"}
+        run = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+        assert run.returncode == 0, run.stderr
+        (result,) = (tmp_path / "out" / "runs").iterdir()
+        run_record = json.loads((result / "run.json").read_text())
+        assert (run_record["outcome"], run_record["config"]["pair"]) == ("complete", "just-now")
+        emulated = json.loads((result / "mpshell.json").read_text())["paths"]
+        for path, name in zip(emulated, ("a", "b"), strict=True):
+            for way in ("up", "down"):
+                assert path[way]["trace_sha256"] == sha256_file(recording.folder / f"{name}.{way}")
+                assert path[way]["departed_packets"] > 0
+            assert path["delay_ms"] == pytest.approx(recording.path(name)["base_rtt_ms"] / 2, abs=0.01)
 
     @pytest.mark.long
     @pytest.mark.parametrize("mbps", [5, 50, 300, 1000])

@@ -381,6 +381,7 @@ static enum sat_outcome run(struct sat_client *client) {
     }
     warn(&client->recording);
     report(&client->recording);
+    sat_recording_tell_replay(&client->recording, stdout);
     return SAT_DONE;
 }
 

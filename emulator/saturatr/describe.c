@@ -148,6 +148,21 @@ static void write_path(FILE *stream, const struct sat_recording *r, size_t k) {
     fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
 }
 
+void sat_recording_tell_replay(const struct sat_recording *r, FILE *stream) {
+    const char *out = r->options->out;
+    if (r->options->path_count >= 2) {
+        fprintf(stream, "to replay it, put %s on RAILYARD_TRACE_PATH and name the pair: %s\n", out, r->options->name);
+        return;
+    }
+    const char *name = r->options->paths[0].name;
+    const struct sat_recorded_path *p = &r->paths[0];
+    fprintf(stream,
+            "one path is no pair, so there is no index.yaml; to replay it: mpshell --path "
+            "%s:up=%s/%s.%s,down=%s/%s.%s,delay=%.3f,queue=droptail:packets=%.0f\n",
+            name, out, name, p->up.recorded ? "up" : "down", out, name, p->down.recorded ? "down" : "up",
+            p->base_rtt_ms / 2, queue_packets(p));
+}
+
 static int write_index(const struct sat_recording *r, char *error) {
     char path[PATH_MAX];
     char source[160];

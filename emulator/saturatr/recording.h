@@ -47,5 +47,7 @@ struct sat_recording {
 int sat_recording_write(struct sat_recording *recording, char *error);
 /* index.yaml and session.json, of the recording whose directions were converted; used by sat_recording_write. */
 int sat_recording_describe(const struct sat_recording *recording, char *error);
+/* Says in a line how a recording that was written is replayed. */
+void sat_recording_tell_replay(const struct sat_recording *recording, FILE *stream);
 
 #endif
