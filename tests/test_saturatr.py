@@ -213,7 +213,7 @@ class TestClosedLoop:
         assert not (recording.folder / "index.yaml").exists()
         words = recording.said.splitlines()[-1]
         assert words.startswith("one path is no pair")
-        again = [BIN / "mpshell", *words.partition("mpshell ")[2].split(), "--", "true"]
+        again: list[str | Path] = [BIN / "mpshell", *words.partition("mpshell ")[2].split(), "--", "true"]
         summary = tmp_path / "again.json"
         subprocess.run([*again[:-2], "--summary", summary, *again[-2:]], check=True, timeout=TIMEOUT_S)
         (path,) = json.loads(summary.read_text())["paths"]
