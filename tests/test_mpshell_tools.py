@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -480,18 +480,93 @@ while time.monotonic() < end:
         pass
     time.sleep(0.008)
 """
+STARVE = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    pass
+"""
+BUSY = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print("ready", flush=True)
+while True:
+    pass
+"""
+
+
+@contextmanager
+def hogged(program: str, cores: list[int]) -> Iterator[None]:
+    """A program that keeps its core busy, on each of the cores."""
+    with ExitStack() as stack:
+        for core in cores:
+            command = [sys.executable, "-c", program, str(core), "3"]
+            hog = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(hog.kill)
+            if hog.stdout is None or hog.stdout.readline() != "ready\n":
+                pytest.skip("real-time priority is not permitted here")
+        yield
+
+
+def pinned(core: int, trace: Path, tmp_path: Path, command: str) -> None:
+    """mpshell on one core; the command is not bound to it."""
+    shell: list[str | Path] = ["taskset", "-c", str(core), MPSHELL, *path_option("wifi", trace)]
+    shell += ["--log-dir", tmp_path, "--summary", tmp_path / "s.json"]
+    everywhere = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    inner = ["taskset", "-c", everywhere, "sh", "-c", command]
+    subprocess.run([*shell, "--", *inner], check=True, capture_output=True, timeout=TIMEOUT_S)
+
+
+def lateness_in_departures(file: Path) -> list[int]:
+    """Departed - scheduled of every packet, us."""
+    rows = [line.split() for line in file.read_text().splitlines() if not line.startswith("#")]
+    return [max(0, int(row[1]) - int(row[0])) for row in rows]
+
+
+def assert_the_verdict_is_what_was_measured(tmp_path: Path) -> bool:
+    """The verdict agrees with the lateness of every single packet. Returns whether the run is void."""
+    summary = summary_of(tmp_path / "s.json")
+    void = False
+    for way in ("up", "down"):
+        link = summary["paths"][0][way]
+        late = sorted(lateness_in_departures(tmp_path / f"wifi.{way}.departures"))
+        over = sum(us > 1000 for us in late)
+        assert (link["lateness_us"]["count"], link["lateness_us"]["over_1ms"]) == (len(late), over)
+        assert link["lateness_us"]["max"] == max(late, default=0)
+        void |= over > 0.01 * len(late) or link["missed"] > max(3, 0.001 * link["opportunities"])
+    void |= any(summary["paths"][0]["device_drops"].values())
+    assert judge(summary).void == void, (judge(summary), summary)
+    return void
 
 
 def test_a_run_that_did_not_get_its_processor_is_void(trace: Path, tmp_path: Path) -> None:
-    cpu = min(os.sched_getaffinity(0))
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu), "1.5"], stdout=subprocess.PIPE, text=True) as hog:
-        if hog.stdout is None or hog.stdout.readline() != "ready\n":
-            pytest.skip("real-time priority is not permitted here")
-        send = SEND.format(flow=FLOW, port=9, rate="11e6", seconds=0.6)
-        command: list[str | Path] = ["taskset", "-c", str(cpu), MPSHELL, *path_option("wifi", trace)]
-        command += ["--summary", tmp_path / "s.json", "--", "sh", "-c", send]
-        subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S)
-        hog.terminate()
-    verdict = judge(summary_of(tmp_path / "s.json"))
-    assert verdict.void
-    assert any("late" in reason or "missed" in reason for reason in verdict.reasons)
+    core = min(os.sched_getaffinity(0))
+    with hogged(HOG, [core]):
+        pinned(core, trace, tmp_path, SEND.format(flow=FLOW, port=9, rate="11e6", seconds=0.6))
+    assert assert_the_verdict_is_what_was_measured(tmp_path)
+    reasons = judge(summary_of(tmp_path / "s.json")).reasons
+    assert any("late" in reason or "missed" in reason for reason in reasons)
+
+
+def test_a_run_that_was_starved_for_a_moment_is_void(trace: Path, tmp_path: Path) -> None:
+    """Nothing but the hog runs on mpshell's core for 0.2 s in the midst of the flow."""
+    core, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("needs a second core, for the sender")
+    send = SEND.format(flow=FLOW, port=9, rate="11e6", seconds=0.6)
+    starve = f"{sys.executable} -c '{STARVE}' {core} 0.2"
+    script = f"taskset -c {others[0]} {send} & sleep 0.1; {starve}; starved=$?; wait; exit $starved"
+    pinned(core, trace, tmp_path, script)
+    assert assert_the_verdict_is_what_was_measured(tmp_path)
+
+
+@pytest.mark.parametrize("load", [BUSY, HOG], ids=["ordinary", "real-time"])
+def test_the_verdict_says_what_load_on_the_other_cores_did(trace: Path, tmp_path: Path, load: str) -> None:
+    core, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("needs a second core, to keep it busy")
+    with hogged(load, others):
+        pinned(core, trace, tmp_path, SEND.format(flow=FLOW, port=9, rate="11e6", seconds=0.6))
+    assert_the_verdict_is_what_was_measured(tmp_path)
