@@ -9,7 +9,7 @@
 /* QUIC payload of a UDP datagram on links with an MTU of 1500 bytes, IPv6 headers included. */
 #define QUIC_UDP_PAYLOAD_BYTES 1452
 
-/* "sp", "cm", "vanilla-mp", "xlink"; NULL terminated. */
+/* "sp", "cm", "vanilla-mp", "xlink", "xlink+"; NULL terminated. */
 extern const char *const quic_scheme_names[];
 
 /* Sets what distinguishes the scheme and leaves the rest of the config alone. False: no such scheme. */

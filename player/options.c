@@ -94,7 +94,7 @@ const char *player_options_usage(void) {
     return "usage: xlink-player --transport quic|tcp|mptcp --server ADDR:PORT --path NAME:LOCALADDR[:TECH] [--path "
            "...]\n"
            "                    --url /synthetic/BYTES --chunk-bytes N --bitrate BPS --time-limit S --out FILE.jsonl\n"
-           "  --scheme sp|cm|vanilla-mp|xlink   what the quic transport does with its paths\n"
+           "  --scheme sp|cm|vanilla-mp|xlink|xlink+  what the quic transport does with its paths\n"
            "  --server @:PORT                   the gateway of mpshell; --path NAME:@I: address of its path I\n"
            "  --primary NAME                    the path to start on; else 5g-sa > 5g-nsa > wifi > lte\n"
            "  --path-order TECH,TECH,...        another order, e.g. wifi,5g-sa\n"

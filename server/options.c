@@ -105,7 +105,7 @@ const char *server_options_usage(void) {
            "  --ffprobe /VIDEO=FILE       FILE: ffprobe -show_packets -of json of that video; may be repeated\n"
            "  --bitrate BPS, --fps F, --first-frame-bytes N\n"
            "                              frame model of videos that the index does not list\n"
-           "  --scheme sp|cm|vanilla-mp|xlink (xlink)\n"
+           "  --scheme sp|cm|vanilla-mp|xlink|xlink+ (xlink)\n"
            "  --reinjection none|appending|stream|frame, --t-th1 MS, --t-th2 MS\n"
            "                              what is sent twice, and the thresholds of play-time left\n"
            "  --max-reinjections N        copies of one packet, each on a path of its own (1)\n"
@@ -255,7 +255,6 @@ static bool parse_path_management(parser *p, const char *value) {
 }
 
 static bool take_option(parser *p, int option, const char *value) {
-    static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink", NULL};
     static const char *const modes[] = {"none", "appending", "stream", "frame", NULL};
     server_config *o = p->o;
     switch (option) {
@@ -264,7 +263,7 @@ static bool take_option(parser *p, int option, const char *value) {
     case OPT_HTTP1:
         return parse_endpoint(p, "http1", value, &o->http1_addr, &o->http1);
     case OPT_SCHEME:
-        return parse_word(p, "scheme", value, schemes, &o->scheme);
+        return parse_word(p, "scheme", value, quic_scheme_names, &o->scheme);
     case OPT_REINJECTION:
         return parse_word(p, "reinjection", value, modes, &o->reinjection);
     case OPT_CC:

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from railyard import provenance
 from railyard.errors import UserError
 from railyard.exhibits.model import Fidelity, Plot, Provenance
-from railyard.exhibits.spec import AT, ExhibitSpec
+from railyard.exhibits.spec import AT, WHOLE, ExhibitSpec, label_of
 from railyard.records import Run, load_campaign
 from railyard.report.style import GRID, INK, layout
 
@@ -43,7 +43,7 @@ class Frame:
 
     def of(self, key: str, label: str) -> list[Run]:
         """The runs of a part under a scheme, by pair and seed."""
-        return [run for run in self.runs if run.label == f"{label}{AT}{key}"]
+        return [run for run in self.runs if run.label == label_of(label, key)]
 
     def labels(self) -> list[str]:
         """The schemes, without the parts, in order of appearance."""
@@ -103,7 +103,7 @@ def scheme_of(run: Run) -> str:
 
 
 def part_of(run: Run) -> str:
-    return run.label.partition(AT)[2]
+    return run.label.partition(AT)[2] or WHOLE
 
 
 def place_of(run: Run) -> tuple[str, str, int]:

@@ -24,6 +24,7 @@ Builder = Callable[[Path, Any], Exhibit]
 EXHIBITS: dict[str, str] = {
     "fig1": "railyard.exhibits.fig1:build",
     "fig6": "railyard.exhibits.fig6:build",
+    "fig13": "railyard.exhibits.fig13:build",
     "fig7": "railyard.exhibits.fig7:build",
     "fig8": "railyard.exhibits.fig8:build",
 }

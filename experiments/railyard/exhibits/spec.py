@@ -18,10 +18,13 @@ from railyard.exhibits.places import PlaceRule, find_places
 from railyard.experiment import Experiment, PairChoice, Strict
 from railyard.resolve import look_up, resolve
 from railyard.runspec import RunSpec
+from railyard.traces.library import list_pairs
 from railyard.yamlfile import FieldError, YamlDocument, parse
 
-AT = " @ "
-"""Between the label of a scheme and the part: `xlink @ ratio-4`."""
+AT = "--"
+"""Between the label of a scheme and the part: `xlink--ratio-4`."""
+WHOLE = "all"
+"""The key of the only part of an exhibit that has no parts; labels do not name it."""
 
 
 class Part(Strict):
@@ -33,9 +36,10 @@ class Part(Strict):
 
 
 class SizeChange(Strict):
-    """What another size changes: the parts and as many of the places that stay, and fields of the experiment."""
+    """What another size, or arena, changes: the parts that stay, recorded pairs or not, places a trace, fields."""
 
     parts: list[str] | None = None
+    recorded: bool = True
     places: int | None = Field(default=None, ge=1)
     set: dict[str, Any] = Field(default={})
 
@@ -46,7 +50,11 @@ class ExhibitSpec(Strict):
     description: str = ""
     experiment: dict[str, Any]
     places: PlaceRule | None = None
-    parts: list[Part] = Field(default=[Part(key="all")], min_length=1)
+    parts: list[Part] = Field(default=[Part(key=WHOLE)], min_length=1)
+    # Pairs that join those of the experiment where the trace library has them.
+    recorded: list[str] = Field(default=[])
+    # Fields of the experiment that an arena changes; a size goes before it.
+    arenas: dict[str, SizeChange] = Field(default={})
     options: dict[str, Any] = Field(default={})
     sizes: dict[Size, SizeChange] = Field(default={})
     # What the command line chose; not written in files.
@@ -80,7 +88,12 @@ class ExhibitSpec(Strict):
     def data(self, part: Part) -> dict[str, Any]:
         """The experiment of a part, as a file would write it."""
         base = {"name": self.name, "qlog": False, "link_logs": False} | self.experiment
-        return merged(merged(base, self.change.set), part.set)
+        in_arena = self.arenas.get(str(base.get("arena", "")), SizeChange())
+        data = merged(merged(merged(base, in_arena.set), self.change.set), part.set)
+        if self.recorded and self.change.recorded:
+            known = {pair.name for pair in list_pairs()}
+            data["pairs"] = [*data.get("pairs", []), *(name for name in self.recorded if name in known)]
+        return data
 
 
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,11 +142,24 @@ def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[A
 
 def labelled(specs: list[RunSpec], part: Part) -> list[RunSpec]:
     """The runs with the part in their labels, so that all parts live in one campaign."""
-    return [spec.model_copy(update={"label": f"{spec.label}{AT}{part.key}"}) for spec in specs]
+    return [spec.model_copy(update={"label": label_of(spec.label, part.key)}) for spec in specs]
+
+
+def label_of(scheme: str, key: str) -> str:
+    return scheme if key == WHOLE else f"{scheme}{AT}{key}"
 
 
 def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec]:
-    return [run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner), part)]
+    """All runs of all parts. Raises UserError where two would live in one folder."""
+    runs = [run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner), part)]
+    seen: set[str] = set()
+    for run in runs:
+        if run.run_id in seen:
+            raise UserError(
+                f"two runs are both called {run.run_id}; give one scheme a 'label', or one part another key."
+            )
+        seen.add(run.run_id)
+    return runs
 
 
 def spec_of(document: YamlDocument) -> ExhibitSpec:
