@@ -25,6 +25,7 @@ from railyard.gate.suite import find_suite, load_suite
 from railyard.linklog.cli import link_plot_command, link_stats_command
 from railyard.paths import RESULTS_DIR
 from railyard.pending import run_pending
+from railyard.population.cli import population_command
 from railyard.preflight import check_machine
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
@@ -51,6 +52,7 @@ app.command("link-stats")(link_stats_command)
 app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("query")(query_command)
+app.command("population")(population_command)
 LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
 console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
 

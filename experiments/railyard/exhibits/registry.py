@@ -28,7 +28,11 @@ EXHIBITS: dict[str, str] = {
     "fig7": "railyard.exhibits.fig7:build",
     "fig8": "railyard.exhibits.fig8:build",
 }
-KINDS: dict[str, str] = {"exhibit": "railyard.exhibits.run:run"}
+KINDS: dict[str, str] = {
+    "exhibit": "railyard.exhibits.run:run",
+    "population": "railyard.population.cli:run_population_file",
+    "population-exhibit": "railyard.population.cli:run_exhibit_file",
+}
 PLAIN = "experiment"
 """The kind of a file that names none: trace pairs × schemes × seeds, docs/experiments.md."""
 

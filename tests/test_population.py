@@ -1,0 +1,292 @@
+"""The population: drawn from its seed, played exactly, resumed after kill -9, the same on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from railyard.errors import UserError
+from railyard.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
+from railyard.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
+from railyard.population.figures import Plays, improvement
+from railyard.population.model import Population, load_population
+from railyard.population.parts import Parts, read_plays
+from railyard.population.play import Arm, Task, play, tasks_of
+from railyard.population.scenes import Library
+from railyard.population.viewers import Viewer, day_shares, draw_viewers
+from railyard.yamlfile import load_yaml
+
+pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+SP, VANILLA = Arm("sp", "sp"), Arm("vanilla-mp", "vanilla-mp")
+
+
+@pytest.fixture(scope="module")
+def population() -> Population:
+    return load_population(load_yaml(EXPERIMENTS_DIR / "population.yaml"))
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs")
+
+
+@pytest.fixture
+def draw(population: Population, traces: Path) -> Callable[[list[int], int], list[Viewer]]:
+    library = Library(population, traces, recorded=False)
+    return lambda days, per_day: draw_viewers(population, library, days, per_day)
+
+
+def _railyard(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "railyard", *arguments]
+
+
+def test_the_same_seed_draws_the_same_viewers_and_a_larger_size_contains_the_smaller(
+    draw: Callable[[list[int], int], list[Viewer]],
+) -> None:
+    few, many = draw([1, 2], 3), draw([1, 2], 5)
+    assert few == draw([1, 2], 3)
+    assert [viewer for viewer in many if viewer.number <= 3] == few
+
+
+def test_another_seed_draws_others(population: Population, draw: Any, traces: Path) -> None:
+    other = population.model_copy(update={"seed": population.seed + 1})
+    library = Library(other, traces.with_name("pairs-of-another-seed"), recorded=False)
+    assert draw_viewers(other, library, [1], 3) != draw([1], 3)
+
+
+def test_scenes_come_in_proportion_to_their_shares(population: Population) -> None:
+    shares = day_shares(population, 0)
+    total = sum(scene.share for scene in population.scenes)
+    assert shares == pytest.approx([scene.share / total for scene in population.scenes])
+    assert day_shares(population, 1) != shares, "a day is a mix of its own"
+
+
+def test_a_viewer_whose_operator_is_not_the_servers_has_a_longer_secondary_path(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]]
+) -> None:
+    plain = population.model_copy(
+        update={"cross_isp": population.cross_isp.model_copy(update={"operators": {"A": 1.0}})}
+    )
+    viewers = draw([1], 12)
+    assert any(viewer.cross_isp_percent > 0 for viewer in viewers)
+    library = Library(plain, Path(viewers[0].paths[0].up).parents[1], recorded=False)
+    for viewer, alone in zip(viewers, draw_viewers(plain, library, [1], 12), strict=True):
+        if viewer.pair != alone.pair:  # an operator less is a draw that falls otherwise, but only after the pair's
+            pytest.fail("the operators moved the pairs")
+        for path, base in zip(viewer.paths, alone.paths, strict=True):
+            grown = 1.0 if path.name == viewer.primary else 1 + viewer.cross_isp_percent / 100
+            assert path.delay_ms == pytest.approx(base.delay_ms * grown, abs=0.11)
+
+
+def test_a_play_is_exact_and_does_not_depend_on_its_company(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]]
+) -> None:
+    (viewer,) = draw([1], 1)
+    (together,) = tasks_of(population, [viewer], [SP, VANILLA], program("xlink-sim"))
+    (alone,) = tasks_of(population, [viewer], [VANILLA], program("xlink-sim"))
+    assert play(together)[1] == play(alone)[0]
+
+
+def test_what_decides_the_outcome_is_in_the_identity_and_where_files_lie_is_not(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]]
+) -> None:
+    (viewer,) = draw([1], 1)
+
+    def identity(**change: Any) -> str:
+        changed = Viewer(**{**viewer.__dict__, **change})
+        (task,) = tasks_of(population, [changed], [SP], program("xlink-sim"))
+        return task.identities()[0]
+
+    moved = tuple(path.__class__(**{**path.__dict__, "up": "/elsewhere"}) for path in viewer.paths)
+    slower = tuple(path.__class__(**{**path.__dict__, "delay_ms": 77.0}) for path in viewer.paths)
+    assert identity(paths=moved) == identity()
+    assert len({identity(), identity(paths=slower), identity(seed=1), identity(bitrate_bps=999_999)}) == 4
+
+
+def test_a_batch_that_comes_twice_is_counted_once(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
+) -> None:
+    task: Task = tasks_of(population, draw([1], 1), [SP, VANILLA], program("xlink-sim"))[0]
+    parts = Parts(tmp_path / "parts")
+    rows = run_batch(Batch((task,)))
+    assert parts.add(rows) == parts.add(rows)
+    parts.add(rows[:1])  # as another division into batches would bring it
+    found = parts.rows(task.identities())
+    assert [row["arm"] for row in found] == ["sp", "vanilla-mp"]
+
+
+def test_a_program_that_changed_under_way_is_not_played_with(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
+) -> None:
+    copy = tmp_path / "xlink-sim"
+    shutil.copy(program("xlink-sim"), copy)
+    batch = Batch(tuple(tasks_of(population, draw([1], 1), [SP], copy)))
+    assert run_batch(batch)
+    copy.write_bytes(copy.read_bytes() + b"x")
+    with pytest.raises(UserError, match="not the program that the campaign began with"):
+        run_batch(batch)
+
+
+def test_a_disk_that_takes_nothing_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "parts").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="cannot write results there"):
+        Parts(tmp_path / "parts").add([])
+
+
+def test_the_interval_of_a_comparison_is_over_viewers_in_pairs() -> None:
+    def row(viewer: int, arm: str, rct: float) -> dict[str, Any]:
+        return {"day": 1, "viewer": viewer, "arm": arm, "rct_s": [rct, rct], "play_time_s": 1.0, "rebuffer_time_s": 0.1}
+
+    rows = [row(viewer, arm, (viewer + 1) * factor) for viewer in range(40) for arm, factor in (("a", 1), ("b", 0.5))]
+    found = Plays(rows).compare_quantile("rct", 0.5, "b", "a", improvement)
+    assert found is not None
+    # Viewers differ forty-fold, arms by a half for each of them: drawn in pairs, the difference has no spread at all.
+    assert (found.value, found.low, found.high) == pytest.approx((50, 50, 50))
+
+
+def _campaign(out: Path, *more: str) -> list[str]:
+    """A campaign over pairs of the library only: nothing is generated first, so it is over in seconds."""
+    document = yaml.safe_load((EXPERIMENTS_DIR / "population.yaml").read_text())
+    document["scenes"] = [scene for scene in document["scenes"] if scene["name"] in ("driving", "subway", "rail")]
+    file = out.with_suffix(".yaml")
+    file.write_text(yaml.safe_dump(document))
+    arms = ("--arm", "sp", "--arm", "vanilla-mp", "--days", "1")
+    return _railyard("population", str(file), "--size", "small", "--out", str(out), *arms, *more)
+
+
+def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(row["identity"], row["arm"], tuple(row["rct_s"]), row["stream_bytes_sent"]) for row in rows]
+
+
+def _wait(condition: Callable[[], object], what: str, limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen"
+        time.sleep(0.02)
+
+
+def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    more = ("--viewers", "72")
+    subprocess.run(_campaign(whole, *more), check=True, capture_output=True, cwd=ROOT)
+    with subprocess.Popen(_campaign(killed, *more), stdout=subprocess.DEVNULL, cwd=ROOT) as process:
+        _wait(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part")
+        process.send_signal(signal.SIGKILL)
+    before = len(list(killed.glob("parts/part-*")))
+    assert before and not (killed / "plays.parquet").exists()
+    subprocess.run(_campaign(killed, *more), check=True, capture_output=True, cwd=ROOT)
+    rows = read_plays(killed / "plays.parquet")
+    assert len(rows) == 144
+    assert set(Counter(row["identity"] for row in rows).values()) == {1}
+    assert _figures(rows) == _figures(read_plays(whole / "plays.parquet"))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A real scheduler and two worker processes of it, on this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    dask = [sys.executable, "-m", "dask"]
+    environment = dict(os.environ, DASK_DISTRIBUTED__ADMIN__LOG_LENGTH="0", MALLOC_TRIM_THRESHOLD_="65536")
+    common: dict[str, Any] = {"cwd": tmp_path, "env": environment, "stderr": subprocess.DEVNULL}
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        scheduler = [*dask, "scheduler", "--host", address, "--no-dashboard", "--no-show"]
+        started.append(subprocess.Popen(scheduler, **common))
+        for number in range(2):
+            worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+            worker += ["--name", f"w{number}", "--memory-limit", "0", "--death-timeout", "60"]
+            started.append(subprocess.Popen(worker, **common))
+        yield address, started[1:]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, workers = cluster
+    out, more = tmp_path / "dask", ("--viewers", "100")
+    from distributed import Client  # noqa: PLC0415  slow to import
+
+    with Client(address, timeout=30, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+    command = _campaign(out, *more, "--executor", "dask", "--scheduler", address)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
+        _wait(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part")
+        assert campaign.poll() is None, "the campaign was over before a worker could be killed"
+        workers[0].send_signal(signal.SIGKILL)
+        output, _ = campaign.communicate(timeout=120)
+    assert campaign.returncode == 0, output.decode()
+    assert workers[0].poll() == -signal.SIGKILL or workers[0].wait(10) == -signal.SIGKILL
+    rows = read_plays(out / "plays.parquet")
+    assert len(rows) == 200
+    assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
+    subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
+    assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))
+
+
+def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.population.executors.CONNECT_LIMIT_S", 1)
+    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
+    with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--scheduler"):
+        list(DaskExecutor("tcp://127.0.0.1:1").results([Batch((task,))]))
+
+
+def _die_once(batch: Batch) -> list[dict[str, Any]]:
+    flag = Path(os.environ["DIE_ONCE"])
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"key": batch.key}]
+
+
+def test_a_local_worker_that_is_killed_costs_its_batch_only(
+    population: Population,
+    draw: Callable[[list[int], int], list[Viewer]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
+    monkeypatch.setattr("railyard.population.executors.run_batch", _die_once)
+    batches = [Batch((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
+    found = [row["key"] for rows in LocalExecutor(2).results(batches) for row in rows]
+    assert (tmp_path / "died").exists()
+    assert sorted(found) == sorted(batch.key for batch in batches)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("home\n    share: 0.72", "home\n    share: -1", r"scenes\[0\]\.share"),
+        ("  - vanilla-mp", "  - mptcp", "mptcp runs in the kernel"),
+        ("scenarios: [subway]}", "scenarios: [submarine]}", "the scene subway has no pair"),
+        ("model: walking", "model: wading", "did you mean 'walking'"),
+        ("    B: {A: 42, C: 54}", "    B: {A: 42}", "increase from B to C is missing"),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_in_one_sentence(tmp_path: Path, before: str, after: str, sentence: str) -> None:
+    text = (EXPERIMENTS_DIR / "population.yaml").read_text()
+    assert before in text
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text.replace(before, after))
+    with pytest.raises(UserError, match=sentence):
+        population = load_population(load_yaml(file))
+        Library(population, tmp_path / "traces", recorded=False)
