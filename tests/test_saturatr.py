@@ -269,6 +269,20 @@ class TestClosedLoop:
         assert recording.path("one")["down"]["lost_packets"] > 0
 
 
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
+def test_data_that_overtakes_the_clients_go_is_recorded(tmp_path: Path, listen: str) -> None:
+    """Over loopback the first window is there with the go; losing it would mean to wait a second for the heartbeat."""
+    with server("--listen", listen) as announced:
+        address = f"127.0.0.1:{announced['port']}"
+        arguments = ["--path", "a:127.0.0.1", "--direction", "up", "--duration", "0.2", "--ramp", "0.1"]
+        run = client("--server", address, *arguments, "--ramp-most", "0.1", "--out", tmp_path / "r")
+    assert run.returncode == 0, run.stderr
+    lines = (tmp_path / "r" / "a.up.csv").read_text().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    first = next(row for row in rows if row["kind"] == "data")
+    assert first["seq"] == "0"
+
+
 class TestHostile:
     """Loopback, no root: who may record, and what strays in."""
 

@@ -92,6 +92,9 @@ static void on_datagram(void *user, const struct sat_datagram *datagram) {
         peer->strays++;
         return;
     }
+    if (packet.type == SAT_DATA && peer->on_data != NULL) {
+        peer->on_data(peer->user);
+    }
     record(peer, &packet, datagram);
     if (packet.type == SAT_ACK) {
         struct sat_flow *flow = &peer->flows[packet.path];

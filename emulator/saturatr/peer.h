@@ -47,6 +47,7 @@ struct sat_peer {
     size_t fatal_path;
     void (*on_control)(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
                        struct sat_socket *socket); /* HELLO and WELCOME */
+    void (*on_data)(void *user);                   /* before a data packet is taken in; NULL = nobody wants to know */
     void *user;
     uint8_t *segments; /* SAT_GSO_MOST data packets, filled */
 };

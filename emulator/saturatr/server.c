@@ -223,7 +223,7 @@ static uint64_t serve_session(struct server *server, short revents, uint64_t now
         return IDLE_US;
     }
     if (revents & (POLLIN | POLLHUP | POLLERR)) {
-        sat_session_on_readable(session, server->options);
+        sat_session_on_readable(session);
     }
     if (revents & POLLOUT) {
         sat_session_on_writable(session);

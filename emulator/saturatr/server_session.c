@@ -40,6 +40,23 @@ static void on_hello(void *user, const struct sat_packet *packet, const struct s
     sat_socket_send(socket, &datagram->from, &datagram->to, data_out, sizeof(data_out), 1);
 }
 
+static void start(struct sat_session *session) {
+    uint64_t now = sat_clock_now_us();
+    sat_peer_start(&session->peer, session->down, session->up, session->memory_bytes / session->peer.path_count, now);
+    session->stage = SAT_RUNNING;
+    session->deadline_us = now + session->length_us;
+}
+
+/* The go travels by itself, perhaps over a slower interface, and the first window of data may overtake it: to ignore
+ * that would leave the client waiting for its heartbeat. */
+static void on_data(void *user) {
+    struct sat_session *session = user;
+    if (session->stage == SAT_SETUP && session->up) {
+        start(session);
+        session->go_expected = true;
+    }
+}
+
 static bool in_range(const json_t *request, const char *key, json_int_t least, json_int_t most, json_int_t *value) {
     const json_t *member = json_object_get(request, key);
     *value = json_integer_value(member);
@@ -69,6 +86,7 @@ static int check(struct sat_session *session, const struct sat_options *options,
         return -1;
     }
     session->length_us = (uint64_t)(length_s * 1e6);
+    session->memory_bytes = options->memory_bytes;
     session->up = json_is_true(json_object_get(request, "up"));
     session->down = json_is_true(json_object_get(request, "down"));
     session->peer.ack_via = json_is_true(json_object_get(request, "ack_via"));
@@ -89,6 +107,7 @@ int sat_session_begin(struct sat_session *session, const struct sat_options *opt
     }
     struct sat_peer *peer = &session->peer;
     peer->on_control = on_hello;
+    peer->on_data = on_data;
     peer->user = session;
     if (!sat_auth_random(session->cookie_key, SAT_KEY_BYTES) ||
         !sat_auth_tag(options->token, SAT_CLIENT, nonces, &peer->tag_in) ||
@@ -103,13 +122,6 @@ int sat_session_begin(struct sat_session *session, const struct sat_options *opt
     session->deadline_us = sat_clock_now_us() + SETUP_US;
     session->drops_before = data_socket->dropped;
     return 0;
-}
-
-static void start(struct sat_session *session, const struct sat_options *options) {
-    uint64_t now = sat_clock_now_us();
-    sat_peer_start(&session->peer, session->down, session->up, options->memory_bytes / session->peer.path_count, now);
-    session->stage = SAT_RUNNING;
-    session->deadline_us = now + session->length_us;
 }
 
 static json_t *path_figures(const struct sat_flow *flow) {
@@ -138,14 +150,16 @@ static void hand_over(struct sat_session *session) {
     session->offset = 0;
 }
 
-void sat_session_on_readable(struct sat_session *session, const struct sat_options *options) {
+void sat_session_on_readable(struct sat_session *session) {
     json_t *line = NULL;
     enum sat_line found = sat_control_read(&session->control, &line);
     if (found == SAT_LINE_BAD) {
         session->stage = SAT_OVER; /* nobody is there any more: stop sending at once */
     } else if (found == SAT_LINE_READ) {
         if (session->stage == SAT_SETUP && json_is_true(json_object_get(line, "go"))) {
-            start(session, options);
+            start(session);
+        } else if (session->go_expected && json_is_true(json_object_get(line, "go"))) {
+            session->go_expected = false;
         } else if (session->stage == SAT_RUNNING && json_is_true(json_object_get(line, "stop"))) {
             hand_over(session);
         } else {

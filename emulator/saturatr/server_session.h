@@ -18,8 +18,10 @@ struct sat_session {
     struct sat_socket *data_socket, *ack_socket; /* borrowed */
     uint8_t cookie_key[SAT_KEY_BYTES];
     bool up, down;
-    uint64_t length_us;   /* of the sending, as the client announced it */
-    uint64_t deadline_us; /* of the stage */
+    bool go_expected;      /* data came before the client's go, and the session runs */
+    uint64_t memory_bytes; /* for records */
+    uint64_t length_us;    /* of the sending, as the client announced it */
+    uint64_t deadline_us;  /* of the stage */
     uint32_t drops_before;
     /* handover */
     size_t path;
@@ -31,7 +33,7 @@ struct sat_session {
 int sat_session_begin(struct sat_session *session, const struct sat_options *options, struct sat_control *control,
                       const struct sat_nonces *nonces, const json_t *request, char *error);
 /* A line came, or bytes may be written. */
-void sat_session_on_readable(struct sat_session *session, const struct sat_options *options);
+void sat_session_on_readable(struct sat_session *session);
 void sat_session_on_writable(struct sat_session *session);
 /* Checks the stage's deadline. */
 void sat_session_on_time(struct sat_session *session, uint64_t now);
