@@ -89,6 +89,39 @@ def test_the_qlog_says_why_not_without_growing(railyard: Railyard) -> None:
     assert any(event.get("no_window") == [0] for event in selected)
 
 
+# ---- the first video frame ----
+
+
+def first_frame(folder: Path, reinjection: str) -> tuple[float, int]:
+    """First-frame latency, s, and re-injected bytes. The first frame takes a second on the fast path, and the rest of
+    its chunk is three times as long; the slow path goes dark with the end of the frame in flight on it."""
+    fast = {"name": "fast", "technology": "wifi", "up": "8mbps", "down": "8mbps", "delay_ms": 15}
+    slow = {"name": "slow", "technology": "lte", "up": "4mbps", "down": "4mbps", "delay_ms": 150}
+    video = {"video_bytes": 4_000_000, "chunk_bytes": 4_000_000, "bitrate_bps": 4_000_000, "verify": True}
+    job = {"seed": 1, "time_limit_s": 60, "scheme": "xlink", "reinjection": reinjection, "link_logs": False}
+    job |= {"paths": [fast | {"queue": "droptail:packets=60"}, slow | {"queue": "droptail:packets=100"}]}
+    job |= {"player": video | {"first_frame_bytes": 1_000_000}}
+    job |= {
+        "link_events": [{"t_s": 0.95, "path": "slow", "state": "down"}, {"t_s": 3.5, "path": "slow", "state": "up"}]
+    }
+    command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder]
+    subprocess.run(command, input=json.dumps(job), text=True, check=True, timeout=60)
+    player, server = (read_jsonl(folder / name)[-1] for name in ("player.jsonl", "server.jsonl"))
+    assert player["outcome"] == "complete"
+    return float(player["first_frame_s"]), int(server["reinjected_bytes"])
+
+
+def test_the_first_frame_does_not_wait_for_a_path_that_went_dark_with_its_end(tmp_path: Path) -> None:
+    """Paper, section 5.1: `stream` copies what is unacknowledged once the stream has nothing left to send, and that is
+    long after the frame; `frame` copies the frame's packets before the rest of the stream."""
+    none, _ = first_frame(tmp_path / "none", "none")
+    stream, _ = first_frame(tmp_path / "stream", "stream")
+    frame, copied = first_frame(tmp_path / "frame", "frame")
+    assert stream == none > 2, "the frame's end is sent again when the slow path's loss is noticed"
+    assert frame < 1.5
+    assert 0 < copied < 100_000, "what was on the slow path, and not the chunk"
+
+
 # ---- multipath against the best single path ----
 
 
