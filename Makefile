@@ -160,6 +160,11 @@ report: setup ## every figure and table of the paper and all campaigns: results/
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@scripts/report.sh $(SIZE)
 
+.PHONY: docs
+docs: setup ## write the pages of docs/reference that the code can write itself
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@.venv/bin/python -m railyard.reference
+
 .PHONY: clean
 clean: ## remove what was built (results and .venv stay)
 	rm -rf build

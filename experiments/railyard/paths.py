@@ -9,7 +9,7 @@ from railyard.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS_DIR = ROOT / "experiments"
-RESULTS_DIR = ROOT / "results"
+RESULTS_DIR = Path(os.environ.get("RAILYARD_RESULTS", ROOT / "results"))  # or another folder
 PROGRAM_NAMES = ("mpshell", "xlink-server", "xlink-player")
 # What each arena runs.
 PROGRAMS_OF_ARENA = {"mpshell": PROGRAM_NAMES, "sim": ("xlink-sim",)}

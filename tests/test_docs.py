@@ -1,0 +1,227 @@
+"""The documentation: links lead somewhere, pages are what the code says, examples are valid, tutorials run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from railyard import reference
+from railyard.aggregate import write_parquet
+from railyard.cli import app
+from railyard.experiment import Experiment, load_experiment
+from railyard.paths import ROOT
+from railyard.records import load_campaign
+from railyard.store.query import connect, run_query
+from railyard.traces.index import TraceIndex
+
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+TEST = re.compile(r"<!-- test: (?P<what>[^>]*?) -->\s*\Z")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: `test` is what the comment before it asks for."""
+
+    page: Path
+    language: str
+    text: str
+    test: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}: {self.text.splitlines()[0] if self.text else ''}"
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        asked = TEST.search(text[: match.start()])
+        indent = len(match["indent"])
+        inner = "".join(line[indent:] for line in match["text"].splitlines(keepends=True))
+        yield Block(page, match["language"], inner, asked["what"] if asked else "")
+
+
+ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def tested(what: str) -> list[Block]:
+    return [block for block in ALL_BLOCKS if block.test == what]
+
+
+def prose(page: Path) -> str:
+    """The page without its code."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as repositories' web pages make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    names = [re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings]
+    return {f"{name}-{names[:i].count(name)}" if name in names[:i] else name for i, name in enumerate(names)}
+
+
+def links(page: Path) -> list[str]:
+    return [match[1] or match[2] for match in LINK.finditer(prose(page))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if re.match(r"https?://", link):
+            assert re.fullmatch(r"https?://[\w.-]+(/[^\s]*)?", link), link
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name}: {link}; there are {sorted(anchors(target))}"
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    seen, todo = set(), [DOCS / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page not in seen and page.suffix == ".md":
+            seen.add(page)
+            names = [link.partition("#")[0] for link in links(page) if "://" not in link]
+            todo += [(page.parent / name).resolve() for name in names if name]
+    assert set(PAGES) - seen <= {ROOT / "README.md"}, "not in docs/README.md, nor in what it links to"
+    assert DOCS / "README.md" in {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_generated_pages_are_what_the_code_says(name: str) -> None:
+    """`make docs` writes them."""
+    if name == "programs.md" and not (reference.programs_dir() / reference.PROGRAMS[0]).is_file():
+        pytest.skip("needs the programs: run `make build`")
+    written = (reference.FOLDER / name).read_text(encoding="utf-8")
+    assert written == reference.page(name), f"docs/reference/{name} is old: `make docs` writes it again"
+
+
+def test_every_event_of_the_qlog_is_documented() -> None:
+    text = (DOCS / "reference" / "qlog.md").read_text() + (DOCS / "wire.md").read_text()
+    source = (ROOT / "transport" / "qlog" / "qlog.c").read_text()
+    events = re.findall(r'begin_event\([^"]*"(\w+)", (?:sent \? )?"(\w+)"(?: : "(\w+)")?', source)
+    assert len(events) > 10
+    for category, *names in events:
+        for name in filter(None, names):
+            assert f"`{category}:{name}`" in text, f"{category}:{name}"
+
+
+# --- command lines ----------------------------------------------------------------------------------------------------
+
+
+def command_lines(program: str) -> list[tuple[Block, list[str]]]:
+    """The words of every line of a block without a language that begins with the program."""
+    found = []
+    for block in ALL_BLOCKS:
+        if block.language not in ("", "sh"):
+            continue
+        for line in re.sub(r"\\\n", " ", block.text).splitlines():
+            words = re.sub(r" #.*", "", line).split()
+            words = words[1:] if words[:1] == ["sudo"] else words
+            if words and Path(words[0]).name == program and "…" not in words[1:2]:
+                found.append((block, words[1:]))
+    return found
+
+
+def find_command(words: list[str]) -> tuple[Any, list[str]]:
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        assert words and words[0] in command.commands, f"no such command: railyard {' '.join(words)}"
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+def test_command_lines_of_railyard_exist() -> None:
+    lines = command_lines("railyard")
+    assert len(lines) > 30
+    for block, words in lines:
+        command, rest = find_command(words)
+        known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        for word in " ".join(rest).replace("[", " ").replace("]", " ").replace("|", " ").split():
+            if word.startswith("--"):
+                assert word.partition("=")[0] in known | {"--help"}, f"{block}: {word} of {words[0]}"
+
+
+@pytest.mark.parametrize("program", reference.PROGRAMS)
+def test_options_of_programs_exist(program: str) -> None:
+    text = (reference.FOLDER / "programs.md").read_text()
+    section = text.split(f"## {program}\n")[1].split("\n## ")[0]
+    for block, words in command_lines(program):
+        for word in words[: words.index("--")] if "--" in words else words:
+            option = word.strip("[]|").partition("=")[0]
+            if option.startswith("--"):
+                assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", section), f"{block}: {option}"
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def test_yaml_examples_are_valid(tmp_path: Path) -> None:
+    found = 0
+    for block in ALL_BLOCKS:
+        if block.language != "yaml":
+            continue
+        data = yaml.safe_load(block.text)
+        if (
+            isinstance(data, dict)
+            and {"name", "pairs", "schemes"} <= data.keys()
+            and not {"floors", "alpha"} & set(data)
+        ):
+            (tmp_path / "example.yaml").write_text(block.text)
+            assert isinstance(load_experiment(tmp_path / "example.yaml")[0], Experiment)
+            found += 1
+    assert found >= 4
+    [index] = tested("index")
+    assert TraceIndex.model_validate(yaml.safe_load(index.text)).pairs[0].name == "my-drive"
+
+
+def test_queries_are_valid(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parent / "data" / "results-schema-1", tmp_path / "c")
+    write_parquet(load_campaign(tmp_path / "c")[1], tmp_path / "c")
+    queries = tested("query")
+    assert len(queries) >= 4
+    database = connect(tmp_path)
+    for block in queries:
+        run_query(database, block.text)
+
+
+def test_the_first_tutorial_runs(tmp_path: Path) -> None:
+    """Its commands as they stand, in a folder of results of their own."""
+    tutorial = [block for block in ALL_BLOCKS if block.page == DOCS / "tutorial" / "first-run.md" and block.test]
+    assert len(tutorial) >= 4
+    path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
+    environment = os.environ | {"RAILYARD_RESULTS": str(tmp_path / "results"), "PATH": path}
+    outputs = []
+    for block in tutorial:
+        if block.test.startswith("file "):
+            (tmp_path / block.test.split()[1]).write_text(block.text)
+            continue
+        done = subprocess.run(
+            ["sh", "-ec", block.text],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+        outputs.append(done.stdout)
+    run, show, query = outputs
+    assert "report: results/first/report.html" in run and "xlink" in run
+    assert "To do it again" in show and "5 rows" in query
+    assert (tmp_path / "results" / "first" / "report.html").is_file()
