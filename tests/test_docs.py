@@ -19,7 +19,7 @@ from railyard import reference
 from railyard.aggregate import write_parquet
 from railyard.cli import app
 from railyard.experiment import Experiment, load_experiment
-from railyard.paths import ROOT
+from railyard.paths import ROOT, programs_dir
 from railyard.records import load_campaign
 from railyard.store.query import connect, run_query
 from railyard.traces.index import TraceIndex
@@ -56,7 +56,7 @@ def blocks(page: Path) -> Iterator[Block]:
 ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
-def tested(what: str) -> list[Block]:
+def blocks_for(what: str) -> list[Block]:
     return [block for block in ALL_BLOCKS if block.test == what]
 
 
@@ -104,7 +104,7 @@ def test_every_page_can_be_reached_from_the_index() -> None:
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_generated_pages_are_what_the_code_says(name: str) -> None:
     """`make docs` writes them."""
-    if name == "programs.md" and not (reference.programs_dir() / reference.PROGRAMS[0]).is_file():
+    if name == "programs.md" and not (programs_dir() / reference.PROGRAMS[0]).is_file():
         pytest.skip("needs the programs: run `make build`")
     written = (reference.FOLDER / name).read_text(encoding="utf-8")
     assert written == reference.page(name), f"docs/reference/{name} is old: `make docs` writes it again"
@@ -176,23 +176,21 @@ def test_yaml_examples_are_valid(tmp_path: Path) -> None:
         if block.language != "yaml":
             continue
         data = yaml.safe_load(block.text)
-        if (
-            isinstance(data, dict)
-            and {"name", "pairs", "schemes"} <= data.keys()
-            and not {"floors", "alpha"} & set(data)
-        ):
+        if not isinstance(data, dict) or {"floors", "alpha"} & data.keys():
+            continue
+        if {"name", "pairs", "schemes"} <= data.keys():
             (tmp_path / "example.yaml").write_text(block.text)
             assert isinstance(load_experiment(tmp_path / "example.yaml")[0], Experiment)
             found += 1
     assert found >= 4
-    [index] = tested("index")
+    [index] = blocks_for("index")
     assert TraceIndex.model_validate(yaml.safe_load(index.text)).pairs[0].name == "my-drive"
 
 
 def test_queries_are_valid(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parent / "data" / "results-schema-1", tmp_path / "c")
     write_parquet(load_campaign(tmp_path / "c")[1], tmp_path / "c")
-    queries = tested("query")
+    queries = blocks_for("query")
     assert len(queries) >= 4
     database = connect(tmp_path)
     for block in queries:

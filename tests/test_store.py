@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,9 +21,10 @@ from conftest import FakeRun
 from railyard.aggregate import tables_of, write_parquet
 from railyard.cli import main
 from railyard.errors import UserError
+from railyard.population import parts
 from railyard.records import load_campaign
 from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
-from railyard.store.columns import CAMPAIGN, STORED, TABLES
+from railyard.store.columns import CAMPAIGN, PLAYS, STORED, TABLES
 from railyard.store.query import connect, run_query
 from railyard.store.upgrade import stored_tables
 
@@ -264,3 +266,22 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, railyard: C
     assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {file.name for file in repeated}
     for file in repeated:
         assert file.read_bytes() == (run / file.relative_to(tmp_path / "again")).read_bytes(), file.name
+
+
+def test_a_population_is_a_campaign_whose_plays_can_be_asked(results: Path) -> None:
+    folder = results / "population"
+    folder.mkdir()
+    assert [(column.name, column.type) for column in PLAYS.columns[1:]] == [
+        (field.name, field.type) for field in parts.SCHEMA
+    ]
+    play: dict[str, Any] = dict.fromkeys(parts.SCHEMA.names)
+    play |= {"identity": "a", "day": 1, "viewer": 7, "arm": "xlink", "scheme": "xlink", "scene": "home"}
+    play |= {"pair": "subway-1", "primary": "wifi", "rct_s": [0.5, 1.5]}
+    pq.write_table(pa.Table.from_pylist([play], schema=parts.SCHEMA), folder / parts.PLAYS_FILE)
+    record = {"population": {"name": "population"}, "command": "railyard population", "git": {"revision": "d" * 40}}
+    (folder / "population.json").write_text(json.dumps(record | {"created": "2026-01-02T03:04:05+00:00"}))
+    assert ask(results, "SELECT campaign, viewer, unnest(rct_s) AS rct FROM plays ORDER BY rct DESC LIMIT 1") == [
+        {"campaign": "population", "viewer": 7, "rct": 1.5}
+    ]
+    [row] = ask(results, "SELECT state, arena, runs_whole FROM campaigns WHERE experiment = 'population'")
+    assert row == {"state": "complete", "arena": "sim", "runs_whole": 1}

@@ -18,7 +18,7 @@ from railyard.errors import UserError
 from railyard.yamlfile import near_miss
 
 MAX_DEPTH = 4
-MARKS = ("campaign.json", "exhibit.json", "runs.parquet")
+MARKS = ("campaign.json", "exhibit.json", "population.json", "runs.parquet")
 
 
 def _json(file: Path) -> dict[str, Any] | None:
@@ -30,6 +30,13 @@ def _json(file: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _rows(file: Path) -> int | None:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, ValueError):
+        return None
+
+
 @dataclass(frozen=True)
 class StoredCampaign:
     """One campaign of a folder of results."""
@@ -39,8 +46,14 @@ class StoredCampaign:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """`campaign.json`; empty where there is none that can be read."""
-        return _json(self.folder / "campaign.json") or {}
+        """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
+        found = _json(self.folder / "campaign.json")
+        population = _json(self.folder / "population.json") if found is None else None
+        if population is not None:
+            name = population.get("population", {}).get("name")
+            told = {key: population.get(key) for key in ("command", "git")}
+            return told | {"experiment": {"name": name, "arena": "sim"}, "started": population.get("created")}
+        return found or {}
 
     @cached_property
     def exhibit(self) -> dict[str, Any]:
@@ -64,14 +77,18 @@ class StoredCampaign:
     @cached_property
     def in_parquet(self) -> int | None:
         """Rows of runs.parquet; none where there is no such file."""
-        try:
-            return int(pq.read_metadata(self.folder / "runs.parquet").num_rows)
-        except (OSError, ValueError):
-            return None
+        return _rows(self.folder / "runs.parquet")
+
+    @cached_property
+    def plays(self) -> int | None:
+        """Plays of a population; none where it is none."""
+        return _rows(self.folder / "plays.parquet")
 
     @property
     def runs_whole(self) -> int:
         """Runs done. Of a campaign kept without its runs' folders, those in the Parquet file."""
+        if self.plays is not None:
+            return self.plays
         return len(self.whole) if (self.folder / "runs").is_dir() else (self.in_parquet or 0)
 
     @cached_property

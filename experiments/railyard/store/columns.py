@@ -233,5 +233,44 @@ PAPER = Table(
     ),
 )
 
+REALS, WHOLES = pa.list_(DOUBLE), pa.list_(LONG)
+PLAYS = Table(
+    "plays",
+    "One row a viewer of a population under one arm: docs/population.md.",
+    (
+        CAMPAIGN,
+        Column("identity", STRING, "SHA-256 over everything that decides the play's outcome"),
+        Column("day", LONG, "the day, a mix of scenes of its own"),
+        Column("viewer", LONG, "the viewer's number within the day; the same under every arm"),
+        Column("arm", STRING, "the scheme with its parameters"),
+        Column("scheme", STRING, "the scheme"),
+        Column("scene", STRING, "where the viewer is: home, walking, subway, …"),
+        Column("pair", STRING, "the trace pair"),
+        Column("primary", STRING, "name of the primary path"),
+        Column("start_offset_ms", LONG, "where in the traces the play started, ms"),
+        Column("bitrate_bps", LONG, "bit rate of the video"),
+        Column("duration_s", DOUBLE, "length of the video, s"),
+        Column("first_frame_bytes", LONG, "size of the first frame"),
+        Column("cross_isp_percent", DOUBLE, "what crossing operators adds to the secondary path's delay, %"),
+        Column("base_rtt_ms", REALS, "base RTT of each path, ms"),
+        Column("queues", pa.list_(STRING), "queue of each path"),
+        Column("outcome", STRING, "as of a run"),
+        Column("handshake_s", DOUBLE, "to the end of the handshake, s"),
+        Column("first_frame_s", DOUBLE, "to the last byte of the first frame, s"),
+        Column("waited_s", DOUBLE, "waited for a first frame that never came, s"),
+        Column("play_time_s", DOUBLE, "time in which the video advanced, s"),
+        Column("rebuffer_time_s", DOUBLE, "time stalled after the first frame, s"),
+        Column("rebuffer_count", LONG, "number of stalls"),
+        Column("stream_bytes_sent", LONG, "stream bytes that the server put on the wire"),
+        Column("reinjected_bytes", LONG, "of these, sent a second time on purpose"),
+        Column("retransmitted_bytes", LONG, "of these, sent again after loss"),
+        Column("srtt_us", WHOLES, "smoothed RTT of each path at the end, µs"),
+        Column("path_bytes", WHOLES, "bytes received on each path"),
+        Column("rct_s", REALS, "request completion time of each request, s"),
+        Column("completed", pa.list_(BOOL), "whether it completed; else its time is the time waited"),
+        Column("play_time_left_ms", pa.list_(pa.float32()), "play-time left every 100 ms while playing, ms"),
+    ),
+)
+
 STORED = (RUNS, CHUNKS, LINKS)
-TABLES = (CAMPAIGNS, RUNS, CHUNKS, LINKS, PATHS_VIEW, FIRST_FRAMES, EXHIBITS, CLAIMS, PAPER)
+TABLES = (CAMPAIGNS, RUNS, CHUNKS, LINKS, PATHS_VIEW, FIRST_FRAMES, PLAYS, EXHIBITS, CLAIMS, PAPER)

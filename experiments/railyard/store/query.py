@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from railyard.errors import UserError
 from railyard.store.campaigns import StoredCampaign, campaigns_or_error
-from railyard.store.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, STORED, TABLES, Table
-from railyard.store.upgrade import stored_tables, version_of
+from railyard.store.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, Table
+from railyard.store.upgrade import as_now, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
 SAFE_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -108,6 +108,20 @@ def _other_tables(campaigns: Sequence[StoredCampaign]) -> dict[str, list[pa.Tabl
     return found
 
 
+def _plays(campaigns: Sequence[StoredCampaign]) -> pa.Table:
+    """The plays of all populations."""
+    found = [PLAYS.arrow_schema().empty_table()]
+    for campaign in campaigns:
+        file = campaign.folder / "plays.parquet"
+        if file.is_file():
+            try:
+                found.append(_with_campaign(as_now(pq.read_table(file), PLAYS), campaign.name))
+            except (OSError, pa.ArrowException) as error:
+                words = " ".join(str(error).split()).rstrip(".")
+                raise UserError(f"{file}: cannot be read: {words}; the command that made it writes it again.") from None
+    return pa.concat_tables(found)
+
+
 def _tables(campaigns: Sequence[StoredCampaign]) -> dict[str, pa.Table]:
     made: dict[str, list[dict[str, Any]]] = {"campaigns": [_campaign_row(campaign) for campaign in campaigns]}
     stored: dict[str, list[pa.Table]] = {table.name: [] for table in STORED}
@@ -121,6 +135,7 @@ def _tables(campaigns: Sequence[StoredCampaign]) -> dict[str, pa.Table]:
         table.name: pa.Table.from_pylist(made.get(table.name, []), schema=table.arrow_schema())
         for table in (CAMPAIGNS, EXHIBITS, CLAIMS, PAPER)
     }
+    tables[PLAYS.name] = _plays(campaigns)
     for table in STORED:
         schema = table.arrow_schema().insert(0, pa.field(CAMPAIGN.name, CAMPAIGN.type))
         tables[table.name] = pa.concat_tables([schema.empty_table(), *stored[table.name]])

@@ -15,7 +15,7 @@ from railyard.aggregate import tables_of
 from railyard.errors import UserError
 from railyard.records import load_run
 from railyard.store.campaigns import StoredCampaign
-from railyard.store.columns import LINKS, METADATA_KEY, SCHEMA, STORED, Table
+from railyard.store.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, Table
 
 
 def _unreadable(file: Path, error: Exception) -> UserError:
@@ -37,9 +37,10 @@ def version_of(file: Path) -> int:
     return version
 
 
-def _as_now(table: pa.Table, wanted: Table) -> pa.Table:
+def as_now(table: pa.Table, wanted: Table) -> pa.Table:
     """The wanted columns, in their order and types; those that the file has not are null."""
-    schema = wanted.arrow_schema()
+    columns = [column for column in wanted.columns if column is not CAMPAIGN]
+    schema = Table(wanted.name, wanted.about, tuple(columns)).arrow_schema()
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -66,7 +67,7 @@ def _links_of_schema_1(runs: pa.Table) -> pa.Table:
         )
         for direction in ("up", "down")
     ]
-    return _as_now(pa.concat_tables(halves), LINKS)
+    return as_now(pa.concat_tables(halves), LINKS)
 
 
 def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
@@ -94,7 +95,7 @@ def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
             continue
         version_of(file)
         try:
-            found[table.name] = _as_now(pq.read_table(file), table)
+            found[table.name] = as_now(pq.read_table(file), table)
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(file, error) from None
     return found
