@@ -95,7 +95,7 @@ def run_experiment(folder: Path, thresholds: str) -> list[dict[str, Any]]:
 
 
 def test_an_experiment_resolves_percentiles_and_records_where_they_came_from(tmp_path: Path) -> None:
-    records = run_experiment(tmp_path, "[90, 40]")
+    records = run_experiment(tmp_path, "[60, 20]")
     measuring = list((tmp_path / "out" / "thresholds").iterdir())
     assert len(measuring) == 1
     ordered = samples_by_hand(measuring[0] / "runs")
@@ -104,11 +104,11 @@ def test_an_experiment_resolves_percentiles_and_records_where_they_came_from(tmp
         if config["label"] == "xlink,thresholds=off":
             assert config["parameters"] == {"reinjection": "none"} and config["thresholds"] is None
             continue
-        assert config["label"] == "xlink,thresholds=90-40"
+        assert config["label"] == "xlink,thresholds=60-20"
         measured = config["thresholds"]
         assert measured["samples"] == len(ordered) and measured["pairs"] == ["hsr-1", "subway-1"]
-        assert measured["t_th1_ms"] == pytest.approx(th(ordered, 90), abs=0.001)
-        assert measured["t_th2_ms"] == pytest.approx(th(ordered, 40), abs=0.001)
+        assert measured["t_th1_ms"] == pytest.approx(th(ordered, 60), abs=0.001)
+        assert measured["t_th2_ms"] == pytest.approx(th(ordered, 20), abs=0.001)
         assert float(config["parameters"]["t-th1"]) == pytest.approx(measured["t_th1_ms"], rel=1e-5)
         assert 0 < float(config["parameters"]["t-th1"]) < float(config["parameters"]["t-th2"])
     off = [record for record in records if record["config"]["label"].endswith("off")]
