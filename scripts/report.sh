@@ -6,8 +6,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 size=${1:-default}
 case $size in
-default) out=results ;;
-small | full) out=results/$size ;;
+default) out=results options=() ;;
+small | full) out=results/$size options=(--size "$size") ;;
 *)
     echo "report: unknown size '$size'; it takes small, default or full." >&2
     exit 2
@@ -16,14 +16,16 @@ esac
 trap 'echo "report: stopped; the whole runs are kept, and the same command goes on from there." >&2; exit 130' INT TERM
 begin=$SECONDS
 failed=()
+where=()
 names=$(.venv/bin/python -c 'from railyard.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
 mkdir -p "$out"
 for name in $names; do
     echo "== $name"
-    .venv/bin/railyard run "$name" --size "$size" --out "$out/$name" || failed+=("$name")
+    [ "$out" = results ] || where=(--out "$out/$name")
+    .venv/bin/railyard run "$name" "${options[@]}" "${where[@]}" || failed+=("$name")
 done
 if [ -e "$out/demo/campaign.json" ]; then
-    .venv/bin/railyard report "$out/demo" || failed+=(demo)
+    .venv/bin/railyard report "$out/demo" --replay || failed+=(demo)
 fi
 pdf=--pdf
 if ! .venv/bin/python -c 'import sys; from railyard.report.chromium import find_chromium; sys.exit(find_chromium() is None)'; then

@@ -15,6 +15,7 @@ import pytest
 from railyard.paths import programs_dir
 from railyard.report import write_whole
 from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
+from railyard.report.replay import write_replay
 from report_exhibit import exhibit_of
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
@@ -68,18 +69,19 @@ def test_every_plot_of_a_campaign_is_drawn_without_complaint(browser: Browser, c
     assert places == drawn == 9
     marks = page.evaluate("[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.trace').length)")
     assert all(marks), f"plots without a single trace: {marks}"
+    page.evaluate("document.querySelectorAll('details.data').forEach(d => { d.open = true; })")
+    page.wait_until("document.querySelectorAll('details.data table').length === 9")
+    rows = page.evaluate("[...document.querySelectorAll('details.data table')].map(t => t.tBodies[0].rows.length)")
+    assert all(rows), f"values of the plots as tables: {rows}"
     page.close()
 
 
-def test_nothing_is_wider_than_a_phone(browser: Browser, campaign: Path) -> None:
-    page = browser.open(campaign / "report.html", width=PHONE_WIDTH, height=PHONE_HEIGHT)
+def test_nothing_is_wider_than_a_phone_and_in_the_dark_ink_and_paper_change_places(
+    browser: Browser, campaign: Path
+) -> None:
+    page = browser.open(campaign / "report.html", width=PHONE_WIDTH, height=PHONE_HEIGHT, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
     assert page.evaluate(OVERFLOWS) == []
-    page.close()
-
-
-def test_in_the_dark_ink_and_paper_change_places(browser: Browser, campaign: Path) -> None:
-    page = browser.open(campaign / "report.html", dark=True)
     grounds = page.evaluate(
         """[getComputedStyle(document.body).backgroundColor,
             ...[...document.querySelectorAll('.plot .main-svg:first-child')].map(s => s.style.backgroundColor)]"""
@@ -105,15 +107,6 @@ def test_the_keyboard_comes_first_to_the_content_then_everywhere(browser: Browse
     page.close()
 
 
-def test_the_values_of_a_plot_can_be_read_as_a_table(browser: Browser, campaign: Path) -> None:
-    page = browser.open(campaign / "report.html")
-    page.evaluate("document.querySelectorAll('details.data').forEach(d => { d.open = true; })")
-    page.wait_until("document.querySelectorAll('details.data table').length === 9")
-    rows = page.evaluate("[...document.querySelectorAll('details.data table')].map(t => t.tBodies[0].rows.length)")
-    assert all(rows)
-    page.close()
-
-
 def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(
@@ -126,12 +119,6 @@ def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> Non
     with pytest.raises(BrowserError):
         page.evaluate("missing()")
     page.close()
-
-
-def test_the_report_prints_on_pages(campaign: Path, tmp_path: Path) -> None:
-    print_pdf(campaign / "report.html", tmp_path / "report.pdf")
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
-    assert 3 <= pages_of(tmp_path / "report.pdf") <= 12
 
 
 def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, results: Path) -> None:
@@ -156,3 +143,24 @@ def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, re
 def test_the_whole_report_prints_with_its_long_tables_open(results: Path, tmp_path: Path) -> None:
     print_pdf(results / "report.html", tmp_path / "report.pdf")
     assert 5 <= pages_of(tmp_path / "report.pdf") <= 20
+
+
+def test_a_replay_plays_and_reads_out_what_is_under_its_cursor(browser: Browser, campaign: Path) -> None:
+    replayed = write_replay(next(campaign.glob("runs/*--xlink--*")))
+    page = browser.open(replayed, width=PHONE_WIDTH, height=PHONE_HEIGHT)
+    assert page.complaints() == []
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
+    assert page.evaluate(OVERFLOWS) == []
+    at = "[document.getElementById('cursor').style.transform, document.getElementById('state').textContent]"
+    page.evaluate("document.getElementById('time').focus()")
+    begin = page.evaluate(at)
+    for _ in range(50):
+        page.press("ArrowRight", 39)
+    moved = page.evaluate(at)
+    assert moved[0] != begin[0] and moved[1] != begin[1]
+    assert page.evaluate("document.getElementById('now').textContent") == "1.00 s"
+    page.evaluate("document.getElementById('play').click()")
+    page.wait_until("Number(document.getElementById('time').value) > 1.1")
+    page.evaluate("document.getElementById('play').click()")
+    assert page.evaluate("document.getElementById('play').textContent") == "Play"
+    page.close()

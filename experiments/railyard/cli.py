@@ -30,7 +30,7 @@ from railyard.preflight import check_machine
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
 from railyard.report import write_report
-from railyard.report.cli import report_command
+from railyard.report.cli import replay_command, report_command
 from railyard.resolve import not_run, resolve, runs_in
 from railyard.store.cli import list_command, query_command, show_command
 from railyard.tables import print_comparison
@@ -47,6 +47,7 @@ app = typer.Typer(
 )
 app.add_typer(traces_app, name="traces")
 app.command("report")(report_command)
+app.command("replay")(replay_command)
 app.command("link-plot")(link_plot_command)
 app.command("link-stats")(link_stats_command)
 app.command("list")(list_command)

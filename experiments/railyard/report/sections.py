@@ -149,12 +149,14 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
+        pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
             "row": row,
             "paths": _described_paths(first),
             "figures": drawn,
             "has_traces": bool(traces),
+            "replays": [(run, page) for run, page in pages if page is not None],
         }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
 

@@ -146,6 +146,7 @@
       opened.forEach(function (details) { details.open = false; });
       again();
     });
+    document.dispatchEvent(new Event("plots-drawn"));
     document.documentElement.dataset.plots = "drawn";
   }
 

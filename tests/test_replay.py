@@ -1,0 +1,151 @@
+"""The page of one run: what it shows is what the run's own counters say, in either arena and of any length."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import FakeRun
+from railyard.errors import UserError
+from railyard.jsonl import read_jsonl, summary_of
+from railyard.paths import programs_dir
+from railyard.report import write_whole
+from railyard.report.replay import write_replay
+from railyard.report.replay.figure import draw
+from railyard.report.replay.series import MAX_BINS, Bins, read_replay
+
+PAGE_LIMIT_BYTES = 5_000_000
+EXPERIMENT = """
+name: replayed
+arena: {arena}
+pairs: [subway-1]
+schemes: {schemes}
+seeds: [{seed}]
+start_offset_ms: {offset}
+player: {{bitrate_bps: {bitrate}, duration_s: {duration}, chunk_bytes: 262144}}
+time_limit_s: {limit}
+"""
+
+
+def ran(folder: Path, **settings: Any) -> dict[str, Path]:
+    """A real campaign; by scheme, the folder of its run."""
+    given = {"arena": "sim", "seed": 1, "offset": 20_000, "bitrate": 4_000_000, "duration": 8, "limit": 30} | settings
+    file = folder / "replayed.yaml"
+    file.write_text(EXPERIMENT.format(**given))
+    out = folder / "out"
+    command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(out))
+    subprocess.run(command, check=True, capture_output=True)
+    return {run.name.split("--")[1]: run for run in (out / "runs").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    if not (programs_dir() / "xlink-sim").is_file():
+        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+    return ran(tmp_path_factory.mktemp("sim"), schemes="[xlink, cm]")
+
+
+def links_of(run: Path) -> dict[str, dict[str, Any]]:
+    return {path["name"]: path for path in json.loads((run / "mpshell.json").read_text())["paths"]}
+
+
+def test_every_byte_and_packet_of_the_run_is_in_a_bin(runs: dict[str, Path]) -> None:
+    replay = read_replay(runs["xlink"])
+    server = summary_of(read_jsonl(runs["xlink"] / "server.jsonl"))
+    assert server is not None and server["reinjected_bytes"] > 0
+    links = links_of(runs["xlink"])
+    for path, counted in zip(replay.paths, server["paths"], strict=True):
+        delivered = sum(path.delivered) * replay.bins.width_s * 1e6 / 8
+        assert delivered == pytest.approx(links[path.name]["down"]["departed_bytes"], rel=1e-3)
+        assert sum(path.sent) == pytest.approx(counted["packets_sent"], abs=2), "the last are sent as the run ends"
+        assert sum(path.lost) == counted["packets_lost"]
+        assert sum(path.delivered) <= sum(path.capacity)
+        assert max(value for value in path.rtt_ms if value is not None) > 2 * links[path.name]["delay_ms"]
+    copied = sum(path.copied_kb[-1] for path in replay.paths) * 1000
+    assert copied == pytest.approx(server["reinjected_bytes"], rel=1e-3)
+
+
+def test_a_migration_is_on_the_page_and_moves_the_packets(runs: dict[str, Path]) -> None:
+    replay = read_replay(runs["cm"])
+    [moved] = [moment for moment in replay.moments if moment.what.startswith("migrates")]
+    assert moved.what == "migrates from wifi to lte"
+    wifi, lte = replay.paths
+    at = int(moved.t_s / replay.bins.width_s)
+    assert sum(wifi.sent[:at]) > 100 and sum(lte.sent[: at - 1]) == 0
+    assert sum(lte.sent[at - 1 :]) > 100
+
+
+def test_strips_share_one_time_axis_and_each_shows_something(runs: dict[str, Path]) -> None:
+    figure = draw(read_replay(runs["xlink"])).to_plotly_json()
+    axes = [axis for name, axis in figure["layout"].items() if name.startswith("xaxis")]
+    assert len(axes) == 8
+    assert sum("matches" not in axis for axis in axes) == 1
+    used = {trace.get("yaxis", "y") for trace in figure["data"]}
+    assert len(used) == 8
+
+
+def test_a_long_run_is_binned_so_that_its_page_stays_small(tmp_path: Path) -> None:
+    run = ran(tmp_path, schemes="[vanilla-mp]", duration=90, bitrate=1_500_000, limit=120)["vanilla-mp"]
+    replay = read_replay(run)
+    assert replay.end_s > 90 and replay.bins.width_s > 0.05 and replay.bins.count <= MAX_BINS
+    assert write_replay(run).stat().st_size < PAGE_LIMIT_BYTES
+
+
+def test_bins_cover_the_whole_run() -> None:
+    for duration in (0.01, 3.0, 19.9, 600.0, 3600.0):
+        bins = Bins.over(duration)
+        assert bins.end_s >= duration
+        assert bins.count <= MAX_BINS
+
+
+def test_a_run_without_logs_still_has_its_page(make_campaign: Callable[..., Path]) -> None:
+    out = make_campaign(FakeRun(label="mptcp", scheme="mptcp", unfinished_s=[2.0], outcome="time_limit"))
+    page = write_replay(out / "runs" / FakeRun(label="mptcp").run_id).read_text()
+    assert "left no qlog" in page and "plays again, after 0.50 s" in page and "≥ 2.000" in page
+
+
+def test_a_damaged_log_ends_in_one_sentence(runs: dict[str, Path], tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(runs["xlink"], broken)
+    log = next(broken.glob("qlog/*_server.sqlog"))
+    log.write_text('\x1e{"trace": {}}\n')
+    with pytest.raises(UserError, match="cannot be read"):
+        read_replay(broken)
+
+
+def test_a_campaigns_report_links_the_pages_of_its_runs(runs: dict[str, Path]) -> None:
+    campaign = runs["xlink"].parents[1]
+    command = (sys.executable, "-m", "railyard", "report", "--replay", str(campaign))
+    subprocess.run(command, check=True, capture_output=True)
+    page = (campaign / "report.html").read_text()
+    for run in runs.values():
+        assert f'href="runs/{run.name}/replay.html"' in page
+        assert (run / "replay.html").is_file()
+    write_whole(campaign.parent)
+    assert f'href="out/runs/{runs["cm"].name}/replay.html"' in (campaign.parent / "report.html").read_text()
+
+
+def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "railyard", "replay", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.privileged
+def test_a_run_of_the_kernels_mptcp_in_real_time_has_its_links_and_packets(tmp_path: Path) -> None:
+    run = ran(tmp_path, arena="mpshell", schemes="[mptcp]", duration=2, bitrate=2_000_000, limit=10)["mptcp"]
+    replay = read_replay(run)
+    assert not replay.from_qlog
+    for path in replay.paths:
+        link = links_of(run)[path.name]["down"]
+        assert sum(path.delivered) * replay.bins.width_s * 1e6 / 8 == pytest.approx(link["departed_bytes"], rel=0.01)
+        assert sum(path.sent) == pytest.approx(link["arrived_packets"], rel=0.01)
+    assert write_replay(run).stat().st_size < PAGE_LIMIT_BYTES
