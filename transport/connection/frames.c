@@ -165,6 +165,19 @@ static uint64_t take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_afte
     return 0;
 }
 
+/* A signal in a frame of its own acknowledges nothing, so there are two bounds. It was made half of the path's smallest
+ * RTT ago or earlier: if that is before the present signal can have been made, it was overtaken. And it was made after
+ * the acknowledgements that came before it on its path, and in its packet, where they stand in front of it. */
+static uint64_t take_signal(xl_connection *c, const xl_qoe *qoe, const xl_packet_context *ctx) {
+    xl_path *p = ctx->path;
+    uint64_t made_before = c->now - (p->rtt.has_sample ? p->rtt.min / 2 : 0);
+    if (ctx->pn < p->signal_pn || (c->gate.has_signal && made_before < c->gate.signal_made_after))
+        return 0;
+    p->signal_pn = ctx->pn + 1;
+    bool heard = ctx->pn >= p->heard_in && p->heard_after > c->gate.signal_made_after;
+    return take_qoe(c, qoe, heard ? p->heard_after : c->gate.signal_made_after);
+}
+
 /* The peer made this acknowledgement when it had the packet, which took half of the smallest RTT at least. */
 static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, const xl_ack_frame *ack) {
     const xl_sent_packet *largest = xl_ledger_find(&space->ledger, ack->ranges[0].largest);
@@ -183,8 +196,13 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
         if (!acked) /* a path long gone; one that never was is the peer's mistake, and harmless */
             return 0;
         space = acked->space;
+        uint64_t made_after = acknowledged_after(c, space, &f->ack);
+        if (made_after > ctx->path->heard_after) {
+            ctx->path->heard_after = made_after;
+            ctx->path->heard_in = ctx->pn;
+        }
         if (f->ack.has_qoe)
-            take_qoe(c, &f->ack.qoe, acknowledged_after(c, space, &f->ack));
+            take_qoe(c, &f->ack.qoe, made_after);
     } else if (ctx->level == XL_LEVEL_APP) {
         space = &c->space[XL_LEVEL_APP];
     }
@@ -229,7 +247,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;
-        return f->qoe.has_qoe ? take_qoe(c, &f->qoe.qoe, c->gate.signal_made_after) : 0;
+        return f->qoe.has_qoe ? take_signal(c, &f->qoe.qoe, ctx) : 0;
     case XL_FRAME_CONNECTION_CLOSE:
     case XL_FRAME_APPLICATION_CLOSE:
         return take_close(c, f);

@@ -440,6 +440,51 @@ static void signals_are_sent_on_change_and_one_in_50_ms_at_most(void **state) {
     pair_free(&p);
 }
 
+/* The first signal says 100 ms, and is overtaken by one that says 3 s. */
+static void second_signal_comes_first(pair *p) {
+    pair_run(p, 51000);
+    xl_connection_set_qoe(p->cc, &play_of_3_s, p->now);
+    pair_run(p, 15000);
+    assert_int_equal(2, p->cc->qoe_signals);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->gate.signal.cached_bytes);
+    pair_run(p, 150000);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->gate.signal.cached_bytes);
+    xl_connection_set_qoe(p->cc, &play_of_100_ms, p->now);
+    pair_run(p, 15000);
+    assert_int_equal(play_of_100_ms.cached_bytes, p->sc->gate.signal.cached_bytes); /* the next one counts */
+    pair_free(p);
+}
+
+static void a_signal_that_was_overtaken_on_its_path_does_not_count(void **state) {
+    (void)state;
+    pair p;
+    with_control(&p, XL_QOE_IN_SIGNALS);
+    p.link[0].delay_us[0] = 100000;
+    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
+    pair_run(&p, 100);
+    assert_int_equal(1, p.cc->qoe_signals);
+    p.link[0].delay_us[0] = 10000;
+    second_signal_comes_first(&p);
+}
+
+static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(void **state) {
+    (void)state;
+    pair p;
+    two_paths(&p, 75, 10000, 120000, "stream");
+    p.server_config.qoe_control = true;
+    p.client_config.qoe_carrier = XL_QOE_IN_SIGNALS;
+    start(&p);
+    pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time: they tell when a signal was made at the earliest */
+    pair_run(&p, 100000);
+    uint64_t srtt = p.cc->path[0].rtt.smoothed;
+    p.cc->path[0].rtt.smoothed = 1000000; /* so it takes the slow path */
+    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
+    pair_run(&p, 100);
+    assert_int_equal(1, p.cc->qoe_signals);
+    p.cc->path[0].rtt.smoothed = srtt;
+    second_signal_comes_first(&p);
+}
+
 static void a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way(void **state) {
     (void)state;
     pair p;
@@ -566,6 +611,8 @@ int main(void) {
         cmocka_unit_test(what_would_come_much_too_late_is_rescued_within_its_share),
         cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
         cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),
+        cmocka_unit_test(a_signal_that_was_overtaken_on_its_path_does_not_count),
+        cmocka_unit_test(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count),
         cmocka_unit_test(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way),
         cmocka_unit_test(delivery_time_counts_paths_with_unacknowledged_packets_only),
         cmocka_unit_test(a_decision_costs_the_same_whatever_is_in_flight),
