@@ -135,6 +135,28 @@ test-long: setup ## the tests that take minutes each: `make test` leaves them ou
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python -m pytest -m long
 
+# Containers. BASE is the Debian 12 image below both; pin it by digest where a registry is at hand.
+BASE ?=
+LOCAL_BASE := railyard/base:bookworm
+
+.PHONY: docker
+docker: ## build the images railyard/client and railyard/server (BASE=IMAGE@sha256:… pins what they stand on)
+	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
+	@docker/build.sh $(or $(BASE),$(LOCAL_BASE))
+
+.PHONY: docker-base
+docker-base: ## make that base image by debootstrap, where no registry is at hand
+	@docker/base.sh $(LOCAL_BASE)
+
+.PHONY: docker-test
+docker-test: setup ## all tests of the containers, with an engine that is started for them where none runs
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
+
+.PHONY: docker-test-with-engine
+docker-test-with-engine: docker
+	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
+
 C_FILES = $(shell git ls-files '*.c' '*.h')
 .PHONY: lint
 lint: setup ## clang-format, ruff, mypy

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from railyard import containers
+from railyard.errors import UserError
 from railyard.paths import PROGRAM_NAMES, programs_dir
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
@@ -26,12 +28,29 @@ def missing_for_real_runs() -> str | None:
     return f"needs {programs_dir() / absent[0]}: run `make build`" if absent else None
 
 
+def missing_for_containers() -> str | None:
+    """Why no containers can run here, None when they can."""
+    try:
+        containers.check_engine()
+    except UserError as error:
+        return f"{error} `make docker-test` brings both engine and images."
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = missing_for_real_runs()
-    if reason is None or REQUIRE:
-        return
+    if reason is not None and not REQUIRE:
+        _skip(items, "privileged", reason)
+    # The engine is asked only where there is something to ask for.
+    if any(item.get_closest_marker("docker") for item in items) and os.environ.get("RAILYARD_REQUIRE_DOCKER") != "1":
+        reason = missing_for_containers()
+        if reason is not None:
+            _skip(items, "docker", reason)
+
+
+def _skip(items: list[pytest.Item], marker: str, reason: str) -> None:
     for item in items:
-        if item.get_closest_marker("privileged"):
+        if item.get_closest_marker(marker):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -52,8 +52,10 @@ static int need_sysctl(const char *value, const char *name) {
 /* IPv6 without its talk: router solicitations and multicast reports would use up opportunities. */
 static int quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
     static const char *const settings[][2] = {
-        {"disable_ipv6", "0"},  {"accept_ra", "0"},  {"router_solicitations", "0"},
-        {"addr_gen_mode", "1"}, {"accept_dad", "0"},
+        {"disable_ipv6", "0"},
+        {"accept_ra", "0"},
+        {"router_solicitations", "0"},
+        {"addr_gen_mode", "1"},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         char name[96];

@@ -170,10 +170,12 @@ async def _run_once(spec: RunSpec, partial: Path) -> None:
 
 
 async def _run_worker(spec: RunSpec, partial: Path) -> None:
-    """One try, in a namespace of its own. Whatever happens, the worker and its children are gone afterwards."""
+    """One try, in a namespace or in containers of its own. Whatever happens, the worker and its children are gone
+    afterwards."""
+    namespace = () if spec.arena == "docker" else ("unshare", "--net", "--")
     with (partial / "worker.stderr").open("wb") as stderr:
         worker = await asyncio.create_subprocess_exec(
-            *("setpriv", "--pdeathsig", "TERM", "--", "unshare", "--net", "--"),
+            *("setpriv", "--pdeathsig", "TERM", "--", *namespace),
             *(sys.executable, "-m", "railyard.worker", str(partial)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

@@ -26,7 +26,7 @@ from railyard.linklog.cli import link_plot_command, link_stats_command
 from railyard.paths import RESULTS_DIR
 from railyard.pending import run_pending
 from railyard.population.cli import population_command
-from railyard.preflight import check_machine
+from railyard.preflight import check_arena, check_machine
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
 from railyard.report import write_report
@@ -100,8 +100,7 @@ def run(
     if seeds is not None:
         changes["seeds"] = list(range(1, seeds + 1))
     checked = checked.model_copy(update=changes)
-    if checked.arena == "mpshell":
-        check_machine()
+    check_arena(checked.arena)
     campaign = Campaign((out or RESULTS_DIR / checked.name).resolve())
     checked = thresholds.resolved(checked, document, campaign.out / "thresholds", default_jobs("sim"), console.print)
     specs, left_out = resolve(checked, document), not_run(checked, document)
@@ -203,8 +202,7 @@ def thresholds_of(
     player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
     given = {name: value for name, value in player.items() if value is not None}
     checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
-    if arena == "mpshell":
-        check_machine()
+    check_arena(arena)
     folder = (out or RESULTS_DIR / f"thresholds-{checked.name}").resolve()
     try:
         found = thresholds.measure(checked, document, entry, folder, jobs or default_jobs(arena), arena)

@@ -34,7 +34,7 @@ SCHEME_DESCRIPTION = {
     "mptcp": "kernel MPTCP v1, default scheduler",
     "tcp": "single-path kernel TCP",
 }
-ARENAS = ("mpshell", "sim")
+ARENAS = ("mpshell", "sim", "docker")
 # The kernel's transports need a kernel, and the wall clock that it runs on.
 NEEDS_MPSHELL = "needs mpshell"
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from railyard import containers
 from railyard.errors import UserError
 
 TUN = Path("/dev/net/tun")
@@ -34,3 +35,12 @@ def check_machine() -> None:
         raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")
     if not os.access(TUN, os.R_OK | os.W_OK):
         raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
+
+
+def check_arena(arena: str) -> None:
+    """Raises UserError where runs of that arena cannot start on this machine. Ends what killed ones left running."""
+    if arena == "mpshell":
+        check_machine()
+    elif arena == "docker":
+        containers.check_engine()
+        containers.sweep()

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from railyard import containers
 from railyard.errors import UserError
 from railyard.experiment import (
     NEEDS_MPSHELL,
@@ -128,6 +129,13 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
     return rows
 
 
+def _programs(arena: str) -> dict[str, str]:
+    """What runs in an arena, by content: part of each run's identity."""
+    if arena == "docker":
+        return containers.image_ids()
+    return {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[arena]}
+
+
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
     if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
@@ -137,7 +145,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
-    programs = {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[experiment.arena]}
+    programs = _programs(experiment.arena)
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))

@@ -1,8 +1,9 @@
-"""One run in a network namespace of its own: `python -m railyard.worker RUN_DIR`, started under `unshare --net`.
+"""One run on the wall clock: `python -m railyard.worker RUN_DIR`.
 
-RUN_DIR holds `spec.json`. The worker sets the namespace up, starts the server outside of the shell, runs the player
-inside of mpshell, and leaves beside `spec.json` all logs and `run.json`. The namespace and all that is in it are gone
-when the worker and its children are: nothing stays behind on the machine.
+RUN_DIR holds `spec.json`. The worker starts the server outside of the shell, runs the player inside of mpshell, and
+leaves beside `spec.json` all logs and `run.json`. Where that takes place is the site: in the mpshell arena the network
+namespace of the worker itself (it is started under `unshare --net`), in the docker arena containers. Namespace,
+containers and all that is in them are gone when the worker and its children are: nothing stays behind on the machine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +21,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-from railyard import fidelity, provenance, runspec
+from railyard import containers, fidelity, provenance, runspec
+from railyard.errors import UserError
 from railyard.jsonl import read_jsonl, summary_of
 from railyard.linkevents import Conductor
 from railyard.paths import program
@@ -63,6 +66,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _last_words(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
     return lines[-1] if lines else "it said nothing"
 
 
@@ -94,6 +98,36 @@ def _exit_state(returncode: int | None) -> dict[str, Any]:
     return {"code": returncode, "signal": None}
 
 
+class Site(Protocol):
+    """Where a run takes place."""
+
+    @property
+    def control_folder(self) -> Path:
+        """Where mpshell's control socket is for the worker."""
+        ...
+
+    def prepare(self) -> None: ...
+
+    def server_command(self) -> list[str]: ...
+
+    def mpshell_command(self, control: str) -> list[str]:
+        """Once the server listens; does what has to be done before mpshell starts. `control` is the socket that the
+        worker will connect to, if links are to change."""
+        ...
+
+    def netstat(self) -> str:
+        """The protocol counters of the server's namespace, while the server is there."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's record says of the place."""
+        ...
+
+    def clear(self) -> None:
+        """Leaves nothing behind, however the run ended."""
+        ...
+
+
 def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
     settings = runspec.sysctls(spec)
@@ -110,6 +144,100 @@ def _inner_command(spec: RunSpec, run_dir: Path) -> list[str]:
     settings = [f"{name}={value.replace(' ', ',')}" for name, value in runspec.sysctls(spec).items()]
     player = runspec.player_command(spec, program("xlink-player"), run_dir)
     return ["/bin/sh", str(INNER), str(run_dir / "player.netstat"), *settings, "--", *player]
+
+
+class Namespace:
+    """The worker's own network namespace."""
+
+    def __init__(self, spec: RunSpec, run_dir: Path) -> None:
+        self.spec, self.run_dir = spec, run_dir
+        self.settings: dict[str, str] = {}
+        self.control_folder = run_dir
+
+    def prepare(self) -> None:
+        self.settings = _set_up_namespace(self.spec)
+
+    def server_command(self) -> list[str]:
+        return runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
+
+    def mpshell_command(self, control: str) -> list[str]:
+        inner = _inner_command(self.spec, self.run_dir)
+        events = control if self.spec.link_events else None
+        return runspec.mpshell_command(self.spec, program("mpshell"), self.run_dir, inner, events)
+
+    def netstat(self) -> str:
+        return Path("/proc/net/netstat").read_text()
+
+    def facts(self) -> dict[str, Any]:
+        return {"sysctls": self.settings, "versions": provenance.versions()}
+
+    def clear(self) -> None:
+        pass
+
+
+class Containers:
+    """Three containers, see containers.py; the worker's children are the clients of the engine."""
+
+    def __init__(self, spec: RunSpec, run_dir: Path) -> None:
+        self.spec, self.run_dir = spec, run_dir
+        self.owner = containers.owner_of(os.getpid())
+        self.names = {part: f"railyard-{os.getpid()}-{part}" for part in ("server", "outside", "client")}
+        self.outside: subprocess.Popen[bytes] | None = None
+        self.settings: dict[str, str] = {}
+        self.libraries: dict[str, str] = {}
+        self.control_folder = run_dir / containers.JOIN_FOLDER
+
+    def prepare(self) -> None:
+        """Folders that the containers can write to: the server is not root, and root has no right over others'."""
+        folders = [self.run_dir / name for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER)]
+        for folder in (*folders, folders[0] / "qlog"):
+            folder.mkdir()
+        if os.geteuid() == 0:
+            for folder in (folders[0], folders[0] / "qlog"):
+                os.chown(folder, containers.server_user(self.spec), containers.SERVER_UID)
+        else:
+            for folder in (*folders, folders[0] / "qlog", self.run_dir, self.run_dir / "links", self.run_dir / "qlog"):
+                folder.chmod(0o777)
+
+    def server_command(self) -> list[str]:
+        return containers.server_command(self.spec, self.run_dir, self.names["server"], self.owner)
+
+    def mpshell_command(self, control: str) -> list[str]:
+        del control  # another path inside
+        command = containers.outside_command(self.run_dir, self.names["outside"], self.owner, self.names["server"])
+        self.outside = _spawn(command, self.run_dir / "outside.stderr", stdout=subprocess.DEVNULL)
+        return containers.client_command(self.spec, self.run_dir, self.names["client"], self.owner)
+
+    def netstat(self) -> str:
+        names = list(runspec.sysctls(self.spec))
+        files = [*(Path("/proc/sys", *name.split(".")) for name in names), containers.SHARE / "versions"]
+        text = containers.read_files(self.names["server"], [*files, Path("/proc/net/netstat")]).splitlines()
+        self.settings = dict(zip(names, (" ".join(line.split()) for line in text), strict=False))
+        libraries = [line.partition("=") for line in text[len(names) :] if ":" not in line]
+        self.libraries = {name: version for name, _, version in libraries}
+        return "\n".join(line for line in text if line.startswith(("TcpExt:", "IpExt:", "MPTcpExt:")))
+
+    def facts(self) -> dict[str, Any]:
+        ours = {name: version for name, version in provenance.versions().items() if name in ("railyard", "python")}
+        return {"sysctls": self.settings, "versions": ours | self.libraries, "containers": containers.facts()}
+
+    def clear(self) -> None:
+        containers.remove(list(self.names.values()))
+        if self.outside is not None:
+            _stop(self.outside)
+        self._gather()
+
+    def _gather(self) -> None:
+        """The server's files join the player's."""
+        folder = self.run_dir / containers.SERVER_FOLDER
+        for file in (path for path in folder.rglob("*") if path.is_file()):
+            if os.geteuid() == 0:
+                os.chown(file, 0, 0)
+            file.rename(self.run_dir / file.relative_to(folder))
+        for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER):
+            shutil.rmtree(self.run_dir / name, ignore_errors=True)
+        if (self.run_dir / "outside.stderr").is_file() and not (self.run_dir / "outside.stderr").stat().st_size:
+            (self.run_dir / "outside.stderr").unlink()
 
 
 def _joins(netstat: str) -> dict[str, int]:
@@ -134,19 +262,24 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     """Carries the run out and returns its record. Raises StartError when a program refuses to start."""
     for folder in ("links", "qlog"):
         (run_dir / folder).mkdir(exist_ok=True)
-    settings = _set_up_namespace(spec)
-    inner = _inner_command(spec, run_dir)
-    conductor = Conductor(spec.link_events, run_dir)
-    control = conductor.control if spec.link_events else None
-    commands = {
-        "server": runspec.server_command(spec, program("xlink-server"), run_dir),
-        "mpshell": runspec.mpshell_command(spec, program("mpshell"), run_dir, inner, control),
-    }
+    site: Site = Containers(spec, run_dir) if spec.arena == "docker" else Namespace(spec, run_dir)
+    try:
+        site.prepare()
+        record = _execute_at(site, spec, run_dir)
+    finally:
+        site.clear()
+    return record
+
+
+def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
+    conductor = Conductor(spec.link_events, site.control_folder)
+    commands = {"server": site.server_command()}
     started, begin = datetime.now(UTC), time.monotonic()
     hung = False
     with _spawn(commands["server"], run_dir / "server.stderr", stdout=subprocess.PIPE) as server:
         try:
             listening = _wait_listening(server, run_dir / "server.stderr")
+            commands["mpshell"] = site.mpshell_command(conductor.control)
             with (run_dir / "player.stdout").open("wb") as stdout:
                 fds = [conductor.folder_fd] if spec.link_events else []
                 shell = _spawn(commands["mpshell"], run_dir / "mpshell.stderr", stdout=stdout, pass_fds=fds)
@@ -161,7 +294,7 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
                 events = conductor.finish()
             wall_s = time.monotonic() - begin
             server_died = server.poll() is not None
-            netstat = Path("/proc/net/netstat").read_text()
+            netstat = site.netstat()
         finally:
             _stop(server)
     if not (run_dir / "mpshell.json").is_file():
@@ -194,11 +327,10 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
             "server": _joins(netstat),
             "player": _joins(inner_netstat.read_text() if inner_netstat.is_file() else ""),
         },
-        "sysctls": settings,
+        **site.facts(),
         "git": provenance.git_state(),
         "kernel": provenance.kernel(),
         "cpu": provenance.cpu(),
-        "versions": provenance.versions(),
     }
 
 
@@ -211,7 +343,7 @@ def main() -> int:
     spec = RunSpec.model_validate_json((run_dir / "spec.json").read_text())
     try:
         record = execute(spec, run_dir)
-    except StartError as error:
+    except (StartError, UserError) as error:
         print(error, file=sys.stderr)
         return 2
     finally:

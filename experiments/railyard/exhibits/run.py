@@ -22,7 +22,7 @@ from railyard.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
 from railyard.experiment import ARENAS
 from railyard.paths import RESULTS_DIR
 from railyard.pending import run_pending
-from railyard.preflight import check_machine
+from railyard.preflight import check_arena
 from railyard.records import load_campaign
 from railyard.resolve import not_run
 from railyard.yamlfile import YamlDocument, near_miss
@@ -50,8 +50,8 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     make = registry.builder(spec.name)
     parts = experiments(spec, document)
     specs = all_runs(parts)
-    if any(run.arena == "mpshell" for run in specs):
-        check_machine()
+    for arena in {run.arena for run in specs}:
+        check_arena(arena)
     campaign = Campaign((request.out or RESULTS_DIR / spec.name).resolve())
     with campaign.locked():
         campaign.sweep()

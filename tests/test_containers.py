@@ -1,0 +1,225 @@
+"""The docker arena without an engine: command lines, compose files, Dockerfile."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from railyard import containers
+from railyard.errors import UserError
+from railyard.experiment import load_experiment
+from railyard.paths import ROOT
+from railyard.resolve import resolve
+from railyard.runspec import RunSpec
+
+DOCKER = ROOT / "docker"
+YAML = """\
+name: unit
+arena: docker
+pairs: [subway-1]
+schemes: [vanilla-mp, mptcp]
+player: {duration_s: 4, bitrate_bps: 1000000}
+time_limit_s: 10
+"""
+REAL_IMAGE_IDS = containers.image_ids
+IMAGES = {"railyard/client": "sha256:aa", "railyard/server": "sha256:bb"}
+
+
+@pytest.fixture(scope="module")
+def resolved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, RunSpec], dict[str, str], Path]]:
+    """The runs of the experiment, what the engine says that its images are, and the experiment's file."""
+    file = tmp_path_factory.mktemp("containers") / "unit.yaml"
+    file.write_text(YAML)
+    images = dict(IMAGES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(containers, "image_ids", lambda: dict(images))
+        yield by_label(file), images, file
+
+
+def by_label(file: Path) -> dict[str, RunSpec]:
+    return {spec.label: spec for spec in resolve(*load_experiment(file))}
+
+
+@pytest.fixture
+def specs(resolved: tuple[dict[str, RunSpec], dict[str, str], Path]) -> dict[str, RunSpec]:
+    return resolved[0]
+
+
+def options(command: list[str], name: str) -> list[str]:
+    return [command[i + 1] for i, word in enumerate(command) if word == name]
+
+
+def all_commands(spec: RunSpec, run_dir: Path) -> dict[str, list[str]]:
+    return {
+        "server": containers.server_command(spec, run_dir, "s", "me"),
+        "outside": containers.outside_command(run_dir, "o", "me", "s"),
+        "client": containers.client_command(spec, run_dir, "c", "me"),
+    }
+
+
+def test_no_container_has_more_than_it_needs(specs: dict[str, RunSpec], tmp_path: Path) -> None:
+    commands = all_commands(specs["vanilla-mp"], tmp_path)
+    for part, command in commands.items():
+        assert "--privileged" not in command
+        assert not {"-p", "--publish", "--publish-all", "--pid", "--ipc", "--volume", "-v"} & set(command), part
+        assert options(command, "--cap-drop") == ["ALL"]
+        assert options(command, "--security-opt") == ["no-new-privileges"]
+        assert "--read-only" in command
+        assert options(command, "--memory")
+        assert options(command, "--pids-limit")
+    assert options(commands["server"], "--cap-add") == []
+    assert options(commands["server"], "--device") == []
+    assert options(commands["outside"], "--cap-add") == ["NET_ADMIN"]
+    assert options(commands["client"], "--cap-add") == ["NET_ADMIN", "SYS_NICE"]
+    assert options(commands["client"], "--device") == ["/dev/net/tun"]
+    networks = {part: options(command, "--network") for part, command in commands.items()}
+    assert networks == {"server": ["none"], "outside": ["container:s"], "client": ["none"]}
+
+
+def test_the_server_is_root_only_where_the_kernel_restricts_its_congestion_controller(
+    specs: dict[str, RunSpec], tmp_path: Path
+) -> None:
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()[0]
+    free = specs["mptcp"].model_copy(update={"congestion": allowed})
+    bound = specs["mptcp"].model_copy(update={"congestion": "no-such-controller"})
+    quic = specs["vanilla-mp"].model_copy(update={"congestion": "no-such-controller"})
+    for spec, root in ((free, False), (quic, False), (bound, True)):
+        command = containers.server_command(spec, tmp_path, "s", "me")
+        assert options(command, "--cap-add") == (["NET_ADMIN"] if root else [])
+        assert options(command, "--user")[0].startswith("0:") == root
+
+
+def test_traces_are_mounted_read_only_and_found_inside(specs: dict[str, RunSpec], tmp_path: Path) -> None:
+    spec = specs["vanilla-mp"]
+    command = containers.client_command(spec, tmp_path, "c", "me")
+    mounts = [next(csv.reader([value])) for value in options(command, "--mount")]
+    traces = {fields[1]: fields for fields in mounts if fields[2].startswith("target=/traces/")}
+    assert len(traces) == 4
+    assert all("readonly" in fields for fields in traces.values())
+    assert traces[f"source={spec.paths[0].up}"][2] == "target=/traces/wifi.up"
+    assert any(
+        value.startswith("wifi:up=/traces/wifi.up,down=/traces/wifi.down,") for value in options(command, "--path")
+    )
+    inside = command[command.index("railyard/client") :]
+    assert str(tmp_path) not in " ".join(inside), "nothing inside depends on where the host keeps it"
+    assert inside[:4] == ["railyard/client", "mpshell", "--outside", "/join/outside"]
+
+
+def test_a_folder_may_have_commas_in_its_name(specs: dict[str, RunSpec], tmp_path: Path) -> None:
+    folder = tmp_path / "a,b:c"
+    mounts = options(containers.server_command(specs["mptcp"], folder, "s", "me"), "--mount")
+    assert next(csv.reader([mounts[0]])) == ["type=bind", f"source={folder}/.server", "target=/results"]
+
+
+def test_both_namespaces_get_the_settings_that_mpshell_cannot_make(specs: dict[str, RunSpec], tmp_path: Path) -> None:
+    commands = all_commands(specs["mptcp"], tmp_path)
+    assert options(commands["server"], "--sysctl") == options(commands["client"], "--sysctl")
+    settings = dict(value.split("=", 1) for value in options(commands["client"], "--sysctl"))
+    assert settings["net.mptcp.enabled"] == "1"
+    assert settings["net.ipv4.conf.all.rp_filter"] == "0"
+    if Path("/proc/sys/net/ipv6").exists():
+        assert settings["net.ipv6.conf.default.router_solicitations"] == "0"
+    assert options(commands["outside"], "--sysctl") == [], "it shares the server's namespace"
+
+
+def test_other_images_are_other_runs(resolved: tuple[dict[str, RunSpec], dict[str, str], Path]) -> None:
+    specs, images, file = resolved
+    try:
+        images["railyard/server"] = "sha256:cc"
+        assert by_label(file)["mptcp"].identity() != specs["mptcp"].identity()
+    finally:
+        images.update(IMAGES)
+    same = specs["mptcp"].model_copy(update={"programs_sha256": dict(images)})
+    assert same.identity() == specs["mptcp"].identity()
+
+
+def test_containers_of_a_living_process_are_told_from_those_of_a_dead_one() -> None:
+    mine = containers.owner_of(os.getpid())
+    boot, pid, start = mine.split(":")
+    assert containers.is_alive(mine)
+    assert not containers.is_alive(f"{boot}:{pid}:{int(start) - 1}"), "another process had the same number"
+    assert not containers.is_alive(f"another-boot:{pid}:{start}")
+    done = subprocess.Popen(["true"])
+    owner = containers.owner_of(done.pid)
+    done.wait()
+    assert not containers.is_alive(owner)
+    assert not containers.is_alive("nonsense")
+
+
+def test_a_missing_engine_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=r"'docker' is not there; install the Debian package docker\.io"):
+        containers.check_engine()
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    with pytest.raises(UserError, match=r"no Docker engine answers: Cannot connect.*DOCKER_HOST"):
+        containers.check_engine()
+    docker.write_text('#!/bin/sh\n[ "$1" = info ] && echo 20.10\n[ "$1" = info ]\n')
+    with pytest.raises(UserError, match=r"image railyard/client is not there; build it with `make docker`"):
+        REAL_IMAGE_IDS()
+
+
+COMPOSE = ("compose.run.yaml", "compose.campaign.yaml")
+
+
+def services(name: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load((DOCKER / name).read_text())["services"]
+    return found
+
+
+@pytest.mark.parametrize("name", COMPOSE)
+def test_compose_files_ask_for_no_more_than_the_arena(name: str) -> None:
+    for service, settings in services(name).items():
+        part = service.split("-")[0]
+        assert "privileged" not in settings
+        assert "ports" not in settings
+        assert settings["cap_drop"] == ["ALL"]
+        assert settings["security_opt"] == ["no-new-privileges:true"]
+        assert settings["read_only"] is True
+        wanted = {"server": [], "outside": ["NET_ADMIN"], "client": ["NET_ADMIN", "SYS_NICE"]}[part]
+        assert settings.get("cap_add", []) == wanted
+        network = "service:" + service.replace("outside", "server") if part == "outside" else "none"
+        assert settings["network_mode"] == network
+        if part != "outside":
+            settings_of_arena = containers.QUIET_IPV6 | containers.NO_REVERSE_PATH_FILTER
+            assert settings_of_arena.items() <= settings["sysctls"].items()
+
+
+def test_the_compose_campaign_runs_the_five_schemes_one_after_the_other() -> None:
+    found = services("compose.campaign.yaml")
+    order = ["sp", "cm", "mptcp", "vanilla-mp", "xlink"]
+    assert [name.removeprefix("client-") for name in found if name.startswith("client-")] == order
+    for before, after in itertools.pairwise(order):
+        condition = {f"client-{before}": {"condition": "service_completed_successfully"}}
+        assert found[f"server-{after}"]["depends_on"] == condition
+    commands = {re.sub(r"--scheme \S+|/results/\S+|/join/\S+", "", found[f"client-{s}"]["command"]) for s in order}
+    assert len(commands) == 2, "QUIC and MPTCP; all else is the same for every scheme"
+
+
+def test_the_base_image_is_an_argument_that_can_be_pinned_by_digest() -> None:
+    lines = (DOCKER / "Dockerfile").read_text().splitlines()
+    sources = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert lines.index("ARG BASE=railyard/base:bookworm") < next(i for i, x in enumerate(lines) if x.startswith("FROM"))
+    assert set(sources) == {"${BASE}", "runtime"}
+    assert [line for line in lines if line.startswith("USER ")] == ["USER railyard"]
+    uid = re.search(r"--uid (\d+)", "\n".join(lines))
+    assert uid is not None
+    assert int(uid[1]) == containers.SERVER_UID
+
+
+def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
+    ignore = (ROOT / ".dockerignore").read_text().splitlines()
+    kept = [line[1:] for line in ignore if line.startswith("!")]
+    for name in ("Makefile", "transport", "emulator", "http", "player", "server", "experiments/railyard/inner.sh"):
+        assert name in kept
+        assert (ROOT / name).exists()
