@@ -27,6 +27,7 @@ from railyard.paths import program
 
 TWO_PATHS = ("--path", "first:127.0.0.1:wifi", "--path", "second:127.0.0.2:lte")
 CARRIES_DATA_BYTES = 50_000  # what a path has carried that was really used, not only probed
+VIDEO_SHA256 = hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).digest()
 SERVER_STATS = {"stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes", "migrations", "paths"}
 
 
@@ -36,10 +37,7 @@ def play(folder: Path, scheme: str, *arguments: str, server_arguments: tuple[str
         done = run_player(folder, server.port, "--scheme", scheme, "--insecure", *TWO_PATHS, *arguments)
     assert done.returncode == 0, done.stderr
     assert server.process.returncode == 0, server.error_output
-    assert (
-        hashlib.sha256((folder / "video").read_bytes()).digest()
-        == hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).digest()
-    )
+    assert hashlib.sha256((folder / "video").read_bytes()).digest() == VIDEO_SHA256
     assert player_summary(folder)["outcome"] == "complete"
     return server.records()
 
@@ -57,6 +55,33 @@ def test_both_paths_carry_data_of_a_multipath_scheme(tmp_path: Path, scheme: str
         assert path["stream_bytes_sent"] > CARRIES_DATA_BYTES, path
     remotes = {path["remote"].rsplit(":", 1)[0] for path in closed["paths"]}
     assert remotes == {"127.0.0.1", "127.0.0.2"}
+
+
+@pytest.mark.privileged
+def test_two_ipv6_paths_of_mpshell(tmp_path: Path) -> None:
+    if not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("this kernel has no IPv6")
+    shell: list[str | Path] = [program("mpshell"), "--summary", tmp_path / "mpshell.json"]
+    shell += ["--path", "wifi:up=40mbps,down=40mbps,delay=10,queue=droptail:packets=200"]
+    shell += ["--path", "lte:up=40mbps,down=40mbps,delay=25,queue=droptail:packets=200"]
+    addresses = '--path "wifi:[$MPSHELL_PATH_0_ADDR6]:wifi" --path "lte:[$MPSHELL_PATH_1_ADDR6]:lte"'
+    with Server(tmp_path, "--scheme", "xlink", address="[::]") as server:
+        player = player_command(tmp_path, server.port, "--scheme", "xlink", "--insecure")
+        place = player.index("--server")
+        del player[place : place + 2]
+        script = f'exec "$0" "$@" --server "[$MPSHELL_GATEWAY6]:{server.port}" {addresses}'
+        done = subprocess.run(
+            [*shell, "--", "sh", "-c", script, *player], capture_output=True, text=True, timeout=90, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    assert hashlib.sha256((tmp_path / "video").read_bytes()).digest() == VIDEO_SHA256
+    assert player_summary(tmp_path)["outcome"] == "complete"
+    wifi, lte = json.loads((tmp_path / "mpshell.json").read_text())["paths"]
+    for path in (wifi, lte):
+        assert path["down"]["departed_bytes"] > CARRIES_DATA_BYTES
+    (closed,) = events(server.records(), "connection_closed")
+    remotes = {path["remote"].rsplit(":", 1)[0] for path in closed["paths"]}
+    assert remotes == {f"[{path['inside_addr6']}]" for path in (wifi, lte)}
 
 
 @pytest.mark.parametrize("scheme", ["sp", "cm"])
