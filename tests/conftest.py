@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,34 @@ def _skip(items: list[pytest.Item], marker: str, reason: str) -> None:
     for item in items:
         if item.get_closest_marker(marker):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass
+class Done:
+    """How a command line ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`railyard` within this process: a start of Python takes longer than most commands."""
+
+    def command(*arguments: str) -> Done:
+        from railyard.cli import main  # noqa: PLC0415  only where it is used
+
+        monkeypatch.setattr(sys, "argv", ["railyard", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return Done(int(caught.value.code or 0), *capsys.readouterr())
+
+    return command
 
 
 @dataclass

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import Command
 from railyard.gate.compare import outputs_sha256
 from railyard.store.campaigns import StoredCampaign
 
@@ -25,13 +26,13 @@ name: unit
 arena: sim
 pairs: [subway-1]
 schemes: [sp, vanilla-mp, xlink]
-seeds: 8
+seeds: 6
 player: {duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}
 time_limit_s: 10
 qlog: false
 link_logs: false
 """
-RUNS = 32  # sp runs on each path in turn
+RUNS = 24  # sp runs on each path in turn
 # One process that has everything imported forks a campaign for each line: a start of Python for each would take longer
 # than all runs together. It answers with the campaign's process ID, and with its exit status when that has ended.
 FORKER = """
@@ -39,7 +40,7 @@ import os, signal, sys
 from railyard import cli
 from railyard.report import page, write_report
 import plotly, pyarrow.parquet
-for line in sys.stdin:
+while line := sys.stdin.readline():
     child = os.fork()
     if child == 0:
         sys.argv = ["railyard", *line.split()]
@@ -47,14 +48,9 @@ for line in sys.stdin:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         cli.main()
     print(child, flush=True)
+    sys.stdin.readline()  # not before it is asked for: until then the process ID stays the campaign's
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-
-
-def railyard(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "railyard", *arguments], capture_output=True, text=True, check=False, timeout=120
-    )
 
 
 @pytest.fixture
@@ -82,7 +78,9 @@ def start(process: subprocess.Popen[str], *arguments: str) -> int:
 
 
 def status(process: subprocess.Popen[str]) -> int:
-    assert process.stdout is not None
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("status\n")
+    process.stdin.flush()
     return int(process.stdout.readline())
 
 
@@ -91,30 +89,37 @@ def whole_runs(out: Path) -> dict[str, int]:
     return {file.parent.name: file.stat().st_mtime_ns for file in out.glob("runs/[!.]*/run.json")}
 
 
+def wait_for_runs(out: Path, number: int, limit_s: float = 60) -> None:
+    """Moments are counted in runs: how fast the machine is does not matter."""
+    end = time.monotonic() + limit_s
+    while len(whole_runs(out)) < number:
+        assert time.monotonic() < end, f"{number} runs were not there within {limit_s} s"
+        time.sleep(0.002)
+
+
 def test_a_campaign_killed_at_any_moment_loses_nothing_and_doubles_nothing(experiment: Path, tmp_path: Path) -> None:
     """Killed again and again, at moments from before its first run to while it writes the report."""
     out, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
     moments = random.Random(6)
-    kills, states = 0, set()
+    kills, states = 0, []
     with forker() as process:
         start(process, "run", str(experiment), "--out", str(undisturbed))
-        begin = time.monotonic()
         assert status(process) == 0
-        longest = time.monotonic() - begin
         before: dict[str, int] = {}
-        for _ in range(24):
+        for _ in range(16):
             campaign = start(process, "run", str(experiment), "--out", str(out))
-            time.sleep(moments.uniform(0, longest / 3))
+            wait_for_runs(out, min(RUNS, len(before) + moments.randrange(4)))
+            time.sleep(moments.uniform(0, 0.03 if len(before) < RUNS else 0.5))
             os.kill(campaign, signal.SIGKILL)
             ended = status(process)
             kills += ended == -signal.SIGKILL
             now = whole_runs(out)
             assert before.items() <= now.items(), "a whole run was lost, or done again"
             before = now
-            states.add(StoredCampaign("killed", out).state if out.is_dir() else "nothing")
+            states.append(StoredCampaign("killed", out).state if out.is_dir() else "nothing")
         start(process, "run", str(experiment), "--out", str(out))
         assert status(process) == 0
-    assert kills >= 10 and len(states) >= 3, (kills, states)
+    assert kills >= 8 and len(set(states)) >= 3, (kills, states)
     assert before.items() <= whole_runs(out).items()
     assert StoredCampaign("killed", out).state == "complete"
     assert not list(out.glob("runs/.*")) and len(list((out / "runs").iterdir())) == RUNS
@@ -141,9 +146,11 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 @pytest.mark.privileged
-def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(experiment: Path, tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "800k") as disk:
-        full = railyard("run", str(experiment), "--out", str(disk / "out"))
+def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
+    experiment: Path, tmp_path: Path, command_line: Command
+) -> None:
+    with small_disk(tmp_path / "disk", "600k") as disk:
+        full = command_line("run", str(experiment), "--out", str(disk / "out"))
         assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
         assert "the disk is full; make room" in full.stderr
         kept = whole_runs(disk / "out")
@@ -152,31 +159,31 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(expe
             record = json.loads((disk / "out" / "runs" / run / "run.json").read_text())
             assert record["outcome"] == "complete", "what the full disk cut short is not kept"
         # Room for the runs, but not for the page.
-        subprocess.run(["mount", "-o", "remount,size=1700k", str(disk)], check=True)
-        paged = railyard("run", str(experiment), "--out", str(disk / "out"))
+        subprocess.run(["mount", "-o", "remount,size=1400k", str(disk)], check=True)
+        paged = command_line("run", str(experiment), "--out", str(disk / "out"))
         assert (paged.returncode, paged.stderr.count("\n")) == (2, 1), paged.stderr
         assert "No space left on device" in paged.stderr
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        done = railyard("run", str(experiment), "--out", str(disk / "out"))
+        done = command_line("run", str(experiment), "--out", str(disk / "out"))
         assert done.returncode == 0, done.stderr
         after = whole_runs(disk / "out")
         assert kept.items() <= after.items() and len(after) == RUNS
 
 
-def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path) -> None:
+def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path, command_line: Command) -> None:
     out = tmp_path / "out"
-    assert railyard("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
+    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     sp, vanilla, xlink = (out / "runs" / f"subway-1--{name}--s1" for name in ("sp", "vanilla-mp", "xlink"))
     (sp / "run.json").write_text('{"schema": 1, "cut sh')
     (vanilla / "mpshell.json").unlink()
     shutil.rmtree(xlink)
-    shown = railyard("report", str(out))
+    shown = command_line("report", str(out))
     assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
     assert "sp--s1: this run cannot be read" in shown.stderr
-    again = railyard("run", str(experiment), "--out", str(out), "--seeds", "1")
+    again = command_line("run", str(experiment), "--out", str(out), "--seeds", "1")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1), again.stderr
     assert "vanilla-mp--s1: this is no whole run: No such file or directory" in again.stderr
     assert "1 of 4 runs" not in again.stdout and "2 of 4 runs are there already" in again.stdout
     shutil.rmtree(vanilla)
-    assert railyard("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
+    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     assert pq.read_table(out / "runs.parquet").num_rows == 4

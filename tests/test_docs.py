@@ -137,8 +137,7 @@ def command_lines(program: str) -> list[tuple[Block, list[str]]]:
     return found
 
 
-def find_command(words: list[str]) -> tuple[Any, list[str]]:
-    command: Any = typer.main.get_command(app)
+def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
     while hasattr(command, "commands"):
         assert words and words[0] in command.commands, f"no such command: railyard {' '.join(words)}"
         command, words = command.commands[words[0]], words[1:]
@@ -148,8 +147,9 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
 def test_command_lines_of_railyard_exist() -> None:
     lines = command_lines("railyard")
     assert len(lines) > 30
+    everything = typer.main.get_command(app)
     for block, words in lines:
-        command, rest = find_command(words)
+        command, rest = find_command(everything, words)
         known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
         for word in " ".join(rest).replace("[", " ").replace("]", " ").replace("|", " ").split():
             if word.startswith("--"):

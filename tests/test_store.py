@@ -7,9 +7,7 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import FakeRun
+from conftest import Command, FakeRun
 from railyard.aggregate import tables_of, write_parquet
-from railyard.cli import main
 from railyard.errors import UserError
 from railyard.population import parts
 from railyard.records import load_campaign
@@ -30,28 +27,6 @@ from railyard.store.upgrade import stored_tables
 
 DATA = Path(__file__).parent / "data"
 Make = Callable[..., Path]
-Command = Callable[..., "Done"]
-
-
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def railyard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """The command line, within this process."""
-
-    def command(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["railyard", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        return Done(int(caught.value.code or 0), *capsys.readouterr())
-
-    return command
 
 
 def ask(results: Path, sql: str) -> list[dict[str, Any]]:
@@ -137,14 +112,14 @@ def test_a_query_reads_the_results_and_nothing_else(
     assert list(Path.cwd().iterdir()) == []
 
 
-def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Path, railyard: Command) -> None:
+def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Path, command_line: Command) -> None:
     sql = "SELECT label, first_frame_s, started, parameters FROM runs WHERE seed = 1 ORDER BY label"
     query = ("query", sql, "--results", str(results))
-    table = railyard(*query)
+    table = command_line(*query)
     assert table.returncode == 0 and "2 rows" in table.stdout and "xlink" in table.stdout
-    rows = list(csv.DictReader(io.StringIO(railyard(*query, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(command_line(*query, "--format", "csv").stdout)))
     assert [(row["label"], float(row["first_frame_s"])) for row in rows] == [("sp", 0.4), ("xlink", 0.4)]
-    answer = json.loads(railyard(*query, "--format", "json").stdout)
+    answer = json.loads(command_line(*query, "--format", "json").stdout)
     assert answer[1] == {
         "label": "xlink",
         "first_frame_s": 0.4,
@@ -152,11 +127,11 @@ def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Pat
         "parameters": {},
     }
     file = tmp_path / "answer.parquet"
-    assert railyard(*query, "--format", "parquet", "--out", str(file)).returncode == 0
+    assert command_line(*query, "--format", "parquet", "--out", str(file)).returncode == 0
     assert pq.read_table(file).column("label").to_pylist() == ["sp", "xlink"]
 
 
-def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, railyard: Command) -> None:
+def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, command_line: Command) -> None:
     for arguments, words in (
         (("query", "SELECT lable FROM runs", "--results", str(results)), '"label"'),
         (("query", "SELECT 1", "--results", str(tmp_path / "nowhere")), "there are no results"),
@@ -164,7 +139,7 @@ def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, railyard: C
         (("query", "SELECT 1", "--results", str(results), "--out", "x"), "--format"),
         (("show", "campain", "--results", str(results)), "did you mean 'campaign'?"),
     ):
-        done = railyard(*arguments)
+        done = command_line(*arguments)
         assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
         assert words in done.stderr
 
@@ -198,9 +173,9 @@ def test_campaigns_of_schema_1_can_be_asked() -> None:
     assert ask(results, "SELECT count(*) AS n FROM chunks WHERE completed") == [{"n": 18}]
 
 
-def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, railyard: Command) -> None:
+def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, command_line: Command) -> None:
     shutil.copytree(DATA / "results-schema-1", tmp_path / "old")
-    shown = railyard("show", str(tmp_path / "old"))
+    shown = command_line("show", str(tmp_path / "old"))
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     record, runs = load_campaign(tmp_path / "old")
     write_parquet(runs, tmp_path / "old")
@@ -221,7 +196,7 @@ def test_files_of_a_later_schema_are_refused_by_name(results: Path) -> None:
         connect(results)
 
 
-def test_campaigns_are_listed_with_their_state(results: Path, railyard: Command) -> None:
+def test_campaigns_are_listed_with_their_state(results: Path, command_line: Command) -> None:
     (results / "campaign" / "runs" / "subway-1--sp--s1" / "run.json").unlink()
     (results / "nested" / "inner").mkdir(parents=True)
     (results / "nested" / "inner" / "campaign.json").write_text("{")
@@ -230,7 +205,7 @@ def test_campaigns_are_listed_with_their_state(results: Path, railyard: Command)
         "fig8": "complete",
         "nested/inner": "unreadable",
     }
-    done = railyard("list", "--results", str(results))
+    done = command_line("list", "--results", str(results))
     assert done.returncode == 0, done.stderr
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
 
@@ -245,14 +220,14 @@ def test_a_run_is_found_by_its_name(results: Path) -> None:
         find_run_or_campaign("subway-1--sp--s1", results)
 
 
-def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, railyard: Command) -> None:
+def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_line: Command) -> None:
     (tmp_path / "unit.yaml").write_text(
         "name: unit\narena: sim\npairs: [subway-1]\nschemes: [{scheme: xlink, t_th1_ms: 100}]\nseeds: 1\n"
         "player: {duration_s: 2, bitrate_bps: 1000000}\ntime_limit_s: 10\n"
     )
-    assert railyard("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
+    assert command_line("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
     [run] = (tmp_path / "out" / "runs").iterdir()
-    shown = railyard("show", str(run))
+    shown = command_line("show", str(run))
     assert shown.returncode == 0, shown.stderr
     for words in ("t-th1 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
         assert words in shown.stdout, words

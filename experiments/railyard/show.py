@@ -159,11 +159,9 @@ def print_run(console: Console, folder: Path) -> None:
     for line in repeat.commands(run.record, folder):
         console.print(f"  {line}", soft_wrap=True, markup=False)
     since = repeat.changes(run.record)
-    console.print(
-        f"Since then: {'; '.join(since)}." if since else "Programs and traces are what they were: it will be the same.",
-        soft_wrap=True,
-        markup=False,
-    )
+    exact = "it will be the same to the byte" if run.config["arena"] == "sim" else "it will be another draw of the same"
+    text = f"Since then: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
+    console.print(text, soft_wrap=True, markup=False)
 
 
 def print_campaign(console: Console, campaign: StoredCampaign) -> None:
