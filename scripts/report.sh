@@ -32,7 +32,7 @@ if ! .venv/bin/python -c 'import sys; from railyard.report.chromium import find_
     echo "report: there is no Chromium, so there is no PDF." >&2
     pdf=
 fi
-.venv/bin/railyard report --all "$out" $pdf || failed+=("report")
+.venv/bin/railyard report --all --replay "$out" $pdf || failed+=("report")
 echo "report: $((SECONDS - begin)) s"
 if [ ${#failed[@]} -gt 0 ]; then
     echo "report: these could not be made, see above: ${failed[*]}" >&2

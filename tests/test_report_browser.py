@@ -164,3 +164,12 @@ def test_a_replay_plays_and_reads_out_what_is_under_its_cursor(browser: Browser,
     page.evaluate("document.getElementById('play').click()")
     assert page.evaluate("document.getElementById('play').textContent") == "Play"
     page.close()
+
+
+def test_an_exhibit_that_cannot_be_read_keeps_no_other_from_the_report(campaign: Path, tmp_path: Path) -> None:
+    exhibit_of(campaign, "fig13").write(tmp_path / "fig13")
+    (tmp_path / "fig8").mkdir()
+    (tmp_path / "fig8" / "exhibit.json").write_text("{}")
+    text = write_whole(tmp_path).read_text()
+    assert 'id="exhibit-fig13"' in text and 'id="exhibit-fig8"' not in text
+    assert "this is no exhibit of schema 1" in text and "<code>railyard run fig8</code>" in text

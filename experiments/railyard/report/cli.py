@@ -15,6 +15,8 @@ from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
 
+REPLAYED_RUNS = 24
+
 
 def _say(path: Path) -> None:
     """A path as short as it is clear from here, on a line of its own."""
@@ -26,11 +28,18 @@ def _one(directory: Path, replay: bool) -> Path:
     """The page of a campaign's directory, or of a run's."""
     if (directory / "run.json").is_file():
         return write_replay(directory)
+    if replay:
+        write_replays(directory)
     record, runs = load_campaign(directory)
     write_parquet(runs, directory)
-    if replay:
-        write_replays(directory, runs)
     return write_report(record, runs, directory)
+
+
+def _replay_small_ones(results: Path) -> None:
+    """The pages of the runs of every folder that has few of them: each page has 2 MB."""
+    for folder in {record.parent.parent.parent.resolve() for record in results.glob("*/runs/[!.]*/run.json")}:
+        if sum(1 for _ in folder.glob("runs/[!.]*/run.json")) <= REPLAYED_RUNS:
+            write_replays(folder)
 
 
 def replay_command(
@@ -51,13 +60,20 @@ def report_command(
         bool, typer.Option("--all", help="All exhibits and campaigns below DIR on one page. Default: results.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Write the pages of all of the campaign's runs, too, and link them.")
+        bool,
+        typer.Option(
+            "--replay",
+            help="Write and link the pages of the runs; with --all, where a folder has at most 24.",
+        ),
     ] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Print the page as PDF, too; needs Chromium.")] = False,
 ) -> None:
     """Write the report again: of one campaign, of one run, or with --all of everything that was run."""
     if everything:
-        page = write_whole(directory or RESULTS_DIR)
+        results = directory or RESULTS_DIR
+        if replay:
+            _replay_small_ones(results)
+        page = write_whole(results)
     elif directory is None:
         raise UserError("say which campaign, results/NAME, or --all for everything below results.")
     else:

@@ -12,11 +12,12 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from railyard.errors import UserError
-from railyard.exhibits.model import ORDER, Claim, Exhibit, find_exhibits
+from railyard.exhibits.model import FILE, ORDER, Claim, Exhibit, load_exhibit
 from railyard.records import load_campaign
 from railyard.report import page
 from railyard.report.sections import Context, Figure, Section, embedded
@@ -42,12 +43,14 @@ class CampaignPart:
 
 @dataclass
 class ExhibitPart:
-    """An exhibit as a part of the page. `runs`: the records of its runs, where its folder has them."""
+    """An exhibit as a part of the page. `runs`: the records of its runs, where its folder has them; `replays`: the
+    addresses of those runs that have pages of their own."""
 
     exhibit: Exhibit
     folder: Path
     figures: list[Figure]
     runs: list[dict[str, Any]] = field(default_factory=list)
+    replays: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -247,17 +250,28 @@ def _run_records(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _exhibits(results: Path, numbers: Iterator[int]) -> list[ExhibitPart]:
+def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart], list[str]]:
+    """The exhibits in the order of the paper, others after them, and a sentence for each that cannot be read."""
+    found: list[tuple[Exhibit, Path]] = []
+    left_out: list[str] = []
+    for file in sorted(results.glob(f"*/{FILE}")):
+        try:
+            found.append((load_exhibit(file.parent), file.parent))
+        except UserError as error:
+            left_out.append(str(error))
+    place = {name: number for number, name in enumerate(ORDER)}
     parts = []
-    for exhibit in find_exhibits(results):
+    for exhibit, folder in sorted(found, key=lambda one: (place.get(one[0].name, len(place)), one[1].name)):
         figures = []
         for plot in exhibit.plots:
             drawn, height = prepared(plot.figure, plot.title)
             text = embedded(json.dumps(drawn, separators=(",", ":")))
             figures.append(Figure(next(numbers), plot.title, text, height, plot.alt))
-        folder = results / exhibit.name
-        parts.append(ExhibitPart(exhibit, folder, figures, _run_records(folder)))
-    return parts
+        runs = _run_records(folder)
+        pages = {run["run_id"]: folder / "runs" / run["run_id"] / "replay.html" for run in runs}
+        replays = {run: quote(page.relative_to(results).as_posix()) for run, page in pages.items() if page.is_file()}
+        parts.append(ExhibitPart(exhibit, folder, figures, runs, replays))
+    return parts, left_out
 
 
 def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart], list[str]]:
@@ -265,7 +279,7 @@ def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart
     found: dict[Path, tuple[str, dict[str, Any]]] = {}
     for file in sorted(results.glob("*/campaign.json"), key=lambda file: (not file.parent.is_symlink(), file)):
         folder = file.parent.resolve()
-        if folder in found or (folder / "exhibit.json").exists():
+        if folder in found or (folder / FILE).exists():
             continue
         try:
             record = json.loads(file.read_text())
@@ -298,13 +312,13 @@ def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart
 def gather(results: Path) -> Whole:
     """Everything below a results directory. Raises UserError where there is nothing."""
     numbers = count(1)
-    exhibits = _exhibits(results, numbers)
+    exhibits, broken = _exhibits(results, numbers)
     campaigns, left_out = _campaigns(results, numbers)
     if not exhibits and not campaigns:
         raise UserError(
             f"{results}: there is no result in this directory; `make report` makes all, `railyard run NAME` one."
         )
-    return Whole(exhibits, campaigns, left_out, datetime.now(UTC))
+    return Whole(exhibits, campaigns, broken + left_out, datetime.now(UTC))
 
 
 def render(whole: Whole) -> str:

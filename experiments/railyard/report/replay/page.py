@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from railyard.errors import UserError
 from railyard.experiment import SCHEME_DESCRIPTION
-from railyard.records import Run
 from railyard.report import page
 from railyard.report.replay.figure import draw, key
 from railyard.report.replay.series import Replay, read_replay
@@ -61,6 +59,6 @@ def write_replay(folder: Path) -> Path:
     return partial.rename(folder / FILE)
 
 
-def write_replays(campaign: Path, runs: Sequence[Run]) -> list[Path]:
-    """The pages of a campaign's runs."""
-    return [write_replay(campaign / "runs" / run.run_id) for run in runs]
+def write_replays(campaign: Path) -> list[Path]:
+    """The pages of all whole runs of a campaign."""
+    return [write_replay(record.parent) for record in sorted(campaign.glob("runs/[!.]*/run.json"))]

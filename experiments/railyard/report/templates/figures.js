@@ -3,6 +3,7 @@
 (function () {
   "use strict";
   const PAPER = 680; // CSS pixels between the margins of an A4 page
+  const SHORTER = 0.85; // plots on paper against those on the screen
   const PHONE = 480;
   const TABLE_ROWS = 400;
   const config = { responsive: false, displayModeBar: false };
@@ -29,12 +30,13 @@
     return JSON.parse(document.querySelector('script[data-figure="' + place.id + '"]').textContent);
   }
 
-  function show(place, width, night) {
+  function show(place, width, night, paper) {
     let figure = figureOf(place);
     if (night) figure = recoloured(figure);
     const layout = figure.layout;
     layout.autosize = false;
     layout.width = width;
+    if (paper) layout.height = Math.round((layout.height || 400) * SHORTER);
     // Colour bars and legends beside the plot take the room that a phone does not have.
     if (width < PHONE) {
       layout.font = Object.assign({}, layout.font, { size: 11 });
@@ -42,7 +44,7 @@
       layout.margin = Object.assign({}, layout.margin, { r: Math.min((layout.margin || {}).r || 12, 12) });
     }
     Plotly.react(place, figure.data, layout, config);
-    place.dataset.width = width;
+    place.dataset.width = paper ? 0 : width; // after printing it is drawn again
     place.dataset.night = night;
   }
 
@@ -140,7 +142,7 @@
     window.addEventListener("beforeprint", function () {
       opened = Array.from(document.querySelectorAll("details.long:not([open])"));
       opened.forEach(function (details) { details.open = true; });
-      plots.forEach(function (place) { show(place, place.closest(".two") ? PAPER / 2 - 12 : PAPER, false); });
+      plots.forEach(function (place) { show(place, place.closest(".two") ? PAPER / 2 - 12 : PAPER, false, true); });
     });
     window.addEventListener("afterprint", function () {
       opened.forEach(function (details) { details.open = false; });
