@@ -216,6 +216,7 @@ def on_time(context: Context) -> Iterator[Section]:
         "share_missed": fidelity.MAX_SHARE_MISSED,
         "missed_floor": fidelity.MISSED_FLOOR,
         "device_drops": fidelity.MAX_DEVICE_DROPS,
+        "event_ms": fidelity.MAX_EVENT_LATENESS_US / 1000,
         "tries": fidelity.MAX_TRIES,
     }
     yield Section("fidelity", "Fidelity", "fidelity.html.j2", {"limits": limits})
