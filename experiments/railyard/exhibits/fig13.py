@@ -19,7 +19,7 @@ from railyard.exhibits.model import Cell, Claim, Column, Exhibit, PaperValue, Ta
 from railyard.exhibits.spec import ExhibitSpec
 from railyard.experiment import NEEDS_MPSHELL
 from railyard.fidelity import MAX_TRIES
-from railyard.report.style import scheme_styles
+from railyard.report.style import GRID, scheme_styles
 
 FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
 APART = "xlink+"
@@ -142,13 +142,16 @@ def cm_no_answer(results: Results) -> tuple[Verdict, str, str]:
 
 def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: str, row: int) -> None:
     styles = scheme_styles(list(labels))
-    for label in labels:
+    place = {pair: index for index, pair in enumerate(results)}
+    for number, label in enumerate(labels):
+        aside = (number - (len(labels) - 1) / 2) * 0.7 / len(labels)  # beside each other, not on top
         pairs = pairs_with(results, label)
         open_marks = [results[pair][label].at_least for pair in pairs]
         symbol = styles[label].symbol
         figure.add_trace(
             go.Scatter(
-                x=pairs,
+                x=[round(place[pair] + aside, 3) for pair in pairs],
+                customdata=pairs,
                 y=[results[pair][label].of(metric) for pair in pairs],
                 mode="markers",
                 name=label if label != APART else f"{label} (ours)",
@@ -160,7 +163,7 @@ def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: s
                     "color": styles[label].colour,
                     "line": {"width": 1.5, "color": styles[label].colour},
                 },
-                hovertemplate=f"%{{x}}, {label}: {metric} %{{y:.3f}} s<extra></extra>",
+                hovertemplate=f"%{{customdata}}, {label}: {metric} %{{y:.3f}} s<extra></extra>",
             ),
             row=row,
             col=1,
@@ -173,7 +176,10 @@ def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
         cols=1,
         shared_xaxes=True,
         vertical_spacing=0.08,
-        subplot_titles=["median of the request completion times", "maximum"],
+        subplot_titles=[
+            "median of the request completion times",
+            "maximum (open marks: a lower bound, chunks unfinished)",
+        ],
     )
     for row, metric in enumerate(METRICS, start=1):
         _panel(figure, results, labels, metric, row)
@@ -182,7 +188,16 @@ def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
     figure.update_yaxes(
         type="log", title_text="s (log scale)", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks]
     )
-    figure.update_xaxes(type="category", categoryarray=list(results), categoryorder="array", tickangle=-40)
+    edges = [index + 0.5 for index in range(len(results) - 1)]
+    figure.update_xaxes(
+        tickvals=list(range(len(results))),
+        ticktext=list(results),
+        tickangle=-40,
+        range=[-0.6, len(results) - 0.4],
+        showgrid=False,
+    )
+    for edge in edges:
+        figure.add_vline(x=edge, line={"color": GRID, "width": 1})
     figure.update_layout(legend={"y": 1.06})
     figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure

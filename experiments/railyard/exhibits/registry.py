@@ -25,6 +25,9 @@ EXHIBITS: dict[str, str] = {
     "fig1": "railyard.exhibits.fig1:build",
     "fig6": "railyard.exhibits.fig6:build",
     "fig13": "railyard.exhibits.fig13:build",
+    "fig14": "railyard.exhibits.fig14:build",
+    "fig15": "railyard.exhibits.fig15:build",
+    "table4": "railyard.exhibits.table4:build",
     "fig7": "railyard.exhibits.fig7:build",
     "fig8": "railyard.exhibits.fig8:build",
 }

@@ -47,12 +47,24 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
 
 def run(document: YamlDocument, request: RunRequest) -> None:
     spec = requested(document, request)
+    out = (request.out or RESULTS_DIR / spec.name).resolve()
+    made = _without_runs(spec, out) if not spec.experiment else _with_runs(spec, document, out, request)
+    file = made.write(out)
+    print_exhibit(request.console, made)
+    request.console.print(f"exhibit: {file}", soft_wrap=True)
+
+
+def _without_runs(spec: ExhibitSpec, out: Path) -> Exhibit:
+    return registry.builder(spec.name)(out, spec)
+
+
+def _with_runs(spec: ExhibitSpec, document: YamlDocument, out: Path, request: RunRequest) -> Exhibit:
     make = registry.builder(spec.name)
     parts = experiments(spec, document)
     specs = all_runs(parts)
     for arena in {run.arena for run in specs}:
         check_arena(arena)
-    campaign = Campaign((request.out or RESULTS_DIR / spec.name).resolve())
+    campaign = Campaign(out)
     with campaign.locked():
         campaign.sweep()
         if not request.resume:
@@ -63,10 +75,7 @@ def run(document: YamlDocument, request: RunRequest) -> None:
         _write_spec(campaign.out, spec, parts)
         run_pending(request.console, campaign, specs, request.jobs)
         write_parquet(load_campaign(campaign.out)[1], campaign.out)
-        made = make(campaign.out, spec)
-        file = made.write(campaign.out)
-    print_exhibit(request.console, made)
-    request.console.print(f"exhibit: {file}", soft_wrap=True)
+        return make(campaign.out, spec)
 
 
 def _write_spec(out: Path, spec: ExhibitSpec, parts: list[Any]) -> None:

@@ -48,7 +48,8 @@ class ExhibitSpec(Strict):
     kind: str = "exhibit"
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""
-    experiment: dict[str, Any]
+    # Empty where nothing is run.
+    experiment: dict[str, Any] = Field(default={})
     places: PlaceRule | None = None
     parts: list[Part] = Field(default=[Part(key=WHOLE)], min_length=1)
     # Pairs that join those of the experiment where the trace library has them.
