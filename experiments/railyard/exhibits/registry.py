@@ -22,6 +22,13 @@ from railyard.yamlfile import YamlDocument, near_miss
 Builder = Callable[[Path, Any], Exhibit]
 
 EXHIBITS: dict[str, str] = {
+    "fig1c": "railyard.exhibits.population_days:fig1c",
+    "table1": "railyard.exhibits.population_days:table1",
+    "fig10": "railyard.exhibits.population_gate:fig10",
+    "table2": "railyard.exhibits.population_gate:table2",
+    "fig11": "railyard.exhibits.population_days:fig11",
+    "table3": "railyard.exhibits.population_days:table3",
+    "fig12": "railyard.exhibits.population_first_frame:fig12",
     "fig1": "railyard.exhibits.fig1:build",
     "fig6": "railyard.exhibits.fig6:build",
     "fig13": "railyard.exhibits.fig13:build",

@@ -15,6 +15,7 @@ from railyard.exhibits import registry
 from railyard.exhibits.intervals import nearest_rank
 from railyard.exhibits.model import SIZES, Exhibit, Size
 from railyard.exhibits.registry import RunRequest
+from railyard.exhibits.run import print_exhibit
 from railyard.experiment import find_experiment
 from railyard.paths import RESULTS_DIR
 from railyard.population.campaign import Asked, Outcome, Progress, run_population
@@ -151,4 +152,6 @@ def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
     asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
     outcome, _ = _carry_out(population, plays, asked, LocalExecutor(request.jobs), request.console)
     exhibit: Exhibit = registry.builder(spec.name)(folder, (spec, outcome))
-    request.console.print(f"exhibit: {exhibit.write(folder)}", soft_wrap=True)
+    file = exhibit.write(folder)
+    print_exhibit(request.console, exhibit)
+    request.console.print(f"exhibit: {file}", soft_wrap=True)

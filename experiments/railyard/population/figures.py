@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from railyard.population.play import Row
 
 RESAMPLES = 1000
 SEED = 1
+FEW = 8  # values a distinct one from which on a histogram is cheaper
 LEVEL = 0.95
 METHOD = f"{LEVEL:.0%} percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
 
@@ -34,7 +35,7 @@ def values_of(row: Row, what: What) -> list[float]:
     if what == "first_frame":
         first = row["first_frame_s"] if row["first_frame_s"] is not None else row["waited_s"]
         return [] if first is None else [first]
-    return list(row["play_time_left_ms"])
+    return [float(round(value)) for value in row["play_time_left_ms"]]
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,25 @@ class _Pooled:
 
     def quantiles(self, weights: npt.NDArray[np.int64], q: float) -> Reals:
         """The nearest-rank quantile under each row of weights (how often each viewer was drawn)."""
+        distinct, place = np.unique(self.values, return_inverse=True)
+        if 0 < len(distinct) <= len(self.values) / FEW:
+            return self._of_histogram(weights, q, distinct, place)
         found = np.empty(len(weights))
         for number, counts in enumerate(weights):
             cumulative = np.cumsum(counts[self.viewer])
             rank = max(1, math.ceil(q * int(cumulative[-1]) - 1e-9)) if len(cumulative) else 0
             found[number] = self.values[np.searchsorted(cumulative, rank)] if rank and cumulative[-1] else math.nan
         return found
+
+    def _of_histogram(self, weights: npt.NDArray[np.int64], q: float, distinct: Reals, place: Any) -> Reals:
+        """The same where few values are distinct, as in samples that count frames: one product of matrices."""
+        histogram = np.zeros((weights.shape[1], len(distinct)))
+        np.add.at(histogram, (self.viewer, place), 1.0)
+        cumulative = np.cumsum(weights @ histogram, axis=1)
+        total = cumulative[:, -1]
+        rank = np.maximum(1, np.ceil(q * total - 1e-9))
+        found = distinct[np.minimum((cumulative < rank[:, None]).sum(axis=1), len(distinct) - 1)]
+        return np.where(total > 0, found, np.nan)
 
 
 def _weights(viewers: int) -> npt.NDArray[np.int64]:
@@ -89,6 +103,7 @@ class Plays:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = list(rows)
         self._of: dict[str, dict[ViewerKey, Row]] = {}
+        self._known: dict[tuple[str, str, float, int], Reals] = {}
         for row in rows:
             self._of.setdefault(row["arm"], {})[row["day"], row["viewer"]] = row
 
@@ -125,21 +140,22 @@ class Plays:
         order = np.argsort(values, kind="stable")
         return _Pooled(values[order], owner[order])
 
+    def _quantiles(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> Reals:
+        """The quantile over these viewers, and over every resample of them; each is asked for more than once."""
+        place = (what, arm, q, hash(tuple(keys)))
+        if place not in self._known:
+            self._known[place] = self._pooled(what, arm, keys).quantiles(_weights(len(keys)), q)
+        return self._known[place]
+
     def quantile(self, what: What, arm: str, q: float) -> Interval | None:
         keys = self._keys(arm)
-        return _interval(self._pooled(what, arm, keys).quantiles(_weights(len(keys)), q)) if keys else None
+        return _interval(self._quantiles(what, arm, keys, q)) if keys else None
 
     def compare_quantile(self, what: What, q: float, ours: str, theirs: str, how: Compare) -> Interval | None:
         keys = self._keys(ours, theirs)
         if not keys:
             return None
-        weights = _weights(len(keys))
-        return _interval(
-            how(
-                self._pooled(what, ours, keys).quantiles(weights, q),
-                self._pooled(what, theirs, keys).quantiles(weights, q),
-            )
-        )
+        return _interval(how(self._quantiles(what, ours, keys, q), self._quantiles(what, theirs, keys, q)))
 
     def _sums(self, arm: str, keys: Sequence[ViewerKey], name: str) -> Reals:
         return np.array([float(self._of[arm][key][name]) for key in keys])

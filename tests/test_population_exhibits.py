@@ -1,0 +1,113 @@
+"""Figures and tables over a population: whole, from real plays, with verdicts that follow from the figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from railyard.errors import UserError
+from railyard.exhibits import population_days, population_first_frame, population_gate
+from railyard.exhibits.intervals import Interval
+from railyard.exhibits.model import Exhibit, load_exhibit
+from railyard.exhibits.registry import RunRequest, runner
+from railyard.paths import EXPERIMENTS_DIR, programs_dir
+from railyard.population.model import load_exhibit_spec
+from railyard.yamlfile import load_yaml
+
+CLAIMS = {
+    "fig1c": ["vanilla-worse-p99"],
+    "table1": [],
+    "fig10": ["cost-95-80", "cost-off-15"],
+    "table2": [],
+    "fig11": ["xlink-p99-better"],
+    "table3": ["rebuffer-better"],
+    "fig12": ["first-frame-p99"],
+}
+
+
+def _run(name: str, results: Path) -> None:
+    document = load_yaml(EXPERIMENTS_DIR / f"{name}.yaml")
+    carry_out = runner(document)
+    assert carry_out is not None
+    with Path(os.devnull).open("w") as nowhere:
+        carry_out(document, RunRequest(Console(file=nowhere), out=results / name, size="small"))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (programs_dir() / "xlink-sim").is_file():
+        pytest.skip("needs xlink-sim: `make build`")
+    folder = tmp_path_factory.mktemp("results")
+    for name in CLAIMS:
+        _run(name, folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", list(CLAIMS))
+def test_the_exhibit_is_whole_and_makes_its_claims(results: Path, name: str) -> None:
+    found: Exhibit = load_exhibit(results / name)
+    assert [claim.id for claim in found.claims] == CLAIMS[name]
+    assert found.tables
+    assert found.plots
+    assert found.paper
+    assert all(table.rows for table in found.tables)
+    for plot in found.plots:
+        assert all(len(trace["x"]) > 0 for trace in plot.figure["data"]), plot.id
+        styles = [(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in plot.figure["data"]]
+        assert len({style[1:] for style in styles}) == len(styles), "no curve is told apart by its colour alone"
+    assert found.fidelity.exact
+    assert found.provenance.traces
+    assert found.provenance.programs_sha256
+
+
+def test_exhibits_of_one_population_share_its_plays(results: Path) -> None:
+    parts = sorted((results / "population" / "parts").iterdir())
+    before = load_exhibit(results / "fig1c")
+    _run("fig1c", results)
+    assert sorted((results / "population" / "parts").iterdir()) == parts, "what is there was played again"
+    after = load_exhibit(results / "fig1c")
+    assert after.tables == before.tables
+    assert after.claims == before.claims
+
+
+def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "fig1c.yaml"
+    file.write_text((EXPERIMENTS_DIR / "fig1c.yaml").read_text().replace("vanilla-mp]", "vanila-mp]"))
+    with pytest.raises(UserError, match=r"arms\[1\].*did you mean 'vanilla-mp'"):
+        load_exhibit_spec(load_yaml(file))
+
+
+UP, DOWN, UNSURE = Interval(20, 10, 30), Interval(-20, -30, -10), Interval(20, -5, 40)
+
+
+def test_worse_holds_only_if_the_interval_says_so() -> None:
+    assert population_days.worse_verdict(UP, [DOWN]) == "holds"
+    assert population_days.worse_verdict(UNSURE, [UP, DOWN]) == "partly"
+    assert population_days.worse_verdict(UNSURE, [UNSURE]) == "does not hold"
+    assert population_days.worse_verdict(DOWN, [DOWN]) == "does not hold"
+    assert population_days.worse_verdict(None, [None]) == "does not hold"
+
+
+def test_better_by_at_least_so_much_holds_only_if_it_is_and_beyond_chance() -> None:
+    assert population_days.at_least_verdict(UP, 19) == "holds"
+    assert population_days.at_least_verdict(UP, 25) == "partly"
+    assert population_days.at_least_verdict(UNSURE, 19) == "partly"
+    assert population_days.at_least_verdict(DOWN, 19) == "does not hold"
+    assert population_days.at_least_verdict(None, 19) == "does not hold"
+
+
+def test_a_cost_is_about_theirs_within_a_factor() -> None:
+    cost = population_gate.near_verdict
+    assert cost(Interval(14, 13, 15), Interval(40, 39, 41), 15, 1.5) == "holds"
+    assert cost(Interval(5, 4, 6), Interval(29, 28, 30), 15, 1.5) == "partly"
+    assert cost(Interval(5, 4, 6), Interval(6, 5, 7), 15, 1.5) == "does not hold"
+
+
+def test_the_first_frame_needs_both_halves_of_the_claim() -> None:
+    better = Interval(40, 30, 50)
+    assert population_first_frame.verdict(better, DOWN) == "holds"
+    assert population_first_frame.verdict(better, UP) == "partly"
+    assert population_first_frame.verdict(UNSURE, DOWN) == "does not hold"
