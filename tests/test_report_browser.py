@@ -131,6 +131,8 @@ def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, re
         assert places == drawn == 2 * 2 + 9
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.evaluate(OVERFLOWS) == []
+        cut = "[...document.querySelectorAll('.words')].filter(t => t.scrollWidth > t.parentElement.clientWidth).length"
+        assert page.evaluate(cut) == 0, "a table of words is cut off"
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
         assert len(ids) == len(set(ids))
         lost = page.evaluate(

@@ -30,6 +30,22 @@
     return JSON.parse(document.querySelector('script[data-figure="' + place.id + '"]').textContent);
   }
 
+  // Titles of plots side by side would run into each other: they are broken into lines.
+  function brokenTitles(annotations, width) {
+    return annotations.map(function (one) {
+      const beside = annotations.filter(function (other) { return other.yref === "paper" && other.y === one.y; }).length;
+      const letters = Math.floor(width / Math.max(1, beside) / 7);
+      if (one.yref !== "paper" || one.showarrow || beside < 2 || !one.text) return one;
+      const lines = one.text.split(" ").reduce(function (made, word) {
+        const last = made[made.length - 1];
+        if (last && (last + " " + word).length <= letters) made[made.length - 1] = last + " " + word;
+        else made.push(word);
+        return made;
+      }, []);
+      return Object.assign({}, one, { text: lines.join("<br>"), font: { size: 10 } });
+    });
+  }
+
   function show(place, width, night, paper) {
     let figure = figureOf(place);
     if (night) figure = recoloured(figure);
@@ -41,6 +57,7 @@
     if (width < PHONE) {
       layout.font = Object.assign({}, layout.font, { size: 11 });
       if (layout.legend) layout.legend = Object.assign({}, layout.legend, { font: { size: 10 } });
+      if (layout.annotations) layout.annotations = brokenTitles(layout.annotations, width);
       layout.margin = Object.assign({}, layout.margin, { r: Math.min((layout.margin || {}).r || 12, 12) });
     }
     Plotly.react(place, figure.data, layout, config);
