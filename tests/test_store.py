@@ -18,6 +18,7 @@ import pytest
 from conftest import Command, FakeRun
 from railyard.aggregate import tables_of, write_parquet
 from railyard.errors import UserError
+from railyard.gate.compare import outputs_sha256
 from railyard.population import parts
 from railyard.records import load_campaign
 from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
@@ -237,6 +238,10 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_lin
     assert len(commands) == 2, shown.stdout
     script = " && ".join(commands).replace("again", str(tmp_path / "again"))
     subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=60)
+    assert command_line("repeat", str(run), "--out", str(tmp_path / "third")).returncode == 0
+    assert outputs_sha256(tmp_path / "third") == outputs_sha256(run)
+    twice = command_line("repeat", str(run), "--out", str(tmp_path / "third"))
+    assert (twice.returncode, twice.stderr.count("\n")) == (2, 1) and "is there already" in twice.stderr
     repeated = [file for file in (tmp_path / "again").rglob("*") if file.is_file()]
     assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {file.name for file in repeated}
     for file in repeated:

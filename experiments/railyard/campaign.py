@@ -164,7 +164,7 @@ def default_jobs(arena: str) -> int:
     return cores if arena == "sim" else max(1, cores // 2)
 
 
-async def _run_once(spec: RunSpec, partial: Path) -> None:
+async def run_once(spec: RunSpec, partial: Path) -> None:
     """One try, in the run's arena; leaves `run.json` and the logs in `partial`."""
     await (sim.execute(spec, partial) if spec.arena == "sim" else _run_worker(spec, partial))
 
@@ -216,7 +216,7 @@ async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) 
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
             (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-            await _run_once(spec, partial)
+            await run_once(spec, partial)
             campaign.check_space()
             record: dict[str, Any] = json.loads((partial / "run.json").read_text())
             tries.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})

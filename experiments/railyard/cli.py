@@ -1,4 +1,4 @@
-"""The command line: `railyard run`, `report`, `list`, `show`, `query`, `gate`, `diff`, `agreement`, `traces`,
+"""The command line: `railyard run`, `report`, `list`, `show`, `repeat`, `query`, `gate`, `diff`, `agreement`, `traces`,
 `link-plot`, `link-stats`."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from railyard.records import Run, load_campaign
 from railyard.report import write_report
 from railyard.report.cli import replay_command, report_command
 from railyard.resolve import not_run, resolve, runs_in
-from railyard.store.cli import list_command, query_command, show_command
+from railyard.store.cli import list_command, query_command, repeat_command, show_command
 from railyard.tables import print_comparison
 from railyard.traces.cli import app as traces_app
 from railyard.yamlfile import load_yaml, near_miss
@@ -52,6 +52,7 @@ app.command("link-plot")(link_plot_command)
 app.command("link-stats")(link_stats_command)
 app.command("list")(list_command)
 app.command("show")(show_command)
+app.command("repeat")(repeat_command)
 app.command("query")(query_command)
 app.command("population")(population_command)
 LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns

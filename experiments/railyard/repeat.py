@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import shlex
 from pathlib import Path
 from typing import Any
 
+from railyard.campaign import run_once
 from railyard.errors import UserError
 from railyard.paths import ROOT, program
 from railyard.provenance import git_state, sha256_of
+from railyard.runspec import RunSpec
 
 AGAIN = "again"  # the folder into which the printed commands write
 PARTIAL = ".partial-"  # the folder's name while the run was under way
@@ -36,11 +40,17 @@ def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:
 
 
 def commands(record: dict[str, Any], folder: Path) -> list[str]:
-    """Lines for a shell in the project's folder that do the run again, into the folder `again`."""
+    """Lines for a shell in the project's folder that do the run again, into the folder `again`: first by this program,
+    then, where a few words suffice, by the programs themselves."""
     recorded: dict[str, list[str]] = record.get("commands", {})
     lines = []
     if record["git"].get("revision"):
         lines.append(f"git checkout {record['git']['revision']} && make build")
+    lines.append(f"railyard repeat {shlex.quote(str(folder))} --out {AGAIN}")
+    conducted = record["config"]["arena"] == "docker" or record["config"].get("link_events")
+    if conducted and "sim" not in recorded:
+        return lines  # no program by itself starts containers, or changes links under way
+    lines.append("# or:")
     moved = {name: _moved(command, folder, record["run_id"]) for name, command in recorded.items()}
     if "sim" in moved:
         return [*lines, f"mkdir -p {AGAIN}", shlex.join(moved["sim"])]
@@ -60,7 +70,23 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
             ]
         )
         return [*lines, f"mkdir -p {AGAIN}/links {AGAIN}/qlog", f"unshare --net sh -c {shlex.quote(script)}"]
-    return [*lines, *(shlex.join(command) for command in moved.values())]
+    return lines[:-1]
+
+
+def repeat(record: dict[str, Any], out: Path) -> None:
+    """Does the run again, once, into a folder of its own. Raises UserError when the folder is there already."""
+    spec = RunSpec.model_validate(record["config"])
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        raise UserError(f"{out}: it is there already; give another folder with --out.") from None
+    except OSError as error:
+        raise UserError(f"{out}: cannot be made: {error.strerror}.") from None
+    (out / "spec.json").write_text(spec.model_dump_json(indent=1))
+    asyncio.run(run_once(spec, out))
+    again = json.loads((out / "run.json").read_text())
+    again["tries"] = [{key: again[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
+    (out / "run.json").write_text(json.dumps(again, indent=1) + "\n")
 
 
 def _sha256(file: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`railyard list`, `show` and `query`."""
+"""`railyard list`, `show`, `repeat` and `query`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from railyard.errors import UserError
 from railyard.exhibits import registry
 from railyard.experiment import Experiment
 from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
+from railyard.preflight import check_arena
+from railyard.records import load_run
+from railyard.repeat import changes, repeat
 from railyard.show import print_campaign, print_run
 from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
 from railyard.store.columns import CAMPAIGN, TABLES
@@ -88,6 +91,20 @@ def show_command(
         print_run(styled, folder)
     else:
         print_campaign(styled, StoredCampaign(folder.resolve().name, folder))
+
+
+def repeat_command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the repetition goes: a new folder.")] = Path("again"),
+    results: Results = RESULTS_DIR,
+) -> None:
+    """Do one recorded run again, with the settings, traces and seed that it had, and show it."""
+    record = load_run(find_run_or_campaign(run, results)).record
+    check_arena(record["config"]["arena"])
+    for change in changes(record):
+        console.print(f"since then: {change}", soft_wrap=True)
+    repeat(record, out.resolve())
+    print_run(Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH), out)
 
 
 def _columns() -> RichTable:
