@@ -19,13 +19,16 @@ import typer
 from pydantic import BaseModel
 
 from railyard.cli import app
-from railyard.exhibits.model import Exhibit
+from railyard.exhibits.model import ORDER, Exhibit
+from railyard.exhibits.registry import PLAIN
 from railyard.exhibits.spec import ExhibitSpec
 from railyard.experiment import Experiment
 from railyard.gate.suite import Suite
-from railyard.paths import ROOT, programs_dir
+from railyard.paths import EXPERIMENTS_DIR, ROOT, programs_dir
+from railyard.population.model import Population, PopulationExhibit
 from railyard.store.columns import CAMPAIGN, SCHEMA, TABLES
 from railyard.traces.index import TraceIndex
+from railyard.yamlfile import load_yaml
 
 FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs` from the code; changes belong there. -->\n"
@@ -176,6 +179,12 @@ FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
         "[experiment.schema.json](experiment.schema.json) is the same as a JSON schema, for editors.",
     ),
     ("An exhibit's experiment", ExhibitSpec, "`experiments/*.yaml` with `kind: exhibit`."),
+    (
+        "A population",
+        Population,
+        "`experiments/*.yaml` with `kind: population`: [population.md](../population.md).",
+    ),
+    ("An exhibit over a population", PopulationExhibit, "`experiments/*.yaml` with `kind: population-exhibit`."),
     ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](../gate.md)."),
     ("An index of traces", TraceIndex, "`index.yaml` of a trace library: [traces.md](../traces.md#pairs)."),
     ("An exhibit", Exhibit, "`exhibit.json` in the results of an exhibit."),
@@ -209,6 +218,42 @@ def experiment_schema() -> str:
     whole = {"type": "integer", "minimum": 1, "maximum": 10000}
     schema["properties"]["seeds"] = {"anyOf": [whole, seeds], "default": seeds.get("default")}
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=1) + "\n"
+
+
+KIND_ABOUT = {
+    PLAIN: "Comparisons: trace pairs × schemes × seeds",
+    "exhibit": "Figures and tables of the paper, over trace pairs",
+    "population-exhibit": "Figures and tables of the paper, over a population of viewers",
+    "population": "Populations of viewers",
+}
+
+
+def experiments() -> str:
+    """What `railyard run NAME` knows."""
+    lines = ["# Experiments by name", NOTE]
+    lines += [
+        "`railyard run NAME` runs `experiments/NAME.yaml`; `railyard list` has the same in the terminal. Figures and"
+    ]
+    lines += [
+        "tables of the paper take `--size small`, `default` or `full`, and leave `results/NAME/exhibit.json`: their"
+    ]
+    lines += [
+        "tables, plots, the paper's values beside ours, and claims with verdicts. `make report` runs all of them.",
+        "",
+    ]
+    files = [load_yaml(file).data for file in sorted(EXPERIMENTS_DIR.glob("*.yaml"))]
+    place = {name: number for number, name in enumerate(ORDER)}
+    files.sort(key=lambda data: (place.get(data["name"], len(place)), data["name"]))
+    kinds = dict.fromkeys([*KIND_ABOUT, *(str(data.get("kind", PLAIN)) for data in files)])
+    for kind in kinds:
+        rows = [
+            (f"`railyard run {data['name']}`", data.get("description", ""))
+            for data in files
+            if data.get("kind", PLAIN) == kind
+        ]
+        if rows:
+            lines += [f"## {KIND_ABOUT.get(kind, kind)}", "", *_table(("command", "what"), rows)]
+    return "\n".join(lines)
 
 
 # --- the results store ------------------------------------------------------------------------------------------------
@@ -252,6 +297,7 @@ PAGES = {
     "cli.md": command_line,
     "formats.md": formats,
     "experiment.schema.json": experiment_schema,
+    "experiments.md": experiments,
     "tables.md": tables,
     "programs.md": programs,
 }
