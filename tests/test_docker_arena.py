@@ -217,6 +217,8 @@ def test_the_compose_files_run(file: str, players: tuple[str, ...], tmp_path: Pa
         (tmp_path / side).mkdir()
     os.chown(tmp_path / "server", containers.SERVER_UID, containers.SERVER_UID)
     environment = os.environ | {"RESULTS": str(tmp_path), "VIDEO_BYTES": "500000"}
+    if "cubic" not in Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split():
+        environment["MPTCP_CC"] = "newreno"
     command = [*program, "--project-name", f"railyard-test-{os.getpid()}", "--file", str(ROOT / "docker" / file)]
     last = "client" if players == ("player",) else "client-xlink"
     try:
