@@ -38,7 +38,36 @@ def missing_for_containers() -> str | None:
     return None
 
 
+# `make test-py` runs two tests at a time. What runs on the wall clock runs one after the other, on one of the two, so
+# that there is never more than one emulator at work; what builds the tree is one group for the same reason.
+WALL_CLOCK = (
+    "balancer",
+    "deployment",
+    "interop",
+    "mpshell",
+    "mpshell_outside",
+    "mpshell_tools",
+    "orchestrator",
+    "paths",
+    "player_tcp",
+    "quic_end_to_end",
+    "recorded",
+    "saturatr",
+)
+BUILDING = ("gate", "sim", "pytest_plugin")
+
+
+def group_of(item: pytest.Item) -> str:
+    name = item.path.stem.removeprefix("test_")
+    if name in WALL_CLOCK or item.get_closest_marker("privileged") or item.get_closest_marker("docker"):
+        return "wall clock"
+    return "building" if name in BUILDING else name
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
     reason = missing_for_real_runs()
     if reason is not None and not REQUIRE:
         _skip(items, "privileged", reason)
