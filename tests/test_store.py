@@ -17,6 +17,7 @@ import pytest
 
 from conftest import Command, FakeRun
 from railyard.aggregate import tables_of, write_parquet
+from railyard.campaign import Campaign
 from railyard.errors import UserError
 from railyard.gate.compare import outputs_sha256
 from railyard.population import parts
@@ -206,6 +207,8 @@ def test_campaigns_are_listed_with_their_state(results: Path, command_line: Comm
         "fig8": "complete",
         "nested/inner": "unreadable",
     }
+    with Campaign(results / "campaign").locked():
+        assert find_campaigns(results)[0].state == "running 2/3"
     done = command_line("list", "--results", str(results))
     assert done.returncode == 0, done.stderr
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
@@ -265,3 +268,8 @@ def test_a_population_is_a_campaign_whose_plays_can_be_asked(results: Path) -> N
     ]
     [row] = ask(results, "SELECT state, arena, runs_whole FROM campaigns WHERE experiment = 'population'")
     assert row == {"state": "complete", "arena": "sim", "runs_whole": 1}
+    under_way = results / "under-way" / "parts"
+    under_way.mkdir(parents=True)
+    shutil.copy(folder / parts.PLAYS_FILE, under_way / "part-0.parquet")
+    [row] = ask(results, "SELECT state, runs_whole FROM campaigns WHERE campaign = 'under-way'")
+    assert row == {"state": "partial", "runs_whole": 1}

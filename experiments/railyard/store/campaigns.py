@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from railyard.errors import UserError
 from railyard.yamlfile import near_miss
 
 MAX_DEPTH = 4
+PARTS = "parts/part-*.parquet"  # what a population under way has played so far
 MARKS = ("campaign.json", "exhibit.json", "population.json", "runs.parquet")
 
 
@@ -89,6 +89,8 @@ class StoredCampaign:
         """Runs done. Of a campaign kept without its runs' folders, those in the Parquet file."""
         if self.plays is not None:
             return self.plays
+        if not self.record:
+            return sum(_rows(file) or 0 for file in self.folder.glob(PARTS)) or self.in_parquet or 0
         return len(self.whole) if (self.folder / "runs").is_dir() else (self.in_parquet or 0)
 
     @cached_property
@@ -98,19 +100,20 @@ class StoredCampaign:
 
     @property
     def running(self) -> bool:
-        """Whether a campaign holds the folder's lock now."""
+        """Whether a campaign holds the folder's lock now. Only looked at: to try it would keep a campaign from it."""
         try:
-            with (self.folder / ".lock").open() as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
+            found = (self.folder / ".lock").stat()
+            locks = Path("/proc/locks").read_text()
         except OSError:
-            return True
-        return False
+            return False
+        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        return any(place in line.split() for line in locks.splitlines())
 
     @property
     def state(self) -> str:
         if not self.record:
+            if any(self.folder.glob(PARTS)):
+                return "partial"
             return "complete" if self.exhibit or self.in_parquet is not None else "unreadable"
         if self.running:
             return f"running {self.runs_whole}/{len(self.asked)}"
@@ -133,7 +136,7 @@ class StoredCampaign:
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
-    if any((folder / mark).is_file() for mark in MARKS):
+    if any((folder / mark).is_file() for mark in MARKS) or any(folder.glob(PARTS)):
         yield folder
     if depth == 0:
         return
