@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from railyard.campaign import Campaign, run_campaign
+from railyard.experiment import load_experiment
 from railyard.jsonl import read_jsonl, summary_of
+from railyard.progress import Silent
+from railyard.resolve import resolve
 from railyard.traces.cli import app
 from railyard.traces.delay import rtt_over_time
 from railyard.traces.index import read_index
@@ -34,15 +35,14 @@ def traces(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def replay(library: Path, tmp_path: Path, arena: str, **fields: Any) -> Path:
-    """One run with a pair of a library, a second of video; gives its folder."""
+def replay(tmp_path: Path, arena: str, **fields: Any) -> Path:
+    """One run with a pair, a second of video; gives its folder."""
     file = tmp_path / "replay.yaml"
-    file.write_text(EXPERIMENT.format(**fields))
-    command = [sys.executable, "-m", "railyard", "run", str(file), "--arena", arena, "--out", str(tmp_path / arena)]
-    environment = os.environ | {"RAILYARD_TRACE_PATH": str(library)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return next((tmp_path / arena / "runs").iterdir())
+    file.write_text(f"arena: {arena}\n" + EXPERIMENT.format(**fields))
+    campaign = Campaign(tmp_path / arena)
+    with campaign.locked():
+        run_campaign(campaign, resolve(*load_experiment(file)), 1, Silent())
+    return next(campaign.runs.iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,13 @@ def test_a_delay_trace_that_is_wrong_fails_the_validation_of_its_index(delayed: 
 
 
 @pytest.mark.parametrize("arena", ["sim", pytest.param("mpshell", marks=pytest.mark.privileged)])
-def test_a_run_with_the_pair_has_its_delays(delayed: Path, tmp_path: Path, arena: str) -> None:
+def test_a_run_with_the_pair_has_its_delays(
+    delayed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arena: str
+) -> None:
     """It starts where the trace has a handoff's RTT of half a second, five times that of the index."""
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(delayed))
     at_ms = 7200
-    folder = replay(delayed, tmp_path, arena, pair="delayed", scheme="'sp:wifi'", offset_ms=at_ms)
+    folder = replay(tmp_path, arena, pair="delayed", scheme="'sp:wifi'", offset_ms=at_ms)
     rtt_ms = rtt_over_time(delayed / "delayed.wifi.delay")
     assert rtt_ms[at_ms] > 450
     summary = summary_of(read_jsonl(folder / "player.jsonl"))
