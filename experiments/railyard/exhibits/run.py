@@ -40,8 +40,12 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         change["arena"] = request.arena
     if request.seeds is not None:
         change["seeds"] = request.seeds
-    sizes = {name: size.model_copy(update={"set": size.set | change}) for name, size in spec.sizes.items()}
-    update = {"size": request.size, "experiment": spec.experiment | change, "sizes": sizes}
+    update: dict[str, Any] = {"size": request.size}
+    if spec.experiment:  # the command line goes before what sizes and arenas change
+        update["experiment"] = spec.experiment | change
+        for name in ("sizes", "arenas"):
+            changes = getattr(spec, name)
+            update[name] = {key: each.model_copy(update={"set": each.set | change}) for key, each in changes.items()}
     return spec.model_copy(update=update | {"command": shlex.join(["railyard", *sys.argv[1:]])})
 
 

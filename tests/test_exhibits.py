@@ -1,0 +1,266 @@
+"""Figures and tables of the paper: their experiment files, builders, verdicts, and notebooks, at the small size."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nbclient import NotebookClient
+
+from railyard.errors import UserError
+from railyard.exhibits import energy, fig6, fig8, fig13, fig14, intervals, places, registry
+from railyard.exhibits.intervals import Interval
+from railyard.exhibits.model import FILE, ORDER, Exhibit, Table, find_exhibits, load_exhibit
+from railyard.exhibits.spec import experiments, merged, spec_of
+from railyard.experiment import TRANSPORT_OF_SCHEME, find_experiment
+from railyard.paths import ROOT, program
+from railyard.traces.library import find_pair
+from railyard.yamlfile import YamlDocument, load_yaml
+
+OWN = ("fig1", "fig6", "fig7", "fig8", "fig13", "fig14", "fig15", "table4")
+CLAIMS = {
+    "fig6": {"hol-blocking"},
+    "fig7": {"primary-5g-faster"},
+    "fig8": {"fastest-ack-wins-more"},
+    "fig13": {"xlink-best-of-five", "cm-no-answer"},
+    "fig14": {"multipath-energy"},
+}
+NOTEBOOKS = ROOT / "notebooks"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every exhibit of this module's kind at the small size, in the sim arena, made by the notebooks themselves."""
+    folder = tmp_path_factory.mktemp("results")
+    pages = [(NOTEBOOKS / f"{name}.py").read_text() for name in OWN]
+    # One kernel for all, but nothing left of the page before.
+    cells = [f"{page[page.index('# %%') :]}\n# %%\n# %reset -f\n\n" for page in pages]
+    whole = jupytext.reads("".join(cells), fmt="py:percent")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAILYARD_RESULTS", str(folder))
+        patch.setenv("RAILYARD_ARENA", "sim")
+        patch.setenv("RAILYARD_TRACE_PATH", "")
+        client = NotebookClient(whole, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}})
+        client.execute()
+    (folder / "executed.ipynb").write_text(jupytext.writes(whole, fmt="ipynb"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(results: Path) -> dict[str, Exhibit]:
+    return {name: load_exhibit(results / name) for name in OWN}
+
+
+def test_every_exhibit_has_an_experiment_a_builder_and_a_notebook() -> None:
+    assert set(OWN) <= set(registry.EXHIBITS) <= set(ORDER)
+    for name in registry.EXHIBITS:
+        assert find_experiment(name).is_file() and (NOTEBOOKS / f"{name}.py").is_file()
+        assert f'Page("{name}")' in (NOTEBOOKS / f"{name}.py").read_text()
+        assert callable(registry.builder(name))
+
+
+def test_notebooks_show_every_plot_and_verdict(results: Path, made: dict[str, Exhibit]) -> None:
+    shown = (results / "executed.ipynb").read_text()
+    drawn = shown.count("application/vnd.plotly.v1+json")
+    assert drawn == sum(len(exhibit.plots) for exhibit in made.values()) >= len(OWN)
+    for exhibit in made.values():
+        for claim in exhibit.claims:
+            assert f"**{claim.id}: {claim.verdict}.**" in shown
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_exhibit_is_whole(name: str, made: dict[str, Exhibit]) -> None:
+    exhibit = made[name]
+    assert exhibit.size == "small" and exhibit.provenance.created and exhibit.provenance.traces
+    assert exhibit.plots and exhibit.tables and exhibit.paper and exhibit.confidence
+    assert {claim.id for claim in exhibit.claims} >= CLAIMS.get(name, set())
+    for plot in exhibit.plots:
+        assert plot.alt and plot.figure["layout"]["height"] > 0
+        assert any(len(trace.get("y", [])) > 0 for trace in plot.figure["data"])
+    for table in exhibit.tables:
+        assert table.rows
+
+
+def test_exhibits_are_found_in_the_order_of_the_paper(results: Path) -> None:
+    assert [exhibit.name for exhibit in find_exhibits(results)] == list(OWN)
+
+
+def test_the_same_files_give_the_same_exhibit(results: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "railyard", "run", "fig8", "--size", "small", "--out", str(tmp_path / "fig8")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    again, before = load_exhibit(tmp_path / "fig8"), load_exhibit(results / "fig8")
+    assert again.tables == before.tables and again.claims == before.claims and again.plots == before.plots
+    assert "fastest-ack-wins-more" in done.stdout and "railyard run fig8" in again.command
+    kept = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert "12 of 12 runs are there already" in kept.stdout
+
+
+def test_a_fast_acknowledgement_path_changes_nothing_where_the_paths_are_equal(made: dict[str, Exhibit]) -> None:
+    gains = {row[0]: row[3] for row in made["fig8"].tables[0].rows}
+    assert abs(float(str(gains[1.0]))) < 1 < float(str(gains[8.0]))
+
+
+def test_the_place_of_fig1_is_an_outage_of_the_trace(made: dict[str, Exhibit]) -> None:
+    capacity = made["fig1"].tables[0].rows[0]
+    assert float(str(capacity[2])) < 0.1 * float(str(capacity[1]))
+
+
+def test_fig13_in_sim_says_that_mptcp_is_missing_and_does_not_claim_five(made: dict[str, Exhibit]) -> None:
+    exhibit = made["fig13"]
+    assert "mptcp" in exhibit.settings["left out"] and exhibit.fidelity.exact
+    best = next(claim for claim in exhibit.claims if claim.id == "xlink-best-of-five")
+    assert best.verdict != "holds"
+
+
+def test_modelled_energy_is_labelled_and_cites_its_sources(made: dict[str, Exhibit]) -> None:
+    exhibit = made["fig14"]
+    assert exhibit.modelled and "MobiSys 2012" in exhibit.settings["power of Wi-Fi and LTE"]
+    assert "SIGCOMM 2020" in exhibit.settings["power of NR"]
+
+
+def test_energy_is_power_times_time_and_a_tail() -> None:
+    radio = energy.Radio(base_mw=1000, uplink_mw_per_mbps=100, downlink_mw_per_mbps=50, tail_mw=500, tail_s=2)
+    # 4 s at 1 W, 80 Mbit down at 50 mJ each, 1 Mbit up at 100 mJ, 1 J of tail
+    assert radio.energy_j(4, 1, 80, tail=True) == pytest.approx(4 + 4 + 0.1 + 1)
+    carried = (energy.Carried("a", 125_000, 10_000_000), energy.Carried("b", 0, 0))
+    transfer = energy.Transfer(10_000_000, 4.0, carried)
+    assert transfer.mbps == pytest.approx(20)
+    assert transfer.nj_per_bit({"a": radio, "b": radio}) == pytest.approx(9.1 / 80e6 * 1e9)  # b is off
+
+
+def test_an_exhibit_that_cannot_be_shown_is_refused(tmp_path: Path, results: Path) -> None:
+    with pytest.raises(ValueError, match="a missing value is None"):
+        Table(title="t", columns=[{"name": "a"}], rows=[[math.nan]])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="2 cells for 1 columns"):
+        Table(title="t", columns=[{"name": "a"}], rows=[[1, 2]])  # type: ignore[list-item]
+    with pytest.raises(UserError, match="railyard run fig8` makes it"):
+        load_exhibit(tmp_path / "fig8")
+    data: dict[str, Any] = json.loads((results / "fig8" / FILE).read_text())
+    data["claims"][0]["verdict"] = "surely"
+    (tmp_path / "fig8").mkdir()
+    (tmp_path / "fig8" / FILE).write_text(json.dumps(data))
+    with pytest.raises(UserError, match=r"no exhibit of schema 1 \(claims.0.verdict"):
+        load_exhibit(tmp_path / "fig8")
+
+
+def interval(low: float, value: float, high: float) -> Interval:
+    return Interval(value, low, high)
+
+
+def test_the_verdict_on_acknowledgements_follows_the_figures() -> None:
+    def points(*gains: Interval) -> list[dict[str, Any]]:
+        return [{"ratio": float(ratio), "gain": gain} for ratio, gain in enumerate(gains, start=1)]
+
+    rising = points(interval(-1, 0, 1), interval(1, 2, 3), interval(4, 5, 6))
+    assert fig8.verdict(rising)[0] == "holds"
+    assert fig8.verdict(points(interval(4, 5, 6), interval(1, 2, 3), interval(1, 1.5, 3)))[0] == "partly"
+    assert fig8.verdict(points(interval(-1, 0, 1), interval(-1, 2, 3)))[0] == "does not hold"
+
+
+def test_the_verdict_on_the_five_schemes_follows_the_figures() -> None:
+    def results_of(xlink: float) -> fig13.Results:
+        row = {name: fig13.Figures(1.0, 4.0, at_least=False) for name in fig13.FIVE}
+        return {f"pair-{n}": row | {"xlink": fig13.Figures(xlink, 4 * xlink, at_least=False)} for n in range(10)}
+
+    assert fig13.best_of_five(results_of(0.5), fig13.FIVE)[0] == "holds"
+    assert fig13.best_of_five(results_of(1.5), fig13.FIVE)[0] == "does not hold"
+    mixed = results_of(0.5)
+    for number, row in enumerate(mixed.values()):
+        row["mptcp"] = fig13.Figures(0.2 if number % 2 else 1.3, 4.0, at_least=False)
+    assert fig13.best_of_five(mixed, fig13.FIVE)[0] == "partly"
+    assert fig13.cm_no_answer(results_of(0.5))[0] == "holds"
+    assert fig13.cm_no_answer(results_of(1.5))[0] == "partly"
+
+
+def test_the_verdict_on_head_of_line_blocking_needs_all_its_parts() -> None:
+    def found(stalled: tuple[int, int, int], copies: Interval) -> fig6.Findings:
+        labels = (fig6.VANILLA, fig6.ALWAYS, fig6.GATED)
+        cells = dict.fromkeys(labels, interval(0, 1, 2))
+        saved = {fig6.ALWAYS: interval(10, 20, 30), fig6.GATED: interval(10, 20, 30)}
+        places_of = dict(zip(labels, stalled, strict=True))
+        return fig6.Findings(10, places_of, cells, cells, dict.fromkeys(labels, 0.1), saved, copies)
+
+    assert fig6.verdict(found((8, 2, 3), interval(5, 10, 20)))[0] == "holds"
+    word, why = fig6.verdict(found((8, 7, 3), interval(5, 10, 20)))
+    assert word == "partly" and "without control it does so" in why
+    assert fig6.verdict(found((8, 2, 3), interval(-5, 10, 20)))[0] == "partly"
+
+
+def test_the_verdict_on_energy_counts_loads() -> None:
+    assert fig14.verdict({"a": (5, 5), "b": (5, 5)})[0] == "holds"
+    assert fig14.verdict({"a": (5, 5), "b": (4, 5)})[0] == "partly"
+    assert fig14.verdict({"a": (0, 5), "b": (4, 5)})[0] == "does not hold"
+
+
+@given(st.lists(st.lists(st.floats(0.01, 100), min_size=1, max_size=5), min_size=1, max_size=8))
+def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[list[float]]) -> None:
+    found = intervals.bootstrap(groups, intervals.quantile_of(0.5))
+    assert found is not None and found == intervals.bootstrap(groups, intervals.quantile_of(0.5))
+    values = [value for group in groups for value in group]
+    assert min(values) <= found.low <= found.high <= max(values)
+    assert found.value == intervals.nearest_rank(values, 0.5)
+
+
+def test_a_paired_interval_sees_what_pools_hide() -> None:
+    before = [[float(n)] for n in range(1, 40)]
+    after = [[0.9 * value for value in group] for group in before]
+    saved = intervals.paired(after, before, intervals.mean, intervals.improvement)
+    assert saved is not None and saved.low == pytest.approx(10) == pytest.approx(saved.high)
+    assert intervals.bootstrap([], intervals.mean) is None
+    assert intervals.paired([[]], [[]], intervals.mean, intervals.improvement) is None
+
+
+def test_places_obey_their_rule() -> None:
+    pair = find_pair("walking-2")
+    rule = places.PlaceRule(
+        path="wifi",
+        below_mbps=2,
+        shortest_ms=300,
+        longest_ms=700,
+        lead_ms=1700,
+        before_mbps=8,
+        others_mbps=5,
+        room_ms=2500,
+    )
+    (place,) = places.find_places(pair, rule)
+    assert (place.begin_ms, place.end_ms) == (1700, 2200)
+    assert places.find_places(pair, rule.model_copy(update={"before_mbps": 500})) == []
+    assert places.find_places(pair, rule.model_copy(update={"path": "5g"})) == []
+
+
+def test_parts_change_fields_and_mistakes_name_their_line(tmp_path: Path) -> None:
+    assert merged({"a": {"b": 1, "c": [1]}}, {"a": {"c": [2]}}) == {"a": {"b": 1, "c": [2]}}
+    document = load_yaml(find_experiment("fig8"))
+    parts = experiments(spec_of(document), document)
+    assert [experiment.links["lte"]["delay_ms"] for _, experiment, _ in parts] == [10 * ratio for ratio in range(1, 9)]
+    assert all(experiment.name == "fig8" for _, experiment, _ in parts)
+    file = tmp_path / "mine.yaml"
+    file.write_text("kind: exhibit\nname: fig8\nexperiment:\n  arena: sim\n  pairs: [hsr-1]\n  schemes: [xlnk]\n")
+    wrong = load_yaml(file)
+    with pytest.raises(UserError, match=r"mine.yaml:6: schemes\[0\].*did you mean 'xlink'"):
+        experiments(spec_of(wrong), wrong)
+
+
+def test_a_kind_or_size_that_is_not_known_ends_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown kind 'exibit'; did you mean 'exhibit'"):
+        registry.runner(YamlDocument(tmp_path / "x.yaml", {"kind": "exibit"}, {}))
+    command = [sys.executable, "-m", "railyard", "run", "fig8", "--size", "smal"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "unknown size 'smal'; did you mean 'small'?" in done.stderr
+
+
+@pytest.mark.parametrize("scheme", [name for name, transport in TRANSPORT_OF_SCHEME.items() if transport == "quic"])
+def test_the_server_takes_every_scheme_of_the_orchestrator(scheme: str) -> None:
+    command = [str(program("xlink-server")), "--quic", "127.0.0.1:0", "--scheme", scheme]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None and '"listening"' in server.stdout.readline()
+        server.terminate()
+        assert server.wait(20) == 0
