@@ -139,7 +139,8 @@ class Whole:
     @property
     def arenas(self) -> list[str]:
         words = {"sim": "virtual time (sim)", "mpshell": "real time (mpshell)", "docker": "containers (docker)"}
-        return list(dict.fromkeys(words.get(part.exhibit.arena, part.exhibit.arena) for part in self.exhibits))
+        arenas = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
+        return [words[arena] for arena in arenas if arena in words]  # what is drawn or modelled ran nowhere
 
     @property
     def of_size(self) -> dict[str, list[str]]:
