@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from railyard.exhibits.model import Exhibit
 from railyard.exhibits.registry import RunRequest
 from railyard.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
 from railyard.experiment import ARENAS
-from railyard.paths import RESULTS_DIR
+from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.pending import run_pending
 from railyard.preflight import check_arena
 from railyard.records import load_campaign
@@ -46,7 +45,16 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         for name in ("sizes", "arenas"):
             changes = getattr(spec, name)
             update[name] = {key: each.model_copy(update={"set": each.set | change}) for key, each in changes.items()}
-    return spec.model_copy(update=update | {"command": shlex.join(["railyard", *sys.argv[1:]])})
+    return spec.model_copy(update=update | {"command": command_of(spec.name, document, request)})
+
+
+def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
+    """The command line that makes this exhibit."""
+    known = document.path.resolve() == (EXPERIMENTS_DIR / f"{name}.yaml").resolve()
+    words = ["railyard", "run", name if known else str(document.path)]
+    options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out}
+    options["--size"] = request.size if request.size != "default" else None
+    return shlex.join([*words, *(str(word) for pair in options.items() if pair[1] is not None for word in pair)])
 
 
 def run(document: YamlDocument, request: RunRequest) -> None:
