@@ -189,7 +189,7 @@ def _wait(condition: Callable[[], object], what: str, limit_s: float = 60) -> No
 
 def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    more = ("--viewers", "72")
+    more = ("--viewers", "36")
     subprocess.run(_campaign(whole, *more), check=True, capture_output=True, cwd=ROOT)
     with subprocess.Popen(_campaign(killed, *more), stdout=subprocess.DEVNULL, cwd=ROOT) as process:
         _wait(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part")
@@ -198,7 +198,7 @@ def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_double
     assert before and not (killed / "plays.parquet").exists()
     subprocess.run(_campaign(killed, *more), check=True, capture_output=True, cwd=ROOT)
     rows = read_plays(killed / "plays.parquet")
-    assert len(rows) == 144
+    assert len(rows) == 72
     assert set(Counter(row["identity"] for row in rows).values()) == {1}
     assert _figures(rows) == _figures(read_plays(whole / "plays.parquet"))
 
@@ -231,7 +231,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:
     address, workers = cluster
-    out, more = tmp_path / "dask", ("--viewers", "100")
+    out, more = tmp_path / "dask", ("--viewers", "60")
     from distributed import Client  # noqa: PLC0415  slow to import
 
     with Client(address, timeout=30, set_as_default=False) as client:
@@ -245,7 +245,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     assert campaign.returncode == 0, output.decode()
     assert workers[0].poll() == -signal.SIGKILL or workers[0].wait(10) == -signal.SIGKILL
     rows = read_plays(out / "plays.parquet")
-    assert len(rows) == 200
+    assert len(rows) == 120
     assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
     subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
     assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))

@@ -38,7 +38,7 @@ from railyard.thresholds import measuring, th
 
 RECORD_SCHEMA = 1
 RECORD_FILE = "population.json"
-PLAYS_A_BATCH = 48
+PLAYS_A_BATCH = 24
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
