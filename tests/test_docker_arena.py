@@ -25,10 +25,10 @@ from railyard.paths import ROOT
 pytestmark = pytest.mark.docker
 
 SCHEMES = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
-# Of two samples of one distribution, so many runs of so many chunks: what chance alone makes of them. The medians of
-# mpshell against mpshell differed by up to 24 % (docs/docker.md); of 12 runs a scheme and more they would less.
+# How far two samples of some dozens of chunks are apart by chance: docs/docker.md has what mpshell makes of the same
+# runs twice. Wide enough for that, narrow enough for a missing delay, a second queue, or a path that is not used.
 MEDIAN_LIMIT = 1.5
-KS_LIMIT = 0.35
+KS_LIMIT = 0.4
 
 
 def docker(*words: str) -> str:
