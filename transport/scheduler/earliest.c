@@ -28,6 +28,23 @@ static bool has_long_queue(const xl_scheduler_path *p) {
     return p->in_flight_bytes >= FEW_PACKETS * p->mtu_bytes && p->queue_us > p->min_rtt_us + QUEUE_MAX_US;
 }
 
+/* All that is still to be sent might be there sooner by a faster path alone, although its window is full at present:
+ * the question of ECF (Lim et al., CoNEXT 2017), asked with the rate in place of window and RTT. */
+static void wait_for_full(const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    const xl_scheduler_path *choice = &view->path[out->order[0]];
+    for (size_t i = 0; i < view->count; i++) {
+        const xl_scheduler_path *full = &view->path[i];
+        if (full->has_window || !is_healthy(full) || full->pto_count > 0 || full->queue_us == 0 ||
+            full->queue_us == XL_NEVER)
+            continue;
+        uint64_t alone = arrival_us(full) + view->unsent_bytes * full->queue_us / full->in_flight_bytes;
+        if (alone < arrival_us(choice)) {
+            xl_scheduler_wait(out, full, "the faster path alone completes earlier");
+            return;
+        }
+    }
+}
+
 static void earliest_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     (void)state;
     size_t healthy = 0, by_rtt[XL_MAX_PATHS], n = xl_scheduler_by_rtt(view, by_rtt);
@@ -45,6 +62,8 @@ static void earliest_decide(void *state, const xl_scheduler_view *view, xl_sched
     }
     if (n > 0 && out->count == 0)
         xl_scheduler_wait(out, &view->path[by_rtt[0]], "long queues");
+    else if (out->count > 0)
+        wait_for_full(view, out);
 }
 
-const xl_scheduler_ops xl_scheduler_earliest = {.name = "earliest", .decide = earliest_decide};
+const xl_scheduler_ops xl_scheduler_earliest = {.name = "earliest", .decide = earliest_decide, .wants_backlog = true};

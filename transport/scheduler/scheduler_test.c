@@ -313,6 +313,26 @@ static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(
     expect_wait(&d, false);
 }
 
+static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 100000};
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 20000); /* 10 packets in 20 ms */
+    set_queue(&v.path[1], 100000, 0);
+    v.path[0].has_window = false;
+    v.unsent_bytes = 39 * MTU;
+    instance s = instance_of("earliest");
+    xl_scheduler_decision d = decision_of(&s, &v);
+    expect_wait(&d, true); /* 20 ms + 78 ms */
+    v.unsent_bytes = 41 * MTU;
+    d = decision_of(&s, &v);
+    expect_wait(&d, false); /* too much for one path */
+    v.unsent_bytes = MTU;
+    v.path[0].pto_count = 1; /* what it does not answer is not waited for */
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+}
+
 static void names_are_listed_and_found(void **state) {
     (void)state;
     static const char *const want[] = {"minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf", "earliest"};
@@ -340,6 +360,7 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
         cmocka_unit_test(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt),
         cmocka_unit_test(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice),
+        cmocka_unit_test(earliest_waits_for_a_full_path_that_alone_completes_earlier),
         cmocka_unit_test(names_are_listed_and_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
