@@ -128,7 +128,7 @@ test-c: setup ## the C unit tests, under ASan and UBSan
 .PHONY: test-py
 test-py: setup ## the Python tests: command lines, arenas, interoperability, reports
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python -m pytest -n 2 --dist loadgroup
+	@scripts/run-py-tests.sh
 
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out

@@ -38,8 +38,8 @@ def missing_for_containers() -> str | None:
     return None
 
 
-# `make test-py` runs two tests at a time. What runs on the wall clock runs one after the other, on one of the two, so
-# that there is never more than one emulator at work; what builds the tree is one group for the same reason.
+# What runs on the wall clock, or compares its own time with others'. `make test-py` runs these one after the other, and
+# everything else beside them: there is never more than one emulator at work.
 WALL_CLOCK = (
     "balancer",
     "deployment",
@@ -54,20 +54,15 @@ WALL_CLOCK = (
     "recorded",
     "saturatr",
 )
-BUILDING = ("gate", "sim", "pytest_plugin")
 
 
-def group_of(item: pytest.Item) -> str:
-    name = item.path.stem.removeprefix("test_")
-    if name in WALL_CLOCK or item.get_closest_marker("privileged") or item.get_closest_marker("docker"):
-        return "wall clock"
-    return "building" if name in BUILDING else name
+def pytest_itemcollected(item: pytest.Item) -> None:
+    privileged = item.get_closest_marker("privileged") or item.get_closest_marker("docker")
+    if privileged or item.path.stem.removeprefix("test_") in WALL_CLOCK:
+        item.add_marker(pytest.mark.wall_clock)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
     reason = missing_for_real_runs()
     if reason is not None and not REQUIRE:
         _skip(items, "privileged", reason)
