@@ -90,13 +90,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:
-    seen, todo = set(), [DOCS / "README.md"]
-    while todo:
-        page = todo.pop()
+    seen, waiting = set(), [DOCS / "README.md"]
+    while waiting:
+        page = waiting.pop()
         if page not in seen and page.suffix == ".md":
             seen.add(page)
             names = [link.partition("#")[0] for link in links(page) if "://" not in link]
-            todo += [(page.parent / name).resolve() for name in names if name]
+            waiting += [(page.parent / name).resolve() for name in names if name]
     assert set(PAGES) - seen <= {ROOT / "README.md"}, "not in docs/README.md, nor in what it links to"
     assert DOCS / "README.md" in {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
 

@@ -76,13 +76,7 @@ def _figure(points: Sequence[Point]) -> go.Figure:
                 go.Bar(
                     x=[point.label for point in here],
                     y=[cell.value for cell in cells],
-                    error_y={
-                        "type": "data",
-                        "symmetric": False,
-                        "array": [cell.high - cell.value for cell in cells],
-                        "arrayminus": [cell.value - cell.low for cell in cells],
-                        "thickness": 1.2,
-                    },
+                    error_y=intervals.bars(cells),
                     name=name,
                     legendgroup=primary,
                     showlegend=column == 1,

@@ -40,14 +40,7 @@ def _figure(points: list[dict[str, Any]]) -> go.Figure:
             go.Scatter(
                 x=[point["ratio"] for point in points],
                 y=[cell.value for cell in cells],
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [cell.high - cell.value for cell in cells],
-                    "arrayminus": [cell.value - cell.low for cell in cells],
-                    "thickness": 1.2,
-                    "width": 4,
-                },
+                error_y=intervals.bars(cells),
                 mode="lines+markers",
                 name=f"ACK_MP on the {label} path",
                 line={"color": colour, "dash": dash, "width": 2},

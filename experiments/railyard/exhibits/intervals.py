@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -89,3 +90,15 @@ def paired(
 def improvement(ours: float, theirs: float) -> float:
     """By how much ours is below theirs, in percent of theirs: the paper's "improvement"."""
     return 100 * (1 - ours / theirs) if theirs else 0.0
+
+
+def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:
+    """Plotly's error bars of values that may be missing."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [None if i is None else i.high - i.value for i in intervals],
+        "arrayminus": [None if i is None else i.value - i.low for i in intervals],
+        "thickness": 1.2,
+        "width": 4,
+    }

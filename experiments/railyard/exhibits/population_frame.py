@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.exhibits.frame import plot, styled
-from railyard.exhibits.intervals import Interval
+from railyard.exhibits.intervals import Interval, bars
 from railyard.exhibits.model import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.experiment import MeasuredScheme
 from railyard.population.campaign import Outcome
@@ -119,18 +119,6 @@ def exhibit(
             wall_s=record["wall_s"],
         ),
     )
-
-
-def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:
-    """Error bars of values that may be missing."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [None if i is None else i.high - i.value for i in intervals],
-        "arrayminus": [None if i is None else i.value - i.low for i in intervals],
-        "thickness": 1.2,
-        "width": 4,
-    }
 
 
 @dataclass(frozen=True)

@@ -71,14 +71,7 @@ def _figure(found: dict[str, list[Point]]) -> go.Figure:
             go.Scatter(
                 x=[point.increase for point in points],
                 y=[cell.value for cell in cells],
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [cell.high - cell.value for cell in cells],
-                    "arrayminus": [cell.value - cell.low for cell in cells],
-                    "thickness": 1.2,
-                    "width": 4,
-                },
+                error_y=intervals.bars(cells),
                 mode="lines+markers",
                 name=label,
                 line={"color": styles[label].colour, "dash": styles[label].dash, "width": 2},
