@@ -42,6 +42,11 @@ void xl_coupled_on_loss(xl_coupled *s, uint64_t sent_time, double keep, uint64_t
     xl_coupled_publish(s);
 }
 
+void xl_coupled_on_loss_by_half(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now) {
+    (void)bytes;
+    xl_coupled_on_loss(state, sent_time, 0.5, now);
+}
+
 void xl_coupled_on_persistent_congestion(void *state, uint64_t now) {
     xl_coupled *s = state;
     xl_reno_on_persistent_congestion(&s->reno, now);

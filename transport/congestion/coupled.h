@@ -26,6 +26,7 @@ void xl_coupled_on_persistent_congestion(void *state, uint64_t now);
 bool xl_coupled_on_ack(xl_coupled *, const xl_cc_ack *);
 /* A loss; `keep` of the window is left by a new congestion event. */
 void xl_coupled_on_loss(xl_coupled *, uint64_t sent_time, double keep, uint64_t now);
+void xl_coupled_on_loss_by_half(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now); /* for the tables */
 /* Shows window, RTT and losses to the siblings. */
 void xl_coupled_publish(xl_coupled *);
 

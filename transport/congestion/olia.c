@@ -63,18 +63,13 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
     xl_coupled_publish(s);
 }
 
-static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now) {
-    (void)bytes;
-    xl_coupled_on_loss(state, sent_time, 0.5, now);
-}
-
 const xl_cc_ops xl_cc_olia = {
     .name = "olia",
     .init = xl_coupled_init,
     .join = xl_coupled_join,
     .on_sent = xl_reno_sent,
     .on_ack = on_ack,
-    .on_loss = on_loss,
+    .on_loss = xl_coupled_on_loss_by_half,
     .on_persistent_congestion = xl_coupled_on_persistent_congestion,
     .window = xl_reno_window,
     .ssthresh = xl_reno_ssthresh,
