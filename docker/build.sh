@@ -17,7 +17,7 @@ id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT
 for side in server client; do
-    if ! docker build --file docker/Dockerfile --target "$side" --build-arg "BASE=$BASE" \
+    if ! docker build --file docker/Dockerfile --target "$side" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
         --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$side" . >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         die "the image railyard/$side could not be built; see above."

@@ -126,3 +126,13 @@ def test_events_stand_in_the_order_of_their_times(tmp_path: Path) -> None:
     file.write_text(EXPERIMENT.replace("t_s: 0.6", "t_s: 1.5"))
     with pytest.raises(UserError, match=r"e\.yaml:8: link_events: an event comes before"):
         load_experiment(file)
+
+
+@pytest.mark.parametrize("rate", ["0mbps", "0.00kbps"])
+def test_an_outage_is_a_state_and_no_rate_of_nothing(rate: str, tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text(
+        f"name: e\npairs: [subway-1]\nschemes: [sp]\nlink_events:\n  - {{t_s: 1, path: wifi, rate: {rate}}}\n"
+    )
+    with pytest.raises(UserError, match=rf"e\.yaml:5: link_events\[0\]\.rate: '{rate}' is no rate; .*'state: down'"):
+        load_experiment(file)

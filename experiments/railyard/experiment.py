@@ -282,6 +282,8 @@ class LinkEvent(Strict):
     def _changes_something(self) -> LinkEvent:
         if self.loss is not None and not is_loss(self.loss):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
+        if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
+            raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
         if self.state is None and self.delay_ms is None and self.loss is None and self.rate is None:
             raise ValueError("nothing changes; give state, delay_ms, loss or rate.")
         return self

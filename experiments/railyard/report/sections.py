@@ -20,7 +20,6 @@ from railyard.experiment import SCHEME_DESCRIPTION
 from railyard.oracle import PAYLOAD_BYTES
 from railyard.records import Run
 from railyard.report import figures
-from railyard.runspec import TECHNOLOGY_ORDER
 from railyard.tables import megabytes, percent, seconds
 from railyard.traces.trace import Trace, read_trace
 
@@ -135,7 +134,8 @@ def pairs(context: Context) -> Iterator[Section]:
     """One section per pair: traces, completion times, start, interruptions, cost, buffer."""
     for index, (pair, row) in enumerate(context.cells.items(), start=1):
         measured = [run for cell in row for run in cell.runs]
-        first = (measured or [run for cell in row for run in cell.void_runs])[0]
+        runs = measured or [run for cell in row for run in cell.void_runs]
+        first = runs[0]
         duration_s = max((run.buffer_s[-1][0] for run in measured if run.buffer_s), default=1.0) + SERIES_PADDING_S
         seed = first.seed
         traces = _traces_of(first)
@@ -153,7 +153,7 @@ def pairs(context: Context) -> Iterator[Section]:
         data = {
             "pair": pair,
             "row": row,
-            "paths": _described_paths(first),
+            "paths": _described_paths(runs),
             "figures": drawn,
             "has_traces": bool(traces),
             "replays": [(run, page) for run, page in pages if page is not None],
@@ -161,16 +161,16 @@ def pairs(context: Context) -> Iterator[Section]:
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
 
 
-def _described_paths(run: Run) -> list[str]:
-    paths = run.config["paths"]
-    primary = min(paths, key=lambda path: TECHNOLOGY_ORDER.index(path["technology"]))
+def _described_paths(runs: list[Run]) -> list[str]:
+    # A single path scheme runs on each path in turn; the others say which one is the primary path.
+    chosen = next((run for run in runs if run.config["scheme"] not in ("sp", "tcp")), runs[0]).config
     return [
-        f"{path['name']} ({path['technology']}{', primary' if path is primary else ''}): "
+        f"{path['name']} ({path['technology']}{', primary' if path['name'] == chosen['primary'] else ''}): "
         f"base RTT {path['delay_ms'] * 2:g} ms, queue {path['queue']}"
         + (f", loss {path['loss']:g}" if path["loss"] else "")
         + "".join(f", {name} {value}" for name, value in path.get("settings", {}).items())
         + "".join(f", {name} {Path(file).name}" for name, file in path.get("delay_traces", {}).items())
-        for path in paths
+        for path in chosen["paths"]
     ]
 
 

@@ -1,0 +1,292 @@
+"""The generator of trace pairs: the library comes again byte for byte, the models have the statistics of recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from railyard.traces import pair_stats, sha256_file, trace_stats
+from railyard.traces.cli import ModelName, app
+from railyard.traces.delay import rtt_over_time
+from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters
+from railyard.traces.index import entry_data, read_index
+from railyard.traces.library import PROJECT_LIBRARY
+from railyard.traces.model import PathOpportunities, generate_opportunities
+from railyard.traces.parameters import DipLevel, MobilityModel
+from railyard.traces.presets import MODELS
+from railyard.traces.stats import dip_runs, rtt_stats
+from railyard.traces.trace import Trace, TraceError
+from trace_files import GENERATED, in_memory, railyard_traces, write
+
+COMPARED = ("subway-1", "hsr-1", "subway-4", "walking-1", "driving-sa-1")
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_committed_pair_comes_again_byte_for_byte_from_its_parameters(name: str, tmp_path: Path) -> None:
+    parameters = PROJECT_LIBRARY / f"{name}.yaml"
+    result = CliRunner().invoke(app, ["generate", "--parameters", str(parameters), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    committed = {file.name: file.read_bytes() for file in PROJECT_LIBRARY.glob(f"{name}.*")}
+    assert len(committed) == 5
+    assert {file.name: file.read_bytes() for file in tmp_path.glob(f"{name}.*")} == committed
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_project_index_says_of_a_generated_pair_what_its_parameters_say(name: str) -> None:
+    index = yaml.safe_load((PROJECT_LIBRARY / "index.yaml").read_text())
+    entry = next(entry for entry in index["pairs"] if entry["name"] == name)
+    assert entry == entry_data(index_entry(read_parameters(PROJECT_LIBRARY / f"{name}.yaml")))
+
+
+def test_the_committed_library_is_small_and_the_paths_of_a_pair_last_equally_long() -> None:
+    assert sum(file.stat().st_size for file in PROJECT_LIBRARY.iterdir()) < 22_000_000
+    for pair in read_index(PROJECT_LIBRARY / "index.yaml"):
+        parameters = read_parameters(PROJECT_LIBRARY / f"{pair.name}.yaml")
+        assert 60 <= parameters.duration_s <= 180
+        for trace in (trace for path in pair.paths for trace in (path.downlink, path.uplink)):
+            assert trace.read_bytes().endswith(f"\n{parameters.duration_s * 1000}\n".encode()), trace
+
+
+def test_no_two_pairs_of_the_library_are_the_same() -> None:
+    hashes = [sha256_file(file) for file in PROJECT_LIBRARY.glob("*.down")]
+    assert len(hashes) == 2 * len(GENERATED) == len(set(hashes))
+
+
+def test_the_seed_decides_the_traces() -> None:
+    def files(seed: int) -> dict[str, bytes]:
+        return pair_files(GeneratedPair(name="x", seed=seed, duration_s=5, model=MODELS["hsr"]))
+
+    assert files(4) == files(4)
+    assert files(4)["x.lte.down"] != files(5)["x.lte.down"]
+
+
+def test_delay_traces_come_when_asked_and_follow_the_rtt_of_the_model() -> None:
+    common = {"name": "x", "seed": 4, "duration_s": 5}
+    plain = GeneratedPair.model_validate({**common, "model": MODELS["hsr"]})
+    delayed = GeneratedPair.model_validate({**common, "model": MODELS["hsr"], "delay_traces": True})
+    without, files = pair_files(plain), pair_files(delayed)
+    assert set(files) - set(without) == {"x.wifi.delay", "x.lte.delay"}
+    assert all(files[name] == without[name] for name in without if name != "x.yaml"), "the rates are the same"
+    rows = [line.split(",") for line in files["x.lte.delay"].decode().splitlines()]
+    rtt = generated(MODELS["hsr"], 4, 5)["lte"].rtt_ms
+    assert rtt is not None
+    assert [int(ms) for ms, _ in rows] == list(range(0, 5001, 100))
+    assert [float(delay) for _, delay in rows[:-1]] == pytest.approx((rtt / 2).tolist())
+
+
+def test_stats_measures_the_rtt_of_a_delay_trace(tmp_path: Path) -> None:
+    steps = write(tmp_path / "x.delay", "0,10\n240,20.5\n740,100\n1000,10\n")
+    rtt = rtt_over_time(steps)
+    assert (len(rtt), rtt[0], rtt[239], rtt[240], rtt[739], rtt[999]) == (1000, 20, 20, 41, 41, 200)
+    code, out, _ = railyard_traces("stats", str(steps))
+    assert (code, "RTT p25/p50/p75 41/41/200 ms, p95 200 ms, max 200 ms" in out) == (0, True), out
+    for content, line in (("0,10\nx\n", 2), ("0,10\n0,11\n", 2), ("0,10\n1,9999999\n", 2), ("0,1\n\n", 2)):
+        with pytest.raises(TraceError, match=rf"x\.delay:{line}: "):
+            rtt_over_time(write(steps, content))
+
+
+def test_the_command_line_offers_every_model() -> None:
+    assert {model.value for model in ModelName} == set(MODELS)
+
+
+# Target and tolerance, both in the unit of the statistic, for the average over the seeds; lengths and spacing of dips
+# are of all dips of all seeds together. The targets are measured on recorded traces (docs/traces.md); a range
+# of targets is written as its middle, half of its width being part of the tolerance.
+Targets = dict[str, tuple[float, float]]
+MEASURED: dict[tuple[str, str], Targets] = {
+    ("hsr", "lte"): {
+        "mean_mbps": (10.7, 1.2),
+        "cv": (0.93, 0.1),
+        "ln_mu": (1.80, 0.25),
+        "ln_sigma": (1.42, 0.12),
+        "autocorrelation_s": (3, 0.7),
+        "below_1mbps": (0.20, 0.035),
+        "dip_p50_s": (1, 2),
+        "dip_p90_s": (9, 2),
+        "dip_max_s": (18, 6),
+        "dip_spacing_s": (14, 2),
+    },
+    ("hsr", "wifi"): {
+        "mean_mbps": (5.0, 0.6),
+        "cv": (0.96, 0.12),
+        "ln_mu": (1.07, 0.15),
+        "ln_sigma": (1.21, 0.1),
+        "autocorrelation_s": (3.5, 0.7),
+        "below_1mbps": (0.19, 0.03),
+        "dip_p50_s": (1, 1),
+        "dip_p90_s": (6, 1.5),
+        "dip_max_s": (12, 5),
+        "dip_spacing_s": (6, 4),
+        "gaps_per_minute": (27, 3),
+    },
+    ("subway", "lte"): {
+        "mean_mbps": (10.2, 1.2),
+        "cv": (0.73, 0.08),
+        "ln_mu": (1.93, 0.15),
+        "ln_sigma": (1.04, 0.12),
+        "autocorrelation_s": (10, 2.5),
+        "dip_p50_s": (2, 0.5),
+        "dip_p90_s": (3, 1),
+        "dip_max_s": (4, 6),
+        "empty_100ms": (0.042, 0.01),
+        "gaps_per_minute": (6.1, 1),
+    },
+    ("subway", "wifi"): {
+        "mean_mbps": (5.0, 0.6),
+        "cv": (0.72, 0.15),
+        "ln_mu": (1.43, 0.15),
+        "ln_sigma": (0.92, 0.06),
+        "autocorrelation_s": (16, 8),
+        "dip_p50_s": (1.25, 1),
+        "dip_p90_s": (8, 3),
+        "dip_max_s": (17, 8),
+        "empty_100ms": (0.16, 0.07),
+        "gaps_per_minute": (11.4, 1.5),
+    },
+    # The middle of two recorded walks, and the distance from it to each.
+    ("walking", "wifi"): {
+        "mean_mbps": (28.2, 4),
+        "cv": (0.94, 0.22),
+        "ln_mu": (2.73, 0.25),
+        "ln_sigma": (1.81, 0.2),
+        "autocorrelation_s": (8, 3),
+        "below_1mbps": (0.20, 0.04),
+        "dip_p90_s": (10.4, 2),
+        "dip_max_s": (13, 5),
+        "empty_100ms": (0.15, 0.03),
+        "gaps_per_minute": (4.2, 1.5),
+    },
+    ("walking", "lte"): {
+        "mean_mbps": (27.6, 17),
+        "cv": (0.68, 0.35),
+        "below_1mbps": (0.075, 0.075),
+        "dip_p90_s": (7.9, 3),
+        "empty_100ms": (0.046, 0.046),
+    },
+    # One recorded drive with a fast cellular path, and another with a slow one.
+    ("driving-nsa", "5g"): {
+        "mean_mbps": (47.4, 5),
+        "cv": (0.60, 0.1),
+        "ln_mu": (3.58, 0.2),
+        "ln_sigma": (0.90, 0.25),
+        "autocorrelation_s": (12.2, 4),
+        "below_1mbps": (0.011, 0.01),
+        "empty_100ms": (0.022, 0.015),
+        "gaps_per_minute": (1.3, 2),
+    },
+    ("driving-nsa", "lte"): {
+        "mean_mbps": (11.3, 1.2),
+        "cv": (0.71, 0.1),
+        "ln_mu": (2.22, 0.15),
+        "ln_sigma": (0.78, 0.12),
+        "autocorrelation_s": (6.0, 1.5),
+        "below_1mbps": (0.05, 0.02),
+        "dip_p50_s": (1.5, 1),
+        "dip_p90_s": (2, 1),
+        "empty_100ms": (0.104, 0.03),
+        "gaps_per_minute": (8, 1.5),
+    },
+}
+PAIRS: dict[str, Targets] = {
+    "hsr": {"rate_correlation": (0.205, 0.155), "both_in_dip": (0.064, 0.015)},
+    "subway": {"rate_correlation": (0.205, 0.155)},
+    "walking": {"rate_correlation": (-0.39, 0.75), "both_in_dip": (0.04, 0.04)},
+    "driving-nsa": {"rate_correlation": (0.5, 0.36)},
+}
+RTT_MS: dict[tuple[str, str], Targets] = {
+    ("hsr", "lte"): {"p25": (110, 20), "p50": (192, 30), "p75": (347, 60), "max": (2500, 500)},
+    ("hsr", "wifi"): {"p25": (193, 20), "p50": (363, 20), "p75": (422, 40), "max": (2500, 500)},
+    ("subway", "lte"): {"p50": (73.2, 10)},
+    ("walking", "wifi"): {"p50": (30.5, 4)},
+    ("walking", "lte"): {"p50": (73.2, 10)},
+    ("driving-sa", "5g"): {"p50": (73.2 / 5.5, 3)},
+}
+SEEDS = range(1000, 1012)
+DURATION_S = 300
+Drawn = dict[str, list[dict[str, PathOpportunities]]]
+
+
+def trace_of(path: PathOpportunities) -> Trace:
+    return in_memory(path.down.tolist())
+
+
+def generated(model: MobilityModel, seed: int, duration_s: int) -> dict[str, PathOpportunities]:
+    return {path.name: path for path in generate_opportunities(model, seed, duration_s)}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    return {
+        name: [generated(model, seed, DURATION_S) for seed in (SEEDS[:2] if name == "driving-sa" else SEEDS)]
+        for name, model in MODELS.items()
+    }
+
+
+def assert_near(found: dict[str, float], targets: Targets) -> None:
+    for statistic, (target, tolerance) in targets.items():
+        assert found[statistic] == pytest.approx(target, abs=tolerance), statistic
+
+
+@pytest.mark.parametrize(("model", "path"), MEASURED)
+def test_the_model_has_the_statistics_of_recorded_traces(model: str, path: str, drawn: Drawn) -> None:
+    traces = [trace_of(paths[path]) for paths in drawn[model]]
+    stats = [vars(trace_stats(trace)) for trace in traces]
+    found = {name: float(np.mean([of_seed[name] for of_seed in stats])) for name in stats[0] if name != "dips"}
+    runs = [dip_runs(trace.rate_mbps(1000)) for trace in traces]
+    p50, p90, longest = np.percentile(np.concatenate([lengths for _, lengths in runs]), [50, 90, 100])
+    spacing = float(np.median(np.concatenate([np.diff(starts) for starts, _ in runs])))
+    found |= {"dip_p50_s": p50, "dip_p90_s": p90, "dip_max_s": longest, "dip_spacing_s": spacing}
+    assert_near(found, MEASURED[model, path])
+
+
+@pytest.mark.parametrize("model", PAIRS)
+def test_the_paths_of_a_model_go_together_as_recorded_ones_do(model: str, drawn: Drawn) -> None:
+    together = [vars(pair_stats(*(trace_of(path) for path in paths.values()))) for paths in drawn[model]]
+    found = {name: float(np.mean([of_seed[name] for of_seed in together])) for name in together[0]}
+    assert_near(found, PAIRS[model])
+    assert found["both_in_dip"] >= 1.2 * found["both_in_dip_if_independent"], "tunnels silence both"
+
+
+@pytest.mark.parametrize(("model", "path"), RTT_MS)
+def test_the_model_has_the_rtt_of_measured_paths(model: str, path: str, drawn: Drawn) -> None:
+    rtt_ms = [paths[path].rtt_ms for paths in drawn[model]]
+    stats = rtt_stats(np.concatenate([rtt for rtt in rtt_ms if rtt is not None]))
+    found = {"p25": stats.p25_ms, "p50": stats.p50_ms, "p75": stats.p75_ms, "max": stats.max_ms}
+    assert_near(found, RTT_MS[model, path])
+
+
+def test_handoffs_of_the_lte_path_on_the_train_are_near_periodic_and_those_of_the_other_path_are_not() -> None:
+    def variation(path: str) -> float:
+        spacings: list[float] = []
+        model = next(candidate for candidate in MODELS["hsr"].paths if candidate.name == path)
+        for seed in SEEDS:
+            rate = trace_of(generated(MODELS["hsr"], seed, DURATION_S)[path]).rate_mbps(1000)
+            low = rate < model.body.median_mbps / 5
+            spacings += np.diff(np.flatnonzero(np.diff(low.astype(int)) == 1)).tolist()
+        return float(np.std(spacings) / np.mean(spacings))
+
+    assert variation("lte") < variation("wifi")
+
+
+def test_what_silences_the_downlink_silences_the_uplink() -> None:
+    """With dips at a steady 0.5 Mbps (24 ms between opportunities), every longer gap is a silence of the link."""
+    steady_dips = DipLevel(median_mbps=0.5, sigma=0, time_constant_s=1, ceiling_mbps=0.5)
+    paths = tuple(
+        path.model_copy(
+            update={"dip_level": steady_dips, "body": path.body.model_copy(update={"sigma": 0.3})},
+        )
+        for path in MODELS["subway"].paths
+    )
+    model = MODELS["subway"].model_copy(update={"paths": paths})
+    silences = 0
+    for path in generate_opportunities(model, 3, 300):
+        assert len(path.up) < len(path.down)
+        for start in np.flatnonzero(np.diff(path.down) >= 200):
+            begin, end = path.down[start] + 50, path.down[start + 1] - 50
+            silences += 1
+            assert not np.any((path.up > begin) & (path.up < end)), f"{path.name}: uplink in {begin} to {end} ms"
+    assert silences > 20

@@ -1,0 +1,33 @@
+"""What the tests of traces share: the pairs of the project's library, files, and `railyard traces` in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from typer.testing import CliRunner
+
+from railyard.traces.cli import app
+from railyard.traces.trace import Trace
+
+GENERATED = (
+    *(f"subway-{number}" for number in range(1, 7)),
+    *(f"hsr-{number}" for number in range(1, 7)),
+    *("walking-1", "walking-2", "driving-nsa-1", "driving-sa-1"),
+)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def in_memory(times: list[int]) -> Trace:
+    return Trace(Path("memory"), np.array(times, dtype=np.int64), "")
+
+
+def railyard_traces(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "160"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
