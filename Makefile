@@ -107,6 +107,7 @@ setup: ## install what is missing (Debian packages as root, Python packages into
 
 # Looking at pages and printing them takes a browser; building and running does not.
 test report: EXTRAS := browser
+docker-test: EXTRAS := docker
 
 .PHONY: demo
 demo: setup ## the main job: five schemes over a subway and a high-speed-rail pair, table and report.html

@@ -3,6 +3,7 @@
 # Idempotent; says nothing and takes milliseconds when everything is there.
 #   setup.sh            what a build and a run need
 #   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
+#   setup.sh docker     also an engine and what makes a base image, likewise
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -34,10 +35,19 @@ NEEDS=(
 
 # Chromium prints the report as PDF, and the tests look at the pages in it. Without it there is no PDF, and those tests skip.
 EXTRAS=()
+without=
 case ${1:-} in
 "") ;;
-browser) EXTRAS=(bin:chromium=chromium file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core) ;;
-*) die "unknown argument '$1'; it takes 'browser' or nothing." ;;
+browser)
+    EXTRAS=(bin:chromium=chromium file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core)
+    without="there will be no PDF"
+    ;;
+docker)
+    EXTRAS=(bin:docker=docker.io bin:debootstrap=debootstrap)
+    docker compose version >/dev/null 2>&1 || EXTRAS+=(bin:docker-compose=docker-compose)
+    without="not all of the containers can be made or tested"
+    ;;
+*) die "unknown argument '$1'; it takes 'browser', 'docker' or nothing." ;;
 esac
 
 present() {
@@ -77,9 +87,9 @@ if [ ${#wanted[@]} -gt 0 ]; then
         echo "setup: installing Debian packages: ${wanted[*]}"
         { DEBIAN_FRONTEND=noninteractive apt-get update -q &&
             DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >"$LOG" 2>&1 ||
-            echo "setup: apt-get could not install ${wanted[*]}, so there will be no PDF; all else goes on." >&2
+            echo "setup: apt-get could not install ${wanted[*]}, so $without; all else goes on." >&2
     else
-        echo "setup: ${wanted[*]} is missing, and installing it needs root on Debian, so there will be no PDF; all else goes on." >&2
+        echo "setup: ${wanted[*]} is missing, and installing it needs root on Debian, so $without; all else goes on." >&2
     fi
 fi
 STAMP=.venv/.setup-stamp
