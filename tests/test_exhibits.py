@@ -224,6 +224,7 @@ def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[l
     values = [value for group in groups for value in group]
     assert min(values) <= found.low <= found.high <= max(values)
     assert found.value == intervals.nearest_rank(values, 0.5)
+    assert Interval(-0.3, -11.2, 9).text(".0f") == "0 [-11, 9]"
 
 
 def test_a_paired_interval_sees_what_pools_hide() -> None:

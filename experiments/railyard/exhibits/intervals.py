@@ -29,7 +29,13 @@ class Interval:
     high: float
 
     def text(self, form: str = ".2f") -> str:
-        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+        return f"{_number(self.value, form)} [{_number(self.low, form)}, {_number(self.high, form)}]"
+
+
+def _number(value: float, form: str) -> str:
+    """A figure as text; what rounds to zero has no sign."""
+    said = format(value, form)
+    return said if float(said) else format(0.0, form)
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float:
