@@ -29,6 +29,10 @@ engine=$!
 stop() {
     kill "$engine" 2>/dev/null || true
     wait "$engine" || true
+    # The engine leaves the mount of the machine's network namespace, which building used.
+    for mount in "$run"/exec/netns/*; do
+        umount "$mount" 2>/dev/null || true
+    done
     rm -rf "$run"
 }
 trap stop EXIT
