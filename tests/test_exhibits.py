@@ -207,7 +207,7 @@ def test_the_verdict_on_head_of_line_blocking_needs_all_its_parts() -> None:
 
     assert fig6.verdict(found((8, 2, 3), interval(5, 10, 20)))[0] == "holds"
     word, why = fig6.verdict(found((8, 7, 3), interval(5, 10, 20)))
-    assert word == "partly" and "without control it does so" in why
+    assert word == "partly" and "without control the buffer falls to zero" in why
     assert fig6.verdict(found((8, 2, 3), interval(-5, 10, 20)))[0] == "partly"
 
 
@@ -225,6 +225,18 @@ def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[l
     assert min(values) <= found.low <= found.high <= max(values)
     assert found.value == intervals.nearest_rank(values, 0.5)
     assert Interval(-0.3, -11.2, 9).text(".0f") == "0 [-11, 9]"
+
+
+def test_a_difference_is_said_without_a_sign() -> None:
+    words = ("faster", "slower")
+    assert Interval(52.84, 28.6, 58.7).words(*words) == "52.8 % faster [28.6, 58.7]"
+    assert Interval(-52.84, -58.7, -28.6).words(*words) == "52.8 % slower [28.6, 58.7]"
+    assert Interval(-1.6, -5.4, 2.4).words(*words) == "1.6 % slower [5.4 slower to 2.4 faster]"
+    assert Interval(-0.02, -11.2, 9).words(*words, digits=0) == "0 % faster [11 slower to 9 faster]"
+    assert Interval(98.7, 95.3, 100).words(*words) == "98.7 % faster [95.3, 100]"
+    assert intervals.range_words([3, -6.5, 9.5], *words) == "6.5 % slower to 9.5 % faster"
+    assert intervals.range_words([-6.5, -9.5, 0.01], *words) == "0.0 to 9.5 % slower"
+    assert intervals.range_words([11.2, 31.9], *words, digits=0) == "11 to 32 % faster"
 
 
 def test_a_paired_interval_sees_what_pools_hide() -> None:

@@ -127,8 +127,9 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
 def verdict(outage: Outage) -> tuple[Verdict, str]:
     kept, grew = outage.window_kept >= FOLLOWS, outage.in_flight_grew > 1
     words = (
-        f"capacity fell to {100 * outage.capacity_during / outage.capacity_before:.0f} %, the window stayed at "
-        f"{100 * outage.window_kept:.0f} %, packets in flight came to {100 * outage.in_flight_grew:.0f} % of before"
+        f"during the outage capacity is {100 * outage.capacity_during / outage.capacity_before:.0f} % of what it was, "
+        f"the window at its end {100 * outage.window_kept:.0f} %, packets in flight at most "
+        f"{100 * outage.in_flight_grew:.0f} %"
     )
     if kept and grew:
         return "holds", words

@@ -117,7 +117,7 @@ def verdict(found: dict[str, tuple[int, int]]) -> tuple[Verdict, str]:
     if not failed:
         return "holds", "every part is true at every load"
     some = any(held == total for held, total in found.values())
-    return ("partly" if some else "does not hold"), "in this model not: " + "; ".join(failed)
+    return ("partly" if some else "does not hold"), "not so in this model: " + "; ".join(failed)
 
 
 def break_even_slope(points: Sequence[Point], radios: dict[str, Radio]) -> float | None:

@@ -116,7 +116,7 @@ def build(_folder: Path, spec: ExhibitSpec) -> Exhibit:
     shown = _pairs(spec)
     bin_ms, show_s = int(spec.options["bin_ms"]), float(spec.options["show_s"])
     rows = [row for each in shown for row in _rows(each, bin_ms, show_s)]
-    both = [f"{row[5]} % of {row[0]}" for row in rows if row[2] == "both at once"]
+    both = [f"{row[5]} % of the time in {row[0]}" for row in rows if row[2] == "both at once"]
     plots: list[Plot] = [
         plot(
             f"fig15-{each.pair.name.lower().replace('_', '-')}",
@@ -130,7 +130,7 @@ def build(_folder: Path, spec: ExhibitSpec) -> Exhibit:
         name=spec.name,
         title="Examples of traces",
         paper_ref="Zheng et al., SIGCOMM 2021, Fig. 15, appendix B",
-        summary=f"Capacity in extreme mobility, alone and in pairs. Both paths are below 1 Mbps for {', '.join(both)}.",
+        summary=f"Capacity in extreme mobility, alone and in pairs. Both paths are below 1 Mbps: {', '.join(both)}.",
         command=spec.command,
         arena="none",
         size=spec.size,

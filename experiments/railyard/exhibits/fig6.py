@@ -40,7 +40,7 @@ class Findings:
     copies_saved: Interval  # by the control, %
 
     def halved(self, label: str) -> bool:
-        """Whether the buffer falls to zero in less than half as many places as under vanilla."""
+        """Whether the buffer falls to zero in fewer than half as many places as under vanilla."""
         return self.stalled_places[label] * 2 < self.stalled_places[VANILLA]
 
 
@@ -85,8 +85,8 @@ def verdict(found: Findings) -> tuple[Verdict, str]:
     """Its parts: the buffer falls to zero under vanilla, not with re-injection, and the control copies less."""
     parts = {
         "vanilla-mp's buffer falls to zero in most places": found.stalled_places[VANILLA] * 2 > found.places,
-        "without control it does so in less than half as many": found.halved(ALWAYS),
-        "with control it does so in less than half as many": found.halved(GATED),
+        "without control the buffer falls to zero in fewer than half as many places": found.halved(ALWAYS),
+        "with control the buffer falls to zero in fewer than half as many places": found.halved(GATED),
         "re-injection without control stalls less": found.stall_saved[ALWAYS].low > 0,
         "re-injection with control stalls less": found.stall_saved[GATED].low > 0,
         "the control re-injects less": found.copies_saved.low > 0,
@@ -95,7 +95,7 @@ def verdict(found: Findings) -> tuple[Verdict, str]:
     if not failed:
         return "holds", "all parts hold, gains beyond their 95 % intervals: " + "; ".join(parts)
     word: Verdict = "does not hold" if len(failed) == len(parts) else "partly"
-    return word, "not shown here: " + "; ".join(failed)
+    return word, "not so here: " + "; ".join(failed)
 
 
 def chosen_key(frame: Frame) -> tuple[str, str]:
@@ -212,6 +212,10 @@ def _table(found: Findings) -> Table:
     )
 
 
+def less(saved: Interval) -> str:
+    return saved.words("less", "more", digits=0)
+
+
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     found = findings(frame)
@@ -225,8 +229,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     ours = (
         f"stalls in {found.stalled_places[VANILLA]} of {found.places} places under vanilla-mp, "
         f"{found.stalled_places[ALWAYS]} without and {found.stalled_places[GATED]} with control; stalled time "
-        f"{found.stall_saved[ALWAYS].text('.0f')} % and {found.stall_saved[GATED].text('.0f')} % less; the control "
-        f"re-injects {found.copies_saved.text('.0f')} % less"
+        f"{less(found.stall_saved[ALWAYS])} and {less(found.stall_saved[GATED])}; the control re-injects "
+        f"{less(found.copies_saved)}"
     )
     drawn = next(iter(shown.values()))
     return Exhibit(
@@ -248,7 +252,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 "fig6-buffer",
                 "Buffer level and re-injected bytes",
                 _figure(frame, shown, float(spec.options["show_s"])),
-                f"Four strips over time: capacity, then buffer and re-injected bytes of each scheme. {ours}.",
+                f"Four strips over time: capacity, then buffer and re-injected bytes of each scheme; {ours}.",
             )
         ],
         paper=[

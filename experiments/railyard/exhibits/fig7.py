@@ -119,8 +119,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     gains = [point.gain.value for point in points if point.pair == points[0].pair]
     alone = [point.gain.value for point in points if point.pair == points[-1].pair]
     ours = (
-        f"{min(gains):.0f} to {max(gains):.0f} % faster with the technologies' rates, "
-        f"{min(alone):.0f} to {max(alone):.0f} % where delay alone differs"
+        f"{intervals.range_words(gains, 'faster', 'slower', 0)} with the technologies' rates, "
+        f"{intervals.range_words(alone, 'faster', 'slower', 0)} where delay alone differs"
     )
     rows: list[list[Cell]] = [
         [
@@ -147,7 +147,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         name=spec.name,
         title="First-frame delivery time by primary path",
         paper_ref="Zheng et al., SIGCOMM 2021, Fig. 7, section 5.3",
-        summary=f"A connection that starts on 5G SA instead of Wi-Fi, both paths used in either case, is {ours}.",
+        summary="The first frame of a connection that starts on 5G SA instead of Wi-Fi, both paths used in either "
+        f"case, is {ours}.",
         command=spec.command,
         arena=frame.arena,
         size=spec.size,

@@ -72,12 +72,17 @@ def verdict(points: list[dict[str, Any]]) -> tuple[Verdict, str]:
     return "does not hold", f"at the largest ratio the gain's interval is [{last.low:.1f}, {last.high:.1f}] %"
 
 
+def gain_words(point: dict[str, Any]) -> str:
+    gain: Interval = point["gain"]
+    return gain.words("shorter", "longer")
+
+
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     points = _points(frame)
     first, last = points[0], points[-1]
     word, because = verdict(points)
-    ours = "; ".join(f"ratio {point['ratio']:g}: {point['gain'].text('.1f')} %" for point in (first, last))
+    ours = "; ".join(f"ratio {point['ratio']:g}: {gain_words(point)}" for point in (first, last))
     table = Table(
         title="Completion time of 4 MB",
         columns=[
@@ -101,7 +106,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         "Completion time against RTT ratio",
         _figure(points),
         "Completion time of 4 MB rises with the RTT ratio; with ACK_MP on the fastest path it is "
-        f"{last['gain'].value:.0f} % lower at ratio {last['ratio']:g}.",
+        f"{gain_words(last)} at ratio {last['ratio']:g}.",
     )
     path = frame.every[0].config["paths"][0]
     return Exhibit(
@@ -110,8 +115,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         paper_ref="Zheng et al., SIGCOMM 2021, Fig. 8, section 5.3",
         summary=(
             "Does it pay to acknowledge over the path with the smallest RTT? "
-            f"At {first['ratio']:g} times the RTT it saves {round(first['gain'].value, 1) + 0.0:g} % of the completion "
-            f"time, at {last['ratio']:g} times {last['gain'].value:.1f} %."
+            f"The completion time is {gain_words(first)} at an RTT ratio of {first['ratio']:g}, {gain_words(last)} at "
+            f"{last['ratio']:g}."
         ),
         command=spec.command,
         arena=frame.arena,

@@ -31,11 +31,49 @@ class Interval:
     def text(self, form: str = ".2f") -> str:
         return f"{_number(self.value, form)} [{_number(self.low, form)}, {_number(self.high, form)}]"
 
+    def words(self, more: str, less: str, unit: str = " %", digits: int = 1) -> str:
+        """A difference as one says it, positive `more`, negative `less`: "16.5 % faster [9.2, 23.0]", "1.6 % slower
+        [5.4 slower to 2.4 faster]"."""
+        said = _directed(self.value, more, less, unit, digits)
+        if _one_way((self.value, self.low, self.high), digits):
+            low, high = sorted((abs(self.low), abs(self.high)))
+            return f"{said} [{percentage(low, digits)}, {percentage(high, digits)}]"
+        low_said, high_said = (_directed(end, more, less, "", digits) for end in (self.low, self.high))
+        return f"{said} [{low_said} to {high_said}]"
+
 
 def _number(value: float, form: str) -> str:
     """A figure as text; what rounds to zero has no sign."""
     said = format(value, form)
     return said if float(said) else format(0.0, form)
+
+
+def percentage(value: float, digits: int = 1) -> str:
+    """A figure as text, from 100 on without decimals: they would say more than is known."""
+    return _number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(percentage(value, digits))
+
+
+def _one_way(values: Sequence[float], digits: int) -> bool:
+    """Whether all are said with the word of the first one; what rounds to zero goes with either."""
+    up = _rounded(values[0], digits) >= 0
+    return all((end := _rounded(value, digits)) == 0 or (end > 0) == up for value in values)
+
+
+def _directed(value: float, more: str, less: str, unit: str, digits: int) -> str:
+    return f"{percentage(abs(value), digits)}{unit} {more if _rounded(value, digits) >= 0 else less}"
+
+
+def range_words(values: Sequence[float], more: str, less: str, digits: int = 1) -> str:
+    """From the least to the greatest difference, as one says it: "3 % slower to 10 % faster"."""
+    low, high = min(values), max(values)
+    near, far = sorted((low, high), key=abs)
+    if _one_way((far, near), digits):
+        return f"{percentage(abs(near), digits)} to {_directed(far, more, less, ' %', digits)}"
+    return " to ".join(_directed(end, more, less, " %", digits) for end in (low, high))
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float:

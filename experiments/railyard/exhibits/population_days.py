@@ -14,6 +14,7 @@ from railyard.exhibits.population_frame import (
     Frame,
     between,
     cell,
+    change,
     columns,
     curves,
     exhibit,
@@ -25,6 +26,8 @@ from railyard.population.figures import Plays, improvement, increase
 from railyard.population.play import Row
 
 ALL = "all"
+# How a difference to single path is said, where positive is the first.
+FASTER_WORDS, SLOWER_WORDS, LOWER_WORDS = ("better", "worse"), ("slower", "faster"), ("lower", "higher")
 SLOWER = 1.05  # a viewer's slowest request counts as slower or faster from 5 % of difference on
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
 
@@ -99,11 +102,10 @@ def _group_table(frame: Frame, ours: str) -> Table:
     for name, part in [*_groups(frame.plays), ("all", frame.plays)]:
         changes = [part.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.9, 0.99)]
         shares = [round(100 * count / part.viewers(), 1) for count in _per_viewer(part, ours)]
-        cells = [entry for change in changes for entry in (cell(change, 1), span(change))]
+        cells = [entry for how in changes for entry in (cell(how, 1), span(how))]
         rows.append([name, part.viewers(), *cells, *shares])
-    change = [(f"change p{q}", "%") for q in (50, 90, 99)]
-    names = [("viewers who", ""), ("number", "")]
-    for entry in change:
+    names = [("viewers", ""), ("number", "")]
+    for entry in [(f"change p{q}", "%") for q in (50, 90, 99)]:
         names += [entry, ("95 % interval", "%")]
     names += [("slower", "% of viewers"), ("faster", "% of viewers"), ("the same", "% of viewers")]
     return Table(
@@ -128,7 +130,9 @@ def _vanilla_because(frame: Frame) -> str:
     parts = [f"the slowest request is slower for {slower} viewers and faster for {faster} of {plays.viewers()}"]
     if still.rows:
         home = {q: still.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in (0.5, 0.99)}
-        parts.append(f"at home the median changes by {text(home[0.5])} and the p99 by {text(home[0.99])}")
+        parts.append(
+            f"at home the median is {change(home[0.5], *SLOWER_WORDS)} and the p99 {change(home[0.99], *SLOWER_WORDS)}"
+        )
     tail = sorted((row for row in plays.rows if row["arm"] == "sp"), key=_worst_of)
     worst = tail[-max(1, len(tail) // 50) :]
     moving = sum(row["scene"] not in ("home", "crowded") for row in worst)
@@ -159,15 +163,15 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
         frame,
         "Vanilla multipath QUIC against single path, by day",
         "Fig. 1c, section 3.3",
-        f"Is multipath without re-injection worse than a single path for ordinary viewers? The median RCT changes by "
-        f"{text(whole[0.5])}, the p99 by {text(whole[0.99])}; positive is slower.",
+        f"Is multipath without re-injection worse than a single path for ordinary viewers? Its median RCT is "
+        f"{change(whole[0.5], *SLOWER_WORDS)}, its p99 {change(whole[0.99], *SLOWER_WORDS)}.",
         [_rct_table(frame, "vanilla-mp", quantiles, gain=False), _group_table(frame, "vanilla-mp")],
         _rct_plot(frame, ("sp", "vanilla-mp"), quantiles),
         [
             PaperValue(
                 what=f"RCT p{100 * q:g}, change against single path",
                 theirs=theirs[q],
-                ours=f"{text(whole[q])}; {between(by_day[q])}",
+                ours=f"{change(whole[q], *SLOWER_WORDS)}; {between(by_day[q], *SLOWER_WORDS)}",
                 source="Fig. 1c",
             )
             for q in quantiles
@@ -190,7 +194,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
                 id="vanilla-worse-p99",
                 claim="Vanilla multipath makes the p99 of RCT worse than single path's.",
                 theirs="worse on all days, by up to 28 %",
-                ours=f"{text(whole[0.99])} ({between(by_day[0.99])})",
+                ours=f"{change(whole[0.99], *SLOWER_WORDS)} ({between(by_day[0.99], *SLOWER_WORDS)})",
                 verdict=word,
                 because=_vanilla_because(frame),
             )
@@ -215,8 +219,8 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
         columns=columns(*names, ("the paper's reduction", "%")),
         rows=rows,
         note="Sum of rebuffer times / sum of play times; negative is worse. No value: nobody stalled on single path "
-        "that day. Few viewers stall at all, so intervals of single days are wide. "
-        + (PLUS_NOTE if "xlink+" in ours else ""),
+        "that day. Few viewers stall at all, so intervals of single days are wide."
+        + (f" {PLUS_NOTE}" if "xlink+" in ours else ""),
     )
 
 
@@ -248,15 +252,15 @@ def table1(_folder: Path, data: Data) -> Exhibit:
         frame,
         "Rebuffer rate of vanilla multipath QUIC against single path",
         "table 1, section 3.3",
-        f"Does multipath without re-injection stall more than a single path? Its rebuffer rate is reduced by "
-        f"{text(whole)} (negative: it stalls more); it stalls more on {worse} of {len(days)} days.",
+        f"Does multipath without re-injection stall more than a single path? Its rebuffer rate is "
+        f"{change(whole, *LOWER_WORDS)}; it stalls more on {worse} of {len(days)} days.",
         [_rebuffer_table(frame, ["vanilla-mp"], theirs)],
         [_rebuffer_plot(frame, ("sp", "vanilla-mp"))],
         [
             PaperValue(
-                what="reduction of the rebuffer rate, vanilla-mp against sp",
-                theirs="-34.6 to -96.5 % by day",
-                ours=f"{text(whole)}; {between(days)}",
+                what="rebuffer rate, vanilla-mp against sp",
+                theirs="34.6 to 96.5 % higher by day",
+                ours=f"{change(whole, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
                 source="table 1",
             )
         ],
@@ -288,15 +292,15 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
         frame,
         "XLINK against single path, by day",
         "Fig. 11, section 7.2",
-        f"Is XLINK faster for ordinary viewers? Its median RCT is {text(whole[0.5])} better, its p95 "
-        f"{text(whole[0.95])}, its p99 {text(whole[0.99])}.",
+        f"Is XLINK faster for ordinary viewers? Its median RCT is {change(whole[0.5], *FASTER_WORDS)}, its "
+        f"p95 {change(whole[0.95], *FASTER_WORDS)}, its p99 {change(whole[0.99], *FASTER_WORDS)}.",
         [_rct_table(frame, "xlink", quantiles, gain=True), plus],
         _rct_plot(frame, ("sp", "xlink", "xlink+"), quantiles),
         [
             PaperValue(
-                what=f"RCT p{100 * q:g}, improvement over single path",
+                what=f"RCT p{100 * q:g}, against single path",
                 theirs=theirs[q],
-                ours=f"{text(whole[q])}; {between(by_day[q])}",
+                ours=f"{change(whole[q], *FASTER_WORDS)}; {between(by_day[q], *FASTER_WORDS)}",
                 source="Fig. 11",
             )
             for q in quantiles
@@ -306,7 +310,7 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
                 id="xlink-p99-better",
                 claim="XLINK's p99 of RCT is 19 to 50 % better than single path's.",
                 theirs="19 to 50 % by day",
-                ours=f"{text(whole[0.99])} ({between(by_day[0.99])})",
+                ours=f"{change(whole[0.99], *FASTER_WORDS)} ({between(by_day[0.99], *FASTER_WORDS)})",
                 verdict=at_least_verdict(whole[0.99], 19),
                 because=f"over all viewers; it is at least 19 % on {good} of {len(known)} days, each of which has "
                 f"{frame.outcome.record['viewers_per_day']} viewers only",
@@ -331,14 +335,14 @@ def table3(_folder: Path, data: Data) -> Exhibit:
         frame,
         "Rebuffer rate of XLINK against single path",
         "table 3, section 7.2",
-        f"Does XLINK stall less than a single path? Its rebuffer rate is {text(whole)} lower.",
+        f"Does XLINK stall less than a single path? Its rebuffer rate is {change(whole, *LOWER_WORDS)}.",
         [_rebuffer_table(frame, ["xlink", "xlink+"], theirs)],
         [_rebuffer_plot(frame, ("sp", "xlink", "xlink+"))],
         [
             PaperValue(
-                what="reduction of the rebuffer rate, xlink against sp",
-                theirs="23.81 to 67.67 % by day",
-                ours=f"{text(whole)}; {between(days)}",
+                what="rebuffer rate, xlink against sp",
+                theirs="23.81 to 67.67 % lower by day",
+                ours=f"{change(whole, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
                 source="table 3",
             )
         ],
@@ -346,11 +350,11 @@ def table3(_folder: Path, data: Data) -> Exhibit:
             Claim(
                 id="rebuffer-better",
                 claim="XLINK's rebuffer rate is 23.8 to 67.7 % lower than single path's.",
-                theirs="23.8 to 67.7 % by day",
-                ours=f"{text(whole)} ({between(days)})",
+                theirs="23.8 to 67.7 % lower by day",
+                ours=f"{change(whole, *LOWER_WORDS)} ({between(days, *LOWER_WORDS)})",
                 verdict=at_least_verdict(whole, 23.8),
-                because=f"{stalled} of {frame.plays.viewers()} viewers stall on single path; with xlink "
-                f"{less} stall less and {more} more",
+                because=f"who stalls on single path: {stalled} of {frame.plays.viewers()} viewers; who stalls "
+                f"less with xlink: {less}; who stalls more: {more}",
             )
         ],
     )

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.exhibits.frame import plot, styled
-from railyard.exhibits.intervals import Interval, bars
+from railyard.exhibits.intervals import Interval, bars, percentage, range_words
 from railyard.exhibits.model import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.experiment import MeasuredScheme
 from railyard.population.campaign import Outcome
@@ -54,13 +54,19 @@ def span(interval: Interval | None, digits: int = 1) -> Cell:
 def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:
     if interval is None:
         return "no value"
-    return f"{interval.value:.{digits}f}{unit} [{interval.low:.{digits}f}, {interval.high:.{digits}f}]"
+    value, low, high = (percentage(x, digits) for x in (interval.value, interval.low, interval.high))
+    return f"{value}{unit} [{low}, {high}]"
 
 
-def between(values: Sequence[Interval | None], unit: str = " %") -> str:
-    """The least and the greatest of the days."""
+def change(interval: Interval | None, more: str, less: str) -> str:
+    """A difference in percent as one says it; positive is `more`."""
+    return "no value" if interval is None else interval.words(more, less)
+
+
+def between(values: Sequence[Interval | None], more: str, less: str) -> str:
+    """The least and the greatest of the days, as one says them; positive is `more`."""
     known = [value.value for value in values if value is not None]
-    return f"{min(known):.1f} to {max(known):.1f}{unit} by day" if known else "no value on any day"
+    return f"{range_words(known, more, less)} by day" if known else "no value on any day"
 
 
 def settings(frame: Frame) -> dict[str, str]:

@@ -21,7 +21,9 @@ RESAMPLES = 1000
 SEED = 1
 FEW = 8  # values a distinct one from which on a histogram is cheaper
 LEVEL = 0.95
-METHOD = f"{LEVEL:.0%} percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
+METHOD = (
+    f"{100 * LEVEL:.0f} % percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
+)
 
 What = Literal["rct", "first_frame", "play_time_left"]
 Reals = npt.NDArray[np.float64]
