@@ -96,6 +96,7 @@ def test_an_exhibit_is_whole(name: str, made: dict[str, Exhibit]) -> None:
     assert exhibit.size == "small" and exhibit.provenance.created and exhibit.provenance.traces
     assert exhibit.plots and exhibit.tables and exhibit.paper and exhibit.confidence
     assert {claim.id for claim in exhibit.claims} >= CLAIMS.get(name, set())
+    assert all(claim.rule and claim.because for claim in exhibit.claims)
     for plot in exhibit.plots:
         assert plot.alt and plot.figure["layout"]["height"] > 0
         assert any(len(trace.get("y", [])) > 0 for trace in plot.figure["data"])

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from railyard.errors import UserError
-from railyard.exhibits import population_days, population_first_frame, population_gate
+from railyard.exhibits import population_first_frame, population_gate, verdicts
 from railyard.exhibits.intervals import Interval
 from railyard.exhibits.model import Exhibit, load_exhibit
 from railyard.exhibits.registry import RunRequest, runner
@@ -19,10 +19,10 @@ from railyard.yamlfile import load_yaml
 
 CLAIMS = {
     "fig1c": ["vanilla-worse-p99"],
-    "table1": [],
-    "fig10": ["cost-95-80", "cost-off-15"],
-    "table2": [],
-    "fig11": ["xlink-p99-better"],
+    "table1": ["vanilla-rebuffers-more"],
+    "fig10": ["cost-95-80", "cost-off-15", "reinjection-necessary", "diminishing-returns", "delivery-time-saves"],
+    "table2": ["danger-95-80"],
+    "fig11": ["xlink-p99-better", "xlink-p95-better", "xlink-median-better"],
     "table3": ["rebuffer-better"],
     "fig12": ["first-frame-p99"],
 }
@@ -50,6 +50,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_exhibit_is_whole_and_makes_its_claims(results: Path, name: str) -> None:
     found: Exhibit = load_exhibit(results / name)
     assert [claim.id for claim in found.claims] == CLAIMS[name]
+    assert all(claim.rule and claim.because for claim in found.claims)
     assert found.tables
     assert found.plots
     assert found.paper
@@ -84,26 +85,43 @@ UP, DOWN, UNSURE = Interval(20, 10, 30), Interval(-20, -30, -10), Interval(20, -
 
 
 def test_worse_holds_only_if_the_interval_says_so() -> None:
-    assert population_days.worse_verdict(UP, [DOWN]) == "holds"
-    assert population_days.worse_verdict(UNSURE, [UP, DOWN]) == "partly"
-    assert population_days.worse_verdict(UNSURE, [UNSURE]) == "does not hold"
-    assert population_days.worse_verdict(DOWN, [DOWN]) == "does not hold"
-    assert population_days.worse_verdict(None, [None]) == "does not hold"
+    assert verdicts.worse(UP, [DOWN]) == "holds"
+    assert verdicts.worse(UNSURE, [UP, DOWN]) == "partly"
+    assert verdicts.worse(UNSURE, [UNSURE]) == "does not hold"
+    assert verdicts.worse(DOWN, [DOWN]) == "does not hold"
+    assert verdicts.worse(None, [None]) == "does not hold"
 
 
-def test_better_by_at_least_so_much_holds_only_if_it_is_and_beyond_chance() -> None:
-    assert population_days.at_least_verdict(UP, 19) == "holds"
-    assert population_days.at_least_verdict(UP, 25) == "partly"
-    assert population_days.at_least_verdict(UNSURE, 19) == "partly"
-    assert population_days.at_least_verdict(DOWN, 19) == "does not hold"
-    assert population_days.at_least_verdict(None, 19) == "does not hold"
+def test_better_by_a_range_needs_a_gain_beyond_chance_that_meets_the_range() -> None:
+    assert verdicts.within(UP, 19, 50) == "holds"
+    assert verdicts.within(UP, 25, 50) == "partly", "20 % is less than 25"
+    assert verdicts.within(Interval(99, 95, 100), 24, 68) == "partly", "all of the interval is above the range"
+    assert verdicts.within(UNSURE, 19, 50) == "does not hold"
+    assert verdicts.within(DOWN, 19, 50) == "does not hold"
+    assert verdicts.within(None, 19, 50) == "does not hold"
 
 
-def test_a_cost_is_about_theirs_within_a_factor() -> None:
-    cost = population_gate.near_verdict
-    assert cost(Interval(14, 13, 15), Interval(40, 39, 41), 15, 1.5) == "holds"
-    assert cost(Interval(5, 4, 6), Interval(29, 28, 30), 15, 1.5) == "partly"
-    assert cost(Interval(5, 4, 6), Interval(6, 5, 7), 15, 1.5) == "does not hold"
+def test_better_by_one_figure_needs_it_in_the_interval() -> None:
+    assert verdicts.agrees(UP, 28) == "holds"
+    assert verdicts.agrees(UP, 35) == "partly"
+    assert verdicts.agrees(UNSURE, 20) == "does not hold"
+
+
+def test_a_cost_is_judged_on_the_papers_form() -> None:
+    about = Interval(14, 13, 15)
+    assert verdicts.cost(about, Interval(5, 4, 6), 15, 1.5) == "holds"
+    assert verdicts.cost(Interval(40, 39, 41), about, 15, 1.5) == "partly", "its own form alone is about right"
+    assert verdicts.cost(Interval(29, 28, 30), Interval(5, 4, 6), 15, 1.5) == "partly"
+    assert verdicts.cost(Interval(6, 5, 7), Interval(5, 4, 6), 15, 1.5) == "does not hold"
+
+
+def test_what_section_7_1_concludes_follows_the_figures() -> None:
+    assert population_gate.needs_copies(UP, UP) == "holds"
+    assert population_gate.needs_copies(DOWN, UP) == "partly"
+    assert population_gate.needs_copies(DOWN, UNSURE) == "does not hold"
+    assert population_gate.diminishes(UP, [UNSURE, DOWN]) == "holds"
+    assert population_gate.diminishes(UP, [UNSURE, UP]) == "partly"
+    assert population_gate.diminishes(UNSURE, [DOWN]) == "does not hold"
 
 
 def test_the_first_frame_needs_both_halves_of_the_claim() -> None:

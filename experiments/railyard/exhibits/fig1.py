@@ -15,7 +15,8 @@ from railyard.exhibits.spec import ExhibitSpec
 from railyard.records import Run
 from railyard.report.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
 
-PACKET_BYTES = 1452  # a full datagram of libxlink, the unit in which the paper counts
+KB = 1000  # the paper's unit
+DATAGRAM_KB = 1.5  # less than one datagram in flight counts as one
 BIN_MS = 50
 STEP_S = 0.01
 FOLLOWS = 0.5  # a window that falls to less than this share during the outage has followed the link
@@ -57,10 +58,10 @@ def _outage(frame: Frame, run: Run, series: PathSeries, show_s: float) -> Outage
         path=series.name,
         begin_s=begin,
         end_s=end,
-        window_before=(at(series.window, begin) or 0.0) / PACKET_BYTES,
-        window_at_end=(at(series.window, end) or 0.0) / PACKET_BYTES,
-        in_flight_before=max(1.0, (at(series.in_flight, begin) or 0.0) / PACKET_BYTES),
-        in_flight_most=(greatest(series.in_flight, begin, end) or 0.0) / PACKET_BYTES,
+        window_before=(at(series.window, begin) or 0.0) / KB,
+        window_at_end=(at(series.window, end) or 0.0) / KB,
+        in_flight_before=max(DATAGRAM_KB, (at(series.in_flight, begin) or 0.0) / KB),
+        in_flight_most=(greatest(series.in_flight, begin, end) or 0.0) / KB,
         capacity_before=_mean_between(rate, 0, begin),
         capacity_during=_mean_between(rate, begin, end),
     )
@@ -68,7 +69,7 @@ def _outage(frame: Frame, run: Run, series: PathSeries, show_s: float) -> Outage
 
 def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go.Figure:
     names = list(series.paths)
-    titles = [f"{name}: {what}" for name in names for what in ("link capacity", "window and packets in flight")]
+    titles = [f"{name}: {what}" for name in names for what in ("link capacity", "window and bytes in flight")]
     figure = make_subplots(rows=2 * len(names), cols=1, shared_xaxes=True, vertical_spacing=0.07, subplot_titles=titles)
     for index, name in enumerate(names):
         rate = capacity(run, name, BIN_MS, show_s)
@@ -99,18 +100,18 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
             figure.add_trace(
                 go.Scatter(
                     x=[round(t, 4) for t, _ in shown],
-                    y=[round(value / PACKET_BYTES, 1) for _, value in shown],
+                    y=[round(value / KB, 1) for _, value in shown],
                     name=word,
                     legendgroup=word,
                     showlegend=index == 0,
                     mode="lines",
                     line=line | {"shape": "hv"},
-                    hovertemplate=f"%{{x:.2f}} s: {word} %{{y:.0f}} packets<extra></extra>",
+                    hovertemplate=f"%{{x:.2f}} s: {word} %{{y:.0f}} KB<extra></extra>",
                 ),
                 row=row + 1,
                 col=1,
             )
-        figure.update_yaxes(title_text="packets", rangemode="tozero", row=row + 1, col=1)
+        figure.update_yaxes(title_text="KB", rangemode="tozero", row=row + 1, col=1)
     styled(figure, 170 + 300 * len(names), margin={"l": 60, "r": 14, "t": 64, "b": 48})
     mark = names.index(outage.path) * 2
     for row in (mark + 1, mark + 2):
@@ -145,13 +146,13 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     outage = _outage(frame, run, series.paths[failing], show_s)
     word, because = verdict(outage)
     ours = (
-        f"window {outage.window_before:.0f} before, {outage.window_at_end:.0f} packets at the end of the outage; "
-        f"in flight {outage.in_flight_before:.0f} before, up to {outage.in_flight_most:.0f} packets during it"
+        f"window {outage.window_before:.0f} KB before, {outage.window_at_end:.0f} KB at the end of the outage; "
+        f"in flight {outage.in_flight_before:.0f} KB before, up to {outage.in_flight_most:.0f} KB during it"
     )
     rows: list[list[Cell]] = [
         ["capacity, Mbps", round(outage.capacity_before, 1), round(outage.capacity_during, 1)],
-        ["congestion window, packets", round(outage.window_before), round(outage.window_at_end)],
-        ["in flight, packets", round(outage.in_flight_before), round(outage.in_flight_most)],
+        ["congestion window, KB", round(outage.window_before), round(outage.window_at_end)],
+        ["in flight, KB", round(outage.in_flight_before), round(outage.in_flight_most)],
     ]
     span = f"{outage.begin_s:.1f} to {outage.end_s:.1f} s"
     return Exhibit(
@@ -182,10 +183,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         plots=[
             plot(
                 "fig1-in-flight",
-                "Capacity, window and packets in flight",
+                "Capacity, window and bytes in flight",
                 _figure(run, series, outage, show_s),
                 f"Over time: the capacity of {failing} falls to nearly nothing from {span}, and window and "
-                "packets in flight stay high.",
+                "bytes in flight stay high.",
             )
         ],
         paper=[
@@ -204,6 +205,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=ours,
                 verdict=word,
                 because=because,
+                rule=f"one run, an illustration: holds if the window is still {100 * FOLLOWS:.0f} % or more of what it "
+                "was when the outage ends, and more was in flight during it than before; partly if one of the two",
             )
         ],
         confidence="one run at one place, found by the rule above: an illustration, not an average",

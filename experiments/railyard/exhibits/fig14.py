@@ -286,6 +286,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=ours,
                 verdict=word,
                 because=because,
+                rule="holds if all five parts are true at every load, partly if at least one is; throughputs beyond "
+                "their intervals, energies as modelled",
             )
         ],
         confidence=f"{intervals.METHOD} for throughput; the model's constants have no intervals, its choices a table",

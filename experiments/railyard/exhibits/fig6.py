@@ -281,6 +281,9 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=ours,
                 verdict=word,
                 because=because,
+                rule="holds if vanilla-mp stalls in most places and each form of re-injection in less than half as "
+                "many, and if the time stalled and, by the control, the bytes copied are less beyond their intervals; "
+                "partly if some of that",
             )
         ],
         confidence=f"{intervals.METHOD}; schemes are paired by place; the drawn place is an illustration",

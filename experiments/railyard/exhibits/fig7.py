@@ -177,6 +177,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=ours,
                 verdict=word,
                 because=because,
+                rule="holds if the gain is beyond its interval at every size and on both pairs of links, partly if at "
+                "some; the paper gives no figure for how much faster",
             )
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",

@@ -144,6 +144,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=ours,
                 verdict=word,
                 because=because,
+                rule=f"holds if the gain at the largest ratio is beyond its interval and gain and ratio have a rank "
+                f"correlation of {MONOTONE:g} or more; partly if only the first; the paper's text has no figures",
             )
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",

@@ -85,6 +85,8 @@ class Claim(_Part):
     ours: str
     verdict: Verdict
     because: str
+    rule: str = ""
+    """What the figures must be for "holds" and for "partly"; anything else does not hold."""
 
 
 class Fidelity(_Part):

@@ -92,7 +92,7 @@ class Page:
         return _markdown(
             "\n\n".join(
                 f"**{claim.id}: {claim.verdict}.** {claim.claim} Paper: {claim.theirs}. Here: {claim.ours}. "
-                f"Because: {claim.because}."
+                f"Because: {claim.because}." + (f" Rule: {claim.rule}." if claim.rule else "")
                 for claim in self.exhibit.claims
             )
         )

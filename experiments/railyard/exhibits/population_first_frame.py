@@ -103,6 +103,8 @@ def fig12(_folder: Path, data: Data) -> Exhibit:
                 ours=f"with: {with_words}; without: {without_words}",
                 verdict=verdict(accelerated, plain),
                 because=_because(frame),
+                rule="holds if better by 32 % or more with acceleration, beyond the interval, and worse without; "
+                "partly if only better with it, beyond the interval",
             )
         ],
     )

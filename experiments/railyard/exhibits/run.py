@@ -114,6 +114,8 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
     for claim in exhibit.claims:
         word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
         console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
+        if claim.rule:
+            console.print(f"  rule: {claim.rule}", style="dim", soft_wrap=True)
 
 
 def _cell(value: object) -> str:

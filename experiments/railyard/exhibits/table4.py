@@ -155,6 +155,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 ours=f"xlink at +{last.increase:g} %: median {last.change['median'].text('+.1f')} %",
                 verdict=word,
                 because=because,
+                rule="holds if xlink's median and p99 are slower beyond their intervals at the largest increase, "
+                "partly if one is",
             )
         ],
         confidence=f"{intervals.METHOD}; changes are geometric means of the ratios of each run's own quantile to that "

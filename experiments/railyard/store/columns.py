@@ -217,6 +217,7 @@ CLAIMS = Table(
         Column("ours", STRING, "the figure here"),
         Column("verdict", STRING, "`holds`, `partly` or `does not hold`"),
         Column("because", STRING, "why"),
+        Column("rule", STRING, "what the figures must be for `holds` and for `partly`"),
     ),
 )
 
