@@ -173,7 +173,7 @@ static json_t *quantiles(double *values, size_t n) {
 static void summarise(load *l) {
     double seconds = (double)(xl_udp_now() - l->start_us) / 1e6;
     json_t *outcomes = json_object();
-    printf("%" PRIu64 " connections in %.2f s:", l->o.connections, seconds);
+    printf("%" PRIu64 " connection%s in %.2f s:", l->o.connections, l->o.connections == 1 ? "" : "s", seconds);
     for (int i = LOAD_COMPLETE; i < LOAD_OUTCOMES; i++) {
         const char *name = load_outcome_name((load_outcome)i);
         json_object_set_new(outcomes, name, json_integer((json_int_t)l->outcomes[i]));

@@ -102,7 +102,15 @@ static bool take_scheme(load_plan *p, const char *name, char *error) {
     xl_config scratch;
     xl_config_init(&scratch);
     p->scheme = name;
-    return quic_scheme_apply(name, &scratch) || fail(error, "'%s' is not a scheme of QUIC.", name);
+    if (quic_scheme_apply(name, &scratch)) {
+        return true;
+    }
+    char known[128] = "";
+    for (size_t i = 0; quic_scheme_names[i] != NULL; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", quic_scheme_names[i]);
+    }
+    return fail(error, "'%s' is not a scheme; known are %s.", name, known);
 }
 
 static bool take_option(load_options *o, int option, const char *value, char *error) {

@@ -329,7 +329,8 @@ static bool take_play_option(parser *p, int option, const char *value) {
         return parse_time(p, "duration", value, 1000000, &p->duration_us) &&
                (p->duration_us > 0 || fail(p, "--duration must be greater than zero."));
     case OPT_TIME_LIMIT:
-        return parse_time(p, "time-limit", value, 1000000, &c->time_limit_us);
+        return parse_time(p, "time-limit", value, 1000000, &c->time_limit_us) &&
+               (c->time_limit_us > 0 || fail(p, "--time-limit must be greater than zero."));
     default:
         c->verify = true;
         return true;
@@ -518,7 +519,12 @@ bool player_options_choose_primary(player_options *o, const char *primary, const
         }
     }
     if (primary != NULL && strcmp(paths[chosen].name, primary) != 0) {
-        snprintf(error, cap, "primary \"%.40s\" is not the name of a path", primary);
+        char known[(PLAYER_NAME_BYTES + 2) * PLAYER_MAX_PATHS] = "";
+        for (size_t i = 0; i < count; i++) {
+            size_t used = strlen(known);
+            (void)snprintf(known + used, sizeof known - used, "%s%.31s", i > 0 ? ", " : "", paths[i].name);
+        }
+        snprintf(error, cap, "no path is named '%.40s', the primary one; known are %s", primary, known);
         return false;
     }
     player_path first = paths[chosen];

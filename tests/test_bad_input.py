@@ -246,10 +246,37 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
     one_sentence(player(tmp_path, "--transport", "quic", "--scheme", "xlnk"), "xlink-player", "xlnk")
 
 
+@needs_programs
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("udp-flow", ["say send, sink, ping or echo"]),
+        ("udp-flow sned", ["sned", "send, sink, ping, echo"]),
+        ("udp-flow send --to 127.0.0.1:9", ["send needs", "--rate BPS"]),
+        ("udp-flow send --to 127.0.0.1:9 --rate 1mbps", ["--rate 1mbps", "bits per second"]),
+        ("udp-flow send --to 127.0.0.1 --rate 1e6", ["--to 127.0.0.1", "ADDR:PORT"]),
+        ("udp-flow ping --to [::1]:9 --count -5", ["--count -5", "whole number"]),
+        ("udp-flow ping --to [::1]:9 --bogus", ["unknown option --bogus"]),
+        ("udp-flow sink", ["sink needs --bind"]),
+        ("mpshell-ctl", ["no socket", "--control"]),
+        ("mpshell-ctl /nowhere/s stats", ["/nowhere/s", "is mpshell --control /nowhere/s running?"]),
+        ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk", ["xlnk", "known are sp, cm, vanilla-mp"]),
+    ],
+)
+def test_a_mistake_on_the_command_line_of_a_program_is_named_with_the_remedy(words: str, parts: list[str]) -> None:
+    name, *arguments = words.split()
+    one_sentence(program(name, *arguments), name, *parts)
+
+
 def player(tmp_path: Path, *arguments: str, server: str = "127.0.0.1:9") -> subprocess.CompletedProcess[str]:
     video = ["--url", "/synthetic/100000", "--chunk-bytes", "50000", "--bitrate", "1000000", "--time-limit", "3"]
     where = ["--server", server, "--path", "wifi:127.0.0.1", "--insecure", "--out", str(tmp_path / "p.jsonl")]
     return program("xlink-player", *arguments, *video, *where)
+
+
+@needs_programs
+def test_a_wrong_choice_of_the_players_is_named_with_what_there_is(tmp_path: Path) -> None:
+    one_sentence(player(tmp_path, "--transport", "tcp", "--primary", "lte"), "xlink-player", "'lte'", "known are wifi")
 
 
 @needs_programs

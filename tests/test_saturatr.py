@@ -357,7 +357,7 @@ class TestHostile:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], '"" is not one of server, client'),
+        ([], "say server or client"),
         (["sever"], '"sever" is not one of server, client'),
         (["server"], "no address; give --listen ADDR:PORT"),
         (["server", "--listen", "1.2.3.4"], "is not ADDR:PORT"),

@@ -48,11 +48,38 @@ static int connect_to(const char *path) {
     return fd;
 }
 
+static const char help[] =
+    "usage: mpshell-ctl SOCKET COMMAND...\n"
+    "\n"
+    "Sends one command to the mpshell that listens on SOCKET (mpshell --control SOCKET) and prints its answer, a JSON\n"
+    "object. Inside of the shell, $MPSHELL_CONTROL is the socket.\n"
+    "\n"
+    "  down PATH, up PATH   what reaches the path's queue is lost, what is queued waits; and as before again\n"
+    "  delay PATH MS        the one-way delay of packets that come from now on\n"
+    "  loss PATH LOSS       the random loss, as in mpshell --path: 0..1 or ge:p=P:r=P\n"
+    "  rate PATH RATE       a constant rate instead of the trace, for example 12mbps\n"
+    "  trace PATH FILE      another trace, from now on\n"
+    "  stats                the figures of all links\n"
+    "\n"
+    "PATH:up and PATH:down mean one direction. For example: mpshell-ctl s down wifi\n"
+    "Exit status: 0 done, 1 refused, 2 no mpshell there.\n";
+
+static int help_or_complaint(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            return 0;
+        }
+    }
+    fprintf(stderr, "mpshell-ctl: %s; see mpshell-ctl --help\n",
+            argc < 2 ? "no socket; give the SOCKET of mpshell --control and a command" : "no command for the socket");
+    return 2;
+}
+
 int main(int argc, char **argv) {
     char line[LINE_BYTES];
-    if (argc < 3) {
-        fprintf(stderr, "mpshell-ctl: usage: mpshell-ctl SOCKET COMMAND..., for example: mpshell-ctl s down wifi\n");
-        return 2;
+    if (argc < 3 || strcmp(argv[1], "--help") == 0) {
+        return help_or_complaint(argc, argv);
     }
     size_t length = join(line, argv + 2);
     if (length == 0) {
@@ -60,7 +87,8 @@ int main(int argc, char **argv) {
     }
     int fd = connect_to(argv[1]);
     if (fd < 0) {
-        return fail(argv[1], strerror(errno));
+        fprintf(stderr, "mpshell-ctl: %s: %s; is mpshell --control %s running?\n", argv[1], strerror(errno), argv[1]);
+        return 2;
     }
     if (send(fd, line, length, MSG_NOSIGNAL) != (ssize_t)length) {
         return fail(argv[1], strerror(errno));

@@ -28,7 +28,7 @@ struct fl_options {
     const char *out;
 };
 
-/* 0, or -1 with a sentence on stderr. */
+/* 0; 1 when --help was asked for and given; -1 with a sentence on stderr. */
 int fl_options_parse(struct fl_options *options, int argc, char **argv);
 
 /* Each returns the exit status. */

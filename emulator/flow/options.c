@@ -31,30 +31,56 @@ int fl_fail(const char *what) {
     return -1;
 }
 
-static int usage(const char *what) {
-    fprintf(stderr,
-            "udp-flow: %s; usage: udp-flow send|sink|ping|echo [--to ADDR:PORT] [--bind ADDR:PORT] [--rate BPS] "
-            "[--size IP_BYTES] [--duration S] [--count N] [--interval MS] [--segment] [--out FILE]\n",
-            what);
+static const char help[] =
+    "usage: udp-flow send --to ADDR:PORT --rate BPS [options]\n"
+    "       udp-flow sink --bind ADDR:PORT [options]\n"
+    "       udp-flow ping --to ADDR:PORT [options]\n"
+    "       udp-flow echo --bind ADDR:PORT [options]\n"
+    "\n"
+    "UDP flows with exact times, to measure an emulator from outside of it.\n"
+    "\n"
+    "  send  numbered datagrams at a constant rate         sink  the kernel's receive time of every datagram\n"
+    "  ping  round trips, a line each: sent at, RTT in ns  echo  answers pings\n"
+    "\n"
+    "  --to ADDR:PORT     where to; an IP address, [ADDR6]:PORT for IPv6\n"
+    "  --bind ADDR:PORT   the own address; port 0 lets the kernel choose, and sink and echo print it\n"
+    "  --rate BPS         of send: bits per second, of IP packets and 4 bytes each, the unit of an emulated link\n"
+    "  --size BYTES       of send: IP packets of this size, 64 to 1500 (1500)\n"
+    "  --duration S       of send, sink, echo (2)\n"
+    "  --count N          of ping: so many (100)\n"
+    "  --interval MS      of ping: pause between two (10)\n"
+    "  --segment          UDP_SEGMENT of send, UDP_GRO of sink\n"
+    "  --out FILE         of sink: 24 bytes a datagram, three 64-bit numbers in host order: its number, sent at\n"
+    "                     (CLOCK_MONOTONIC ns), received at (CLOCK_REALTIME ns)\n"
+    "  --help             this text\n"
+    "\n"
+    "send and sink end with one JSON object on stdout.\n";
+
+static int wrong(const char *name, const char *text, const char *what) {
+    fprintf(stderr, "udp-flow: --%s %s is not %s; see udp-flow --help\n", name, text, what);
     return -1;
 }
 
 /* ADDR:PORT, [ADDR6]:PORT. */
-static int parse_address(char *text, struct sockaddr_storage *address, socklen_t *size) {
-    char *colon = strrchr(text, ':');
-    if (colon == NULL) {
-        return usage("an address needs a port: ADDR:PORT or [ADDR6]:PORT");
+static int parse_address(const char *name, const char *text, struct sockaddr_storage *address, socklen_t *size) {
+    static const char what[] = "ADDR:PORT or [ADDR6]:PORT in numbers";
+    char host[64];
+    const char *colon = strrchr(text, ':');
+    size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+    bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
+    if (bracketed) {
+        text++;
+        length -= 2;
     }
-    *colon = '\0';
-    char *host = text;
-    if (host[0] == '[' && colon > text && colon[-1] == ']') {
-        colon[-1] = '\0';
-        host++;
+    if (length == 0 || length >= sizeof(host)) {
+        return wrong(name, text, what);
     }
+    memcpy(host, text, length);
+    host[length] = '\0';
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM};
     struct addrinfo *found = NULL;
     if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
-        return usage("an address is not ADDR:PORT or [ADDR6]:PORT in numbers");
+        return wrong(name, optarg, what);
     }
     memcpy(address, found->ai_addr, found->ai_addrlen);
     *size = found->ai_addrlen;
@@ -62,27 +88,37 @@ static int parse_address(char *text, struct sockaddr_storage *address, socklen_t
     return 0;
 }
 
+static int parse_number(const char *name, double least, double most, const char *what, double *value) {
+    char *end = NULL;
+    *value = strtod(optarg, &end);
+    return end != optarg && *end == '\0' && *value >= least && *value <= most ? 0 : wrong(name, optarg, what);
+}
+
+static int parse_whole(const char *name, double least, double most, const char *what, uint32_t *value) {
+    double number = 0;
+    if (parse_number(name, least, most, what, &number) != 0) {
+        return -1;
+    }
+    *value = (uint32_t)number;
+    return (double)*value == number ? 0 : wrong(name, optarg, what);
+}
+
 static int parse_one(struct fl_options *o, int option) {
     switch (option) {
     case 't':
-        return parse_address(optarg, &o->to, &o->to_size);
+        return parse_address("to", optarg, &o->to, &o->to_size);
     case 'b':
-        return parse_address(optarg, &o->bind, &o->bind_size);
+        return parse_address("bind", optarg, &o->bind, &o->bind_size);
     case 'r':
-        o->rate_bps = atof(optarg);
-        return o->rate_bps > 0 ? 0 : usage("--rate is not a rate");
+        return parse_number("rate", 1, 1e12, "bits per second, a number from 1 to 1e12", &o->rate_bps);
     case 's':
-        o->ip_bytes = (uint32_t)atoi(optarg);
-        return o->ip_bytes >= 64 && o->ip_bytes <= 1500 ? 0 : usage("--size is not 64 to 1500 bytes");
+        return parse_whole("size", 64, 1500, "a whole number of bytes from 64 to 1500", &o->ip_bytes);
     case 'd':
-        o->duration_s = atof(optarg);
-        return o->duration_s > 0 ? 0 : usage("--duration is not a time in seconds");
+        return parse_number("duration", 0.001, 86400, "a time in seconds, 0.001 to 86400", &o->duration_s);
     case 'c':
-        o->count = (uint32_t)atoi(optarg);
-        return o->count > 0 ? 0 : usage("--count is not a number");
+        return parse_whole("count", 1, 1e9, "a whole number from 1 to 1e9", &o->count);
     case 'i':
-        o->interval_ms = atof(optarg);
-        return o->interval_ms >= 0 ? 0 : usage("--interval is not a time in ms");
+        return parse_number("interval", 0, 3600000, "a time in ms, 0 to 3600000", &o->interval_ms);
     case 'g':
         o->segment = true;
         return 0;
@@ -90,8 +126,27 @@ static int parse_one(struct fl_options *o, int option) {
         o->out = optarg;
         return 0;
     default:
-        return usage("unknown option");
+        return -1;
     }
+}
+
+static int needs(const struct fl_options *o, const char *what) {
+    fprintf(stderr, "udp-flow: %s needs %s; see udp-flow --help\n", o->mode, what);
+    return -1;
+}
+
+/* What a mode cannot do without. An unknown mode is main's to refuse. */
+static int check_complete(const struct fl_options *o) {
+    if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0)) {
+        return needs(o, "--to ADDR:PORT and --rate BPS");
+    }
+    if (strcmp(o->mode, "ping") == 0 && o->to_size == 0) {
+        return needs(o, "--to ADDR:PORT");
+    }
+    if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind_size == 0) {
+        return needs(o, "--bind ADDR:PORT");
+    }
+    return 0;
 }
 
 int fl_options_parse(struct fl_options *options, int argc, char **argv) {
@@ -103,18 +158,34 @@ int fl_options_parse(struct fl_options *options, int argc, char **argv) {
         {"out", required_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
     };
     *options = (struct fl_options){.ip_bytes = 1500, .duration_s = 2, .count = 100, .interval_ms = 10};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            return 1;
+        }
+    }
     if (argc < 2) {
-        return usage("no mode");
+        fprintf(stderr, "udp-flow: say send, sink, ping or echo; see udp-flow --help\n");
+        return -1;
     }
     options->mode = argv[1];
     optind = 2;
-    for (int option = getopt_long(argc, argv, "+", known, NULL); option != -1;
-         option = getopt_long(argc, argv, "+", known, NULL)) {
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:", known, NULL)) != -1;) {
+        if (option == '?' || option == ':') {
+            fprintf(stderr, "udp-flow: %s %s; see udp-flow --help\n",
+                    option == ':' ? "a value is missing after" : "unknown option", argv[optind - 1]);
+            return -1;
+        }
         if (parse_one(options, option) != 0) {
             return -1;
         }
     }
-    return 0;
+    if (optind < argc) {
+        fprintf(stderr, "udp-flow: unexpected argument %s; see udp-flow --help\n", argv[optind]);
+        return -1;
+    }
+    return check_complete(options);
 }
 
 uint32_t fl_header_bytes(const struct fl_options *options) {

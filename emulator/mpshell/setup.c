@@ -52,7 +52,10 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
     uint64_t rate;
     bool is_rate = xl_trace_parse_rate(given, &rate);
     if (!is_rate && realpath(given, absolute) == NULL) {
-        mp_fail(error, "%s: cannot read the trace: %s", given, strerror(errno));
+        bool like_rate = given[0] >= '0' && given[0] <= '9' && strchr(given, '/') == NULL;
+        mp_fail(error, "%s: cannot read the trace: %s%s", given, strerror(errno),
+                like_rate ? "; a constant rate is a number above 0 with bps, kbps, mbps or gbps, for example 12mbps"
+                          : "");
         return NULL;
     }
     const char *name = is_rate ? given : absolute;

@@ -410,6 +410,9 @@ int sat_options_parse(struct sat_options *options, int argc, char **argv, char *
         options->help = true;
         return 0;
     }
+    if (role[0] == '\0') {
+        return fail(error, "say server or client; see saturatr --help");
+    }
     if (strcmp(role, "server") != 0 && strcmp(role, "client") != 0) {
         return fail(error, "\"%s\" is not one of server, client; see saturatr --help", role);
     }

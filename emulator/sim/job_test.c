@@ -107,7 +107,7 @@ static void errors_name_file_and_member(void **state) {
         {"{" COMMON ", \"seed\": 1, \"seed\": 2}", "job.json:1: not JSON: duplicate object key"},
         {"{" COMMON ", \"t_th1_ms\": 0.0001}", "job.json: t_th1_ms takes a number"},
         {"{" COMMON ", \"t_th1_ms\": 2, \"t_th2_ms\": 1}", "job.json: t_th1_ms must not be greater than t_th2_ms"},
-        {"{" COMMON ", \"primary\": \"x\"}", "job.json: primary \"x\" is not the name of a path"},
+        {"{" COMMON ", \"primary\": \"x\"}", "job.json: no path is named 'x', the primary one; known are "},
         {"{" COMMON ", \"link_events\": 3}", "job.json: link_events takes an array"},
         {"{" COMMON ", \"link_events\": [{\"path\": \"nr\"}]}", "job.json: link_events[0].t_s is missing"},
         {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"x\"}]}", "job.json: link_events[0].path \"x\" is"},

@@ -32,7 +32,10 @@ from railyard.yamlfile import load_yaml
 
 FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs` from the code; changes belong there. -->\n"
-PROGRAMS = ("mpshell", "xlink-sim", "xlink-player", "xlink-server", "xlink-load", "xlink-balancer", "saturatr")
+PROGRAMS = (
+    *("mpshell", "mpshell-ctl", "xlink-sim", "xlink-player", "xlink-server", "xlink-load", "xlink-balancer"),
+    *("saturatr", "udp-flow"),
+)
 
 
 def _cell(text: object) -> str:
