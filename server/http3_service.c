@@ -21,7 +21,7 @@ struct http3_service {
 };
 
 typedef struct connection {
-    struct connection *next;
+    struct connection *prev, *next;
     http3_service *service;
     xl_connection *quic;
     h3_session *h3;
@@ -172,6 +172,8 @@ static connection *accept_connection(http3_service *s, xl_connection *quic) {
     }
     c->number = s->hooks.next_connection(s->hooks.user);
     c->next = s->connections;
+    if (c->next)
+        c->next->prev = c;
     s->connections = c;
     s->totals.connections++;
     xl_connection_set_user(quic, c);
@@ -233,12 +235,12 @@ static void account(connection *c, const xl_event *closed) {
 }
 
 static void forget_connection(connection *c) {
-    for (connection **at = &c->service->connections; *at; at = &(*at)->next) {
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
-    }
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->service->connections = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
     h3_session_free(c->h3);
     while (c->responses)
         forget_response(c, c->responses->stream);

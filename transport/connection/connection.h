@@ -217,8 +217,10 @@ struct xl_connection {
     /* The endpoint's. */
     bool is_ready;    /* in the endpoint's queue of connections to transmit */
     bool is_reported; /* XL_EVENT_CLOSED was emitted */
-    struct xl_connection *ready_next;
+    struct xl_connection *ready_prev, *ready_next;
     size_t endpoint_index;
+    uint64_t last_event;          /* number of its newest event; 0 = none yet */
+    struct xl_cid_node *cid_head; /* its CIDs in the endpoint's map */
 };
 
 /* connection.c */

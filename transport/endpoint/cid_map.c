@@ -6,9 +6,10 @@
 #define FIRST_BUCKETS 64
 
 struct xl_cid_node {
-    xl_cid_node *next;
+    xl_cid_node *next; /* in its bucket */
     xl_cid cid;
     xl_connection *connection;
+    xl_cid_node *own_prev, *own_next; /* of the same connection */
 };
 
 static uint64_t mix(uint64_t x) {
@@ -70,16 +71,36 @@ static xl_cid_node **find(const xl_cid_map *m, const xl_cid *cid) {
     return at;
 }
 
+static void give(xl_cid_node *n, xl_connection *c) {
+    n->connection = c;
+    n->own_prev = NULL;
+    n->own_next = c->cid_head;
+    if (n->own_next)
+        n->own_next->own_prev = n;
+    c->cid_head = n;
+}
+
+static void take_away(xl_cid_node *n) {
+    if (n->own_prev)
+        n->own_prev->own_next = n->own_next;
+    else
+        n->connection->cid_head = n->own_next;
+    if (n->own_next)
+        n->own_next->own_prev = n->own_prev;
+}
+
 int xl_cid_map_put(xl_cid_map *m, const xl_cid *cid, xl_connection *c) {
     xl_cid_node **at = find(m, cid);
     if (*at) {
-        (*at)->connection = c;
+        take_away(*at);
+        give(*at, c);
         return 0;
     }
     xl_cid_node *n = malloc(sizeof(*n));
     if (!n)
         return XL_ERR_MEMORY;
-    *n = (xl_cid_node){.cid = *cid, .connection = c};
+    *n = (xl_cid_node){.cid = *cid};
+    give(n, c);
     *at = n;
     if (++m->count > 2 * m->bucket_count)
         grow(m);
@@ -91,24 +112,17 @@ xl_connection *xl_cid_map_get(const xl_cid_map *m, const xl_cid *cid) {
     return *at ? (*at)->connection : NULL;
 }
 
-static void unlink_node(xl_cid_map *m, xl_cid_node **at) {
-    xl_cid_node *n = *at;
+void xl_cid_map_remove(xl_cid_map *m, const xl_cid *cid) {
+    xl_cid_node **at = find(m, cid), *n = *at;
+    if (!n)
+        return;
+    take_away(n);
     *at = n->next;
     free(n);
     m->count--;
 }
 
-void xl_cid_map_remove(xl_cid_map *m, const xl_cid *cid) {
-    xl_cid_node **at = find(m, cid);
-    if (*at)
-        unlink_node(m, at);
-}
-
-void xl_cid_map_remove_all_of(xl_cid_map *m, const xl_connection *c) {
-    for (size_t i = 0; i < m->bucket_count; i++)
-        for (xl_cid_node **at = &m->bucket[i]; *at;)
-            if ((*at)->connection == c)
-                unlink_node(m, at);
-            else
-                at = &(*at)->next;
+void xl_cid_map_remove_all_of(xl_cid_map *m, xl_connection *c) {
+    while (c->cid_head)
+        xl_cid_map_remove(m, &c->cid_head->cid);
 }

@@ -2,7 +2,7 @@
 #ifndef XL_ENDPOINT_CID_MAP_H
 #define XL_ENDPOINT_CID_MAP_H
 
-#include "wire/packet.h"
+#include "connection/connection.h"
 
 typedef struct xl_cid_node xl_cid_node;
 
@@ -18,6 +18,6 @@ void xl_cid_map_free(xl_cid_map *);
 int xl_cid_map_put(xl_cid_map *, const xl_cid *, xl_connection *);
 xl_connection *xl_cid_map_get(const xl_cid_map *, const xl_cid *);
 void xl_cid_map_remove(xl_cid_map *, const xl_cid *);
-void xl_cid_map_remove_all_of(xl_cid_map *, const xl_connection *);
+void xl_cid_map_remove_all_of(xl_cid_map *, xl_connection *); /* in time proportional to how many it has */
 
 #endif

@@ -37,21 +37,37 @@ void xl_config_init(xl_config *c) {
 
 /* ---- What connections ask ---- */
 
+static xl_queued_event *event_number(const xl_endpoint *ep, uint64_t n) {
+    return &ep->event[n % ep->event_cap];
+}
+
+static bool grow_events(xl_endpoint *ep) {
+    size_t cap = ep->event_cap ? 2 * ep->event_cap : 64;
+    xl_queued_event *grown = malloc(cap * sizeof(*grown));
+    if (!grown)
+        return false;
+    for (uint64_t n = ep->event_head; n < ep->event_next; n++)
+        grown[n % cap] = *event_number(ep, n);
+    free(ep->event);
+    ep->event = grown;
+    ep->event_cap = cap;
+    return true;
+}
+
 static void on_event(void *user, const xl_event *e) {
     xl_endpoint *ep = user;
-    if (ep->event_count == ep->event_cap) {
-        size_t cap = ep->event_cap ? 2 * ep->event_cap : 64;
-        xl_event *grown = malloc(cap * sizeof(*grown));
-        if (!grown)
-            return;
-        for (size_t i = 0; i < ep->event_count; i++)
-            grown[i] = ep->event[(ep->event_head + i) % ep->event_cap];
-        free(ep->event);
-        ep->event = grown;
-        ep->event_cap = cap;
-        ep->event_head = 0;
-    }
-    ep->event[(ep->event_head + ep->event_count++) % ep->event_cap] = *e;
+    if (ep->event_next - ep->event_head == ep->event_cap && !grow_events(ep))
+        return;
+    *event_number(ep, ep->event_next) = (xl_queued_event){*e, e->connection->last_event};
+    e->connection->last_event = ep->event_next++;
+}
+
+/* Those at the end are taken back: a flood of first packets that are not genuine shall not grow the queue. */
+static void forget_events(xl_endpoint *ep, const xl_connection *c) {
+    for (uint64_t n = c->last_event; n >= ep->event_head; n = event_number(ep, n)->previous)
+        event_number(ep, n)->event.connection = NULL;
+    while (ep->event_next > ep->event_head && !event_number(ep, ep->event_next - 1)->event.connection)
+        ep->event_next--;
 }
 
 /* A CID that collides with one in use is made again: with the shortest nonce that does happen. */
@@ -88,6 +104,7 @@ static void on_wake(void *user, xl_connection *c) {
         return;
     c->is_ready = true;
     c->ready_next = NULL;
+    c->ready_prev = ep->ready_tail;
     if (ep->ready_tail)
         ep->ready_tail->ready_next = c;
     else
@@ -101,26 +118,25 @@ static void on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
         memset(token, 0, 16);
 }
 
-static xl_connection *pop_ready(xl_endpoint *ep) {
-    xl_connection *c = ep->ready_head;
-    if (!c)
-        return NULL;
-    ep->ready_head = c->ready_next;
-    if (!ep->ready_head)
-        ep->ready_tail = NULL;
+static void unready(xl_endpoint *ep, xl_connection *c) {
+    if (!c->is_ready)
+        return;
+    if (c->ready_prev)
+        c->ready_prev->ready_next = c->ready_next;
+    else
+        ep->ready_head = c->ready_next;
+    if (c->ready_next)
+        c->ready_next->ready_prev = c->ready_prev;
+    else
+        ep->ready_tail = c->ready_prev;
     c->is_ready = false;
-    return c;
 }
 
-static void unready(xl_endpoint *ep, xl_connection *gone) {
-    xl_connection *c, *head = ep->ready_head;
-    ep->ready_head = ep->ready_tail = NULL;
-    for (; head; head = c) {
-        c = head->ready_next;
-        head->is_ready = false;
-        if (head != gone)
-            on_wake(ep, head);
-    }
+static xl_connection *pop_ready(xl_endpoint *ep) {
+    xl_connection *c = ep->ready_head;
+    if (c)
+        unready(ep, c);
+    return c;
 }
 
 /* ---- Life ---- */
@@ -175,6 +191,8 @@ static int copy_config(const xl_config *config, xl_config *c, char *names[XL_END
 xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
     (void)now;
     xl_endpoint *ep = calloc(1, sizeof(*ep));
+    if (ep)
+        ep->event_head = ep->event_next = 1;
     *error = ep ? copy_config(config, &ep->config, ep->names) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_random_seed(&ep->random, config->seed);
@@ -255,16 +273,6 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
     c->endpoint_index = ep->count;
     ep->connection[ep->count++] = c;
     return c;
-}
-
-static void forget_events(xl_endpoint *ep, const xl_connection *c) {
-    size_t kept = 0;
-    for (size_t i = 0; i < ep->event_count; i++) {
-        xl_event *e = &ep->event[(ep->event_head + i) % ep->event_cap];
-        if (e->connection != c)
-            ep->event[(ep->event_head + kept++) % ep->event_cap] = *e;
-    }
-    ep->event_count = kept;
 }
 
 void xl_connection_free(xl_connection *c) {
@@ -443,10 +451,12 @@ void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
 }
 
 bool xl_endpoint_poll_event(xl_endpoint *ep, xl_event *out) {
-    if (ep->event_count == 0)
-        return false;
-    *out = ep->event[ep->event_head];
-    ep->event_head = (ep->event_head + 1) % ep->event_cap;
-    ep->event_count--;
-    return true;
+    while (ep->event_head < ep->event_next) {
+        const xl_queued_event *e = event_number(ep, ep->event_head++);
+        if (!e->event.connection)
+            continue;
+        *out = e->event;
+        return true;
+    }
+    return false;
 }

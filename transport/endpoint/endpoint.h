@@ -14,6 +14,11 @@ typedef struct {
     uint8_t data[128];
 } xl_stateless;
 
+typedef struct {
+    xl_event event;    /* connection NULL: it was freed before its event was asked for */
+    uint64_t previous; /* number of its connection's event before; 0 = none */
+} xl_queued_event;
+
 struct xl_endpoint {
     xl_config config;
     char *names[XL_ENDPOINT_NAMES]; /* owned copies of the configuration's strings */
@@ -23,8 +28,9 @@ struct xl_endpoint {
     xl_connection **connection;
     size_t count, cap;
     xl_connection *ready_head, *ready_tail;
-    xl_event *event; /* ring */
-    size_t event_head, event_count, event_cap;
+    xl_queued_event *event;          /* ring: event number n is at n % event_cap */
+    uint64_t event_head, event_next; /* numbers, from 1: the oldest that waits, the next to come */
+    size_t event_cap;
     xl_stateless stateless[XL_STATELESS_MAX];
     size_t stateless_count;
     xl_endpoint_stats stats;

@@ -131,6 +131,29 @@ static void floods_are_bounded(void **state) {
     pair_free(&p);
 }
 
+static void first_packets_that_are_not_genuine_leave_nothing_behind(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 12, 1, 10000);
+    pair_connect(&p);
+    uint8_t first[PAIR_MTU];
+    xl_datagram d;
+    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+    d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
+    first[n - 1] ^= 1;
+    for (unsigned i = 0; i < 300; i++) {
+        uint8_t copy[PAIR_MTU];
+        memcpy(copy, first, n);
+        xl_endpoint_receive(p.server, &d, copy, p.now);
+    }
+    assert_int_equal(0, p.server->count);
+    assert_int_equal(0, p.server->map.count);
+    assert_true(p.server->event_head == p.server->event_next);
+    assert_int_equal(64, p.server->event_cap); /* an event of each was there */
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
+    pair_free(&p);
+}
+
 /* A server that asks for address validation: its Retry, made by hand. */
 static void a_client_follows_a_retry(void **state) {
     (void)state;
@@ -209,6 +232,80 @@ static void algorithms_change_in_mid_life(void **state) {
     pair_free(&p);
 }
 
+/* First packets of n clients, all at one time. */
+static void accept_many(pair *p, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        int error;
+        uint8_t data[PAIR_MTU];
+        xl_datagram d;
+        xl_config c = p->client_config;
+        c.seed = 1000 + i;
+        xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
+        xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
+        size_t len = xl_endpoint_transmit(client, data, sizeof(data), &d, p->now);
+        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = len};
+        xl_endpoint_receive(p->server, &d, data, p->now);
+        xl_endpoint_free(client);
+    }
+    assert_int_equal(n, p->server->count);
+}
+
+/* No client says anything more: until all handshakes have timed out, in one moment. */
+static void let_handshakes_time_out(pair *p) {
+    uint8_t data[PAIR_MTU];
+    xl_datagram d;
+    xl_event e;
+    uint64_t deadline = p->now + p->server_config.handshake_timeout_us;
+    while (p->now < deadline) {
+        while (xl_endpoint_transmit(p->server, data, sizeof(data), &d, p->now) > 0)
+            ;
+        while (xl_endpoint_poll_event(p->server, &e))
+            assert_int_not_equal(XL_EVENT_CLOSED, e.type);
+        p->now = xl_endpoint_next_timeout(p->server);
+        assert_true(p->now <= deadline);
+        xl_endpoint_handle_timeout(p->server, p->now);
+    }
+}
+
+static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 10, 1, 10000);
+    pair_connect(&p);
+    accept_many(&p, 20);
+    xl_connection *of[20];
+    memcpy(of, p.server->connection, sizeof(of));
+    /* All of them have something to send and an event that tells of their first path. */
+    static const size_t freed[] = {0, 19, 7, 8, 1, 18};
+    for (size_t i = 0; i < sizeof(freed) / sizeof(*freed); i++) {
+        xl_connection_free(of[freed[i]]);
+        of[freed[i]] = NULL;
+        xl_endpoint_next_timeout(p.server);
+    }
+    xl_event e;
+    for (size_t i = 0; i < 20; i++) {
+        if (!of[i])
+            continue;
+        assert_true(xl_endpoint_poll_event(p.server, &e));
+        assert_ptr_equal(of[i], e.connection);
+        assert_ptr_equal(of[i], p.server->ready_head);
+        uint8_t data[PAIR_MTU];
+        xl_datagram d;
+        assert_int_equal(1200, xl_endpoint_transmit(p.server, data, sizeof(data), &d, p.now));
+        assert_ptr_equal(of[i], p.server->ready_tail); /* to the end of the queue */
+    }
+    assert_false(xl_endpoint_poll_event(p.server, &e));
+    let_handshakes_time_out(&p);
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
+    while (p.server->count > 0)
+        xl_connection_free(p.server->connection[p.server->count / 2]);
+    assert_int_equal(0, p.server->map.count);
+    assert_false(xl_endpoint_poll_event(p.server, &e));
+    assert_null(p.server->ready_head);
+    assert_null(p.server->ready_tail);
+    pair_free(&p);
+}
+
 static void cids_are_found_and_forgotten(void **state) {
     (void)state;
     xl_cid_map m;
@@ -216,8 +313,8 @@ static void cids_are_found_and_forgotten(void **state) {
     xl_random r;
     xl_random_seed(&r, 3);
     xl_cid cid[2000];
-    int dummy[2];
-    xl_connection *a = (xl_connection *)(void *)&dummy[0], *b = (xl_connection *)(void *)&dummy[1];
+    static xl_connection owner[2];
+    xl_connection *a = &owner[0], *b = &owner[1];
     for (size_t i = 0; i < 2000; i++) {
         cid[i].len = (uint8_t)(4 + i % 17);
         xl_random_bytes(&r, cid[i].id, cid[i].len);
@@ -228,9 +325,14 @@ static void cids_are_found_and_forgotten(void **state) {
     xl_cid_map_remove(&m, &cid[7]);
     assert_null(xl_cid_map_get(&m, &cid[7]));
     xl_cid_map_remove_all_of(&m, b);
+    assert_null(b->cid_head);
     for (size_t i = 0; i < 2000; i++)
         assert_ptr_equal(i % 2 && i != 7 ? a : NULL, xl_cid_map_get(&m, &cid[i]));
     assert_int_equal(999, m.count);
+    assert_int_equal(0, xl_cid_map_put(&m, &cid[1], b)); /* changes hands */
+    xl_cid_map_remove_all_of(&m, a);
+    assert_int_equal(1, m.count);
+    assert_ptr_equal(b, xl_cid_map_get(&m, &cid[1]));
     xl_cid_map_free(&m);
 }
 
@@ -242,8 +344,10 @@ int main(void) {
         cmocka_unit_test(a_lost_server_state_is_told_by_stateless_reset),
         cmocka_unit_test(resets_are_shorter_than_what_they_answer),
         cmocka_unit_test(floods_are_bounded),
+        cmocka_unit_test(first_packets_that_are_not_genuine_leave_nothing_behind),
         cmocka_unit_test(a_client_follows_a_retry),
         cmocka_unit_test(algorithms_change_in_mid_life),
+        cmocka_unit_test(a_freed_connection_takes_along_what_waits_for_it),
         cmocka_unit_test(cids_are_found_and_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
