@@ -14,8 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
+from rich.table import Table as RichTable
 
 from conftest import Command, FakeRun
+from railyard import provenance
 from railyard.aggregate import tables_of, write_parquet
 from railyard.campaign import Campaign
 from railyard.errors import UserError
@@ -26,6 +29,7 @@ from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or
 from railyard.store.columns import CAMPAIGN, PLAYS, STORED, TABLES
 from railyard.store.query import connect, run_query
 from railyard.store.upgrade import stored_tables
+from railyard.terminal import fitted, print_table
 
 DATA = Path(__file__).parent / "data"
 Make = Callable[..., Path]
@@ -273,3 +277,41 @@ def test_a_population_is_a_campaign_whose_plays_can_be_asked(results: Path) -> N
     shutil.copy(folder / parts.PLAYS_FILE, under_way / "part-0.parquet")
     [row] = ask(results, "SELECT state, runs_whole FROM campaigns WHERE campaign = 'under-way'")
     assert row == {"state": "partial", "runs_whole": 1}
+
+
+def test_a_table_that_is_wider_than_the_terminal_comes_in_parts_and_no_figure_is_cut() -> None:
+    table = RichTable(title="wide")
+    names = [f"figure-{number}" for number in range(12)]
+    for name in ("scheme", *names):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("vanilla-mp", *(f"{number}.123456" for number in range(12)))
+    out = io.StringIO()
+    narrow = Console(file=out, width=60)
+    parts = fitted(narrow, table)
+    assert len(parts) > 1 and all(part.columns[0].header == "scheme" for part in parts)
+    print_table(narrow, table)
+    text = out.getvalue()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 60 and text.count("wide") == 1
+    assert all(name in text for name in names) and all(f"{number}.123456" in text for number in range(12))
+    assert fitted(Console(file=out, width=400), table) == [table]
+
+
+def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(("git", "-c", "user.name=n", "-c", "user.email=e", *words), cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    (tmp_path / "transport").mkdir()
+    (tmp_path / "transport" / "a.c").write_text("int a;\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (tmp_path / "first.yaml").write_text("name: first\n")
+    assert provenance.git_state.__wrapped__()["dirty"] is False
+    (tmp_path / "transport" / "b.c").write_text("int b;\n")
+    assert provenance.git_state.__wrapped__()["dirty"] is True
+    (tmp_path / "transport" / "b.c").unlink()
+    (tmp_path / "transport" / "a.c").write_text("int c;\n")
+    assert provenance.git_state.__wrapped__()["dirty"] is True

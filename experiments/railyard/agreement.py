@@ -22,6 +22,7 @@ from rich.table import Table
 from railyard.aggregate import Cell, cells
 from railyard.records import Run
 from railyard.report.style import layout, scheme_styles
+from railyard.terminal import print_table
 
 SCHEMA = 1
 LIMIT = 0.05  # medians within so much agree
@@ -163,7 +164,7 @@ def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
             f"{row.start_lag_ms:.1f}",
             style="" if row.agrees else "yellow",
         )
-    console.print(table)
+    print_table(console, table, keys=2)
     agreeing = sum(row.agrees for row in rows)
     console.print(f"{agreeing} of {len(rows)} rows have medians within {LIMIT:.0%}.", soft_wrap=True)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from railyard import __version__, agreement, thresholds
 from railyard.aggregate import write_parquet
@@ -34,6 +33,7 @@ from railyard.report.cli import replay_command, report_command
 from railyard.resolve import not_run, resolve, runs_in
 from railyard.store.cli import list_command, query_command, repeat_command, show_command
 from railyard.tables import print_comparison
+from railyard.terminal import new_console
 from railyard.traces.cli import app as traces_app
 from railyard.yamlfile import load_yaml, near_miss
 
@@ -55,8 +55,7 @@ app.command("show")(show_command)
 app.command("repeat")(repeat_command)
 app.command("query")(query_command)
 app.command("population")(population_command)
-LOG_WIDTH = 150  # where output goes into a file or a log, tables need not be squeezed into 80 columns
-console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=LOG_WIDTH)
+console = new_console()
 
 
 def _shown(path: Path) -> str:

@@ -33,4 +33,4 @@ def run_pending(console: Console, campaign: Campaign, specs: list[RunSpec], jobs
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         raise
-    console.print(f"runs took {watch}")
+    console.print(f"The runs took {watch}.")

@@ -89,5 +89,8 @@ class Stopwatch:
         self._begin = time.monotonic()
 
     def __str__(self) -> str:
-        seconds = round(time.monotonic() - self._begin)
-        return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+        passed = time.monotonic() - self._begin
+        seconds = round(passed)
+        if seconds >= 60:
+            return f"{seconds // 60} min {seconds % 60} s"
+        return f"{passed:.1f} s" if passed < 10 else f"{seconds} s"

@@ -13,6 +13,8 @@ from typing import Any
 from railyard import __version__
 from railyard.paths import ROOT
 
+# Where the programs and the orchestrator come from.
+ROOMS = ("transport", "http", "emulator", "server", "player", "load", "balancer", "experiments/railyard", "Makefile")
 LIBRARIES = ("gnutls", "libnghttp3", "jansson")
 
 
@@ -26,10 +28,13 @@ def _output(*command: str) -> str | None:
 
 @cache
 def git_state() -> dict[str, Any]:
-    """Revision and whether the work tree differs from it; both null outside of a repository with a commit."""
+    """Revision and whether the work tree differs from it; both null outside of a repository with a commit. A new file
+    counts only where it can change a program: not the experiment that somebody has just written."""
     revision = _output("git", "rev-parse", "--verify", "HEAD")
-    status = _output("git", "status", "--porcelain", "--untracked-files=normal")
-    return {"revision": revision, "dirty": bool(status) if revision is not None and status is not None else None}
+    changed = _output("git", "status", "--porcelain", "--untracked-files=no")
+    new = _output("git", "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
+    known = revision is not None and changed is not None and new is not None
+    return {"revision": revision, "dirty": bool(changed or new) if known else None}
 
 
 def cpu() -> dict[str, Any]:

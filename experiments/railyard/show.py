@@ -15,6 +15,7 @@ from railyard.jsonl import read_jsonl
 from railyard.records import Run, load_campaign, load_run
 from railyard.store.campaigns import StoredCampaign
 from railyard.tables import megabytes, percent, print_comparison, seconds
+from railyard.terminal import print_table
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -115,7 +116,7 @@ def _print_paths(console: Console, run: Run, folder: Path) -> None:
                 str(link.get("random_losses", "–")),
                 f"{link['lateness_us']['p99'] / 1000:.3f} ms",
             )
-    console.print(links)
+    print_table(console, links, keys=2)
     if transport:
         sent = Table("path", "stream MB", "re-injected", "retransmitted", "packets lost", "srtt ms", "cwnd KB", "state")
         for name, counted in transport.items():
@@ -129,7 +130,7 @@ def _print_paths(console: Console, run: Run, folder: Path) -> None:
                 f"{counted.get('cwnd_bytes', 0) / 1000:.0f}",
                 str(counted.get("state", "–")),
             )
-        console.print(sent)
+        print_table(console, sent)
 
 
 def _print_chunks(console: Console, run: Run) -> None:
@@ -143,7 +144,7 @@ def _print_chunks(console: Console, run: Run) -> None:
             seconds(chunk.oracle_s),
             "–" if share is None else f"{'' if chunk.completed else '≤ '}{percent(share)}",
         )
-    console.print(chunks)
+    print_table(console, chunks)
 
 
 def print_run(console: Console, folder: Path) -> None:
@@ -160,7 +161,7 @@ def print_run(console: Console, folder: Path) -> None:
         console.print(f"  {line}", soft_wrap=True, markup=False)
     since = repeat.changes(run.record)
     exact = "it will be the same to the byte" if run.config["arena"] == "sim" else "it will be another draw of the same"
-    text = f"Since then: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
+    text = f"It may differ: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
     console.print(text, soft_wrap=True, markup=False)
 
 
@@ -191,7 +192,7 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
             percent(run.redundancy),
             "void" if run.void else "exact" if run.config["arena"] == "sim" else "on time",
         )
-    console.print(table)
+    print_table(console, table)
     missing = len(campaign.asked) - len(runs)
     if missing:
         console.print(f"{missing} runs are still to do: `{campaign.record['command']}` goes on.", soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from railyard.aggregate import Cell, cells
 from railyard.records import RESULT_OUTCOMES, Run
+from railyard.terminal import print_table
 
 
 def seconds(value: object) -> str:
@@ -60,7 +61,7 @@ def comparison(pair: str, row: list[Cell]) -> Table:
 def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> None:
     table = cells(runs, not_run)
     for pair, row in table.items():
-        console.print(comparison(pair, row))
+        print_table(console, comparison(pair, row))
     every = [cell for row in table.values() for cell in row]
     if any(cell.censored for cell in every):
         console.print(

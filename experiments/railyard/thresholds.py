@@ -34,6 +34,7 @@ from railyard.jsonl import read_jsonl
 from railyard.progress import Silent
 from railyard.records import RESULT_OUTCOMES, Run, load_run
 from railyard.resolve import resolve
+from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss, parse
 
 SCHEMA = 1
@@ -269,7 +270,7 @@ def print_rows(console: Console, found: Distribution, rows: Sequence[Row]) -> No
     for row in rows:
         limits = ["no re-injection", ""] if row.t_th1_ms is None else [f"{row.t_th1_ms:.1f}", f"{row.t_th2_ms:.1f}"]
         table.add_row(row.name, *limits, f"{row.cost_least * 100:.2f}", f"{row.cost_most * 100:.2f}")
-    console.print(table)
+    print_table(console, table)
 
 
 def write(folder: Path, distribution: Distribution, rows: Sequence[Row], basis: dict[str, Any]) -> Path:

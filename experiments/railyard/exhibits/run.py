@@ -24,6 +24,7 @@ from railyard.pending import run_pending
 from railyard.preflight import check_arena
 from railyard.records import load_campaign
 from railyard.resolve import not_run
+from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss
 
 VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red"}
@@ -110,7 +111,7 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
         for row in table.rows:
             shown.add_row(*(_cell(value) for value in row))
-        console.print(shown)
+        print_table(console, shown)
     for claim in exhibit.claims:
         word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
         console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from railyard.gate.compare import METRICS, Comparison, Row
 from railyard.gate.suite import Suite
+from railyard.terminal import print_table
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         table.add_row(
             row.pair, row.label, *(changes or ["–"] * len(METRICS)), row.verdict, style="red" if row.failed else ""
         )
-    console.print(table)
+    print_table(console, table, keys=2)
     console.print(verdict.facts, soft_wrap=True)
     for row in verdict.failed:
         for text in evidence(row):

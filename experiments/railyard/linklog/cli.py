@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from railyard.linklog.read import LinkLog, read_link_log
 from railyard.linklog.stats import LinkStats, link_stats
+from railyard.terminal import new_console, print_table
 
-LOG_WIDTH = 150  # a file or a pipe is as wide as the table
-_out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+_out = new_console(markup=False)
 
 Logs = Annotated[
     list[Path],
@@ -85,7 +83,7 @@ def link_stats_command(
     if as_json:
         typer.echo(json.dumps([_plain(row) for row in rows], indent=2))
         return
-    _out.print(_table(rows))
+    print_table(_out, _table(rows))
 
 
 def link_plot_command(

@@ -23,6 +23,7 @@ from railyard.population.executors import DaskExecutor, Executor, LocalExecutor
 from railyard.population.figures import Plays
 from railyard.population.model import Population, load_exhibit_spec, load_population
 from railyard.population.parts import PLAYS_FILE
+from railyard.terminal import new_console, print_table
 from railyard.yamlfile import YamlDocument, load_yaml, near_miss
 
 EXECUTORS = ("local", "dask")
@@ -95,7 +96,7 @@ def population_command(
         if label not in known:
             raise UserError(f"the population has no arm '{label}'; {near_miss(label, known)}")
     folder = (out or RESULTS_DIR / population.name).resolve()
-    console = Console(highlight=False)
+    console = new_console()
     who = _executor(executor, scheduler, jobs)
     outcome, wall_s = _carry_out(population, folder, asked, who, console)
     print_arms(console, outcome)
@@ -122,7 +123,7 @@ def print_arms(console: Console, outcome: Outcome) -> None:
         cells += [f"{nearest_rank(first, q):.3f}" for q in (0.5, 0.99)] if first else ["-"] * 2
         cells += [f"{100 * plays.rebuffer_rate(label):.3f}", f"{100 * plays.redundancy(label):.2f}"]
         table.add_row(label, str(plays.count(label)), *cells)
-    console.print(table)
+    print_table(console, table)
 
 
 def run_population_file(document: YamlDocument, request: RunRequest) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from railyard.errors import UserError
@@ -22,11 +21,14 @@ from railyard.show import print_campaign, print_run
 from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
 from railyard.store.columns import CAMPAIGN, TABLES
 from railyard.store.query import FORMATS, connect, plain, rows_of, run_query, write_answer
+from railyard.terminal import new_console, print_table
 from railyard.yamlfile import load_yaml, near_miss, parse
 
-LOG_WIDTH = 150  # a file or a pipe is as wide as the table
-console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+console = new_console(markup=False)
 Results = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
+
+
+KIND_WORDS = {"population-exhibit": "exhibit over a population"}
 
 
 def _table(*headings: str) -> RichTable:
@@ -42,7 +44,9 @@ def _experiments() -> RichTable:
         document = load_yaml(file)
         kind = document.data.get("kind", registry.PLAIN)
         if kind != registry.PLAIN:
-            table.add_row(file.stem, "", f"({kind})", "", str(document.data.get("description", "")))
+            table.add_row(
+                file.stem, "", f"({KIND_WORDS.get(kind, kind)})", "", str(document.data.get("description", ""))
+            )
             continue
         checked = parse(document, Experiment)
         pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
@@ -75,7 +79,7 @@ def list_command(results: Results = RESULTS_DIR) -> None:
     console.print(_experiments())
     found = find_campaigns(results)
     if found:
-        console.print(_campaigns(found))
+        print_table(console, _campaigns(found))
     else:
         console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
 
@@ -86,7 +90,7 @@ def show_command(
 ) -> None:
     """Show one run: settings, outcome, figures of each path, fidelity, and how to repeat it. Or show a campaign."""
     folder = find_run_or_campaign(run, results)
-    styled = Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    styled = new_console()
     if (folder / "run.json").is_file() or not find_campaigns(folder):
         print_run(styled, folder)
     else:
@@ -102,9 +106,9 @@ def repeat_command(
     record = load_run(find_run_or_campaign(run, results)).record
     check_arena(record["config"]["arena"])
     for change in changes(record):
-        console.print(f"since then: {change}", soft_wrap=True)
+        console.print(f"it may differ: {change}", soft_wrap=True)
     repeat(record, out.resolve())
-    print_run(Console(highlight=False, width=None if sys.stdout.isatty() else LOG_WIDTH), out)
+    print_run(new_console(), out)
 
 
 def _columns() -> RichTable:
@@ -138,7 +142,7 @@ def query_command(
         table = _table(*answer.column_names)
         for row in rows_of(answer):
             table.add_row(*("" if value is None else str(plain(value)) for value in row))
-        console.print(table)
+        print_table(console, table)
         console.print(f"{answer.num_rows} rows")
     elif out is None:
         write_answer(answer, form, sys.stdout.buffer)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.table import Table
 
 from railyard.errors import UserError
+from railyard.terminal import print_table
 from railyard.traces.cli_tools import convert, fetch, plot
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
@@ -49,9 +51,9 @@ def list_command() -> None:
 
 
 def _library_table(library: Path, pairs: list[Pair]) -> Table:
-    table = Table(title=str(library), title_justify="left")
+    table = Table(title=str(library), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for heading in ("pair", "scenario", "path", "technology"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("path", "technology"))
     table.add_column("base RTT", justify="right", no_wrap=True)
     table.add_column("queue", no_wrap=True)
     for pair in pairs:
@@ -92,13 +94,14 @@ ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
 
 
 def _print_traces(title: str, traces: dict[str, Trace]) -> None:
-    table = Table("", title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    table.add_column("", no_wrap=True)
     for name in traces:
         table.add_column(name, justify="right", no_wrap=True)
     stats = [trace_stats(trace) for trace in traces.values()]
     for heading, cell in ROWS:
         table.add_row(heading, *(cell(of_trace) for of_trace in stats))
-    console.print(table)
+    print_table(console, table)
     for name, trace in traces.items():
         console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
 
@@ -186,7 +189,7 @@ def validate(
             trace_read.sha256[:16],
         )
     if table.row_count:
-        console.print(table)
+        print_table(console, table)
     if failed:
         raise typer.Exit(2)
 

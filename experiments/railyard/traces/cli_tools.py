@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Table
 
+from railyard.terminal import print_table
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace
 from railyard.traces.fetch import MANIFEST, Source, fetch_source, find_source, read_manifest
@@ -133,7 +134,7 @@ def fetch(
     with one_sentence():
         known, _ = read_manifest(manifest)
         if name is None:
-            console.print(_sources_table(known.sources))
+            print_table(console, _sources_table(known.sources))
             return
         source = find_source(known, name, manifest)
         places = ", ".join(dict.fromkeys(_place(file.url) for file in source.files))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.console import Console
 
 from railyard.errors import UserError
+from railyard.terminal import new_console
 
-console = Console(highlight=False, markup=False)
+console = new_console(markup=False)
 
 
 @contextmanager

@@ -1,0 +1,80 @@
+"""Output for a terminal of any width: a table that is wider is printed in parts, and no figure is ever cut."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from copy import copy
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Column, Table
+
+LOG_WIDTH = 150
+"""A file or a pipe has no width: tables need not be squeezed into the 80 columns that are assumed otherwise."""
+
+TEXT_WIDTH = 20
+"""Text may be broken into lines of so many letters, frame included; figures and words may not."""
+
+
+def new_console(*, markup: bool = True) -> Console:
+    """Standard output: as wide as the terminal that it is, or a log."""
+    return Console(highlight=False, markup=markup, width=None if sys.stdout.isatty() else LOG_WIDTH)
+
+
+def print_table(console: Console, table: Table, keys: int = 1) -> None:
+    """Prints a table; where it is too wide, in several below each other. The first `keys` columns stand in each."""
+    for part in fitted(console, table, keys):
+        console.print(part)
+
+
+def fitted(console: Console, table: Table, keys: int = 1) -> list[Table]:
+    """The table, or the parts that it takes for each to be no wider than the console."""
+    if len(table.columns) <= keys:
+        return [table]
+    natural = [_measure(console, _part(table, [column])) for column in table.columns]
+    # Neighbours share the line between them.
+    both = _measure(console, _part(table, table.columns[:2])).maximum if len(natural) > 1 else 0
+    shared = natural[0].maximum + natural[1].maximum - both if both else 0
+    widths = [
+        (size.maximum if column.no_wrap else min(size.maximum, max(size.minimum, TEXT_WIDTH))) - shared
+        for column, size in zip(table.columns, natural, strict=True)
+    ]
+    width = console.width - shared
+    if sum(widths) <= width:
+        return [table]
+    parts: list[list[Column]] = []
+    left = 0
+    for column, needed in zip(table.columns[keys:], widths[keys:], strict=True):
+        if not parts or needed > left:
+            parts.append(list(table.columns[:keys]))
+            left = width - sum(widths[:keys])
+        parts[-1].append(column)
+        left -= needed
+    made = [_part(table, columns) for columns in parts]
+    for further in made[1:]:
+        further.title = None
+    return made
+
+
+def _measure(console: Console, table: Table) -> Measurement:
+    """As wide as it is by itself, whatever the console's width."""
+    return Measurement.get(console, console.options.update(width=100_000), table)
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    """The same table with some of its columns."""
+    part = copy(table)
+    part.columns, part.rows = [], []
+    for column in columns:
+        part.add_column(
+            column.header,
+            justify=column.justify,
+            no_wrap=column.no_wrap,
+            overflow=column.overflow,
+            style=column.style,
+            header_style=column.header_style,
+        )
+    for row, cells in zip(table.rows, zip(*(column.cells for column in columns), strict=True), strict=True):
+        part.add_row(*cells, style=row.style, end_section=row.end_section)
+    return part
