@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* Of ack-eliciting packets of one path that were lost, with none acknowledged in between. */
+typedef struct {
+    bool has_begun;
+    uint64_t began_at, newest_pn; /* sending time of the first; packet number of the latest */
+    uint64_t longest_us;          /* from the first to the last packet of the longest run so far */
+} loss_run;
+
 /* Of one ACK frame, or of one pass of loss detection. */
 typedef struct {
     xl_connection *c;
@@ -11,8 +18,7 @@ typedef struct {
     xl_path *arrived_on; /* of an ACK frame */
     bool is_given_up;    /* the window is not charged for these losses */
     bool any_acked[XL_MAX_PATHS];
-    uint64_t earliest_acked[XL_MAX_PATHS]; /* sending time of the earliest packet that this frame newly acknowledged */
-    uint64_t lost_from[XL_MAX_PATHS], lost_to[XL_MAX_PATHS];
+    loss_run run[XL_MAX_PATHS];
     uint64_t lost_packets;
     const char *trigger;
 } settlement;
@@ -185,11 +191,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     bool was_lost = pkt->state == XL_SENT_LOST;
     if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
         p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
-    if (pkt->ack_eliciting) {
-        if (!m->any_acked[p->index] || pkt->time_us < m->earliest_acked[p->index])
-            m->earliest_acked[p->index] = pkt->time_us;
-        m->any_acked[p->index] = true;
-    }
+    m->any_acked[p->index] |= pkt->ack_eliciting;
     if (pkt->in_flight && !was_lost) {
         uint64_t flight = p->bytes_in_flight, window = xl_path_window(p);
         bool slow_start = window < p->cc->ssthresh(p->cc_state);
@@ -306,17 +308,11 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
     }
     if (level == XL_LEVEL_APP)
         update_phase(c);
-    for (size_t i = 0; i < c->path_count; i++)
-        c->path[i].newly_acked_from = m.any_acked[i] ? m.earliest_acked[i] : UINT64_MAX;
     xl_conn_detect_losses(c, space, level);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        p->newly_acked_from = UINT64_MAX;
         if (!m.any_acked[i])
             continue;
-        xl_sent_packet *largest = xl_ledger_find(&space->ledger, f->ranges[0].largest);
-        uint64_t sent = largest ? largest->time_us : c->now;
-        p->acked_sent_max = sent > p->acked_sent_max ? sent : p->acked_sent_max;
         take_rate_sample(c, p);
         xl_path_update_pacer(p, c->now);
         xl_conn_log_metrics(c, p);
@@ -327,6 +323,26 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
 }
 
 /* ---- Loss ---- */
+
+static bool was_any_acked(xl_space *space, const xl_path *p, uint64_t after, uint64_t before) {
+    for (uint64_t pn = after + 1; pn < before; pn++) {
+        const xl_sent_packet *pkt = xl_ledger_find(&space->ledger, pn);
+        if (pkt && pkt->state == XL_SENT_ACKED && pkt->path == p->index)
+            return true;
+    }
+    return false;
+}
+
+/* Losses come in order of packet number. */
+static void extend_run(settlement *m, const xl_path *p, const xl_sent_packet *pkt) {
+    loss_run *run = &m->run[p->index];
+    if (!run->has_begun || was_any_acked(m->space, p, run->newest_pn, pkt->pn))
+        run->began_at = pkt->time_us;
+    run->has_begun = true;
+    run->newest_pn = pkt->pn;
+    if (pkt->time_us - run->began_at > run->longest_us)
+        run->longest_us = pkt->time_us - run->began_at;
+}
 
 static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
@@ -339,26 +355,18 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     p->stats.packets_lost++;
     m->lost_packets++;
     xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, m->trigger);
-    if (pkt->ack_eliciting) {
-        if (m->lost_from[p->index] == 0)
-            m->lost_from[p->index] = pkt->time_us;
-        m->lost_to[p->index] = pkt->time_us;
-    }
+    if (pkt->ack_eliciting && !m->is_given_up)
+        extend_run(m, p, pkt);
     pkt->loss_charged = counted && !m->is_given_up;
     if (pkt->loss_charged)
         p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
     settle(c, pkt, record_lost);
 }
 
-/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost, nothing in between
- * acknowledged. */
+/* RFC 9002 section 7.6: everything sent over more than the persistent duration was lost. */
 static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) {
-    uint64_t from = m->lost_from[p->index], to = m->lost_to[p->index];
-    if (from == 0 || !p->ack_rtt.has_sample)
-        return;
-    if (to - from <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
-        return;
-    if (p->acked_sent_max > from || p->newly_acked_from < to)
+    if (!p->ack_rtt.has_sample ||
+        m->run[p->index].longest_us <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
         return;
     p->cc->on_persistent_congestion(p->cc_state, c->now);
     xl_path_update_pacer(p, c->now);
@@ -380,7 +388,7 @@ void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
         return;
     for (size_t i = 0; i < c->path_count; i++) {
         check_persistent(c, &m, &c->path[i]);
-        if (m.lost_from[i])
+        if (m.run[i].has_begun)
             xl_conn_log_metrics(c, &c->path[i]);
     }
     xl_conn_wake(c);

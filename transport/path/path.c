@@ -108,8 +108,6 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->rate_bucket = 0;
     p->rate_epoch = now;
     p->pto_count = 0;
-    p->acked_sent_max = 0;
-    p->newly_acked_from = UINT64_MAX;
 }
 
 void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {

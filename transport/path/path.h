@@ -123,9 +123,6 @@ typedef struct {
     uint64_t signal_pn;             /* 1 + number of the packet that the last QOE_CONTROL_SIGNALS frame taken was in */
     uint64_t heard_after, heard_in; /* whoever made packet heard_in, or a later one, did so after heard_after */
     uint64_t acked_here_at;         /* when an acknowledgement of it last went out on itself */
-    /* For persistent congestion (RFC 9002 section 7.6): sending times of the newest packet acknowledged by earlier
-     * ACKs, and of the earliest packet newly acknowledged by the ACK being processed. */
-    uint64_t acked_sent_max, newly_acked_from;
 
     xl_path_stats stats;
 } xl_path;
