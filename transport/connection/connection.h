@@ -83,7 +83,7 @@ typedef struct xl_stream {
     uint8_t fin_carried;               /* bit i: path i carried the FIN */
     uint64_t reset_code, stop_code;
     bool peer_reset;                         /* RESET_STREAM received: the receiving half is over */
-    bool recv_done;                          /* the application has taken the end */
+    bool recv_done;                          /* the application has taken the end, or nobody will */
     bool readable_queued;                    /* an event is waiting */
     bool writable_wanted;                    /* the application was told "full" */
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
@@ -289,6 +289,10 @@ void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all
 void xl_conn_notify_readable(xl_connection *, xl_stream *);
 void xl_conn_notify_writable(xl_connection *, xl_stream *);
 void xl_conn_free_streams(xl_connection *);
+/* Bytes that count as read: credit of the connection goes back to the peer. */
+void xl_conn_grant_credit(xl_connection *, uint64_t bytes);
+/* Nobody will read the stream: what has come of it is taken. With its end the stream may be gone. */
+void xl_conn_discard_unread(xl_connection *, xl_stream *);
 bool xl_conn_expects_data(const xl_connection *);
 xl_sent_frame *xl_conn_record_new(xl_connection *);
 void xl_conn_record_free(xl_connection *, xl_sent_frame *);

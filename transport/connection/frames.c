@@ -30,17 +30,10 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
     c->stats.stream_bytes_received += f->stream.len;
     if (c->flow_in.received > c->flow_in.limit)
         return XL_QERR_FLOW_CONTROL;
-    if (s->stop_sent) { /* nobody will read it: hand the credit back at once */
-        uint8_t waste[4096];
-        bool fin = false;
-        size_t n;
-        while ((n = xl_recv_read(&s->recv, waste, sizeof(waste), &fin)) > 0)
-            c->flow_in.consumed += n;
-        s->recv_done |= fin || xl_recv_is_complete(&s->recv);
-        xl_conn_stream_settle(c, s);
-        return 0;
-    }
-    xl_conn_notify_readable(c, s);
+    if (s->stop_pending || s->stop_sent)
+        xl_conn_discard_unread(c, s);
+    else
+        xl_conn_notify_readable(c, s);
     return 0;
 }
 
@@ -59,7 +52,7 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
         return 0;
     s->peer_reset = s->recv_done = true;
     /* What the application will never read counts as consumed (RFC 9000 section 4.5). */
-    c->flow_in.consumed += f->reset_stream.final_size - s->recv.read;
+    xl_conn_grant_credit(c, f->reset_stream.final_size - s->recv.read);
     xl_conn_emit(
         c, (xl_event){.type = XL_EVENT_STREAM_RESET, .stream_id = s->id, .error_code = f->reset_stream.error_code});
     xl_conn_stream_settle(c, s);

@@ -185,7 +185,7 @@ static bool send_is_over(const xl_stream *s) {
 void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
     if (send_is_over(s))
         send_list_remove(c, s);
-    if (!send_is_over(s) || !s->recv_done || s->readable_queued)
+    if (!send_is_over(s) || !s->recv_done)
         return;
     uint64_t id = s->id;
     size_t at = lower_bound(c, id);
@@ -250,6 +250,27 @@ void xl_conn_notify_writable(xl_connection *c, xl_stream *s) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_WRITABLE, .stream_id = s->id});
 }
 
+void xl_conn_grant_credit(xl_connection *c, uint64_t bytes) {
+    c->flow_in.consumed += bytes;
+    if (xl_flow_in_should_update(&c->flow_in)) {
+        c->max_data_pending = true;
+        xl_conn_wake(c);
+    }
+}
+
+void xl_conn_discard_unread(xl_connection *c, xl_stream *s) {
+    uint8_t waste[4096];
+    bool fin = false;
+    size_t n;
+    while ((n = xl_recv_read(&s->recv, waste, sizeof(waste), &fin)) > 0)
+        xl_conn_grant_credit(c, n);
+    if (!fin)
+        return;
+    s->recv_done = true;
+    s->stop_pending = false;
+    xl_conn_stream_settle(c, s);
+}
+
 bool xl_conn_expects_data(const xl_connection *c) {
     for (size_t i = 0; i < c->stream_count; i++) {
         const xl_stream *s = c->stream[i];
@@ -276,15 +297,11 @@ int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
 
 static void grant_credit(xl_connection *c, xl_stream *s, size_t n) {
     s->recv_flow.consumed += n;
-    c->flow_in.consumed += n;
     if (s->recv.final_size == UINT64_MAX && xl_flow_in_should_update(&s->recv_flow)) {
         s->max_data_pending = c->control_dirty = true;
         xl_conn_wake(c);
     }
-    if (xl_flow_in_should_update(&c->flow_in)) {
-        c->max_data_pending = true;
-        xl_conn_wake(c);
-    }
+    xl_conn_grant_credit(c, n);
 }
 
 ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, bool *fin) {
@@ -370,6 +387,7 @@ int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
         return 0;
     s->stop_pending = c->control_dirty = true;
     s->stop_code = error_code;
+    xl_conn_discard_unread(c, s); /* where all of it has come the stream may be gone now */
     xl_conn_wake(c);
     return 0;
 }

@@ -123,7 +123,3 @@ size_t xl_recv_read(xl_recv *r, uint8_t *buf, size_t cap, bool *fin) {
 bool xl_recv_is_ready(const xl_recv *r) {
     return xl_recv_readable(r) > 0 || (r->read == r->final_size && !r->fin_delivered);
 }
-
-bool xl_recv_is_complete(const xl_recv *r) {
-    return r->final_size != UNKNOWN && xl_ranges_covers(&r->received, r->read, r->final_size);
-}

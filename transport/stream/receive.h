@@ -29,6 +29,5 @@ size_t xl_recv_readable(const xl_recv *); /* contiguous bytes at `read` */
 size_t xl_recv_read(xl_recv *, uint8_t *buf, size_t cap, bool *fin);
 /* There is something for the application: bytes, or the FIN not yet delivered. */
 bool xl_recv_is_ready(const xl_recv *);
-bool xl_recv_is_complete(const xl_recv *); /* everything up to the final size was received */
 
 #endif

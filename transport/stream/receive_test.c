@@ -65,13 +65,11 @@ static void an_empty_fin_is_announced_once(void **state) {
     xl_recv_init(&r);
     insert(&r, 0, 50, false, &fresh);
     assert_true(xl_recv_is_ready(&r));
-    assert_false(xl_recv_is_complete(&r));
     assert_int_equal(xl_recv_read(&r, out, 100, &fin), 50);
     assert_false(fin);
     assert_false(xl_recv_is_ready(&r));
     assert_int_equal(insert(&r, 50, 0, true, &fresh), 0);
     assert_int_equal(fresh, 0);
-    assert_true(xl_recv_is_complete(&r));
     assert_true(xl_recv_is_ready(&r));
     assert_int_equal(xl_recv_read(&r, out, 100, &fin), 0);
     assert_true(fin);
@@ -93,7 +91,6 @@ static void the_final_size_cannot_change(void **state) {
     assert_int_equal(xl_recv_reset(&r, 251, WINDOW, &fresh), XL_QERR_FINAL_SIZE);
     assert_int_equal(xl_recv_reset(&r, 250, WINDOW, &fresh), 0);
     assert_int_equal(fresh, 0);
-    assert_false(xl_recv_is_complete(&r));
     xl_recv_free(&r);
 
     xl_recv_init(&r);
