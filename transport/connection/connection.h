@@ -182,8 +182,7 @@ struct xl_connection {
     const xl_cc_ops *cc;
     xl_cc_group cc_group;
     xl_qoe_gate gate;
-    bool gate_was_on, gate_was_logged;
-    const char *gate_why;
+    const char *gate_why;     /* of its decision, as the log last heard; NULL = never */
     xl_qoe qoe;               /* ours, to be sent */
     bool qoe_fresh;           /* the next ACK_MP carries it */
     bool qoe_signal_pending;  /* a QOE_CONTROL_SIGNALS frame shall carry it … */

@@ -27,9 +27,7 @@ static xl_qoe_decision ask_gate(xl_connection *c, xl_qlog_gate *facts) {
                             .t_th1_us = c->gate.t_th1_us,
                             .t_th2_us = c->gate.t_th2_us,
                             .deliver_time_max_us = longest};
-    if (!c->gate_was_logged || d.on != c->gate_was_on || d.why != c->gate_why) {
-        c->gate_was_logged = true;
-        c->gate_was_on = d.on;
+    if (d.why != c->gate_why) {
         c->gate_why = d.why;
         xl_qlog_qoe_gate(c->qlog, c->now, facts);
     }

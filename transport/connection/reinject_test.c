@@ -58,6 +58,22 @@ static const json_t *last_event(const json_t *records, const char *name) {
     return NULL;
 }
 
+/* How often the log has the gate's decision, each with another reason than the one before, for a certain reason. */
+static size_t gate_decisions(const json_t *records, const char *why) {
+    const char *before = "";
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *record = json_array_get(records, i);
+        if (!is_event(record, "xlink:qoe_gate"))
+            continue;
+        const char *now = text(data_of(record), "why");
+        assert_string_not_equal(before, now);
+        n += strcmp(why, now) == 0;
+        before = now;
+    }
+    return n;
+}
+
 /* What the server sent of its streams as runs of letters, one for each kind of data: lower case for the first time,
  * upper case again. kind() names the data at an offset of a stream. */
 static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t stream, uint64_t offset), char *out) {
@@ -350,6 +366,8 @@ static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
             assert_int_equal(steps[i].open, p.sc->stats.reinjected_bytes > copied);
         }
         json_t *records = read_log(&p);
+        assert_true(gate_decisions(records, "above T_th2") >= 2);
+        assert_true(gate_decisions(records, "below T_th1") >= 1);
         assert_true(count_events(records, "xlink:qoe_received") >= 3);
         const json_t *gate = last_event(records, "xlink:qoe_gate");
         assert_string_equal("above T_th2", text(gate, "why"));
