@@ -39,7 +39,22 @@ static void play_time_left_is_the_smaller_estimate(void **state) {
     assert_int_equal(3000000, xl_qoe_play_time_left(&(xl_qoe){0, 90, 0, 30}));            /* no bit rate */
     assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 0, 4000000, 0}));    /* no frame rate */
     assert_true(xl_qoe_play_time_left(&(xl_qoe){5, 5, 0, 0}) == UINT64_MAX);
-    assert_true(xl_qoe_play_time_left(&(xl_qoe){UINT64_MAX, UINT64_MAX, 1, 1}) > UINT64_C(1) << 60);
+    assert_int_equal(1500000, xl_qoe_play_time_left(&(xl_qoe){.cached_frames = 3, .fps = 2}));
+    assert_int_equal(3000000, xl_qoe_play_time_left(&(xl_qoe){.cached_frames = 3, .fps = 1}));
+    assert_int_equal(8000000, xl_qoe_play_time_left(&(xl_qoe){.cached_bytes = 1, .bps = 1}));
+}
+
+/* Whatever a peer claims: no overflow makes a full buffer an empty one. "No estimate" is UINT64_MAX alone. */
+static void absurd_claims_are_a_very_long_time(void **state) {
+    (void)state;
+    const uint64_t longest = UINT64_MAX - 1, most_seconds = UINT64_MAX / 1000000;
+    assert_int_equal(longest, xl_qoe_play_time_left(&(xl_qoe){UINT64_MAX, UINT64_MAX, 1, 1}));
+    assert_int_equal(longest, xl_qoe_play_time_left(&(xl_qoe){.cached_frames = most_seconds - 1, .fps = 1}));
+    assert_int_equal((most_seconds - 2) * 1000000,
+                     xl_qoe_play_time_left(&(xl_qoe){.cached_frames = most_seconds - 2, .fps = 1}));
+    const uint64_t rate = UINT64_C(1) << 60; /* 8 bits a byte: 2^61 bytes are 2^64 bits */
+    assert_in_range(xl_qoe_play_time_left(&(xl_qoe){.cached_bytes = 2 * rate, .bps = rate}), 15999999, 16000000);
+    assert_int_equal(15000000, xl_qoe_play_time_left(&(xl_qoe){.cached_bytes = 15 * (rate / 8), .bps = rate}));
 }
 
 /* Algorithm 1 with T_th1 = 300 ms and T_th2 = 1000 ms. */
@@ -125,22 +140,32 @@ static void without_extrapolation_a_signal_counts_as_it_came(void **state) {
     assert_int_equal(1200000, xl_qoe_gate_decide(&g, 0, 65000000).play_time_left_us);
 }
 
-static void the_gate_is_open_before_the_first_signal_and_without_control(void **state) {
+static void expect_open(const xl_qoe_gate *g, const char *why) {
+    xl_qoe_decision d = xl_qoe_gate_decide(g, 0, 0);
+    assert_true(d.on);
+    assert_true(d.play_time_left_us == UINT64_MAX);
+    assert_string_equal(why, d.why);
+}
+
+static void the_gate_is_open_where_play_time_left_is_unknown(void **state) {
     (void)state;
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
-    assert_true(xl_qoe_gate_decide(&g, 0, 0).on);
+    expect_open(&g, "no signal yet");
+    xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .cached_bytes = 9000}, 0, 0);
+    expect_open(&g, "signal without rates");
     xl_qoe_gate_init(&g, false, 300000, 1000000);
-    xl_qoe q = {.cached_frames = 9000, .fps = 30};
-    xl_qoe_gate_signal(&g, &q, 0, 0);
-    assert_true(xl_qoe_gate_decide(&g, 0, 0).on);
+    xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 9000, .fps = 30}, 0, 0);
+    expect_open(&g, "no control");
 }
 
 static void a_copy_pays_where_it_clearly_comes_first(void **state) {
     (void)state;
     assert_true(xl_reinjection_pays(200000, 100000, 0));
     assert_false(xl_reinjection_pays(100000, 100000, 0));
-    assert_false(xl_reinjection_pays(120000, 100000, 0));  /* within the margin */
+    assert_false(xl_reinjection_pays(125000, 100000, 0)); /* within the margin of a quarter */
+    assert_true(xl_reinjection_pays(125001, 100000, 0));
+    assert_false(xl_reinjection_pays(0, 100000, 0));
     assert_true(xl_reinjection_pays(XL_NEVER, 900000, 0)); /* the original's path is silent */
     assert_false(xl_reinjection_pays(XL_NEVER, XL_NEVER, 0));
     assert_false(xl_reinjection_pays(600000, 100000, 500000)); /* a rescue has to gain more */
@@ -153,11 +178,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_differ_in_when_they_copy),
         cmocka_unit_test(play_time_left_is_the_smaller_estimate),
+        cmocka_unit_test(absurd_claims_are_a_very_long_time),
         cmocka_unit_test(double_threshold_control_follows_algorithm_1),
         cmocka_unit_test(a_signal_overtaken_by_a_newer_one_is_ignored),
         cmocka_unit_test(an_old_signal_is_extrapolated),
         cmocka_unit_test(without_extrapolation_a_signal_counts_as_it_came),
-        cmocka_unit_test(the_gate_is_open_before_the_first_signal_and_without_control),
+        cmocka_unit_test(the_gate_is_open_where_play_time_left_is_unknown),
         cmocka_unit_test(a_copy_pays_where_it_clearly_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,14 +58,25 @@ static void smallest_rtt_goes_first(void **state) {
     }
 }
 
+static void expect_wait(const xl_scheduler_decision *d, bool waits) {
+    assert_int_equal(waits ? 0 : 1, d->count);
+    assert_int_equal(waits ? 0 : -1, d->waits_for);
+    if (waits)
+        assert_non_null(d->why);
+    else
+        assert_int_equal(1, d->order[0]);
+}
+
 static void a_full_window_passes_to_the_next(void **state) {
     (void)state;
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
     v.path[0].has_window = false;
-    assert_int_equal(1, order_of("minrtt", &v, order));
-    assert_int_equal(1, order[0]);
+    instance s = instance_of("minrtt");
+    xl_scheduler_decision d = decision_of(&s, &v);
+    assert_null(d.why); /* the smallest RTT needs no words */
+    expect_wait(&d, false);
     v.path[1].has_window = false;
     assert_int_equal(0, order_of("minrtt", &v, order));
 }
@@ -140,15 +151,6 @@ static xl_scheduler_view fast_is_full(uint64_t rtt_f, uint64_t cwnd_f, uint64_t 
     return v;
 }
 
-static void expect_wait(const xl_scheduler_decision *d, bool waits) {
-    assert_int_equal(waits ? 0 : 1, d->count);
-    assert_int_equal(waits ? 0 : -1, d->waits_for);
-    if (waits)
-        assert_non_null(d->why);
-    else
-        assert_int_equal(1, d->order[0]);
-}
-
 static void blest_waits_where_the_fast_path_would_be_blocked(void **state) {
     (void)state;
     /* RTT_F 10 ms, cwnd_F 10, RTT_S 50 ms: rtts = 5, X = (10 + (5 - 1) / 2) 5 = 60 packets; lambda is 1.2: 72. */
@@ -196,6 +198,38 @@ static void blest_corrects_its_estimate_once_in_a_slow_round_trip(void **state) 
     assert_int_equal(1, decision_of(&s, &v).count);
 }
 
+/* Whether BLEST, with X = 60 packets and so many slow round trips behind it, waits where `left` packets are left. */
+static bool blest_waits_after(int rounds, bool blocked, uint64_t left) {
+    instance s = instance_of("blest");
+    xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
+    v.is_window_blocked = blocked;
+    for (int k = 0; k < rounds; k++, v.now += 50000)
+        decision_of(&s, &v);
+    v.send_window_bytes = (left + 1) * MTU;
+    return decision_of(&s, &v).count == 0;
+}
+
+static void blest_keeps_its_correction_within_limits(void **state) {
+    (void)state;
+    assert_true(blest_waits_after(100, true, 77)); /* lambda is 1.3: 78 */
+    assert_false(blest_waits_after(100, true, 79));
+    assert_true(blest_waits_after(100, false, 59)); /* 1.0: 60 */
+    assert_false(blest_waits_after(100, false, 60));
+}
+
+static void blest_remembers_that_it_was_blocked_in_between(void **state) {
+    (void)state;
+    instance s = instance_of("blest");
+    xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
+    v.now = 10;
+    v.is_window_blocked = true;
+    decision_of(&s, &v);
+    v.is_window_blocked = false;
+    v.now += 50000;
+    v.send_window_bytes = 74 * MTU; /* 1.24 x 60 = 74.4, where 1.19 x 60 = 71.4 */
+    assert_int_equal(0, decision_of(&s, &v).count);
+}
+
 static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
     (void)state;
     static const struct {
@@ -222,6 +256,7 @@ static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
         v.path[1].rttvar_us = cases[i].sigma_s * 1000;
         xl_scheduler_decision d = decision_of(&s, &v);
         expect_wait(&d, cases[i].waits);
+        assert_non_null(d.why);
     }
 }
 
@@ -300,11 +335,17 @@ static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(
     uint64_t srtt[] = {20000, 50000};
     xl_scheduler_view v = view_of(2, srtt);
     set_queue(&v.path[0], 20000, 320001);
-    set_queue(&v.path[1], 50000, 350001);
+    set_queue(&v.path[1], 50000, 350000);
     instance s = instance_of("earliest");
     xl_scheduler_decision d = decision_of(&s, &v);
+    expect_wait(&d, false);
+    v.path[1].queue_us = 350001;
+    d = decision_of(&s, &v);
     expect_wait(&d, true);
-    v.path[1].in_flight_bytes = 3 * MTU; /* so few packets are always let through: they measure the rate */
+    v.path[1].in_flight_bytes = 4 * MTU;
+    d = decision_of(&s, &v);
+    expect_wait(&d, true);
+    v.path[1].in_flight_bytes = 4 * MTU - 1; /* so few packets are always let through: they measure the rate */
     d = decision_of(&s, &v);
     expect_wait(&d, false);
     v.path[1].in_flight_bytes = 10 * MTU;
@@ -320,15 +361,19 @@ static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **s
     set_queue(&v.path[0], 20000, 20000); /* 10 packets in 20 ms */
     set_queue(&v.path[1], 100000, 0);
     v.path[0].has_window = false;
-    v.unsent_bytes = 39 * MTU;
+    v.unsent_bytes = 40 * MTU - 1;
     instance s = instance_of("earliest");
     xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, true); /* 20 ms + 78 ms */
-    v.unsent_bytes = 41 * MTU;
+    expect_wait(&d, true); /* 20 ms + 80 ms, less than 100 ms */
+    v.unsent_bytes = 40 * MTU;
     d = decision_of(&s, &v);
     expect_wait(&d, false); /* too much for one path */
     v.unsent_bytes = MTU;
     v.path[0].pto_count = 1; /* what it does not answer is not waited for */
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+    v.path[0].pto_count = 0;
+    set_queue(&v.path[0], 20000, 0); /* held back by its pacer alone: no acknowledgement is under way */
     d = decision_of(&s, &v);
     expect_wait(&d, false);
 }
@@ -355,6 +400,8 @@ int main(void) {
         cmocka_unit_test(redundant_offers_every_healthy_path),
         cmocka_unit_test(blest_waits_where_the_fast_path_would_be_blocked),
         cmocka_unit_test(blest_corrects_its_estimate_once_in_a_slow_round_trip),
+        cmocka_unit_test(blest_keeps_its_correction_within_limits),
+        cmocka_unit_test(blest_remembers_that_it_was_blocked_in_between),
         cmocka_unit_test(ecf_waits_where_the_fast_path_completes_earlier),
         cmocka_unit_test(ecf_goes_on_waiting_by_a_quarter_longer),
         cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
