@@ -295,6 +295,10 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
         out->t_th1_us = config->t_th1_us;
     if (config->t_th2_given)
         out->t_th2_us = config->t_th2_us;
+    if (config->retry_above_given) {
+        out->retry_always = config->retry_above == 0;
+        out->retry_above = (size_t)config->retry_above;
+    }
     if (config->send_buffer_bytes)
         out->send_buffer_bytes = (size_t)config->send_buffer_bytes;
     return true;
@@ -341,6 +345,7 @@ void http3_service_add_totals(const http3_service *s, server_totals *totals) {
     totals->connections += s->totals.connections;
     xl_endpoint_stats stats;
     xl_endpoint_get_stats(s->endpoint, &stats);
+    totals->retries += stats.retries;
     totals->stateless_resets += stats.stateless_resets;
     totals->misrouted += stats.misrouted;
     totals->forwarded += stats.forwarded;

@@ -48,6 +48,7 @@ enum {
     OPT_BITRATE,
     OPT_FIRST_FRAME_BYTES,
     OPT_SEND_BUFFER,
+    OPT_RETRY_ABOVE,
     OPT_WORKERS,
     OPT_LB_CONFIG,
     OPT_SERVER_ID,
@@ -87,6 +88,7 @@ static const struct option long_options[] = {
     {"bitrate", required_argument, NULL, OPT_BITRATE},
     {"first-frame-bytes", required_argument, NULL, OPT_FIRST_FRAME_BYTES},
     {"send-buffer", required_argument, NULL, OPT_SEND_BUFFER},
+    {"retry-above", required_argument, NULL, OPT_RETRY_ABOVE},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"lb-config", required_argument, NULL, OPT_LB_CONFIG},
     {"server-id", required_argument, NULL, OPT_SERVER_ID},
@@ -122,6 +124,9 @@ const char *server_options_usage(void) {
            "                              server sends; an unknown name lists the known ones (docs/schedulers.md)\n"
            "  --ack-path original|fastest, --send-buffer BYTES\n"
            "  --seed N                    of the transport's random choices (0)\n"
+           "  --retry-above N             with so many handshakes under way new clients prove their address first, by "
+           "Retry;\n"
+           "                              0: always (256)\n"
            "  --workers N                 N processes, each connection with one of them\n"
            "  --lb-config FILE --server-id HEX\n"
            "                              connection IDs that xlink-balancer can route\n"
@@ -306,6 +311,9 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_integer(p, "first-frame-bytes", value, 1, VIDEO_MAX_BYTES, &o->video.first_frame_bytes);
     case OPT_SEND_BUFFER:
         return parse_integer(p, "send-buffer", value, 4096, 1 << 30, &o->send_buffer_bytes);
+    case OPT_RETRY_ABOVE:
+        o->retry_above_given = true;
+        return parse_integer(p, "retry-above", value, 0, 1 << 20, &o->retry_above);
     default:
         return take_plain_option(p, option, value);
     }

@@ -27,9 +27,9 @@ json_t *server_summary_fields(const server_totals *t) {
     json_t *fields = json_pack("{s:I, s:I, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
                                "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "paths", t->paths,
                                "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
-    json_object_update_new(fields,
-                           json_pack("{s:I, s:I, s:I}", "stateless_resets", (json_int_t)t->stateless_resets,
-                                     "misrouted", (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded));
+    json_object_update_new(fields, json_pack("{s:I, s:I, s:I, s:I}", "retries", (json_int_t)t->retries,
+                                             "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
+                                             (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded));
     json_object_set_new(fields, "reinjected_bytes",
                         known ? json_integer((json_int_t)t->reinjected_bytes) : json_null());
     json_object_set_new(fields, "redundancy", known ? json_real(redundancy) : json_null());

@@ -42,6 +42,8 @@ typedef struct {
     bool t_th1_given, t_th2_given;
     uint64_t t_th1_us, t_th2_us;
     uint64_t seed;
+    uint64_t retry_above; /* of --retry-above, see xl_config */
+    bool retry_above_given;
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;
     uint64_t workers;                              /* processes; 0: one, without the machinery of several */
@@ -55,7 +57,7 @@ typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
     uint64_t migrations, connections;
     uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
-    uint64_t stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
+    uint64_t retries, stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
     json_t *paths;
 } server_totals;
 

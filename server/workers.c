@@ -56,12 +56,13 @@ static void send_report(int fd, const char *text, size_t len) {
 }
 
 static void report_totals(int fd, const server_totals *t) {
-    json_t *all = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
-        "reinjected_bytes", (json_int_t)t->reinjected_bytes, "retransmitted_bytes", (json_int_t)t->retransmitted_bytes,
-        "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections, "kernel_connections",
-        (json_int_t)t->kernel_connections, "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
-        (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded, "paths", t->paths);
+    json_t *all =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "stream_bytes_sent",
+                  (json_int_t)t->stream_bytes_sent, "reinjected_bytes", (json_int_t)t->reinjected_bytes,
+                  "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "migrations", (json_int_t)t->migrations,
+                  "connections", (json_int_t)t->connections, "kernel_connections", (json_int_t)t->kernel_connections,
+                  "retries", (json_int_t)t->retries, "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
+                  (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded, "paths", t->paths);
     char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text != NULL)
         send_report(fd, text, strlen(text));
@@ -161,6 +162,7 @@ static void take_summary(worker *w) {
     t->migrations += member(o, "migrations");
     t->connections += member(o, "connections");
     t->kernel_connections += member(o, "kernel_connections");
+    t->retries += member(o, "retries");
     t->stateless_resets += member(o, "stateless_resets");
     t->misrouted += member(o, "misrouted");
     t->forwarded += member(o, "forwarded");
@@ -380,6 +382,7 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
         totals->migrations += t->migrations;
         totals->connections += t->connections;
         totals->kernel_connections += t->kernel_connections;
+        totals->retries += t->retries;
         totals->stateless_resets += t->stateless_resets;
         totals->misrouted += t->misrouted;
         totals->forwarded += t->forwarded;

@@ -78,8 +78,8 @@ def ip_of(address: str) -> str:
     return address.rsplit(":", 1)[0]
 
 
-def check_one_worker_each(server: Server, connections: int) -> None:
-    """Both paths of each client, told by their addresses, were seen by one connection of one worker."""
+def check_one_worker_each(server: Server, connections: int) -> dict[str, Any]:
+    """Both paths of each client, told by their addresses, were seen by one connection of one worker; the summary."""
     worker_of_client: dict[str, int] = {}
     closed = events(server.records(), "connection_closed")
     assert len(closed) == connections
@@ -99,15 +99,16 @@ def check_one_worker_each(server: Server, connections: int) -> None:
     assert summary["misrouted"] == 0
     assert summary["forwarded"] == 0
     assert sum(worker["connections"] for worker in summary["workers"]) == connections
+    return summary
 
 
-def run_against_workers(folder: Path, connections: int, *server_arguments: str) -> None:
+def run_against_workers(folder: Path, connections: int, *server_arguments: str) -> dict[str, Any]:
     with Server(folder, "--workers", str(WORKERS), "--scheme", "vanilla-mp", *server_arguments) as server:
         load = start_load(folder, server.port, connections)
         assert finish(load) == 0
         assert outcomes(folder) == {"complete": connections}
     assert server.process.returncode == 0
-    check_one_worker_each(server, connections)
+    return check_one_worker_each(server, connections)
 
 
 LB_CONFIG = """\
@@ -126,6 +127,11 @@ def test_each_connection_stays_with_one_worker_whatever_address_it_sends_from(tm
 def test_the_kernel_finds_the_worker_beside_an_encrypted_server_id(tmp_path: Path) -> None:
     (tmp_path / "lb.conf").write_text(LB_CONFIG)
     run_against_workers(tmp_path, 60, "--lb-config", str(tmp_path / "lb.conf"), "--server-id", "a001")
+
+
+def test_the_answer_to_a_retry_reaches_the_worker_that_sent_it(tmp_path: Path) -> None:
+    summary = run_against_workers(tmp_path, 60, "--retry-above", "0")
+    assert summary["retries"] >= 60
 
 
 @pytest.mark.long

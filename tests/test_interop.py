@@ -252,6 +252,14 @@ def test_aioquic_fetches_10_mb_intact_from_the_server(tmp_path: Path) -> None:
     assert server.records()[-1]["stream_bytes_sent"] >= VIDEO_BYTES
 
 
+def test_aioquic_proves_its_address_where_the_server_asks_for_it(tmp_path: Path) -> None:
+    with Server(tmp_path, "--retry-above", "0") as server:
+        client = asyncio.run(fetch(server.port, client_configuration()))
+    assert fetched_sha256(client) == SHA_256
+    assert server.records()[-1]["retries"] == 1
+    assert len(events(server.records(), "connection_closed")) == 1
+
+
 def test_the_server_follows_key_updates_of_aioquic(tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         client = asyncio.run(fetch(server.port, client_configuration(), key_update_every=3_000_000))

@@ -194,9 +194,9 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     return 0;
 }
 
-int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_addr *local, const xl_addr *remote,
-                         uint64_t now) {
-    c->odcid = h->dcid;
+int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_cid *before_retry, const xl_addr *local,
+                         const xl_addr *remote, uint64_t now) {
+    c->odcid = before_retry ? *before_retry : h->dcid;
     c->qlog = xl_qlog_new(&c->config->log, true, &c->odcid, now);
     if (add_local_cid(c) != 0)
         return XL_ERR_MEMORY;
@@ -204,10 +204,13 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_a
     own->in_use = own->announced = true;
     xl_transport_params *p = &c->local_params;
     p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
-    p->original_dcid = h->dcid;
+    p->original_dcid = c->odcid;
+    p->has_retry_scid = before_retry != NULL;
+    p->retry_scid = h->dcid;
     p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
+    c->path[0].validated = before_retry != NULL; /* the token came from that address (RFC 9000 section 8.1.2) */
     c->initial_scid_peer = h->scid;
     set_peer_cid(c, &h->scid);
     xl_qlog_connection(c->qlog, now, "connection_started", "accepted");

@@ -229,8 +229,9 @@ void xl_conn_destroy(xl_connection *);
 void xl_conn_reconfigure(xl_connection *, uint64_t now);
 int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology, uint64_t now);
-int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_addr *local, const xl_addr *remote,
-                         uint64_t now);
+/* before_retry: where a Retry's token came back, the CID that the client's very first packet went to; else NULL. */
+int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid *before_retry, const xl_addr *local,
+                         const xl_addr *remote, uint64_t now);
 uint64_t xl_conn_next_timeout(const xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 /* The peer or we broke something: CONNECTION_CLOSE with this transport error follows. */

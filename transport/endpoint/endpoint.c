@@ -26,6 +26,7 @@ void xl_config_init(xl_config *c) {
     c->send_buffer_bytes = 4 << 20;
     c->max_udp_payload_bytes = XL_MIN_DATAGRAM;
     c->max_connections = 1024;
+    c->retry_above = 256;
     c->standby_probe_us = 1000000;
     c->path_management = (xl_path_management){.rtt_percent = 400,
                                               .loss_percent = 10,
@@ -56,6 +57,8 @@ static bool grow_events(xl_endpoint *ep) {
 
 static void on_event(void *user, const xl_event *e) {
     xl_endpoint *ep = user;
+    if (e->type == XL_EVENT_CONNECTED && ep->config.is_server)
+        ep->half_open--;
     if (ep->event_next - ep->event_head == ep->event_cap && !grow_events(ep))
         return;
     *event_number(ep, ep->event_next) = (xl_queued_event){*e, e->connection->last_event};
@@ -172,6 +175,7 @@ static int copy_config(const xl_config *config, xl_config *c, char *names[XL_END
     DEFAULT(send_buffer_bytes);
     DEFAULT(max_udp_payload_bytes);
     DEFAULT(max_connections);
+    DEFAULT(retry_above);
     DEFAULT(max_reinjections);
     DEFAULT(standby_probe_us);
     DEFAULT(path_management.rtt_percent);
@@ -199,8 +203,10 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
         xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
         if (config->deployment)
             memcpy(ep->reset_key, config->deployment->secret, sizeof(ep->reset_key));
-        *error = xl_cid_map_init(&ep->map, xl_random_next(&ep->random), xl_random_next(&ep->random));
+        *error = xl_retry_key(ep->reset_key, ep->retry_key);
     }
+    if (*error == 0)
+        *error = xl_cid_map_init(&ep->map, xl_random_next(&ep->random), xl_random_next(&ep->random));
     if (*error == 0)
         return ep;
     if (ep)
@@ -270,6 +276,7 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
     if (!c)
         return NULL;
+    ep->half_open += is_server;
     c->endpoint_index = ep->count;
     ep->connection[ep->count++] = c;
     return c;
@@ -279,6 +286,7 @@ void xl_connection_free(xl_connection *c) {
     if (!c)
         return;
     xl_endpoint *ep = c->hooks.user;
+    ep->half_open -= c->is_server && !c->connected_reported;
     xl_cid_map_remove_all_of(&ep->map, c);
     forget_events(ep, c);
     unready(ep, c);
@@ -340,14 +348,58 @@ static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h,
     xl_conn_finish(c, true, true);
 }
 
+static void send_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now) {
+    xl_stateless *s = next_stateless(ep, in);
+    if (!s)
+        return;
+    xl_cid scid;
+    on_make_cid(ep, &ep->random, &scid);
+    s->to.len = xl_retry_put(ep->retry_key, h, &in->remote, &scid, (uint8_t)xl_random_next(&ep->random), now, s->data,
+                             sizeof(s->data));
+    ep->stateless_count += s->to.len > 0;
+    ep->stats.retries += s->to.len > 0;
+}
+
+static void refuse_token(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h) {
+    xl_stateless *s = next_stateless(ep, in);
+    if (!s)
+        return;
+    s->to.len = xl_retry_put_refusal(h, s->data, sizeof(s->data));
+    ep->stateless_count += s->to.len > 0;
+}
+
+/* Whether a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
+static bool is_welcome(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now, xl_cid *odcid,
+                       bool *is_proven) {
+    if (in->len < XL_MIN_DATAGRAM)
+        return false;
+    *odcid = h->dcid;
+    xl_token_verdict verdict = xl_retry_check(ep->retry_key, h, &in->remote, now, odcid);
+    *is_proven = verdict == XL_TOKEN_VALID;
+    if (*is_proven)
+        return ep->count < ep->config.max_connections;
+    if (h->dcid.len < MIN_INITIAL_DCID)
+        return false;
+    if (verdict == XL_TOKEN_INVALID)
+        refuse_token(ep, in, h);
+    else if (ep->config.retry_always || ep->half_open >= ep->config.retry_above)
+        send_retry(ep, in, h, now);
+    else
+        return ep->count < ep->config.max_connections;
+    return false;
+}
+
 static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint8_t *data,
                               uint64_t now) {
-    if (in->len < XL_MIN_DATAGRAM || h->dcid.len < MIN_INITIAL_DCID || ep->count >= ep->config.max_connections)
+    xl_cid odcid;
+    bool is_proven;
+    if (!is_welcome(ep, in, h, now, &odcid, &is_proven))
         return;
     xl_connection *c = new_connection(ep, true, now);
     if (!c)
         return;
-    if (xl_conn_start_server(c, h, &in->local, &in->remote, now) != 0 || xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
+    if (xl_conn_start_server(c, h, is_proven ? &odcid : NULL, &in->local, &in->remote, now) != 0 ||
+        xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
         xl_connection_free(c);
         return;
     }

@@ -1,9 +1,11 @@
-/* The endpoint, inside: which connection a datagram belongs to, accepting, version negotiation, stateless reset. */
+/* The endpoint, inside: which connection a datagram belongs to, accepting, Retry, version negotiation,
+ * stateless reset. */
 #ifndef XL_ENDPOINT_ENDPOINT_H
 #define XL_ENDPOINT_ENDPOINT_H
 
 #include "connection/connection.h"
 #include "endpoint/cid_map.h"
+#include "endpoint/retry.h"
 #include "xlink/deployment.h"
 
 #define XL_ENDPOINT_NAMES 4
@@ -11,7 +13,7 @@
 
 typedef struct {
     xl_datagram to;
-    uint8_t data[128];
+    uint8_t data[XL_RETRY_MAX_BYTES];
 } xl_stateless;
 
 typedef struct {
@@ -24,6 +26,8 @@ struct xl_endpoint {
     char *names[XL_ENDPOINT_NAMES]; /* owned copies of the configuration's strings */
     xl_random random;
     uint8_t reset_key[32];
+    uint8_t retry_key[XL_RETRY_KEY_BYTES];
+    size_t half_open; /* server: connections whose handshake is not complete */
     xl_cid_map map;
     xl_connection **connection;
     size_t count, cap;

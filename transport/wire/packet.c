@@ -145,6 +145,15 @@ void xl_packet_put_short(xl_writer *w, const xl_cid *dcid, bool spin, bool key_p
     write_packet_number(w, pn, pn_len);
 }
 
+void xl_packet_put_retry(xl_writer *w, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token, size_t token_len,
+                         uint8_t random) {
+    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | 3 << 4 | (random & 0x0f)));
+    xl_write_u32(w, XL_VERSION_1);
+    write_cid(w, dcid);
+    write_cid(w, scid);
+    xl_write_bytes(w, token, token_len);
+}
+
 size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid,
                                          uint8_t random) {
     xl_writer w = xl_writer_of(buf, cap);

@@ -155,6 +155,9 @@ typedef struct {
     size_t send_buffer_bytes;      /* per stream, not yet acknowledged: 4 MiB */
     size_t max_udp_payload_bytes;  /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
     size_t max_connections;        /* server: 1024 */
+    size_t retry_above;            /* server: with so many handshakes under way a new client has to prove its address by
+                                    * Retry first (RFC 9000 section 8.1.2): 256 */
+    bool retry_always;             /* … with any number */
     uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
     unsigned migrate_ptos;         /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
@@ -211,6 +214,7 @@ void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
 
 typedef struct {
     size_t connections;        /* now */
+    uint64_t retries;          /* sent */
     uint64_t stateless_resets; /* sent */
     uint64_t misrouted;        /* datagrams that belong to another worker of the deployment */
     uint64_t forwarded;        /* datagrams that another worker passed on to this one */
