@@ -53,6 +53,7 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
     s->peer_reset = s->recv_done = true;
     /* What the application will never read counts as consumed (RFC 9000 section 4.5). */
     xl_conn_grant_credit(c, f->reset_stream.final_size - s->recv.read);
+    xl_recv_discard(&s->recv);
     xl_conn_emit(
         c, (xl_event){.type = XL_EVENT_STREAM_RESET, .stream_id = s->id, .error_code = f->reset_stream.error_code});
     xl_conn_stream_settle(c, s);

@@ -95,6 +95,13 @@ uint64_t xl_recv_reset(xl_recv *r, uint64_t final_size, uint64_t window, uint64_
     return 0;
 }
 
+void xl_recv_discard(xl_recv *r) {
+    free(r->ring);
+    r->ring = NULL;
+    r->cap = 0;
+    xl_ranges_free(&r->received);
+}
+
 size_t xl_recv_readable(const xl_recv *r) {
     if (r->received.count == 0 || r->received.at[0].start != r->read)
         return 0;

@@ -24,6 +24,9 @@ uint64_t xl_recv_insert(xl_recv *, uint64_t offset, const uint8_t *data, size_t 
                         uint64_t *new_bytes);
 /* RESET_STREAM's final size. */
 uint64_t xl_recv_reset(xl_recv *, uint64_t final_size, uint64_t window, uint64_t *new_bytes);
+/* After a reset: what was received and not read is thrown away (RFC 9000 section 3.2). Its credit goes back to the
+ * peer, so it must not be held until the sending half is over too. Nothing may be inserted afterwards. */
+void xl_recv_discard(xl_recv *);
 size_t xl_recv_readable(const xl_recv *); /* contiguous bytes at `read` */
 /* Copies out up to cap bytes; *fin when the final byte has been taken. */
 size_t xl_recv_read(xl_recv *, uint8_t *buf, size_t cap, bool *fin);

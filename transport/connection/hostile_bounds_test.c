@@ -1,0 +1,90 @@
+/* A peer with valid keys that keeps to the syntax and spares no effort: what it makes the other side hold, and send, is
+ * bounded by what the other side granted, not by how long it goes on. */
+#include "connection/pair.h"
+
+/* One packet after another from the client to the server, past the client's own machinery: it never hears an answer. */
+typedef struct {
+    pair p;
+    uint64_t pn, sent_bytes, answer_bytes;
+    uint8_t packet[PAIR_MTU];
+    xl_writer w;
+    size_t pn_offset;
+} attack;
+
+static void attack_init(attack *a) {
+    memset(a, 0, sizeof(*a));
+    pair_init(&a->p, 1, 1, 5000);
+}
+
+static void attack_connect(attack *a) {
+    pair_connect(&a->p);
+    pair_handshake(&a->p);
+    pair_run(&a->p, 100000);
+    a->pn = a->p.cc->space[XL_LEVEL_APP].ledger.next_pn;
+}
+
+static xl_writer *begin(attack *a) {
+    a->w = xl_writer_of(a->packet, sizeof(a->packet) - XL_AEAD_TAG);
+    xl_packet_put_short(&a->w, &a->p.cc->path[0].dcid, false, false, a->pn, 4);
+    a->pn_offset = (size_t)(a->w.p - a->packet) - 4;
+    return &a->w;
+}
+
+/* The server takes the packet and answers as it likes for so long. */
+static void deliver(attack *a, uint64_t duration_us) {
+    pair *p = &a->p;
+    uint8_t buf[PAIR_MTU];
+    size_t payload = (size_t)(a->w.p - a->packet) - a->pn_offset - 4;
+    assert_false(a->w.failed);
+    assert_true(xl_keys_protect(p->cc->level[XL_LEVEL_APP].write, 0, a->pn++, a->packet, a->pn_offset, 4, payload) > 0);
+    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client};
+    d.len = a->pn_offset + 4 + payload + XL_AEAD_TAG;
+    a->sent_bytes += d.len;
+    xl_endpoint_receive(p->server, &d, a->packet, p->now);
+    for (uint64_t end = p->now + duration_us;;) {
+        xl_event e;
+        while (xl_endpoint_poll_event(p->server, &e))
+            ;
+        while (xl_endpoint_transmit(p->server, buf, sizeof(buf), &d, p->now) > 0)
+            a->answer_bytes += d.len;
+        uint64_t at = xl_endpoint_next_timeout(p->server);
+        if (at > end) {
+            p->now = end;
+            return;
+        }
+        p->now = at > p->now ? at : p->now;
+        xl_endpoint_handle_timeout(p->server, p->now);
+    }
+}
+
+/* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
+ * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
+static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.max_data = 1 << 20;
+    a.p.server_config.max_stream_data = 1 << 19;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (uint64_t id = 0; id < 400; id += 4) {
+        xl_writer *w = begin(&a);
+        xl_frame_put_stream_header(w, id, (1 << 19) - 1, 1, false);
+        xl_write_u8(w, 'x');
+        xl_frame_put_reset_stream(w, id, 0, 1 << 19);
+        deliver(&a, 1000);
+    }
+    assert_true(xl_conn_is_live(s));
+    assert_int_equal(100, s->stream_count);
+    for (size_t i = 0; i < s->stream_count; i++)
+        assert_null(s->stream[i]->recv.ring);
+    assert_int_equal(100u << 19, s->flow_in.consumed);
+    pair_free(&a.p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
