@@ -5,6 +5,8 @@
 
 #define SKIP_MIN  64
 #define SKIP_SPAN 1024
+/* Acknowledgements that may leave unanswered, beside those that a whole flow control window of data asks for. */
+#define UNANSWERED_MIN 4096
 
 static xl_packet_type type_of(xl_level level) {
     static const xl_packet_type types[] = {XL_PACKET_INITIAL, XL_PACKET_HANDSHAKE, XL_PACKET_1RTT};
@@ -110,6 +112,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     }
     if (!b->ack_eliciting) {
         p->quiet_packets++;
+        p->unanswered++;
         return;
     }
     p->quiet_packets = 0;
@@ -121,6 +124,14 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
         c->eliciting_since_receive = true;
         xl_conn_restart_idle(c, c->now);
     }
+}
+
+/* Congestion control does not hold acknowledgements back, and each is remembered until the peer says that it came. One
+ * in so many is with a PING, which has to be answered (RFC 9000 section 13.2.1): a peer that goes on to send and never
+ * does so would have us remember without end. */
+static void end_if_unanswered(xl_connection *c, const xl_path *p) {
+    if (p->unanswered > UNANSWERED_MIN + c->flow_in.window / XL_MIN_DATAGRAM)
+        xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the peer acknowledges nothing");
 }
 
 /* RFC 9000 section 21.4: a number left out now and then shows a peer that acknowledges what it never received. */
@@ -161,5 +172,6 @@ size_t xl_builder_finish(xl_builder *b) {
         xl_keys_sealed_count(b->keys) > xl_keys_confidentiality_limit(b->keys) / 2 && xl_conn_may_update_keys(c) &&
         xl_conn_update_keys(c, false) != 0)
         xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
+    end_if_unanswered(c, b->path);
     return bytes;
 }

@@ -57,6 +57,44 @@ static void deliver(attack *a, uint64_t duration_us) {
     }
 }
 
+static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.max_data = 1 << 16;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
+        xl_frame_put_ping(begin(&a));
+        deliver(&a, 20);
+    }
+    assert_int_equal(XL_CONN_CLOSING, s->state);
+    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, s->close_code);
+    assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
+    pair_free(&a.p);
+}
+
+static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.max_data = 1 << 16;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (int i = 0; i < 20000; i++) {
+        xl_writer *w = begin(&a);
+        xl_frame_put_ping(w);
+        xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
+        uint64_t newest = ledger->next_pn - 1;
+        if (i % 4000 == 3999 && xl_ledger_find(ledger, newest))
+            xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, false, 0, false, NULL);
+        deliver(&a, 20);
+    }
+    assert_true(xl_conn_is_live(s));
+    assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
+    pair_free(&a.p);
+}
+
 /* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
  * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
 static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) {
@@ -84,6 +122,8 @@ static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
+        cmocka_unit_test(one_that_acknowledges_now_and_then_may_go_on),
         cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

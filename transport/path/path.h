@@ -87,6 +87,7 @@ typedef struct {
     unsigned probes;              /* packets to send regardless of the congestion window */
     unsigned quiet_packets; /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
     bool ping_pending;
+    uint64_t unanswered; /* packets that are not ack-eliciting, sent since one of the path's was last acknowledged */
 
     bool validated;  /* the peer's address is proven */
     bool has_proven; /* not this one, but an earlier one is: a NAT rebinding that is being validated */

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#define MIN_CAP 64
+#define MIN_CAP  64
+#define LOST_CAP 8192 /* a ring of so many entries does not grow to remember what was lost */
 
 static xl_sent_packet *slot(const xl_ledger *l, uint64_t pn) {
     return &l->ring[pn & (l->cap - 1)];
@@ -47,8 +48,11 @@ static void advance_cursor(xl_ledger *l) {
         l->cursor++;
 }
 
-/* Outstanding, but neither its arrival nor its loss would change anything. */
-static bool is_inconsequential(const xl_sent_packet *p) {
+/* Outstanding, but neither its arrival nor its loss would change anything. Or lost: that it arrived after all is worth
+ * knowing, but a peer that acknowledges all but one packet must not make a large ring larger. */
+static bool is_inconsequential(const xl_ledger *l, const xl_sent_packet *p) {
+    if (p->state == XL_SENT_LOST)
+        return l->cap >= LOST_CAP && !p->frames;
     return p->state == XL_SENT_OUTSTANDING && !p->in_flight && !p->ack_eliciting && !p->frames;
 }
 
@@ -56,8 +60,8 @@ static bool make_room(xl_ledger *l) {
     if (l->next_pn - l->first_pn < l->cap)
         return true;
     drop_settled(l);
-    while (l->first_pn < l->next_pn && is_inconsequential(slot(l, l->first_pn))) {
-        l->outstanding--;
+    while (l->first_pn < l->next_pn && is_inconsequential(l, slot(l, l->first_pn))) {
+        l->outstanding -= slot(l, l->first_pn)->state == XL_SENT_OUTSTANDING;
         drop_head(l);
         drop_settled(l);
     }

@@ -49,7 +49,7 @@ void xl_ledger_free(xl_ledger *);
 /* Appends packet next_pn; NULL when out of memory. Its fields other than pn are zero (OUTSTANDING): fill them in before
  * the ledger's next call. The pointer is good until the next push. A full ring first forgets packets at its head that
  * nothing depends on (not in flight, not ack-eliciting, no frames), so that an endpoint which only acknowledges stays
- * small. */
+ * small; a full ring of 8192 and more also forgets lost ones without frames there before it grows. */
 xl_sent_packet *xl_ledger_push(xl_ledger *);
 /* Appends a packet number that is never sent (RFC 9000 section 21.4, optimistic ACKs). */
 int xl_ledger_skip(xl_ledger *);

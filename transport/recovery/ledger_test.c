@@ -299,6 +299,25 @@ static void an_endpoint_that_only_acknowledges_stays_small(void **state) {
     xl_ledger_free(&l);
 }
 
+/* All but one packet in 1000 is acknowledged, for ever: what is lost is remembered in a small ring, not in a large one.
+ */
+static void losses_that_are_remembered_do_not_grow_a_large_ring(void **state) {
+    (void)state;
+    xl_ledger l;
+    int n = 0;
+    xl_ledger_init(&l);
+    for (uint64_t pn = 0; pn < 100000; pn += 1000) {
+        push_n(&l, 1000, 100);
+        assert_int_equal(xl_ledger_ack(&l, pn + 1, pn + 999, count_call, &n), 0);
+        xl_ledger_detect_lost(&l, 100, LOSS_DELAY, count_call, &n);
+        assert_non_null(xl_ledger_find(&l, pn));
+    }
+    assert_int_equal(n, 100000);
+    assert_int_equal(l.cap, 8192);
+    assert_int_equal(l.outstanding, 0);
+    xl_ledger_free(&l);
+}
+
 static void trimming_forgets_old_losses_and_keeps_young_ones(void **state) {
     (void)state;
     xl_ledger l;
@@ -325,6 +344,7 @@ int main(void) {
         cmocka_unit_test(draining_hands_back_every_unsettled_packet_once),
         cmocka_unit_test(a_callback_may_empty_the_ledger),
         cmocka_unit_test(an_endpoint_that_only_acknowledges_stays_small),
+        cmocka_unit_test(losses_that_are_remembered_do_not_grow_a_large_ring),
         cmocka_unit_test(trimming_forgets_old_losses_and_keeps_young_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
