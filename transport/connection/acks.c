@@ -189,7 +189,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     xl_connection *c = m->c;
     xl_path *p = &c->path[pkt->path];
     bool was_lost = pkt->state == XL_SENT_LOST;
-    p->unanswered = 0;
+    p->unanswered = p->responses_beyond = 0;
     if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
         p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
     m->any_acked[p->index] |= pkt->ack_eliciting;

@@ -120,11 +120,47 @@ static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) 
     pair_free(&a.p);
 }
 
+/* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
+static void challenges_in_numbers_are_answered_within_the_window(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    const xl_path *path = &a.p.sc->path[0];
+    uint64_t window = xl_path_window(path);
+    a.answer_bytes = 0;
+    for (int i = 0; i < 2000; i++) {
+        xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
+        deliver(&a, 10);
+    }
+    assert_true(path->bytes_in_flight <= window + 10 * (uint64_t)PAIR_MTU);
+    assert_true(a.answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
+    assert_true(path->response_count <= XL_PATH_RESPONSES_MAX);
+    pair_free(&a.p);
+}
+
+/* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
+static void a_single_challenge_is_answered_though_the_window_is_full(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    xl_path *path = &a.p.sc->path[0];
+    path->bytes_in_flight = xl_path_window(path);
+    a.answer_bytes = 0;
+    xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});
+    deliver(&a, 10);
+    assert_true(a.answer_bytes >= XL_MIN_DATAGRAM);
+    pair_free(&a.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
         cmocka_unit_test(one_that_acknowledges_now_and_then_may_go_on),
         cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
+        cmocka_unit_test(challenges_in_numbers_are_answered_within_the_window),
+        cmocka_unit_test(a_single_challenge_is_answered_though_the_window_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

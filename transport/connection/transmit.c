@@ -86,13 +86,15 @@ static bool is_probing_only(const xl_connection *c, const xl_path *p) {
 static bool path_has_own_content(const xl_connection *c, const xl_path *p) {
     if (!p->has_dcid || p->state == XL_PATH_CLOSED)
         return false;
-    if (p->challenge_pending || p->response_count > 0)
+    if (p->challenge_pending || xl_path_may_respond(p))
         return true;
     return !is_probing_only(c, p) && xl_path_is_open(p) && (p->probes > 0 || p->ping_pending);
 }
 
 static void put_validation(xl_builder *b) {
     xl_path *p = b->path;
+    if (p->response_count > 0 && !xl_path_has_window(p))
+        p->responses_beyond++;
     while (p->response_count > 0 && xl_builder_left(b) >= 16) {
         xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses[--p->response_count]);
         b->ack_eliciting = true;
@@ -109,7 +111,7 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
-    bool validates = p->challenge_pending || p->response_count > 0;
+    bool validates = p->challenge_pending || xl_path_may_respond(p);
     if (validates)
         put_validation(&b);
     if (!is_probing_only(c, p)) {

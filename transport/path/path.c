@@ -7,6 +7,7 @@
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10
 #define RTT_PROBE_US          100000
+#define RESPONSES_BEYOND      8
 
 static_assert(XL_CC_GROUP_MAX >= XL_MAX_PATHS, "a group has room for every path");
 
@@ -305,4 +306,8 @@ void xl_path_queue_response(xl_path *p, const uint8_t data[8]) {
         p->response_count--;
     }
     memcpy(p->responses[p->response_count++], data, 8);
+}
+
+bool xl_path_may_respond(const xl_path *p) {
+    return p->response_count > 0 && (xl_path_has_window(p) || p->responses_beyond < RESPONSES_BEYOND);
 }

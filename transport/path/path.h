@@ -99,6 +99,7 @@ typedef struct {
     unsigned challenge_tries;
     uint8_t responses[XL_PATH_RESPONSES_MAX][8];
     size_t response_count;
+    unsigned responses_beyond; /* sent without room in the window since the path's last acknowledgement */
     uint64_t received_unvalidated, sent_unvalidated; /* bytes, anti-amplification (8.1) */
 
     uint64_t status, status_seq;           /* ours, of PATH_STATUS */
@@ -171,5 +172,9 @@ void xl_path_challenge_sent(xl_path *, uint64_t now);
 /* True if this PATH_RESPONSE answers our challenge; the path is validated then and, without a sample yet, gets one. */
 bool xl_path_take_response(xl_path *, const uint8_t data[8], uint64_t now);
 void xl_path_queue_response(xl_path *, const uint8_t data[8]);
+/* A PATH_RESPONSE waits and may go out: within the congestion window (RFC 9002 section 7), and a few beyond it, because
+ * a full window must not make the path look slower, or dead, to an honest peer. Challenges that come in numbers are
+ * answered as acknowledgements come in: each answer is padded to many times the size of what asked for it. */
+bool xl_path_may_respond(const xl_path *);
 
 #endif
