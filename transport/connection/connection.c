@@ -63,7 +63,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
 void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
     const xl_config *f = c->config;
     const xl_scheduler_ops *scheduler = xl_scheduler_find(f->scheduler);
-    c->now = now;
+    xl_conn_enter(c, now);
     if (scheduler != c->scheduler) {
         c->scheduler = scheduler;
         memset(c->scheduler_state, 0, sizeof(c->scheduler_state));
@@ -123,6 +123,15 @@ void xl_conn_emit(xl_connection *c, xl_event e) {
 
 void xl_conn_wake(xl_connection *c) {
     c->hooks.wake(c->hooks.user, c);
+}
+
+void xl_conn_touch(xl_connection *c) {
+    c->hooks.touched(c->hooks.user, c);
+}
+
+void xl_conn_enter(xl_connection *c, uint64_t now) {
+    c->now = now;
+    xl_conn_touch(c);
 }
 
 bool xl_conn_is_live(const xl_connection *c) {
@@ -265,7 +274,7 @@ void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason
 void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reason, uint64_t now) {
     if (!xl_conn_is_live(c))
         return;
-    c->now = now;
+    xl_conn_enter(c, now);
     c->close_application = true;
     c->close_code = app_error;
     strncpy(c->close_reason, reason ? reason : "", sizeof(c->close_reason) - 1);
@@ -346,7 +355,7 @@ static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
 }
 
 void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
-    c->now = now;
+    xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSED)
         return;
     if (!xl_conn_is_live(c)) {
@@ -409,7 +418,7 @@ const char *xl_connection_alpn(const xl_connection *c) {
 void xl_connection_ping(xl_connection *c, uint64_t now) {
     if (!xl_conn_is_live(c) || !c->handshake_confirmed)
         return;
-    c->now = now;
+    xl_conn_enter(c, now);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         p->ping_pending |= xl_path_is_open(p) && p->validated && (c->multipath || p->index == c->active);

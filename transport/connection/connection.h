@@ -107,7 +107,8 @@ typedef struct {
     void (*make_cid)(void *user, xl_random *, xl_cid *); /* one that is not in use */
     int (*cid_added)(void *user, const xl_cid *, xl_connection *);
     void (*cid_removed)(void *user, const xl_cid *);
-    void (*wake)(void *user, xl_connection *); /* may have something to transmit, or its timeout changed */
+    void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
+    void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
     void (*reset_token)(void *user, const xl_cid *, uint8_t token[16]);
 } xl_connection_hooks;
 
@@ -216,8 +217,9 @@ struct xl_connection {
     /* The endpoint's. */
     bool is_ready;    /* in the endpoint's queue of connections to transmit */
     bool is_reported; /* XL_EVENT_CLOSED was emitted */
+    bool is_touched;  /* its next timeout is to be computed anew */
     struct xl_connection *ready_prev, *ready_next;
-    size_t endpoint_index;
+    size_t endpoint_index, timer_slot, touched_place;
     uint64_t last_event;          /* number of its newest event; 0 = none yet */
     struct xl_cid_node *cid_head; /* its CIDs in the endpoint's map */
 };
@@ -239,7 +241,12 @@ void xl_conn_fail(xl_connection *, uint64_t transport_error, const char *reason)
 void xl_conn_finish(xl_connection *, bool by_timeout, bool by_peer);
 void xl_conn_emit(xl_connection *, xl_event);
 void xl_conn_wake(xl_connection *);
-bool xl_conn_is_live(const xl_connection *); /* handshake or open */
+/* Whatever enters a connection from outside and may change its state begins with one of these: the endpoint asks for a
+ * connection's next timeout only after it was touched. The sanitizers' build compares with the whole truth each time.
+ */
+void xl_conn_touch(xl_connection *);
+void xl_conn_enter(xl_connection *, uint64_t now); /* the same, when the caller says the time */
+bool xl_conn_is_live(const xl_connection *);       /* handshake or open */
 uint64_t xl_conn_peer_ack_delay_us(const xl_connection *);
 uint64_t xl_conn_max_pto(const xl_connection *);
 void xl_conn_restart_idle(xl_connection *, uint64_t now);

@@ -104,7 +104,7 @@ static void send_hostile(pair *p, xl_random *r) {
     uint8_t buf[PAIR_MTU + 64];
     xl_builder b;
     xl_path *path = &p->cc->path[xl_random_next(r) % p->link_count];
-    p->cc->now = p->now;
+    xl_conn_enter(p->cc, p->now);
     if (!path->has_dcid || !xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU))
         return;
     for (uint64_t n = 1 + xl_random_next(r) % 4; n > 0; n--)

@@ -26,7 +26,7 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
     if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
         c->path[index].state == XL_PATH_CLOSED)
         return XL_ERR_PATH;
-    c->now = now;
+    xl_conn_enter(c, now);
     xl_conn_path_ask(c, &c->path[index], status,
                      status == XL_STATUS_STANDBY ? "standby by the application" : "available by the application");
     return 0;

@@ -221,7 +221,7 @@ int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr
                            uint64_t now) {
     if (c->is_server || !xl_conn_is_live(c))
         return XL_ERR_PATH;
-    c->now = now;
+    xl_conn_enter(c, now);
     xl_path *p = xl_conn_path_new(c, local, remote, technology);
     if (!p)
         return XL_ERR_PATH;
@@ -252,7 +252,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, const char *why) {
 int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
     if (!c->multipath || index < 0 || (size_t)index >= c->path_count || !xl_path_is_open(&c->path[index]))
         return XL_ERR_PATH;
-    c->now = now;
+    xl_conn_enter(c, now);
     xl_conn_path_closed(c, &c->path[index], "closed by the application");
     return 0;
 }

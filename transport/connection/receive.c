@@ -215,7 +215,7 @@ static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
 }
 
 void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
-    c->now = now;
+    xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSED || c->state == XL_CONN_DRAINING)
         return;
     if (c->state == XL_CONN_CLOSING) {

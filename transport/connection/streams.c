@@ -284,6 +284,7 @@ bool xl_conn_expects_data(const xl_connection *c) {
 
 int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
     int kind = !bidirectional;
+    xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
     if (!c->peer_params_seen || c->next_stream[kind] >= c->max_streams_peer[kind])
@@ -306,6 +307,7 @@ static void grant_credit(xl_connection *c, xl_stream *s, size_t n) {
 
 ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, bool *fin) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!s || !s->has_recv || s->peer_reset)
         return XL_ERR_STREAM_STATE;
     *fin = false;
@@ -328,6 +330,7 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
 ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_t len, bool fin,
                        const xl_frame_mark *mark) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
     if (!s || !s->has_send || s->send.fin_written || s->reset_pending || s->reset_sent)
@@ -357,6 +360,7 @@ size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {
 
 int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!s)
         return XL_ERR_STREAM_STATE;
     s->priority = priority;
@@ -369,6 +373,7 @@ int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
 
 int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!s || !s->has_send || send_is_over(s))
         return XL_ERR_STREAM_STATE;
     if (s->reset_pending || s->reset_sent)
@@ -381,6 +386,7 @@ int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
 
 int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!s || !s->has_recv)
         return XL_ERR_STREAM_STATE;
     if (s->recv_done || s->stop_sent || s->stop_pending)

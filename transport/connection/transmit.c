@@ -402,7 +402,7 @@ static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_data
 }
 
 size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now) {
-    c->now = now;
+    xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSING)
         return c->close_pending ? transmit_close(c, buf, cap, out) : 0;
     if (!xl_conn_is_live(c))

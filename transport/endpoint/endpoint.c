@@ -1,5 +1,6 @@
 #include "endpoint/endpoint.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,11 @@ static void on_wake(void *user, xl_connection *c) {
     else
         ep->ready_head = c;
     ep->ready_tail = c;
+}
+
+static void on_touched(void *user, xl_connection *c) {
+    xl_endpoint *ep = user;
+    xl_timer_heap_touch(&ep->timers, c);
 }
 
 static void on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
@@ -260,6 +266,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
         xl_cid_map_free(&ep->map);
     free_names(ep->names);
     free(ep->event);
+    xl_timer_heap_free(&ep->timers);
     free(ep);
 }
 
@@ -272,13 +279,17 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
         ep->connection = grown;
         ep->cap = cap;
     }
-    xl_connection_hooks hooks = {ep, on_event, on_make_cid, on_cid_added, on_cid_removed, on_wake, on_reset_token};
+    if (xl_timer_heap_reserve(&ep->timers) != 0)
+        return NULL;
+    xl_connection_hooks hooks = {ep,      on_event,   on_make_cid,   on_cid_added, on_cid_removed,
+                                 on_wake, on_touched, on_reset_token};
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
     if (!c)
         return NULL;
     ep->half_open += is_server;
     c->endpoint_index = ep->count;
     ep->connection[ep->count++] = c;
+    xl_timer_heap_add(&ep->timers, c);
     return c;
 }
 
@@ -290,6 +301,7 @@ void xl_connection_free(xl_connection *c) {
     xl_cid_map_remove_all_of(&ep->map, c);
     forget_events(ep, c);
     unready(ep, c);
+    xl_timer_heap_remove(&ep->timers, c);
     ep->connection[c->endpoint_index] = ep->connection[--ep->count];
     ep->connection[c->endpoint_index]->endpoint_index = c->endpoint_index;
     xl_conn_destroy(c);
@@ -343,7 +355,7 @@ static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h,
         !xl_cid_equal(&h->scid, &c->odcid))
         return;
     /* We offered version 1 and a conforming server only answers so when it does not speak it (RFC 9000 section 6.2). */
-    c->now = now;
+    xl_conn_enter(c, now);
     strcpy(c->close_reason, "the server does not speak QUIC version 1");
     xl_conn_finish(c, true, true);
 }
@@ -487,19 +499,47 @@ size_t xl_endpoint_transmit(xl_endpoint *ep, uint8_t *buf, size_t cap, xl_datagr
     return 0;
 }
 
-uint64_t xl_endpoint_next_timeout(const xl_endpoint *ep) {
-    uint64_t at = XL_NEVER;
+/* A touch that was missed would be a timer that fires late or never. */
+static void check_timers(const xl_endpoint *ep) {
+#ifdef XL_CHECK_TIMERS
+    uint64_t earliest = XL_NEVER;
     for (size_t i = 0; i < ep->count; i++) {
-        uint64_t t = xl_conn_next_timeout(ep->connection[i]);
-        at = t < at ? t : at;
+        uint64_t at = xl_conn_next_timeout(ep->connection[i]);
+        assert(at == xl_timer_heap_get(&ep->timers, ep->connection[i]));
+        earliest = at < earliest ? at : earliest;
     }
-    return at;
+    assert(earliest == xl_timer_heap_earliest(&ep->timers));
+#else
+    (void)ep;
+#endif
 }
 
+static void update_timers(xl_endpoint *ep) {
+    xl_connection *c;
+    while ((c = xl_timer_heap_take_touched(&ep->timers)))
+        xl_timer_heap_set(&ep->timers, c, xl_conn_next_timeout(c));
+    check_timers(ep);
+}
+
+uint64_t xl_endpoint_next_timeout(xl_endpoint *ep) {
+    update_timers(ep);
+    return xl_timer_heap_earliest(&ep->timers);
+}
+
+static int by_index(const void *a, const void *b) {
+    size_t x = (*(xl_connection *const *)a)->endpoint_index, y = (*(xl_connection *const *)b)->endpoint_index;
+    return (x > y) - (x < y);
+}
+
+/* In the order of the connections' indices, whatever that of the heap: what follows, and in which order it is sent,
+ * shall not hang on how the heap came to be what it is. */
 void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
-    for (size_t i = 0; i < ep->count; i++)
-        if (xl_conn_next_timeout(ep->connection[i]) <= now)
-            xl_conn_handle_timeout(ep->connection[i], now);
+    update_timers(ep);
+    size_t n = xl_timer_heap_due(&ep->timers, now);
+    if (n > 1)
+        qsort(ep->timers.due, n, sizeof(xl_connection *), by_index);
+    for (size_t i = 0; i < n; i++)
+        xl_conn_handle_timeout(ep->timers.due[i], now);
 }
 
 bool xl_endpoint_poll_event(xl_endpoint *ep, xl_event *out) {

@@ -6,6 +6,7 @@
 #include "connection/connection.h"
 #include "endpoint/cid_map.h"
 #include "endpoint/retry.h"
+#include "endpoint/timer_heap.h"
 #include "xlink/deployment.h"
 
 #define XL_ENDPOINT_NAMES 4
@@ -31,6 +32,7 @@ struct xl_endpoint {
     xl_cid_map map;
     xl_connection **connection;
     size_t count, cap;
+    xl_timer_heap timers;
     xl_connection *ready_head, *ready_tail;
     xl_queued_event *event;          /* ring: event number n is at n % event_cap */
     uint64_t event_head, event_next; /* numbers, from 1: the oldest that waits, the next to come */

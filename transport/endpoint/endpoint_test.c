@@ -267,6 +267,24 @@ static void let_handshakes_time_out(pair *p) {
     }
 }
 
+static void timers_of_one_moment_run_in_the_order_of_the_connections(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 9, 1, 10000);
+    pair_connect(&p);
+    accept_many(&p, 20);
+    let_handshakes_time_out(&p);
+    xl_event e;
+    for (size_t i = 0; i < 20; i++) {
+        assert_true(xl_endpoint_poll_event(p.server, &e));
+        assert_int_equal(XL_EVENT_CLOSED, e.type);
+        assert_ptr_equal(p.server->connection[i], e.connection);
+    }
+    assert_false(xl_endpoint_poll_event(p.server, &e));
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
+    pair_free(&p);
+}
+
 static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
     (void)state;
     pair p;
@@ -303,6 +321,53 @@ static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
     assert_false(xl_endpoint_poll_event(p.server, &e));
     assert_null(p.server->ready_head);
     assert_null(p.server->ready_tail);
+    pair_free(&p);
+}
+
+/* Deadlines are computed anew only after that, so it must hold whatever the call comes to do. */
+static void whatever_enters_a_connection_touches_it(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 11, 2, 10000);
+    pair_multipath(&p, "minrtt", "none");
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 100000);
+    uint64_t id;
+    uint8_t data[PAIR_MTU] = {0};
+    bool fin;
+    xl_datagram d;
+    xl_addr spare = pair_addr(9, 4000);
+    xl_connection *c = p.cc;
+#define TOUCHES(call)                                                                                                  \
+    do {                                                                                                               \
+        xl_endpoint_next_timeout(p.client);                                                                            \
+        assert_false(c->is_touched);                                                                                   \
+        (void)(call);                                                                                                  \
+        assert_true(c->is_touched);                                                                                    \
+    } while (0)
+    TOUCHES(xl_stream_open(c, true, &id));
+    TOUCHES(xl_stream_send(c, id, data, 1, false, NULL));
+    TOUCHES(xl_stream_read(c, id, data, sizeof(data), &fin));
+    TOUCHES(xl_stream_set_priority(c, id, 1));
+    TOUCHES(xl_stream_stop(c, id, 0));
+    TOUCHES(xl_stream_reset(c, id, 0));
+    TOUCHES((xl_connection_ping(c, p.now), 0));
+    TOUCHES((xl_connection_set_qoe(c, &(xl_qoe){.bps = 1}, p.now), 0));
+    TOUCHES(xl_connection_add_path(c, &spare, &p.link[0].server, XL_TECH_LTE, p.now));
+    TOUCHES(xl_connection_set_path_status(c, 1, XL_STATUS_STANDBY, p.now));
+    TOUCHES(xl_connection_close_path(c, 1, p.now));
+    TOUCHES(xl_endpoint_reconfigure(p.client, &p.client_config, p.now));
+    size_t len = 0;
+    TOUCHES(len = xl_endpoint_transmit(p.client, data, sizeof(data), &d, p.now));
+    assert_true(len > 0);
+    d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = 100};
+    data[0] = 0x40;
+    memcpy(data + 1, c->local_cids.at[0].cid.id, c->local_cids.at[0].cid.len);
+    TOUCHES((xl_endpoint_receive(p.client, &d, data, p.now), 0));
+    TOUCHES((xl_endpoint_handle_timeout(p.client, xl_endpoint_next_timeout(p.client)), 0));
+    TOUCHES((xl_connection_close(c, 0, "", p.now), 0));
+#undef TOUCHES
     pair_free(&p);
 }
 
@@ -347,7 +412,9 @@ int main(void) {
         cmocka_unit_test(first_packets_that_are_not_genuine_leave_nothing_behind),
         cmocka_unit_test(a_client_follows_a_retry),
         cmocka_unit_test(algorithms_change_in_mid_life),
+        cmocka_unit_test(timers_of_one_moment_run_in_the_order_of_the_connections),
         cmocka_unit_test(a_freed_connection_takes_along_what_waits_for_it),
+        cmocka_unit_test(whatever_enters_a_connection_touches_it),
         cmocka_unit_test(cids_are_found_and_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

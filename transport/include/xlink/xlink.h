@@ -209,7 +209,7 @@ void xl_endpoint_receive(xl_endpoint *, const xl_datagram *, uint8_t *data, uint
 /* Writes the next datagram to send into buf (cap >= max_udp_payload_bytes) and its addresses into *out.
  * Returns its length, 0 when there is nothing to send now. */
 size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
-uint64_t xl_endpoint_next_timeout(const xl_endpoint *); /* XL_NEVER when no timer runs */
+uint64_t xl_endpoint_next_timeout(xl_endpoint *); /* XL_NEVER when no timer runs */
 void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
 
 typedef struct {
