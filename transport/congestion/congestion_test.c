@@ -96,6 +96,11 @@ static void after_an_outage(const xl_cc_ops *cc) {
     assert_int_equal(cc->window(s), 3600);
     cc->on_loss(s, 5000001, 1200, 5100000);
     assert_true(cc->window(s) < 3600);
+    /* Without a threshold it is what one congestion event would have made of the window. */
+    cc->init(s, 1200, 0);
+    cc->on_persistent_congestion(s, 5000000);
+    assert_int_equal(cc->window(s), 2400);
+    assert_int_equal(cc->ssthresh(s), cc == &xl_cc_cubic ? 8400 : 6000);
 }
 
 static void controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage(void **state) {
@@ -116,6 +121,9 @@ static void newreno_grows_one_packet_a_window(void **state) {
     cc->on_ack(s, &ack); /* 20000 */
     cc->on_loss(s, 5, 1000, 10);
     assert_int_equal(cc->window(s), 10000);
+    ack = (xl_cc_ack){.now = 12, .sent_time = 9, .bytes = 1000};
+    for (int i = 0; i < 5; i++)
+        cc->on_ack(s, &ack); /* of the event: counts for nothing */
     ack = (xl_cc_ack){.now = 20, .sent_time = 15, .bytes = 1000};
     for (int i = 0; i < 9; i++)
         cc->on_ack(s, &ack);
@@ -125,6 +133,18 @@ static void newreno_grows_one_packet_a_window(void **state) {
     for (int i = 0; i < 11; i++)
         cc->on_ack(s, &ack);
     assert_int_equal(cc->window(s), 12000);
+    for (int i = 0; i < 11; i++)
+        cc->on_ack(s, &ack);
+    cc->on_persistent_congestion(s, 30);
+    ack.sent_time = 35;
+    for (int i = 0; i < 8; i++)
+        cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 10000); /* the threshold: of the packets before the collapse none counts here */
+    for (int i = 0; i < 9; i++)
+        cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 10000);
+    cc->on_ack(s, &ack);
+    assert_int_equal(cc->window(s), 11000);
 }
 
 int main(void) {

@@ -50,6 +50,9 @@ static void make(const xl_cc_ops *cc, xl_cc_group *group, controller *c, const p
 static double growth(const xl_cc_ops *cc, controller *c, size_t i, const path *p) {
     double before = inside(&c[i])->reno.cwnd;
     acknowledge(cc, &c[i], p[i].rtt_ms, MSS);
+    const xl_cc_member *shown = &inside(&c[i])->group->member[i];
+    assert_true(shown->window == inside(&c[i])->reno.cwnd); /* to its siblings */
+    assert_true(fabs(shown->rtt_s - (double)p[i].rtt_ms / 1e3) < 1e-9);
     return (inside(&c[i])->reno.cwnd - before) / MSS * p[i].packets;
 }
 
@@ -144,6 +147,9 @@ static void balia_balances(void **state) {
     xl_cc_balia.on_loss(c[1].state, 8500000, MSS, 9100000);
     assert_int_equal(15 * MSS, xl_cc_balia.window(c[0].state));      /* the best path: half */
     assert_int_equal(25 * MSS / 10, xl_cc_balia.window(c[1].state)); /* rates 300 and 200, a = 1.5: a quarter is left */
+    make(&xl_cc_balia, &group, c, p, 2);
+    xl_cc_balia.on_loss(c[1].state, 8500000, MSS, 9100000);
+    assert_int_equal(25 * MSS / 10, xl_cc_balia.window(c[1].state)); /* a = 3 counts as 1.5 */
 }
 
 static void only_the_increase_is_coupled(void **state) {
@@ -157,9 +163,12 @@ static void only_the_increase_is_coupled(void **state) {
         inside(&c[0])->reno.ssthresh = UINT64_MAX; /* slow start */
         acknowledge(coupled[k], &c[0], 50, 5 * MSS);
         assert_int_equal(45 * MSS, coupled[k]->window(c[0].state));
+        assert_true(group.member[0].window == 45 * MSS);
         coupled[k]->on_loss(c[0].state, 8500000, MSS, 9100000);
         assert_int_equal(22500, coupled[k]->window(c[0].state));
         assert_int_equal(40 * MSS, coupled[k]->window(c[1].state));
+        coupled[k]->on_persistent_congestion(c[0].state, 9200000);
+        assert_true(group.member[0].window == 2 * MSS);
     }
 }
 

@@ -73,8 +73,6 @@ static void begin_epoch(cubic *s) {
     curve *c = &s->c;
     if (c->w_max < c->cwnd)
         c->w_max = c->cwnd;
-    if (c->cwnd_prior < c->cwnd)
-        c->cwnd_prior = c->cwnd;
     c->k_s = cbrt((c->w_max - c->cwnd) / (C * (double)s->mtu));
     c->w_est = c->cwnd;
     c->elapsed_us = 0;

@@ -94,6 +94,9 @@ static void too_few_samples_say_nothing(void **state) {
     play_round(&f, 20, 50000, 0, NULL);
     play_round(&f, 7, 500000, 0, NULL);
     assert_false(f.h.in_css);
+    play_round(&f, 20, 50000, 0, NULL);
+    play_round(&f, 8, 500000, 0, NULL);
+    assert_true(f.h.in_css);
     /* An aggregated ACK for many packets is one sample. */
     setup(&f);
     play_round(&f, 20, 50000, 0, NULL);
@@ -101,6 +104,19 @@ static void too_few_samples_say_nothing(void **state) {
     for (int i = 0; i < 100; i++)
         assert_false(xl_hystart_on_ack(&f.h, f.now, f.sent, 500000));
     assert_false(f.h.in_css);
+}
+
+static void a_packet_sent_as_the_round_begins_belongs_to_the_next(void **state) {
+    (void)state;
+    fixture f;
+    setup(&f);
+    xl_hystart_on_ack(&f.h, 1000, 0, 50000);
+    for (uint64_t i = 1; i <= 8; i++)
+        xl_hystart_on_ack(&f.h, 1000 + i, 999, 500000); /* sent before: still the first round */
+    assert_false(f.h.in_css);
+    for (uint64_t i = 1; i <= 8; i++)
+        xl_hystart_on_ack(&f.h, 2000 + i, i == 1 ? 1000 : 999, 500000);
+    assert_true(f.h.in_css);
 }
 
 static void jitter_above_a_steady_floor_does_not_end_slow_start(void **state) {
@@ -121,6 +137,7 @@ int main(void) {
         cmocka_unit_test(a_rise_that_goes_away_resumes_slow_start),
         cmocka_unit_test(thresholds_are_bounded),
         cmocka_unit_test(too_few_samples_say_nothing),
+        cmocka_unit_test(a_packet_sent_as_the_round_begins_belongs_to_the_next),
         cmocka_unit_test(jitter_above_a_steady_floor_does_not_end_slow_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
