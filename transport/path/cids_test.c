@@ -188,6 +188,12 @@ static void a_late_copy_of_the_frame_does_not_revive_a_retired_cid(void **state)
     assert_int_equal(cids.retire_count, 1);
     xl_cids_retire(&cids, 1000); /* never known */
     assert_int_equal(cids.retire_count, 1);
+    xl_cids_retire(&cids, 3);
+    xl_cids_retire(&cids, 3); /* queued once, not only where it is the first */
+    assert_int_equal(cids.retire_count, 2);
+    assert_int_equal(learn(&cids, 3, 0), 0);
+    assert_null(xl_cids_by_sequence(&cids, 3));
+    assert_non_null(xl_cids_by_sequence(&cids, 1)); /* in the middle between what went */
 }
 
 static void a_peer_cannot_grow_the_retire_queue_without_end(void **state) {

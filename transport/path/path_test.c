@@ -29,6 +29,10 @@ static void second_eliciting_packet_is_acknowledged_at_once(void **state) {
     xl_space_ack_sent(&s);
     assert_false(xl_space_owes_ack(&s));
     assert_true(s.ack_deadline == XL_NEVER);
+    xl_space_receive(&s, 2, true, false, 25000, 300); /* the count begins anew */
+    assert_true(xl_space_owes_ack(&s));
+    assert_false(s.ack_now);
+    assert_true(s.loss_time == XL_NEVER);
     xl_space_free(&s);
 }
 
@@ -72,11 +76,108 @@ static void confirmed_ranges_are_dropped_but_the_newest_stays(void **state) {
     xl_space_ack_confirmed(&s, 9);
     assert_int_equal(1, s.received.count);
     assert_true(xl_space_is_duplicate(&s, 5));
+    assert_true(xl_space_is_duplicate(&s, 9));
+    assert_false(xl_space_is_duplicate(&s, 10));
     xl_space_ack_confirmed(&s, 20);
     xl_ack_range r[4];
     assert_int_equal(1, xl_space_ack_ranges(&s, r, 4));
     assert_int_equal(20, r[0].largest);
     xl_space_free(&s);
+}
+
+static void a_new_path_is_as_it_was_given(void **state) {
+    (void)state;
+    xl_path p;
+    xl_path_init(&p, 3, &LOCAL, &REMOTE, XL_TECH_LTE);
+    assert_int_equal(3, p.index);
+    assert_int_equal(XL_TECH_LTE, p.technology);
+    assert_true(xl_addr_equal(&LOCAL, &p.local) && xl_addr_equal(&REMOTE, &p.remote));
+    assert_int_equal(XL_PATH_NEW, p.state);
+    assert_false(xl_path_wants_standby(&p));
+    assert_true(p.challenge_deadline == XL_NEVER);
+    assert_int_equal(XL_INITIAL_RTT_US, p.rtt.smoothed);
+    assert_int_equal(XL_INITIAL_RTT_US, p.ack_rtt.smoothed);
+}
+
+static void what_a_path_may_do_follows_from_its_state(void **state) {
+    (void)state;
+    static const struct {
+        xl_path_state state;
+        bool open, data;
+    } rows[] = {{XL_PATH_NEW, false, false},   {XL_PATH_VALIDATING, true, false}, {XL_PATH_ACTIVE, true, true},
+                {XL_PATH_SUSPECT, true, true}, {XL_PATH_STANDBY, true, true},     {XL_PATH_CLOSED, false, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        xl_path p;
+        make(&p);
+        p.state = rows[i].state;
+        assert_int_equal(rows[i].open, xl_path_is_open(&p));
+        assert_false(xl_path_may_carry_data(&p)); /* not validated */
+        p.validated = true;
+        assert_int_equal(rows[i].data, xl_path_may_carry_data(&p));
+        assert_false(xl_path_status_is_due(&p));
+        p.status_pending = true;
+        assert_false(xl_path_status_is_due(&p)); /* without a connection ID the peer knows nothing of it */
+        p.has_dcid = true;
+        assert_int_equal(rows[i].data, xl_path_status_is_due(&p));
+        p.status_pending = false;
+        assert_false(xl_path_status_is_due(&p));
+        p.status_pending = true;
+        p.status = XL_STATUS_ABANDON; /* may go out in any state */
+        assert_true(xl_path_status_is_due(&p));
+    }
+}
+
+static void a_path_stands_by_while_either_side_asks_for_it(void **state) {
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        xl_path p;
+        make(&p);
+        p.status = k & 1 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
+        p.peer_status = k & 2 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
+        assert_int_equal(k != 0, xl_path_wants_standby(&p));
+    }
+}
+
+static void the_window_has_room_for_whole_packets_only(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    p.bytes_in_flight = xl_path_window(&p) - 1200;
+    assert_true(xl_path_has_window(&p));
+    p.bytes_in_flight++;
+    assert_false(xl_path_has_window(&p));
+}
+
+/* RFC 9000 section 9.4: nothing that was learned of the old network path counts on a new one. */
+static void a_reset_forgets_rate_rtt_window_and_timeouts(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    uint64_t window = xl_path_window(&p), now = 1000000;
+    xl_path_rtt_sample(&p, 50000, 0, true, now);
+    xl_path_update_pacer(&p, now);
+    xl_pacer_sent(&p.pacer, 20 * 1200, now);
+    p.cc->on_loss(p.cc_state, now, 1200, now);
+    xl_path_note_sent(&p, 50000, now);
+    p.bytes_in_flight = 50000;
+    for (int i = 0; i < 20; i++)
+        xl_path_note_acked(&p, 1000, 1000000, now + 10000 * (uint64_t)i);
+    now += 300000;
+    p.pto_count = 3;
+    xl_path_reset_congestion(&p, xl_cc_find("cubic"), 1200, now);
+    assert_int_equal(window, xl_path_window(&p));
+    assert_false(p.rtt.has_sample || p.ack_rtt.has_sample);
+    assert_int_equal(0, p.pto_count);
+    assert_int_equal(now, xl_pacer_next(&p.pacer, now));
+    xl_pacer_set_rate(&p.pacer, 1200, now);
+    for (int packets = 0; packets < 10; packets++) { /* so many may leave at once */
+        assert_int_equal(now, xl_pacer_next(&p.pacer, now));
+        xl_pacer_sent(&p.pacer, 1200, now);
+    }
+    assert_true(xl_pacer_next(&p.pacer, now) > now);
+    for (size_t i = 0; i < XL_RATE_BUCKETS; i++)
+        assert_int_equal(0, p.rate_bytes[i]);
+    assert_int_equal(0, p.rate_bucket);
 }
 
 static void validation_needs_the_very_challenge(void **state) {
@@ -86,8 +187,13 @@ static void validation_needs_the_very_challenge(void **state) {
     uint8_t right[8] = {1, 2, 3}, wrong[8] = {9};
     assert_false(xl_path_take_response(&p, right, 10));
     xl_path_start_challenge(&p, right);
+    assert_true(p.challenge_pending);
     xl_path_challenge_sent(&p, 1000);
+    assert_false(p.challenge_pending);
     assert_false(xl_path_take_response(&p, wrong, 31000));
+    right[7] ^= 1; /* to the last byte */
+    assert_false(xl_path_take_response(&p, right, 31000));
+    right[7] ^= 1;
     assert_false(p.validated);
     assert_true(xl_path_take_response(&p, right, 31000));
     assert_true(p.validated);
@@ -108,6 +214,45 @@ static void repeated_challenges_back_off_and_give_no_rtt(void **state) {
     assert_int_equal(2 * first, p.challenge_deadline - first);
     assert_true(xl_path_take_response(&p, data, first + 10));
     assert_false(p.rtt.has_sample); /* which of the two was answered? */
+}
+
+/* Three round trips, at least 100 ms; each repetition waits twice as long, up to eight times. */
+static void a_challenge_waits_for_its_answer(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t rtt_us, wait_us;
+    } rows[] = {{0, 333000}, {10000, 100000}, {33333, 100000}, {50000, 150000}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        xl_path p;
+        make(&p);
+        if (rows[i].rtt_us)
+            xl_path_rtt_sample(&p, rows[i].rtt_us, 0, true, 0);
+        uint8_t data[8] = {1};
+        for (unsigned tries = 0; tries < 6; tries++) {
+            xl_path_start_challenge(&p, data);
+            xl_path_challenge_sent(&p, 7000000);
+            assert_int_equal(7000000 + (rows[i].wait_us << (tries < 3 ? tries : 3)), p.challenge_deadline);
+        }
+        assert_true(xl_path_take_response(&p, data, 7100000));
+        assert_true(p.challenge_deadline == XL_NEVER);
+        xl_path_start_challenge(&p, data); /* the next one begins anew */
+        xl_path_challenge_sent(&p, 8000000);
+        assert_int_equal(8000000 + rows[i].wait_us, p.challenge_deadline);
+    }
+}
+
+/* A challenge after a rebinding proves an address; an RTT was asked for by a probe only. */
+static void a_challenge_of_a_measured_path_is_no_sample(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    uint8_t data[8] = {1};
+    xl_path_rtt_sample(&p, 50000, 0, true, 0);
+    xl_path_start_rtt_probe(&p, data);
+    xl_path_start_challenge(&p, data); /* takes its place */
+    xl_path_challenge_sent(&p, 1000000);
+    assert_true(xl_path_take_response(&p, data, 1900000));
+    assert_int_equal(50000, p.rtt.smoothed);
 }
 
 static void an_unvalidated_address_gets_three_times_what_it_sent(void **state) {
@@ -137,6 +282,14 @@ static void probe_timeout_doubles_up_to_its_cap(void **state) {
     p.pto_count = 3;
     assert_int_equal(5000 + 8 * base, xl_path_pto_at(&p, 25000, 0));
     assert_int_equal(405000, xl_path_pto_at(&p, 25000, 400000));
+    p.pto_count = 1;
+    assert_int_equal(5000 + 100000, xl_path_pto_at(&p, 25000, 100000));
+    p.pto_count = 0; /* the first timeout is not cut short */
+    assert_int_equal(5000 + base, xl_path_pto_at(&p, 25000, 100000));
+    p.pto_count = 19;
+    assert_int_equal(5000 + (base << 19), xl_path_pto_at(&p, 25000, 0));
+    p.pto_count = 1000; /* the shift ends somewhere */
+    assert_int_equal(5000 + (base << 20), xl_path_pto_at(&p, 25000, 0));
 }
 
 /* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
@@ -167,11 +320,41 @@ static void floods_of_challenges_keep_the_newest_answers(void **state) {
     xl_path p;
     make(&p);
     for (uint8_t i = 0; i < 100; i++) {
-        uint8_t data[8] = {i};
+        uint8_t data[8] = {[0] = i, [7] = i};
         xl_path_queue_response(&p, data);
     }
     assert_int_equal(XL_PATH_RESPONSES_MAX, p.response_count);
-    assert_int_equal(99, p.responses[XL_PATH_RESPONSES_MAX - 1][0]);
+    for (size_t i = 0; i < XL_PATH_RESPONSES_MAX; i++) {
+        assert_int_equal(100 - XL_PATH_RESPONSES_MAX + i, p.responses[i][0]);
+        assert_int_equal(p.responses[i][0], p.responses[i][7]);
+    }
+}
+
+static void without_a_rate_the_rtt_has_to_do(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    xl_path_rtt_sample(&p, 40000, 0, true, 0);
+    xl_path_rtt_sample(&p, 80000, 0, true, 0);
+    uint64_t srtt = p.ack_rtt.smoothed, overdue = srtt + 4 * p.ack_rtt.var, now = 5000000;
+    assert_int_equal(40000, xl_path_delivery_time(&p, 1000, now)); /* nothing waits before it */
+    xl_path_note_sent(&p, 3000, now);
+    p.bytes_in_flight = 3000;
+    xl_path_note_sent(&p, 2000, now + 1000); /* busy since the first */
+    p.bytes_in_flight += 2000;
+    assert_int_equal(5000, p.sent_total);
+    assert_int_equal(now, p.busy_since);
+    assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, now + 2000));
+    assert_int_equal(srtt - 2000, xl_path_time_left(&p, 3000, now, now + 2000));
+    assert_int_equal(0, xl_path_time_left(&p, 3000, now, now + overdue));
+    assert_true(xl_path_time_left(&p, 3000, now, now + overdue + 1) == XL_NEVER);
+    xl_path_note_acked(&p, 1000, now, now + 40000);
+    p.bytes_in_flight -= 1000;
+    uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate takes a bucket's time to be told */
+    xl_path_note_acked(&p, 1000, now, told_at - 1);
+    assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, told_at - 1));
+    assert_int_equal(5 * XL_RATE_BUCKET_US, xl_path_delivery_time(&p, 1000, told_at)); /* 1000 bytes in a bucket */
+    assert_int_equal(4 * XL_RATE_BUCKET_US, xl_path_queue_time(&p, told_at));
 }
 
 /* 10 packets of 1000 bytes in flight, one acknowledged every 10 ms: 100 ms to drain. Then the path fades. */
@@ -245,7 +428,15 @@ int main(void) {
         cmocka_unit_test(a_gap_is_acknowledged_at_once_and_a_bare_ack_never),
         cmocka_unit_test(duplicates_are_known_even_after_their_ranges_were_forgotten),
         cmocka_unit_test(confirmed_ranges_are_dropped_but_the_newest_stays),
+        cmocka_unit_test(a_new_path_is_as_it_was_given),
+        cmocka_unit_test(what_a_path_may_do_follows_from_its_state),
+        cmocka_unit_test(a_path_stands_by_while_either_side_asks_for_it),
+        cmocka_unit_test(the_window_has_room_for_whole_packets_only),
+        cmocka_unit_test(a_reset_forgets_rate_rtt_window_and_timeouts),
         cmocka_unit_test(validation_needs_the_very_challenge),
+        cmocka_unit_test(a_challenge_waits_for_its_answer),
+        cmocka_unit_test(a_challenge_of_a_measured_path_is_no_sample),
+        cmocka_unit_test(without_a_rate_the_rtt_has_to_do),
         cmocka_unit_test(repeated_challenges_back_off_and_give_no_rtt),
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(probe_timeout_doubles_up_to_its_cap),

@@ -210,6 +210,8 @@ static void an_ack_of_what_was_never_sent_is_refused(void **state) {
     assert_int_equal(xl_ledger_ack(&l, 0, 4, count_call, &acked), 0);
     assert_int_equal(xl_ledger_ack(&l, 6, 8, count_call, &acked), 0);
     assert_int_equal(xl_ledger_ack(&l, 0, 8, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(&l, 0, 5, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(&l, 5, 8, count_call, &acked), -1);
     assert_int_equal(acked, 8);
     xl_ledger_free(&l);
 }
@@ -264,6 +266,7 @@ static void draining_hands_back_every_unsettled_packet_once(void **state) {
     assert_int_equal(drained, 9);
     push_n(&l, 1, 0);
     assert_int_equal(xl_ledger_find(&l, 10)->pn, 10);
+    assert_null(xl_ledger_find(&l, 11));
     xl_ledger_free(&l);
 }
 

@@ -75,6 +75,18 @@ static void without_a_rate_nothing_waits(void **state) {
         assert_int_equal(xl_pacer_next(&p, 7), 7);
         xl_pacer_sent(&p, MTU, 7);
     }
+    xl_pacer_set_rate(&p, 1000, 7);
+    assert_int_equal(xl_pacer_next(&p, 7), 7); /* and nothing of it is owed */
+}
+
+static void a_new_rate_counts_from_now_on(void **state) {
+    (void)state;
+    xl_pacer p;
+    xl_pacer_init(&p, MTU, 0);
+    xl_pacer_set_rate(&p, 1000000, 0);
+    xl_pacer_sent(&p, 2 * MTU, 0);
+    xl_pacer_set_rate(&p, 1000, 1000); /* 1000 of the 1200 bytes in debt are paid by then */
+    assert_int_equal(xl_pacer_next(&p, 1000), 1000 + 200000 + 1);
 }
 
 static void a_long_rest_and_a_huge_rate_do_not_overflow(void **state) {
@@ -94,6 +106,7 @@ int main(void) {
         cmocka_unit_test(a_busy_sender_gets_the_whole_rate),
         cmocka_unit_test(next_is_the_earliest_time_that_works),
         cmocka_unit_test(without_a_rate_nothing_waits),
+        cmocka_unit_test(a_new_rate_counts_from_now_on),
         cmocka_unit_test(a_long_rest_and_a_huge_rate_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

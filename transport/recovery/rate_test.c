@@ -53,6 +53,38 @@ static void the_longer_of_sending_and_acknowledging_counts(void **state) {
     assert_int_equal(10000, sample.newly_acked);
 }
 
+/* An acknowledgement's packets come in any order: the sample is that of the one that was sent last. */
+static void the_packet_sent_last_is_the_sample(void **state) {
+    (void)state;
+    for (size_t first = 0; first < 2; first++) {
+        xl_rate_sampler s = {0};
+        xl_rate_sample sample;
+        xl_sent_packet before = packet(&s, 0, 1000000), p[2];
+        p[0] = packet(&s, 1000, 1010000);
+        xl_rate_acked(&s, &before, 1020000);
+        xl_rate_take(&s, 20000, &sample);
+        p[1] = packet(&s, 1000, 1030000); /* left when a packet was delivered */
+        xl_rate_acked(&s, &p[first], 1060000);
+        xl_rate_acked(&s, &p[1 - first], 1060000);
+        assert_true(xl_rate_take(&s, 20000, &sample));
+        assert_int_equal(1000, sample.prior_delivered);
+        assert_int_equal(UINT64_C(2000) * 1000000 / 40000, sample.bytes_per_s);
+    }
+}
+
+static void nothing_in_flight_and_nothing_delivered_is_limited_too(void **state) {
+    (void)state;
+    xl_rate_sampler s = {0};
+    xl_rate_sample sample;
+    xl_rate_mark_app_limited(&s, 0);
+    xl_sent_packet p = packet(&s, 0, 1000000);
+    xl_rate_acked(&s, &p, 1020000);
+    xl_rate_take(&s, 20000, &sample);
+    assert_true(sample.is_app_limited);
+    p = packet(&s, 0, 1030000); /* more than nothing was delivered since */
+    assert_false(p.is_app_limited);
+}
+
 static void faster_than_the_smallest_rtt_is_no_sample(void **state) {
     (void)state;
     xl_rate_sampler s = {0};
@@ -90,7 +122,8 @@ static void an_idle_time_is_in_no_sample(void **state) {
     xl_rate_acked(&s, &p, 1020000);
     xl_rate_take(&s, 0, &sample);
     p = packet(&s, 0, 9000000);
-    xl_rate_lost(&s, 3000);
+    xl_rate_lost(&s, 1000);
+    xl_rate_lost(&s, 2000);
     xl_rate_acked(&s, &p, 9020000);
     assert_true(xl_rate_take(&s, 20000, &sample));
     assert_int_equal(50000, sample.bytes_per_s);
@@ -101,6 +134,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_a_millisecond_is_a_megabyte_a_second),
         cmocka_unit_test(the_longer_of_sending_and_acknowledging_counts),
+        cmocka_unit_test(the_packet_sent_last_is_the_sample),
+        cmocka_unit_test(nothing_in_flight_and_nothing_delivered_is_limited_too),
         cmocka_unit_test(faster_than_the_smallest_rtt_is_no_sample),
         cmocka_unit_test(samples_are_limited_until_what_was_in_flight_then_is_delivered),
         cmocka_unit_test(an_idle_time_is_in_no_sample),
