@@ -87,6 +87,32 @@ static void on_and_off_take_turns_by_exponential_times(void **state) {
     }
 }
 
+/* Exponential times: the mean is theirs, and a share of 1 - 1/e is shorter than it. Some 1000 bursts a side: standard
+ * deviations of 3 % and 1.5 %, and bounds of four of them. */
+static void on_and_off_last_as_long_as_they_should(void **state) {
+    (void)state;
+    const struct xl_onoff onoff = {.is_random = true, .count = 2, .us = {60 * MS, 40 * MS}};
+    struct xl_onoff_state s;
+    xl_onoff_init(&s, &onoff, 11);
+    uint64_t sum[2] = {0}, shorter[2] = {0}, bursts[2] = {0}, since = 0;
+    bool was_on = true;
+    for (uint64_t now = 0; now < 100 * S; now += 100) {
+        bool is_on = xl_onoff_is_on(&s, now);
+        if (is_on != was_on) {
+            size_t i = was_on ? 0 : 1;
+            sum[i] += now - since;
+            shorter[i] += now - since < onoff.us[i];
+            bursts[i]++;
+            since = now;
+        }
+        was_on = is_on;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(fabs((double)sum[i] / (double)(bursts[i] * onoff.us[i]) - 1.0) < 0.12);
+        assert_true(fabs((double)shorter[i] / (double)bursts[i] - 0.632) < 0.06);
+    }
+}
+
 /* On for 5 ms, off for 3, on for 2, off for 1; what comes at the ms of a switch finds the new state. */
 static void on_and_off_follow_a_schedule(void **state) {
     (void)state;
@@ -132,6 +158,33 @@ static void a_delay_trace_is_a_step_function(void **state) {
     trace = parse_delays("0,3\n");
     assert_int_equal(xl_delay_trace_at(&trace, 12345 * MS, false), 3000);
     xl_delay_trace_free(&trace);
+}
+
+static void a_long_delay_trace_is_read_to_its_end(void **state) {
+    (void)state;
+    char *text = malloc(3000 * 24), *at = text;
+    for (unsigned i = 0; i < 3000; i++) {
+        at += sprintf(at, "%u,%u\n", i, i % 1000);
+    }
+    struct xl_delay_trace trace = parse_delays(text);
+    assert_int_equal(trace.count, 3000);
+    for (uint64_t i = 0; i < 3000; i++) {
+        assert_int_equal(xl_delay_trace_at(&trace, i * MS, true), i % 1000 * MS);
+    }
+    xl_delay_trace_free(&trace);
+    assert_null(trace.steps);
+    free(text);
+}
+
+static void what_is_no_probability_is_no_link(void **state) {
+    (void)state;
+    const struct xl_link_config bad[] = {{.reorder = 1.1},     {.duplicate = -0.1},   {.loss = {.good = 1.1}},
+                                         {.loss = {.p = 1.1}}, {.loss = {.r = -0.1}}, {.loss = {.bad = 1.1}}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char error[256] = "";
+        assert_null(xl_link_new(&bad[i], error, sizeof(error)));
+        assert_non_null(strstr(error, "is not a probability"));
+    }
 }
 
 static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
@@ -378,9 +431,12 @@ int main(void) {
         cmocka_unit_test(both_states_of_gilbert_elliott_have_their_loss),
         cmocka_unit_test(an_effect_that_is_switched_on_leaves_the_losses_as_they_are),
         cmocka_unit_test(on_and_off_take_turns_by_exponential_times),
+        cmocka_unit_test(on_and_off_last_as_long_as_they_should),
         cmocka_unit_test(on_and_off_follow_a_schedule),
         cmocka_unit_test(the_queue_goes_on_while_the_link_is_off),
         cmocka_unit_test(a_delay_trace_is_a_step_function),
+        cmocka_unit_test(a_long_delay_trace_is_read_to_its_end),
+        cmocka_unit_test(what_is_no_probability_is_no_link),
         cmocka_unit_test(a_wrong_delay_trace_is_named_with_its_line),
         cmocka_unit_test(packets_stay_in_order_where_the_delay_falls),
         cmocka_unit_test(jitter_stays_within_its_bounds_and_keeps_the_order),

@@ -82,17 +82,21 @@ static uint64_t age(const struct xl_queue *queue, uint64_t t) {
     return oldest != NULL && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
 }
 
-/* Nothing that further updates could change while the queue stays as it is: empty, or stuck at the end of the scale. */
-static bool is_settled(const struct xl_queue *queue, const struct pie *pie) {
-    return queue->fifo.head == NULL
-               ? pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us
-               : pie->drop_prob >= 1.0 && pie->burst_allowance_us == 0 && pie->qdelay_old_us >= pie->qdelay_ref_us;
+/* Nothing that updates from t on could change while the queue stays as it is: empty, or stuck at the end of the scale
+ * with a delay that grows. */
+static bool is_settled(const struct xl_queue *queue, const struct pie *pie, uint64_t t) {
+    if (queue->fifo.head == NULL) {
+        return pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us;
+    }
+    uint64_t qdelay_us = age(queue, t);
+    return pie->drop_prob >= 1.0 && pie->burst_allowance_us == 0 && qdelay_us >= pie->qdelay_ref_us &&
+           qdelay_us >= pie->qdelay_old_us;
 }
 
 /* The updates that fell due while nothing happened to the queue. */
 static void catch_up(struct xl_queue *queue, struct pie *pie, uint64_t now) {
     while (now - pie->updated_us >= T_UPDATE_US) {
-        if (is_settled(queue, pie)) {
+        if (is_settled(queue, pie, pie->updated_us + T_UPDATE_US)) {
             pie->updated_us = now - now % T_UPDATE_US;
             pie->qdelay_old_us = age(queue, pie->updated_us);
             return;

@@ -124,6 +124,33 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
     }
 }
 
+/* How many packets of that length a queue holds before it drops the first. */
+static uint64_t room_of(const char *specification, uint32_t length) {
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char error[256];
+    struct xl_queue *queue = xl_queue_new(specification, pool, 0, error, sizeof(error));
+    assert_non_null(queue);
+    uint64_t room = 0;
+    for (put(queue, length); queue->dropped_packets == 0; put(queue, length)) {
+        room++;
+    }
+    xl_queue_free(queue);
+    xl_link_pool_free(pool);
+    return room;
+}
+
+static void managed_queues_have_limits_of_their_own(void **state) {
+    (void)state;
+    assert_int_equal(room_of("codel", 100), 1000);
+    assert_int_equal(room_of("codel:packets=7", 100), 7);
+    assert_int_equal(room_of("codel:bytes=1040", 100), 10);
+    assert_int_equal(room_of("pie", 100), 1000);
+    assert_int_equal(room_of("pie:bytes=1040", 100), 10);
+    assert_int_equal(room_of("fq_codel", 100), 10240);
+    assert_int_equal(room_of("fq_codel:packets=7", 100), 7);
+    assert_int_equal(room_of("fq_codel:packets=100000", 4092), (32 << 20) / 4096);
+}
+
 static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
     struct xl_link_pool *pool = xl_link_pool_new(2);
     (void)state;
@@ -145,6 +172,7 @@ int main(void) {
         cmocka_unit_test(droptail_by_bytes_counts_4_more_a_packet),
         cmocka_unit_test(droptail_with_two_limits_keeps_both),
         cmocka_unit_test(tells_what_is_wrong_with_a_specification),
+        cmocka_unit_test(managed_queues_have_limits_of_their_own),
         cmocka_unit_test(the_pool_keeps_its_limit_and_reuses_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

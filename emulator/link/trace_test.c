@@ -54,6 +54,10 @@ static void names_file_and_line_of_every_error(void **state) {
         {"0\n0\n", "some.trace:2:", "last timestamp is 0"},
         {"4294967296\n", "some.trace:1:", "4294967296"},
         {"99999999999999999999999\n", "some.trace:1:", "99999"},
+        {"1\x01\x7fz\n", "some.trace:1:", "\"1??z\""}, /* what a terminal would not show */
+        {"a2345678901234567890123456789012345678901\n",
+         "some.trace:1:", "\"a234567890123456789012345678901234567890...\""},
+        {"a234567890123456789012345678901234567890\n", "some.trace:1:", "\"a234567890123456789012345678901234567890\""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -64,6 +68,25 @@ static void names_file_and_line_of_every_error(void **state) {
         assert_non_null(strstr(error, cases[i].what));
         assert_null(trace.at_ms);
     }
+}
+
+static void long_traces_are_read_to_their_end(void **state) {
+    (void)state;
+    char *text = malloc(5000 * 8), *at = text;
+    for (unsigned i = 1; i <= 5000; i++) {
+        at += sprintf(at, "%u\n", i);
+    }
+    struct xl_trace trace;
+    char error[256];
+    assert_int_equal(xl_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof(error)), 0);
+    assert_int_equal(trace.count, 5000);
+    assert_int_equal(trace.period_ms, 5000);
+    for (uint32_t i = 0; i < 5000; i++) {
+        assert_int_equal(trace.at_ms[i], i + 1);
+    }
+    xl_trace_free(&trace);
+    assert_null(trace.at_ms);
+    free(text);
 }
 
 static void a_byte_of_zero_is_an_error_and_not_the_end(void **state) {
@@ -130,6 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_one_timestamp_a_line),
         cmocka_unit_test(names_file_and_line_of_every_error),
+        cmocka_unit_test(long_traces_are_read_to_their_end),
         cmocka_unit_test(a_byte_of_zero_is_an_error_and_not_the_end),
         cmocka_unit_test(opportunities_repeat_after_the_last_timestamp),
         cmocka_unit_test(counts_as_a_walk_over_the_opportunities_does),

@@ -1,0 +1,164 @@
+/* PIE against the pseudo-code of RFC 8033, appendix A, with the cap of section 5.5: the same packets are dropped,
+ * whatever comes and goes when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "emulator/link/queue.h"
+
+#define MS   UINT64_C(1000)
+#define S    UINT64_C(1000000)
+#define SIZE 1504
+#define MOST 8192 /* packets in the model's queue */
+
+/* The RFC's variables, times in seconds. */
+struct model {
+    double qdelay_ref, max_burst;
+    double drop_prob, accu_prob, qdelay_old, burst_allowance;
+    uint64_t next_update_us;
+    uint64_t arrival_us[MOST]; /* of what is queued: a ring */
+    size_t head, count;
+    struct xl_link_rng rng;
+};
+
+static void model_update(struct model *m, uint64_t t) {
+    double qdelay = m->count > 0 ? (double)(t - m->arrival_us[m->head]) / 1e6 : 0.0;
+    double p = 0.125 * (qdelay - m->qdelay_ref) + 1.25 * (qdelay - m->qdelay_old);
+    if (m->drop_prob < 0.000001) {
+        p /= 2048;
+    } else if (m->drop_prob < 0.00001) {
+        p /= 512;
+    } else if (m->drop_prob < 0.0001) {
+        p /= 128;
+    } else if (m->drop_prob < 0.001) {
+        p /= 32;
+    } else if (m->drop_prob < 0.01) {
+        p /= 8;
+    } else if (m->drop_prob < 0.1) {
+        p /= 2;
+    }
+    if (m->drop_prob >= 0.1 && p > 0.02) {
+        p = 0.02;
+    }
+    m->drop_prob += p;
+    if (qdelay == 0.0 && m->qdelay_old == 0.0) {
+        m->drop_prob *= 0.98;
+    }
+    m->drop_prob = m->drop_prob < 0.0 ? 0.0 : m->drop_prob > 1.0 ? 1.0 : m->drop_prob;
+    m->burst_allowance = m->burst_allowance > 0.015 ? m->burst_allowance - 0.015 : 0.0;
+    if (m->drop_prob == 0.0 && qdelay < m->qdelay_ref / 2 && m->qdelay_old < m->qdelay_ref / 2) {
+        m->burst_allowance = m->max_burst;
+    }
+    m->qdelay_old = qdelay;
+}
+
+static void model_until(struct model *m, uint64_t now) {
+    for (; m->next_update_us <= now; m->next_update_us += 15 * MS) {
+        model_update(m, m->next_update_us);
+    }
+}
+
+static bool model_drops(struct model *m) {
+    if (m->burst_allowance > 1e-9 || (m->qdelay_old < m->qdelay_ref / 2 && m->drop_prob < 0.2) ||
+        m->count * SIZE <= 2 * SIZE) {
+        return false;
+    }
+    m->accu_prob = m->drop_prob == 0.0 ? 0.0 : m->accu_prob + m->drop_prob;
+    if (m->accu_prob < 0.85) {
+        return false;
+    }
+    bool drops = xl_link_rng_uniform(&m->rng) < m->drop_prob || m->accu_prob >= 8.5;
+    m->accu_prob = drops ? 0.0 : m->accu_prob;
+    return drops;
+}
+
+struct pair {
+    struct xl_link_pool *pool;
+    struct xl_queue *queue;
+    struct model model;
+    uint64_t dropped;
+};
+
+static void arrive(struct pair *p, uint64_t now) {
+    struct xl_link_packet *packet = xl_link_pool_get(p->pool);
+    packet->length = SIZE - XL_LINK_HEADER_BYTES;
+    packet->arrival_us = now;
+    xl_queue_enqueue(p->queue, packet, now);
+    model_until(&p->model, now);
+    if (model_drops(&p->model)) {
+        p->dropped++;
+    } else {
+        assert_true(p->model.count < MOST);
+        p->model.arrival_us[(p->model.head + p->model.count++) % MOST] = now;
+    }
+    assert_int_equal(p->dropped, p->queue->dropped_packets);
+}
+
+static void depart(struct pair *p, uint64_t now) {
+    struct xl_link_packet *packet = xl_queue_dequeue(p->queue, now);
+    model_until(&p->model, now);
+    assert_int_equal(packet != NULL, p->model.count > 0);
+    if (packet != NULL) {
+        assert_int_equal(p->model.arrival_us[p->model.head], packet->arrival_us);
+        p->model.head = (p->model.head + 1) % MOST;
+        p->model.count--;
+        xl_link_pool_put(p->pool, packet);
+    }
+}
+
+/* A minute of a packet a ms going out and a load that changes twice a second: nothing, light, in step, heavy, bursts.
+ */
+static uint64_t run(const char *specification, double qdelay_ref, double max_burst, uint64_t seed) {
+    static struct pair p;
+    char error[256];
+    struct xl_link_rng load = {seed};
+    p = (struct pair){.pool = xl_link_pool_new(0)};
+    p.queue = xl_queue_new(specification, p.pool, seed, error, sizeof(error));
+    assert_non_null(p.queue);
+    p.model = (struct model){.qdelay_ref = qdelay_ref,
+                             .max_burst = max_burst,
+                             .burst_allowance = max_burst,
+                             .next_update_us = 15 * MS,
+                             .rng = {seed}};
+    double arrivals_a_ms = 1.0;
+    for (uint64_t now = 0; now < 60 * S; now += MS) {
+        if (now % (500 * MS) == 0) {
+            static const double loads[] = {0.0, 0.6, 0.99, 1.1, 2.0, 0.2};
+            arrivals_a_ms = loads[xl_link_rng_next(&load) % 6];
+        }
+        uint64_t at = now;
+        for (double left = arrivals_a_ms; left > 0.0; left -= 1.0) {
+            if (xl_link_rng_uniform(&load) < left) {
+                arrive(&p, at += xl_link_rng_next(&load) % 400);
+            }
+        }
+        for (uint64_t burst = xl_link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--) {
+            arrive(&p, now + 999);
+        }
+        if (now / S % 20 != 19) { /* and in one second of twenty nothing goes out */
+            depart(&p, now + 999);
+        }
+    }
+    xl_queue_free(p.queue);
+    assert_int_equal(xl_link_pool_in_use(p.pool), 0);
+    xl_link_pool_free(p.pool);
+    return p.dropped;
+}
+
+static void it_drops_what_the_rfc_drops(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        assert_true(run("pie:packets=1000000", 0.015, 0.15, seed) > 100);
+        assert_true(run("pie:packets=1000000:qdelay_ref=40:max_burst=60", 0.04, 0.06, seed) > 100);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_drops_what_the_rfc_drops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
