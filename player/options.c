@@ -34,6 +34,7 @@ enum {
     OPT_REBUFFER_TARGET_MS,
     OPT_MAX_BUFFER_MS,
     OPT_DURATION,
+    OPT_VIDEOS,
     OPT_TIME_LIMIT,
     OPT_VERIFY,
     OPT_INSECURE,
@@ -74,6 +75,7 @@ static const struct option long_options[] = {
     {"max-buffer-ms", required_argument, NULL, OPT_MAX_BUFFER_MS},
     {"duration", required_argument, NULL, OPT_DURATION},
     {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
+    {"videos", required_argument, NULL, OPT_VIDEOS},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"ca", required_argument, NULL, OPT_CA},
@@ -111,6 +113,7 @@ const char *player_options_usage(void) {
            "  --rebuffer-target-ms MS           play time to buffer before going on after a stall (500)\n"
            "  --max-buffer-ms MS                play time to buffer at most (10000)\n"
            "  --duration S                      play only so much of the video\n"
+           "  --videos N                        so many videos like this one, one after the other (1)\n"
            "  --time-limit S                    end the run then, whatever the state\n"
            "  --verify                          check every byte of a synthetic video\n"
            "  --insecure | --ca FILE            do not verify the server's certificate, or against these\n"
@@ -328,6 +331,8 @@ static bool take_play_option(parser *p, int option, const char *value) {
     case OPT_DURATION:
         return parse_time(p, "duration", value, 1000000, &p->duration_us) &&
                (p->duration_us > 0 || fail(p, "--duration must be greater than zero."));
+    case OPT_VIDEOS:
+        return parse_integer(p, "videos", value, 1, PLAYER_MAX_VIDEOS, &c->videos);
     case OPT_TIME_LIMIT:
         return parse_time(p, "time-limit", value, 1000000, &c->time_limit_us) &&
                (c->time_limit_us > 0 || fail(p, "--time-limit must be greater than zero."));

@@ -28,8 +28,10 @@ struct player {
 
     /* What is requested and received. Chunks 0 .. next_chunk-1 are requested; `in_order` is the first byte not
      * received. */
-    uint64_t end; /* bytes to play */
+    uint64_t end; /* bytes to play, of each video */
+    /* Chunks are numbered on from video to video: video v has chunk_count from v * chunk_count on. */
     uint64_t chunk_count, next_chunk, first_incomplete, complete, open;
+    uint64_t video, videos, video_started_at;
     chunk_state *chunks;
     uint64_t in_order, received;
     bool deciding; /* the request for next_chunk is wanted since decided_at */
@@ -38,7 +40,8 @@ struct player {
     /* While playing, the play position at time t is anchor_bytes + floor((t - anchor_at) * bitrate / 8e6); else it is
      * anchor_bytes. Anchors are whole bytes at whole microseconds, moved only by stalls: no drift. */
     uint64_t anchor_at, anchor_bytes;
-    uint64_t first_frame_at; /* XL_NEVER: not yet */
+    uint64_t first_frame_at; /* of this video; XL_NEVER: not yet */
+    uint64_t first_frame_us; /* of the first video, from the start; XL_NEVER: not yet */
     uint64_t stall_at, rebuffer_us, stalls, play_us;
     uint64_t next_report;
 };
@@ -51,8 +54,12 @@ const char *player_config_problem(const player_config *c) {
     if (end > c->video.bytes) {
         return "the play ends after the video";
     }
-    if ((end - 1) / c->chunk_bytes >= PLAYER_MAX_CHUNKS) {
-        return "the chunks are too small: more than a million make up the video";
+    uint64_t chunks = (end - 1) / c->chunk_bytes + 1, videos = c->videos > 1 ? c->videos : 1;
+    if (videos > PLAYER_MAX_VIDEOS) {
+        return "there are more videos than a thousand";
+    }
+    if (chunks > PLAYER_MAX_CHUNKS || chunks * videos > PLAYER_MAX_CHUNKS) {
+        return "the chunks are too small: more than a million make up the play";
     }
     if (c->concurrency == 0 || c->concurrency > PLAYER_MAX_CONCURRENCY) {
         return "the concurrency must be 1 to 64";
@@ -80,8 +87,10 @@ player *player_new(const player_config *config, player_sink *sink, void *user, u
     p->started_at = p->now = now;
     p->end = config->play_bytes != 0 ? config->play_bytes : config->video.bytes;
     p->chunk_count = (p->end - 1) / config->chunk_bytes + 1;
-    p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
-    p->first_frame_at = XL_NEVER;
+    p->videos = config->videos > 1 ? config->videos : 1;
+    p->video_started_at = now;
+    p->chunks = calloc(p->chunk_count * p->videos, sizeof *p->chunks);
+    p->first_frame_at = p->first_frame_us = XL_NEVER;
     p->next_report = now;
     if (p->chunks == NULL) {
         free(p);
@@ -102,12 +111,12 @@ static void emit(player *p, player_event event) {
     p->sink(p->user, &event);
 }
 
-static uint64_t chunk_first(const player *p, uint64_t chunk) {
-    return chunk * p->config.chunk_bytes;
+uint64_t player_chunk_first(const player *p, uint64_t chunk) {
+    return chunk % p->chunk_count * p->config.chunk_bytes;
 }
 
 static uint64_t chunk_size(const player *p, uint64_t chunk) {
-    uint64_t left = p->end - chunk_first(p, chunk);
+    uint64_t left = p->end - player_chunk_first(p, chunk);
     return left < p->config.chunk_bytes ? left : p->config.chunk_bytes;
 }
 
@@ -176,11 +185,25 @@ static void report_buffer(player *p) {
             });
 }
 
+/* The viewer goes on to the next video at once; nothing of it was requested before. */
+static void next_video(player *p) {
+    p->video++;
+    p->phase = PHASE_STARTUP;
+    p->video_started_at = p->now;
+    p->first_frame_at = XL_NEVER;
+    p->in_order = p->anchor_bytes = 0;
+    emit(p, (player_event){.type = PLAYER_EVENT_VIDEO, .video = p->video});
+}
+
 /* The play position has reached the end of what is there. */
 static void run_dry(player *p) {
     p->play_us += p->now - p->anchor_at;
     p->anchor_bytes = p->in_order;
     p->anchor_at = p->now;
+    if (p->in_order == p->end && p->video + 1 < p->videos) {
+        next_video(p);
+        return;
+    }
     if (p->in_order == p->end) {
         finish(p, PLAYER_COMPLETE, NULL);
         return;
@@ -261,14 +284,15 @@ static void take_in_order(player *p) {
         p->first_incomplete++;
     }
     p->in_order = p->end;
-    if (p->first_incomplete < p->chunk_count) {
+    if (p->first_incomplete < (p->video + 1) * p->chunk_count) {
         uint64_t partial = p->first_incomplete < p->next_chunk ? p->chunks[p->first_incomplete].received : 0;
-        p->in_order = chunk_first(p, p->first_incomplete) + partial;
+        p->in_order = player_chunk_first(p, p->first_incomplete) + partial;
     }
     uint64_t frame = p->config.video.first_frame_bytes < p->end ? p->config.video.first_frame_bytes : p->end;
     if (p->first_frame_at == XL_NEVER && p->in_order >= frame) {
         p->first_frame_at = p->now;
-        emit(p, (player_event){.type = PLAYER_EVENT_FIRST_FRAME, .duration_us = p->now - p->started_at});
+        p->first_frame_us = p->video == 0 ? p->now - p->started_at : p->first_frame_us;
+        emit(p, (player_event){.type = PLAYER_EVENT_FIRST_FRAME, .duration_us = p->now - p->video_started_at});
     }
     maybe_play(p);
 }
@@ -282,7 +306,7 @@ void player_data(player *p, uint64_t chunk, uint64_t offset, const uint8_t *data
         finish(p, PLAYER_ERROR, "the transport delivered bytes that were not asked for");
         return;
     }
-    uint64_t at = chunk_first(p, chunk) + offset;
+    uint64_t at = player_chunk_first(p, chunk) + offset;
     if (p->config.verify) {
         size_t good = video_synthetic_check(data, len, at);
         if (good < len) {
@@ -327,11 +351,11 @@ static uint64_t max_buffer_bytes(const player *p) {
 
 /* The first moment at which the next chunk may be requested, as things stand; XL_NEVER when data must come first. */
 static uint64_t request_time(const player *p) {
-    if (p->phase == PHASE_OVER || !p->connected || p->next_chunk == p->chunk_count ||
+    if (p->phase == PHASE_OVER || !p->connected || p->next_chunk == (p->video + 1) * p->chunk_count ||
         p->open >= p->config.concurrency) {
         return XL_NEVER;
     }
-    uint64_t next = chunk_first(p, p->next_chunk), room = max_buffer_bytes(p);
+    uint64_t next = player_chunk_first(p, p->next_chunk), room = max_buffer_bytes(p);
     uint64_t position = position_at(p, p->now);
     /* A buffer too small for the start must not lock the player up. */
     if (next < position + room || (p->phase != PHASE_PLAYING && p->open == 0)) {
@@ -350,7 +374,7 @@ bool player_wants(player *p, uint64_t now, uint64_t *chunk, uint64_t *first, uin
         p->decided_at = p->now;
     }
     *chunk = p->next_chunk;
-    *first = chunk_first(p, p->next_chunk);
+    *first = player_chunk_first(p, p->next_chunk);
     *last = *first + chunk_size(p, p->next_chunk) - 1;
     return true;
 }
@@ -360,7 +384,7 @@ void player_requested(player *p, uint64_t now) {
     if (p->phase == PHASE_OVER || !p->deciding) {
         return;
     }
-    uint64_t chunk = p->next_chunk++, first = chunk_first(p, chunk);
+    uint64_t chunk = p->next_chunk++, first = player_chunk_first(p, chunk);
     p->chunks[chunk].requested_at = p->decided_at;
     p->deciding = false;
     p->open++;
@@ -452,9 +476,9 @@ void player_summarise(const player *p, player_summary *out) {
         .chunks = p->complete,
         .bytes = p->received,
         .connected = p->connected,
-        .first_frame = p->first_frame_at != XL_NEVER,
+        .first_frame = p->first_frame_us != XL_NEVER,
         .handshake_us = p->connected ? p->connected_at - p->started_at : 0,
-        .first_frame_us = p->first_frame_at != XL_NEVER ? p->first_frame_at - p->started_at : 0,
+        .first_frame_us = p->first_frame_us != XL_NEVER ? p->first_frame_us : 0,
         .play_time_us = p->play_us,
         .rebuffer_time_us = p->rebuffer_us,
         .rebuffer_count = p->stalls,

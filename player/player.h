@@ -19,6 +19,7 @@
 #include "xlink/xlink.h"
 
 #define PLAYER_MAX_CHUNKS      UINT64_C(1000000)
+#define PLAYER_MAX_VIDEOS      UINT64_C(1000)
 #define PLAYER_MAX_CONCURRENCY 64
 #define PLAYER_MESSAGE_BYTES   192
 
@@ -38,6 +39,7 @@ typedef struct {
     uint64_t time_limit_us;      /* from the start */
     uint64_t report_interval_us; /* between PLAYER_EVENT_BUFFER */
     bool verify;                 /* every byte must be as http/video.h says for synthetic videos */
+    uint64_t videos;             /* so many like this one, one after the other over the same transport; 0 is 1 */
 } player_config;
 
 typedef enum {
@@ -55,8 +57,9 @@ typedef enum {
     PLAYER_EVENT_REQUEST,
     PLAYER_EVENT_FIRST_BYTE,
     PLAYER_EVENT_CHUNK_DONE,
+    PLAYER_EVENT_VIDEO, /* the viewer went on to the next video */
     PLAYER_EVENT_FIRST_FRAME,
-    PLAYER_EVENT_PLAY,        /* the play starts; once */
+    PLAYER_EVENT_PLAY,        /* the play of a video starts; once */
     PLAYER_EVENT_STALL_START, /* a stall that lasts to the end of the run has no STALL_END but counts */
     PLAYER_EVENT_STALL_END,
     PLAYER_EVENT_BUFFER,
@@ -69,6 +72,7 @@ typedef struct {
     uint64_t at;             /* when, on the caller's clock */
     uint64_t chunk;          /* REQUEST, FIRST_BYTE, CHUNK_DONE */
     uint64_t first, last;    /* REQUEST: bytes of the video, inclusive */
+    uint64_t video;          /* VIDEO: its number, from 0 */
     uint64_t bytes;          /* CHUNK_DONE */
     uint64_t requested_at;   /* CHUNK_DONE: when the player decided to request it */
     uint64_t duration_us;    /* CHUNK_DONE: RCT; FIRST_FRAME: latency; STALL_END: of the stall */
@@ -94,6 +98,8 @@ void player_free(player *);
 void player_connected(player *, uint64_t now);
 /* Bytes of a chunk, in order; offset counts from the chunk's first byte. */
 void player_data(player *, uint64_t chunk, uint64_t offset, const uint8_t *data, size_t len, uint64_t now);
+/* Where in its video a chunk begins. */
+uint64_t player_chunk_first(const player *, uint64_t chunk);
 /* The response to this chunk has ended. */
 void player_done(player *, uint64_t chunk, uint64_t now);
 /* Ends the run. message may be NULL. No effect when it is over already. */

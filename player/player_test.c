@@ -445,6 +445,64 @@ static void duration_plays_only_the_opening(void **state) {
 }
 
 /* Start-up and re-buffer needs larger than what the buffer rule would request must not lock the player up. */
+/* Takes the one request that the player wants, for this chunk, which begins at this byte of its video. */
+static void take_request(bench *b, uint64_t chunk, uint64_t first, uint64_t now) {
+    uint64_t wanted, begin, end;
+    assert_true(player_wants(b->p, now, &wanted, &begin, &end));
+    assert_int_equal(wanted, chunk);
+    assert_int_equal(begin, first);
+    assert_int_equal(begin, player_chunk_first(b->p, chunk));
+    player_requested(b->p, now);
+}
+
+static void deliver_of_video(bench *b, uint64_t chunk, size_t offset, size_t len, uint64_t now) {
+    uint8_t data[100000];
+    video_synthetic_fill(data, len, player_chunk_first(b->p, chunk) + offset);
+    player_data(b->p, chunk, offset, data, len, now);
+}
+
+static void the_next_video_starts_anew_when_the_last_one_is_over(void **state) {
+    (void)state;
+    bench b;
+    player_config c = basic();
+    c.play_bytes = 200000; /* two chunks, 200 ms */
+    c.videos = 2;
+    c.verify = true;
+    start(&b, c);
+    player_connected(b.p, START);
+    take_request(&b, 0, 0, START);
+    deliver_of_video(&b, 0, 0, 100000, START + 10 * MS);
+    take_request(&b, 1, 100000, START + 10 * MS);
+    deliver_of_video(&b, 1, 0, 100000, START + 20 * MS);
+    uint64_t chunk, first, last;
+    assert_false(player_wants(b.p, START + 200 * MS, &chunk, &first, &last)); /* who knows what comes next */
+    assert_int_equal(player_next_timeout(b.p), START + 210 * MS);
+    player_step(b.p, START + 210 * MS);
+    assert_int_equal(nth(&b, PLAYER_EVENT_VIDEO, 0)->at, START + 210 * MS);
+    assert_int_equal(nth(&b, PLAYER_EVENT_VIDEO, 0)->video, 1);
+    xl_qoe qoe;
+    player_qoe(b.p, START + 210 * MS, &qoe);
+    assert_int_equal(qoe.cached_bytes, 0);
+    take_request(&b, 2, 0, START + 210 * MS);
+    deliver_of_video(&b, 2, 0, 50000, START + 240 * MS);
+    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 1)->duration_us, 30 * MS);
+    assert_int_equal(nth(&b, PLAYER_EVENT_PLAY, 1)->at, START + 240 * MS);
+    deliver_of_video(&b, 2, 50000, 50000, START + 250 * MS);
+    take_request(&b, 3, 100000, START + 250 * MS);
+    deliver_of_video(&b, 3, 0, 100000, START + 260 * MS);
+    player_step(b.p, START + 500 * MS);
+    assert_true(player_over(b.p));
+    player_summary summary;
+    player_summarise(b.p, &summary);
+    assert_int_equal(summary.outcome, PLAYER_COMPLETE);
+    assert_int_equal(summary.first_frame_us, 10 * MS); /* of the first video */
+    assert_int_equal(summary.chunks, 4);
+    assert_int_equal(summary.bytes, 400000);
+    assert_int_equal(summary.play_time_us, 400 * MS);
+    assert_int_equal(summary.rebuffer_count, 0); /* start-up is no re-buffering */
+    player_free(b.p);
+}
+
 static void a_buffer_smaller_than_the_first_frame_still_plays(void **state) {
     (void)state;
     bench b;
@@ -540,6 +598,7 @@ int main(void) {
         cmocka_unit_test(the_first_outcome_stays),
         cmocka_unit_test(a_peers_bytes_in_a_message_do_not_break_the_log),
         cmocka_unit_test(duration_plays_only_the_opening),
+        cmocka_unit_test(the_next_video_starts_anew_when_the_last_one_is_over),
         cmocka_unit_test(a_buffer_smaller_than_the_first_frame_still_plays),
         cmocka_unit_test(quantiles_interpolate_between_ranks),
         cmocka_unit_test(impossible_configurations_are_refused),

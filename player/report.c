@@ -8,6 +8,7 @@ const char *player_event_name(player_event_type type) {
         [PLAYER_EVENT_REQUEST] = "request",
         [PLAYER_EVENT_FIRST_BYTE] = "first_byte",
         [PLAYER_EVENT_CHUNK_DONE] = "chunk_done",
+        [PLAYER_EVENT_VIDEO] = "video",
         [PLAYER_EVENT_FIRST_FRAME] = "first_frame",
         [PLAYER_EVENT_PLAY] = "play",
         [PLAYER_EVENT_STALL_START] = "stall_start",
@@ -37,6 +38,8 @@ json_t *player_event_fields(const player_event *e, uint64_t start_us) {
     case PLAYER_EVENT_CHUNK_DONE:
         return json_pack("{s:o, s:o, s:o, s:o}", "chunk", integer(e->chunk), "bytes", integer(e->bytes), "rct_s",
                          jsonl_seconds(e->duration_us), "request_t", jsonl_seconds(e->requested_at - start_us));
+    case PLAYER_EVENT_VIDEO:
+        return json_pack("{s:o}", "video", integer(e->video));
     case PLAYER_EVENT_FIRST_FRAME:
         return json_pack("{s:o}", "latency_s", jsonl_seconds(e->duration_us));
     case PLAYER_EVENT_STALL_END:

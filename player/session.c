@@ -37,7 +37,7 @@ static void on_data(void *user, uint64_t id, uint64_t offset, const uint8_t *dat
     player_data(s->player, id, offset, data, len, now);
     update_qoe(s, now);
     if (s->hooks.save != NULL && !player_over(s->player) &&
-        !s->hooks.save(s->hooks.user, id * s->options->player.chunk_bytes + offset, data, len)) {
+        !s->hooks.save(s->hooks.user, player_chunk_first(s->player, id) + offset, data, len)) {
         char message[PLAYER_MESSAGE_BYTES];
         snprintf(message, sizeof message, "cannot write the --save file: %s", strerror(errno));
         player_fail(s->player, PLAYER_ERROR, message, now);

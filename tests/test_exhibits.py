@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from rich.console import Console
 
 from railyard.errors import UserError
-from railyard.exhibits import energy, fig6, fig8, fig13, fig14, intervals, places, registry, run
+from railyard.exhibits import energy, fig6, fig8, fig13, fig14, intervals, places, registry, run, table4
 from railyard.exhibits.intervals import Interval
 from railyard.exhibits.model import FILE, ORDER, Exhibit, Table, find_exhibits, load_exhibit
 from railyard.exhibits.registry import RunRequest
@@ -204,12 +204,21 @@ def test_the_verdict_on_head_of_line_blocking_needs_all_its_parts() -> None:
         cells = dict.fromkeys(labels, interval(0, 1, 2))
         saved = {fig6.ALWAYS: interval(10, 20, 30), fig6.GATED: interval(10, 20, 30)}
         places_of = dict(zip(labels, stalled, strict=True))
-        return fig6.Findings(10, places_of, cells, cells, dict.fromkeys(labels, 0.1), saved, copies)
+        starved = dict.fromkeys(labels, 2)
+        return fig6.Findings(10, places_of, starved, cells, cells, dict.fromkeys(labels, 0.1), saved, copies)
 
     assert fig6.verdict(found((8, 2, 3), interval(5, 10, 20)))[0] == "holds"
     word, why = fig6.verdict(found((8, 7, 3), interval(5, 10, 20)))
     assert word == "partly" and "without control the buffer falls to zero" in why
+    assert "In 2 of the 3 places where it stalls with control the other path carries less" in why
     assert fig6.verdict(found((8, 2, 3), interval(-5, 10, 20)))[0] == "partly"
+
+
+def test_a_delay_matters_where_median_and_tail_are_slower_beyond_chance() -> None:
+    slower, unsure = interval(1, 2, 3), interval(-1, 2, 5)
+    assert table4.verdict({"median": slower, "p99": slower}) == "holds"
+    assert table4.verdict({"median": slower, "p99": unsure}) == "partly"
+    assert table4.verdict({"median": unsure, "p99": unsure}) == "does not hold"
 
 
 def test_the_verdict_on_energy_counts_loads() -> None:

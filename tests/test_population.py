@@ -23,7 +23,7 @@ from railyard.population.executors import Batch, DaskExecutor, LocalExecutor, ru
 from railyard.population.figures import Plays, improvement
 from railyard.population.model import Population, load_population
 from railyard.population.parts import Parts, read_plays
-from railyard.population.play import Arm, Task, play, tasks_of
+from railyard.population.play import Arm, Task, first_frames, play, tasks_of
 from railyard.population.scenes import Library
 from railyard.population.viewers import Viewer, day_shares, draw_viewers
 from railyard.yamlfile import load_yaml
@@ -300,3 +300,21 @@ def test_a_mistake_in_the_file_is_told_in_one_sentence(tmp_path: Path, before: s
     with pytest.raises(UserError, match=sentence):
         population = load_population(load_yaml(file))
         Library(population, tmp_path / "traces", recorded=False)
+
+
+def test_several_videos_share_a_connection_and_the_first_is_as_alone(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]]
+) -> None:
+    (viewer,) = draw([1], 1)
+    several = population.model_copy(update={"video": population.video.with_videos(3)})
+    [alone], [session] = (
+        play(tasks_of(each, [viewer], [VANILLA], program("xlink-sim"))[0]) for each in (population, several)
+    )
+    assert alone["first_frames_s"] == [alone["first_frame_s"]]
+    assert len(session["first_frames_s"]) == 3 and session["first_frame_s"] == alone["first_frame_s"]
+    assert len(session["rct_s"]) == 3 * len(alone["rct_s"])
+    assert max(session["first_frames_s"][1:]) < session["first_frame_s"], "no handshake, and windows have grown"
+    assert session["play_time_left_ms"] == alone["play_time_left_ms"], "of the first video alone"
+    assert session["identity"] != alone["identity"]
+    events = [{"event": "video", "t": 5.0}, {"event": "first_frame", "latency_s": 0.5}, {"event": "summary", "t": 9.0}]
+    assert first_frames(events) == [0.5, 4.0], "what never came counts with the time waited"

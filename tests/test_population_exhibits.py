@@ -24,7 +24,12 @@ CLAIMS = {
     "table2": ["danger-95-80"],
     "fig11": ["xlink-p99-better", "xlink-p95-better", "xlink-median-better"],
     "table3": ["rebuffer-better"],
-    "fig12": ["first-frame-p99"],
+    "fig12": [
+        "first-frame-p99",
+        "next-video-first-frame-p99",
+        "acceleration-helps",
+        "acceleration-gains-at-the-tail",
+    ],
 }
 
 
@@ -128,4 +133,15 @@ def test_the_first_frame_needs_both_halves_of_the_claim() -> None:
     better = Interval(40, 30, 50)
     assert population_first_frame.verdict(better, DOWN) == "holds"
     assert population_first_frame.verdict(better, UP) == "partly"
+    assert population_first_frame.verdict(UP, DOWN) == "partly", "its interval does not reach 32 %"
     assert population_first_frame.verdict(UNSURE, DOWN) == "does not hold"
+
+
+def test_acceleration_is_judged_by_percentiles_and_by_their_order() -> None:
+    assert population_first_frame.helps({0.5: UNSURE, 0.99: UP}) == "holds"
+    assert population_first_frame.helps({0.5: UP, 0.99: UNSURE}) == "partly"
+    assert population_first_frame.helps({0.5: UNSURE, 0.99: None}) == "does not hold"
+    small, middle, large = (Interval(value, value, value) for value in (1.0, 2.0, 3.0))
+    assert population_first_frame.grows({0.5: small, 0.9: middle, 0.99: large}) == "holds"
+    assert population_first_frame.grows({0.5: small, 0.9: large, 0.99: middle}) == "partly"
+    assert population_first_frame.grows({0.5: large, 0.9: small, 0.99: middle}) == "does not hold"

@@ -26,7 +26,7 @@ struct settings {
     json_t *path_events; /* borrowed */
     bool own_links, verify;
     uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
-    uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us;
+    uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us, videos;
 };
 
 #define SETTING(member) offsetof(struct settings, member)
@@ -73,6 +73,7 @@ static const struct sim_member player_members[] = {
     {"rebuffer_target_ms", SIM_THOUSANDTHS, SETTING(rebuffer_target_us), 0, MAX_TIME_MS * 1000, 0},
     {"max_buffer_ms", SIM_THOUSANDTHS, SETTING(max_buffer_us), 0, MAX_TIME_MS * 1000, 0},
     {"duration_s", SIM_SECONDS, SETTING(duration_us), 1, MAX_TIME_MS, 0},
+    {"videos", SIM_WHOLE, SETTING(videos), 1, PLAYER_MAX_VIDEOS, 0},
     {"verify", SIM_BOOLEAN, SETTING(verify), 0, 0, 0},
     {0},
 };
@@ -320,6 +321,7 @@ static const char *fill_play(player_config *c, const struct settings *s) {
         .time_limit_us = s->time_limit_us,
         .report_interval_us = PLAYER_REPORT_INTERVAL_US,
         .verify = s->verify,
+        .videos = s->videos,
     };
     if (!video_init(&c->video, s->video_bytes, s->bitrate_bps, (uint32_t)s->fps_milli, s->first_frame_bytes)) {
         return "the bit rate is less than a byte a frame";

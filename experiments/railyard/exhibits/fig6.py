@@ -33,6 +33,7 @@ BIN_MS = 100
 class Findings:
     places: int
     stalled_places: dict[str, int]
+    starved_places: dict[str, int]  # of these, where the other path carries less than the video meanwhile
     stall_s: dict[str, Interval]
     copied_mb: dict[str, Interval]
     redundancy: dict[str, float]
@@ -60,6 +61,22 @@ def _redundancy(runs: list[Run]) -> float:
     return twice / once if once else 0.0
 
 
+def starved(frame: Frame, run: Run) -> bool:
+    """Whether the other paths together carry less than the video's bit rate during the outage: no copy helps then."""
+    values = frame.values(part_of(run))
+    begin, end = float(values["begin_ms"]) / 1000, float(values["end_ms"]) / 1000
+    failing = frame.spec.places.path if frame.spec.places else ""
+    rates = [
+        rate
+        for path in run.config["paths"]
+        if path["name"] != failing
+        for t, rate in capacity(run, path["name"], BIN_MS, end)
+        if begin <= t < end
+    ]
+    bins = max(1, round((end - begin) * 1000 / BIN_MS))
+    return bool(sum(rates) / bins < run.config["player"]["bitrate_bps"] / 1e6)
+
+
 def findings(frame: Frame) -> Findings:
     runs = {label: [run for key in frame.keys for run in frame.of(key, label)] for label in COLOURS}
     common = set.intersection(*({(part_of(r), r.pair, r.seed) for r in of} for of in runs.values()))
@@ -70,6 +87,9 @@ def findings(frame: Frame) -> Findings:
     return Findings(
         places=len(common),
         stalled_places={label: sum(run.rebuffer_count > 0 for run in of) for label, of in runs.items()},
+        starved_places={
+            label: sum(run.rebuffer_count > 0 and starved(frame, run) for run in of) for label, of in runs.items()
+        },
         stall_s={label: _required(intervals.bootstrap(of, mean)) for label, of in stalls.items()},
         copied_mb={label: _required(intervals.bootstrap(of, mean)) for label, of in copies.items()},
         redundancy={label: _redundancy(of) for label, of in runs.items()},
@@ -95,7 +115,14 @@ def verdict(found: Findings) -> tuple[Verdict, str]:
     if not failed:
         return "holds", "all parts hold, gains beyond their 95 % intervals: " + "; ".join(parts)
     word: Verdict = "does not hold" if len(failed) == len(parts) else "partly"
-    return word, "not so here: " + "; ".join(failed)
+    why = f"not so here: {'; '.join(failed)}"
+    stalled, starving = found.stalled_places[GATED], found.starved_places[GATED]
+    if starving:
+        why += (
+            f". In {starving} of the {stalled} places where it stalls with control the other path carries less than "
+            "the video's bit rate during the outage: it is capacity that lacks there, and no copy helps"
+        )
+    return word, why
 
 
 def chosen_key(frame: Frame) -> tuple[str, str]:
@@ -194,7 +221,8 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
 def _table(found: Findings) -> Table:
     rows: list[list[Cell]] = [
         [
-            *(label, found.stalled_places[label], found.stall_s[label].text(), found.copied_mb[label].text()),
+            *(label, found.stalled_places[label], found.starved_places[label]),
+            *(found.stall_s[label].text(), found.copied_mb[label].text()),
             round(100 * found.redundancy[label], 2),
         ]
         for label in COLOURS
@@ -204,6 +232,7 @@ def _table(found: Findings) -> Table:
         columns=[
             Column(name="scheme"),
             Column(name="places with a stall"),
+            Column(name="of these, the other path below the video's rate"),
             Column(name="stalled a play, mean and interval", unit="s"),
             Column(name="re-injected a play, mean and interval", unit="MB"),
             Column(name="redundancy", unit="%"),

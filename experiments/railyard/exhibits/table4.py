@@ -18,6 +18,7 @@ from railyard.records import Run
 from railyard.report.style import INK, scheme_styles
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
+JUDGED = "vanilla-mp"
 
 
 @dataclass(frozen=True)
@@ -86,22 +87,40 @@ def _figure(found: dict[str, list[Point]]) -> go.Figure:
     return figure
 
 
-def verdict(last: Point) -> tuple[Verdict, str]:
-    slower = [name for name in QUANTILES if last.change[name].low > 0]
-    words = "; ".join(f"{name} {last.change[name].text('+.1f')} %" for name in QUANTILES)
-    if len(slower) == len(QUANTILES):
-        return "holds", f"at +{last.increase:g} % all of it is slower beyond the intervals: {words}"
-    if slower:
-        return "partly", f"at +{last.increase:g} % beyond its interval only the {slower[0]}: {words}"
-    return "does not hold", f"at +{last.increase:g} % no change beyond its interval: {words}"
+def overall(frame: Frame, label: str) -> dict[str, Interval]:
+    """The change over all crossings together, %: for each run the mean of its changes, then over the runs. One crossing
+    moves packets to other opportunities of a fading link, either way; six of them average that out."""
+    keys = sorted(frame.keys, key=lambda key: float(frame.values(key)["increase"]))
+    runs = {key: {(run.pair, run.seed): run for run in frame.of(key, label) if run.chunks} for key in keys}
+    common = sorted(set.intersection(*(set(of) for of in runs.values())))
+    found: dict[str, Interval] = {}
+    for name, q in QUANTILES.items():
+        changes = [
+            [intervals.mean([_quantile_ratio(runs[key][place], runs[keys[0]][place], q) for key in keys[1:]])]
+            for place in common
+        ]
+        shift = intervals.bootstrap(changes, intervals.mean)
+        if shift is not None:
+            found[name] = Interval(*(_percent(x) + 0.0 for x in (shift.value, shift.low, shift.high)))
+    return found
+
+
+def verdict(change: dict[str, Interval]) -> Verdict:
+    slower = [name for name, found in change.items() if found.low > 0]
+    return "holds" if len(slower) == len(QUANTILES) else "partly" if slower else "does not hold"
+
+
+def _said(change: dict[str, Interval]) -> str:
+    return ", ".join(f"{name} {found.words('slower', 'faster')}" for name, found in change.items())
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     found = {label: points_of(frame, label) for label in frame.labels()}
-    last = found["xlink"][-1]
-    word, because = verdict(last)
-    ours = "; ".join(f"{label} median {points[-1].change['median'].text('+.1f')} %" for label, points in found.items())
+    changes = {label: overall(frame, label) for label in found}
+    increases = sorted({point.increase for points in found.values() for point in points} - {0.0})
+    span = f"{increases[0]:g} to {increases[-1]:g} %" if len(increases) > 1 else f"{increases[0]:g} %"
+    ours = "; ".join(f"{label}: {_said(change)}" for label, change in changes.items())
     rows: list[list[Cell]] = [
         [
             *(label, point.crossing, point.increase, point.value["median"].text(".3f"), point.value["p99"].text(".2f")),
@@ -125,7 +144,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         paper_ref="Zheng et al., SIGCOMM 2021, table 4, appendix A",
         summary=(
             "The paper measures that crossing ISPs adds 17 to 54 % to LTE's delay. "
-            f"Added here as a knob, {last.increase:g} % make: {ours}."
+            f"Added here as a knob, {span}, all crossings together: {ours}."
         ),
         command=spec.command,
         arena=frame.arena,
@@ -151,16 +170,17 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             Claim(
                 id="cross-isp-delay-matters",
                 claim="A cross-ISP increase of the secondary path's delay slows requests over both paths.",
-                theirs="path delay differences could impact start-up and request completion time (section 3.2)",
-                ours=f"xlink at +{last.increase:g} %: median {last.change['median'].text('+.1f')} %",
-                verdict=word,
-                because=because,
-                rule="holds if xlink's median and p99 are slower beyond their intervals at the largest increase, "
-                "partly if one is",
+                theirs="large path delay differences could impact start-up and request completion time (section 3.2)",
+                ours=ours,
+                verdict=verdict(changes[JUDGED]),
+                because="multipath waits for the slower path's last packets, but gives that path only what the faster "
+                "one's window leaves; a request on that path alone feels all of the delay",
+                rule=f"holds if median and p99 of {JUDGED}, of which the paper says it, are slower beyond their "
+                "intervals, all crossings together; partly if one is",
             )
         ],
         confidence=f"{intervals.METHOD}; changes are geometric means of the ratios of each run's own quantile to that "
-        "of the same run without the increase",
+        "of the same run without the increase; over all crossings, of the means of a run's changes",
         fidelity=frame.fidelity(),
         provenance=frame.provenance(),
     )

@@ -161,7 +161,9 @@ class _Work:
         return result
 
     def _measure(self, arm: Arm) -> tuple[list[float], int]:
-        tasks = tasks_of(self.population, self.pilot, [arm], self.binary)
+        video = self.population.video.with_videos(1)  # one server has one setting, however many videos follow
+        population = self.population.model_copy(update={"video": video})
+        tasks = tasks_of(population, self.pilot, [arm], self.binary)
         rows = _play(self.parts, tasks, self.executor, self.progress)
         samples = sorted(sample for row in rows for sample in row["play_time_left_ms"])
         if not samples:

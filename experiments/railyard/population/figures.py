@@ -25,7 +25,7 @@ METHOD = (
     f"{100 * LEVEL:.0f} % percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
 )
 
-What = Literal["rct", "first_frame", "play_time_left"]
+What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
 Reals = npt.NDArray[np.float64]
 ViewerKey = tuple[int, int]
 
@@ -37,6 +37,8 @@ def values_of(row: Row, what: What) -> list[float]:
     if what == "first_frame":
         first = row["first_frame_s"] if row["first_frame_s"] is not None else row["waited_s"]
         return [] if first is None else [first]
+    if what == "later_first_frame":
+        return list(row["first_frames_s"][1:])
     return [float(round(value)) for value in row["play_time_left_ms"]]
 
 

@@ -114,6 +114,11 @@ class Video(Strict):
     fps: Annotated[float, Field(ge=1, le=240)] = 30
     rebuffer_target_ms: Annotated[int, Field(ge=1, le=600_000)] = 500
     max_buffer_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
+    videos: Annotated[int, Field(ge=1, le=100)] = 1
+    """So many alike, one after the other over one connection; play-time left and thresholds are of the first."""
+
+    def with_videos(self, videos: int) -> Video:
+        return self.model_copy(update={"videos": videos})
 
 
 class Scale(Strict):
@@ -168,6 +173,8 @@ class PopulationExhibit(Strict):
     description: str = ""
     population: Name = "population"
     arms: list[str] = Field(min_length=2)
+    videos: Annotated[int, Field(ge=1, le=100)] = 1
+    """So many videos over one connection, instead of one."""
 
 
 def load_population(document: YamlDocument) -> Population:
@@ -180,6 +187,8 @@ def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Popula
     beside = document.path.parent / f"{spec.population}.yaml"
     file = beside if beside.is_file() else find_experiment(spec.population)
     population = load_population(load_yaml(file))
+    if spec.videos > 1:
+        population = population.model_copy(update={"video": population.video.with_videos(spec.videos)})
     known = [arm.base_label() for arm in population.arms]
     for index, label in enumerate(spec.arms):
         if label not in known:

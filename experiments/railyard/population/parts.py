@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from railyard.errors import UserError
 from railyard.population.play import Row
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no first_frames_s
 PLAYS_FILE = "plays.parquet"
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 SCHEMA = pa.schema(
@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         pa.field("queues", pa.list_(_TEXT)),
         pa.field("outcome", _TEXT),
         *(pa.field(name, _REAL) for name in ("handshake_s", "first_frame_s", "waited_s")),
+        pa.field("first_frames_s", pa.list_(_REAL)),
         *(pa.field(name, _REAL) for name in ("play_time_s", "rebuffer_time_s")),
         pa.field("rebuffer_count", _WHOLE),
         *(pa.field(name, _WHOLE) for name in ("stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes")),

@@ -86,7 +86,14 @@ def tasks_of(population: Population, viewers: Sequence[Viewer], arms: Sequence[A
     digest = sha256_of(program)
     factor = population.time_limit_factor
     return [
-        Task(viewer, tuple(arms), population.video, viewer.time_limit_s(factor), str(program), digest)
+        Task(
+            viewer,
+            tuple(arms),
+            population.video,
+            population.video.videos * viewer.time_limit_s(factor),
+            str(program),
+            digest,
+        )
         for viewer in viewers
     ]
 
@@ -100,6 +107,7 @@ def _path(path: Link, up: str, down: str) -> dict[str, Any]:
 def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
     """The job of docs/sim.md; without an arm, what all arms have in common."""
     viewer, video = task.viewer, task.video
+    several = {"videos": video.videos} if video.videos > 1 else {}
     return {
         "schema": 1,
         "seed": viewer.seed,
@@ -115,6 +123,7 @@ def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
             "first_frame_bytes": viewer.first_frame_bytes,
             "rebuffer_target_ms": video.rebuffer_target_ms,
             "max_buffer_ms": video.max_buffer_ms,
+            **several,
         },
         "link_logs": False,
         "null_crypto": True,
@@ -165,8 +174,18 @@ def _requests(events: Sequence[Event], end_s: float) -> tuple[list[float], list[
     return [done.get(chunk, max(0.0, end_s - asked[chunk])) for chunk in chunks], [chunk in done for chunk in chunks]
 
 
+def first_frames(events: Sequence[Event]) -> list[float]:
+    """Of each video from the moment that the viewer turned to it; where it never came, the time waited."""
+    begins = [0.0, *(e["t"] for e in events if e["event"] == "video")]
+    found = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
+    return [*found, *(float(events[-1]["t"]) - begin for begin in begins[len(found) :])]
+
+
 def _play_time_left(events: Sequence[Event], *, complete: bool) -> list[float]:
-    """What the player reported from the start of playing to the arrival of the last byte (docs/experiments.md)."""
+    """What the player reported from the start of playing to the arrival of the last byte (docs/experiments.md), of
+    the first video."""
+    second = next((number for number, e in enumerate(events) if e["event"] == "video"), None)
+    events, complete = (events[:second], True) if second is not None else (events, complete)
     begin = next((e["t"] for e in events if e["event"] == "play"), None)
     arrived = [e["t"] for e in events if e["event"] == "chunk_done"]
     if begin is None or not arrived:
@@ -203,6 +222,7 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
         "first_frame_s": first,
         # A first frame that never came: how long was waited for it.
         "waited_s": float(events[-1]["t"]) if first is None else None,
+        "first_frames_s": first_frames(events),
         "play_time_s": float(summary.get("play_time_s") or 0.0),
         "rebuffer_time_s": float(summary.get("rebuffer_time_s") or 0.0),
         "rebuffer_count": int(summary.get("rebuffer_count") or 0),

@@ -259,6 +259,7 @@ PLAYS = Table(
         Column("handshake_s", DOUBLE, "to the end of the handshake, s"),
         Column("first_frame_s", DOUBLE, "to the last byte of the first frame, s"),
         Column("waited_s", DOUBLE, "waited for a first frame that never came, s"),
+        Column("first_frames_s", REALS, "of each video over the connection, from the moment it was turned to, s"),
         Column("play_time_s", DOUBLE, "time in which the video advanced, s"),
         Column("rebuffer_time_s", DOUBLE, "time stalled after the first frame, s"),
         Column("rebuffer_count", LONG, "number of stalls"),
