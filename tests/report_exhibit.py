@@ -25,7 +25,14 @@ def _bars(row: list[Cell]) -> go.Figure:
     tails = [_p99(cell) for cell in row]
     errors = {"array": [t.high - t.value for t in tails], "arrayminus": [t.value - t.low for t in tails]}
     bars = go.Bar(x=[cell.label for cell in row], y=[t.value for t in tails], error_y=errors | {"symmetric": False})
-    return go.Figure(bars, layout={"yaxis": {"title": {"text": "RCT p99, s"}}, "title": {"text": "RCT p99"}})
+    long = "a title that a phone has no room for: the schemes, each with all of its runs over all of its pairs"
+    layout = {
+        "yaxis": {"title": {"text": "RCT p99, s"}},
+        "title": {"text": "RCT p99"},
+        "xaxis": {"title": {"text": long}},
+    }
+    note = {"text": long, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "y": 1}
+    return go.Figure(bars, layout=layout | {"annotations": [note]})
 
 
 def exhibit_of(campaign: Path, name: str) -> Exhibit:

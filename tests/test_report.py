@@ -21,6 +21,7 @@ from railyard.fidelity import judge
 from railyard.records import Chunk, load_campaign, load_run
 from railyard.report import write_report
 from railyard.report.style import scheme_styles
+from railyard.tables import Value, aligned
 
 Make = Callable[..., Path]
 
@@ -196,3 +197,32 @@ def test_a_damaged_run_is_named(make_campaign: Make) -> None:
     (out / "runs" / FakeRun().run_id / "mpshell.json").write_text("{}")
     with pytest.raises(UserError, match="cannot be read"):
         load_campaign(out)
+
+
+def test_a_run_that_played_and_has_no_log_is_no_measurement(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    [log] = out.glob("runs/*/player.jsonl")
+    log.unlink()
+    with pytest.raises(UserError, match=r"player\.jsonl: it is missing, though the run played; remove"):
+        load_campaign(out)
+
+
+def test_a_damaged_record_of_a_campaign_is_named_with_its_line_and_the_remedy(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    (out / "campaign.json").write_text("{\n")
+    with pytest.raises(UserError, match=r"campaign\.json:2: this is not the JSON of a campaign .* --out .* again"):
+        load_campaign(out)
+
+
+def test_figures_of_a_column_have_as_many_decimals_as_each_other() -> None:
+    rows: list[list[Value]] = [
+        ["1", 0.1614, 57.0, 10733.0, None, 3],
+        ["2", 0.0, 45.6, 12.0, 0.000012, True],
+        ["3", 1.259, 100.0, 3.5, 2.0, 0],
+    ]
+    assert aligned(rows) == [
+        ["1", "0.1614", "57.0", "10733.0", "–", "3"],
+        ["2", "0", "45.6", "12.0", "1.2e-05", "yes"],
+        ["3", "1.2590", "100.0", "3.5", "2", "0"],
+    ]
+    assert aligned([]) == []

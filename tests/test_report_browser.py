@@ -28,6 +28,13 @@ OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('
     && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
 
 
+CUT_TEXTS = """[...document.querySelectorAll('.plot text')].filter(text => {
+    const box = text.getBoundingClientRect(), plot = text.closest('.plot').getBoundingClientRect();
+    return box.width > 0 && (box.left < plot.left - 1 || box.right > plot.right + 1 || box.bottom > plot.bottom + 1);
+}).map(text => text.textContent)"""
+"""Texts of the plots that reach out of them."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     program = find_chromium()
@@ -133,6 +140,7 @@ def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, re
         assert page.evaluate(OVERFLOWS) == []
         cut = "[...document.querySelectorAll('.words')].filter(t => t.scrollWidth > t.parentElement.clientWidth).length"
         assert page.evaluate(cut) == 0, "a table of words is cut off"
+        assert page.evaluate(CUT_TEXTS) == []
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
         assert len(ids) == len(set(ids))
         lost = page.evaluate(

@@ -157,11 +157,20 @@ def _first_frame(events: list[Event], summary: Event) -> float | None:
     return None if value is None else float(value)
 
 
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{file}:{error.lineno}: this run cannot be read, it is no JSON ({error.msg}); "
+            "remove the run's folder and run it again."
+        ) from None
+
+
 def load_run(folder: Path) -> Run:
     """The figures of a whole run. Raises UserError when its files are not what a run leaves."""
     try:
-        record = json.loads((folder / "run.json").read_text())
-        return _load(folder, record)
+        return _load(folder, _read_json(folder / "run.json"))
     except OSError as error:
         raise UserError(f"{folder}: this is no whole run: {error.strerror}: {error.filename}.") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -171,10 +180,13 @@ def load_run(folder: Path) -> Run:
 
 
 def _load(folder: Path, record: dict[str, Any]) -> Run:
-    events = [event for event in read_jsonl(folder / "player.jsonl") if "event" in event and "t" in event]
-    summary = summary_of(read_jsonl(folder / "player.jsonl")) or {}
+    log = folder / "player.jsonl"
+    if not log.is_file() and record.get("outcome") in ("complete", "time_limit"):
+        raise UserError(f"{log}: it is missing, though the run played; remove the run's folder and run it again.")
+    events = [event for event in read_jsonl(log) if "event" in event and "t" in event]
+    summary = summary_of(read_jsonl(log)) or {}
     server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
-    emulator = json.loads((folder / "mpshell.json").read_text())
+    emulator = _read_json(folder / "mpshell.json")
     end_s = events[-1]["t"] if events else 0.0
     start_s = _player_start_s(events, emulator)
     if record["config"]["scheme"] in ("mptcp", "tcp"):
@@ -218,6 +230,11 @@ def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
     except FileNotFoundError:
         raise UserError(
             f"{out}: there is no campaign in this directory; `railyard run EXPERIMENT` makes one."
+        ) from None
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{out / 'campaign.json'}:{error.lineno}: this is not the JSON of a campaign ({error.msg}); "
+            f"the `railyard run` that made it, with --out {out}, writes it again and keeps the runs."
         ) from None
     except (OSError, ValueError) as error:
         raise UserError(f"{out / 'campaign.json'}: cannot be read: {error}.") from None

@@ -28,6 +28,38 @@ def megabytes(value: float) -> str:
     return f"{value / 1e6:.2f}"
 
 
+Value = str | int | float | bool | None
+SIGNIFICANT, MOST_DIGITS = 4, 6
+
+
+def aligned(rows: Sequence[Sequence[Value]]) -> list[list[str]]:
+    """Values as a person writes them: four significant digits, and as many decimals in all of a column."""
+    decimals = [
+        _decimals([value for value in column if isinstance(value, float)]) for column in zip(*rows, strict=True)
+    ]
+    return [[_written(value, places) for value, places in zip(row, decimals, strict=True)] for row in rows]
+
+
+def _decimals(column: Sequence[float]) -> int | None:
+    """Of a column; None where its values are too far apart for as many in each."""
+    shown = [f"{value:.{SIGNIFICANT}g}" for value in column if abs(value) < 10**SIGNIFICANT]
+    if any("e" in text for text in shown):
+        return None
+    places = max((len(text.partition(".")[2]) for text in shown), default=0)
+    digits = max((len(f"{abs(value):.0f}") for value in column), default=1)
+    return min(places, max(0, MOST_DIGITS - digits))
+
+
+def _written(value: Value, places: int | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.{SIGNIFICANT}g}" if places is None else f"{value:.{places}f}" if value else "0"
+    return str(value)
+
+
 def comparison(pair: str, row: list[Cell]) -> Table:
     title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from railyard.pending import run_pending
 from railyard.preflight import check_arena
 from railyard.records import load_campaign
 from railyard.resolve import not_run
+from railyard.tables import aligned
 from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss
 
@@ -109,17 +110,11 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
     for table in exhibit.tables:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
-        for row in table.rows:
-            shown.add_row(*(_cell(value) for value in row))
+        for row in aligned(table.rows):
+            shown.add_row(*row)
         print_table(console, shown)
     for claim in exhibit.claims:
         word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
         console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
         if claim.rule:
             console.print(f"  rule: {claim.rule}", style="dim", soft_wrap=True)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

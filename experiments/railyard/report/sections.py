@@ -20,7 +20,7 @@ from railyard.experiment import SCHEME_DESCRIPTION
 from railyard.oracle import PAYLOAD_BYTES
 from railyard.records import Run
 from railyard.report import figures
-from railyard.tables import megabytes, percent, seconds
+from railyard.tables import aligned, megabytes, percent, seconds
 from railyard.traces.trace import Trace, read_trace
 
 SERIES_PADDING_S = 0.5
@@ -277,16 +277,5 @@ def definitions(context: Context) -> Iterator[Section]:
 SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]
 
 
-def table_cell(value: str | float | bool | None) -> str:
-    """A value of an exhibit's table in four significant digits, as a person writes it."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return str(value)
-
-
-FILTERS: dict[str, Callable[..., str]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}
-FILTERS["cell"] = table_cell
+FILTERS: dict[str, Callable[..., Any]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}
+FILTERS["aligned"] = aligned

@@ -30,19 +30,32 @@
     return JSON.parse(document.querySelector('script[data-figure="' + place.id + '"]').textContent);
   }
 
-  // Titles of plots side by side would run into each other: they are broken into lines.
+  function inLines(text, letters) {
+    return text.split(" ").reduce(function (made, word) {
+      const last = made[made.length - 1];
+      if (last && (last + " " + word).length <= letters) made[made.length - 1] = last + " " + word;
+      else made.push(word);
+      return made;
+    }, []).join("<br>");
+  }
+
+  // Where there is little room, titles would run into each other or out of the plot: they are broken into lines.
   function brokenTitles(annotations, width) {
     return annotations.map(function (one) {
       const beside = annotations.filter(function (other) { return other.yref === "paper" && other.y === one.y; }).length;
       const letters = Math.floor(width / Math.max(1, beside) / 7);
-      if (one.yref !== "paper" || one.showarrow || beside < 2 || !one.text) return one;
-      const lines = one.text.split(" ").reduce(function (made, word) {
-        const last = made[made.length - 1];
-        if (last && (last + " " + word).length <= letters) made[made.length - 1] = last + " " + word;
-        else made.push(word);
-        return made;
-      }, []);
-      return Object.assign({}, one, { text: lines.join("<br>"), font: { size: 10 } });
+      if (one.yref !== "paper" || one.showarrow || !one.text || (beside < 2 && one.text.length <= letters)) return one;
+      return Object.assign({}, one, { text: inLines(one.text, letters), font: { size: 10 } });
+    });
+  }
+
+  function brokenAxisTitles(layout, width) {
+    Object.keys(layout).forEach(function (name) {
+      const axis = layout[name];
+      if (!/^xaxis\d*$/.test(name) || !axis.title || !axis.title.text) return;
+      const share = axis.domain ? axis.domain[1] - axis.domain[0] : 1;
+      const title = Object.assign({}, axis.title, { text: inLines(axis.title.text, Math.floor((width - 70) * share / 7)) });
+      layout[name] = Object.assign({}, axis, { title: title });
     });
   }
 
@@ -58,6 +71,7 @@
       layout.font = Object.assign({}, layout.font, { size: 11 });
       if (layout.legend) layout.legend = Object.assign({}, layout.legend, { font: { size: 10 } });
       if (layout.annotations) layout.annotations = brokenTitles(layout.annotations, width);
+      brokenAxisTitles(layout, width);
       layout.margin = Object.assign({}, layout.margin, { r: Math.min((layout.margin || {}).r || 12, 12) });
     }
     Plotly.react(place, figure.data, layout, config);
