@@ -66,6 +66,7 @@ static void impossible_videos_are_refused(void **state) {
 static void play_time_and_bytes_are_exact(void **state) {
     (void)state;
     assert_int_equal(video_bytes_in(2500000, 1000000), 312500);
+    assert_int_equal(video_us_for(7, 1), 1142858); /* 8 s / 7, rounded up */
     assert_int_equal(video_us_for(2500000, 312500), 1000000);
     assert_int_equal(video_bytes_in(3000000, 1), 0);
     assert_int_equal(video_us_for(3000000, 1), 3); /* 2.67 us, rounded up */

@@ -345,13 +345,16 @@ static void a_flipped_byte_ends_the_run_and_is_named(void **state) {
 static void bytes_nobody_asked_for_end_the_run(void **state) {
     (void)state;
     const struct {
+        size_t first; /* that many of chunk 0 came before */
         uint64_t chunk, offset;
         size_t len;
-    } table[] = {{1, 0, 10}, {0, 5, 10}, {0, 0, 100001}, {UINT64_MAX, 0, 1}, {0, UINT64_MAX, 1}};
+    } table[] = {{0, 1, 0, 10},         {0, 0, 5, 10},  {0, 0, 0, 100001},       {0, UINT64_MAX, 0, 1},
+                 {0, 0, UINT64_MAX, 1}, {10, 0, 9, 10}, {60000, 0, 60000, 40001}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         bench b;
         start(&b, basic());
         connect_and_request(&b, START);
+        deliver(&b, 0, 0, table[i].first, START);
         uint8_t *data = calloc(1, table[i].len);
         assert_non_null(data);
         player_data(b.p, table[i].chunk, table[i].offset, data, table[i].len, START + 1);
@@ -392,6 +395,57 @@ static void the_time_limit_ends_the_run_at_its_exact_time(void **state) {
     assert_int_equal(s.outcome, PLAYER_TIME_LIMIT);
     assert_int_equal(s.rebuffer_time_us, 1900 * MS);
     assert_int_equal(s.play_time_us, 100 * MS);
+    player_free(b.p);
+}
+
+/* Ended while it plays, by the limit or from outside: what was played until then counts, and what came. */
+static void an_end_in_mid_play_counts_what_was_played(void **state) {
+    (void)state;
+    for (int by_limit = 0; by_limit < 2; by_limit++) {
+        bench b;
+        player_config c = basic();
+        c.time_limit_us = by_limit ? 160 * MS : 60 * SECOND;
+        start(&b, c);
+        connect_and_request(&b, START + 10 * MS);
+        player_connected(b.p, START + 15 * MS); /* said twice: the first one counts */
+        deliver(&b, 0, 0, 60000, START + 20 * MS);
+        deliver(&b, 0, 60000, 40000, START + 30 * MS);
+        player_done(b.p, 0, START + 30 * MS);
+        assert_int_equal(take_requests(&b, START + 30 * MS), 1);
+        deliver(&b, 1, 0, 100000, START + 40 * MS);
+        player_done(b.p, 1, START + 90 * MS);
+        if (by_limit) {
+            player_step(b.p, START + 900 * MS);
+        } else {
+            player_fail(b.p, PLAYER_CONNECTION_LOST, "gone", START + 160 * MS);
+        }
+        assert_int_equal(nth(&b, PLAYER_EVENT_END, 0)->at, START + 160 * MS);
+        assert_int_equal(count_of(&b, PLAYER_EVENT_FIRST_BYTE), 2);
+        assert_int_equal(count_of(&b, PLAYER_EVENT_HANDSHAKE_DONE), 1);
+        player_summary s;
+        player_summarise(b.p, &s);
+        assert_int_equal(s.outcome, by_limit ? PLAYER_TIME_LIMIT : PLAYER_CONNECTION_LOST);
+        assert_int_equal(s.play_time_us, 140 * MS);
+        assert_int_equal(s.rebuffer_time_us, 0);
+        assert_int_equal(s.handshake_us, 10 * MS);
+        assert_int_equal(s.bytes, 200000);
+        player_free(b.p);
+    }
+}
+
+/* A failure that is told late happened at that moment: a stall before it is one. */
+static void a_late_failure_finds_the_stall_before_it(void **state) {
+    (void)state;
+    bench b;
+    start(&b, basic());
+    connect_and_request(&b, START);
+    deliver(&b, 0, 0, 100000, START);
+    player_fail(b.p, PLAYER_CONNECTION_LOST, "gone", START + 350 * MS);
+    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
+    player_summary s;
+    player_summarise(b.p, &s);
+    assert_int_equal(s.rebuffer_time_us, 250 * MS);
+    assert_int_equal(s.rebuffer_count, 1);
     player_free(b.p);
 }
 
@@ -595,6 +649,8 @@ int main(void) {
         cmocka_unit_test(bytes_nobody_asked_for_end_the_run),
         cmocka_unit_test(a_response_that_ends_early_ends_the_run),
         cmocka_unit_test(the_time_limit_ends_the_run_at_its_exact_time),
+        cmocka_unit_test(an_end_in_mid_play_counts_what_was_played),
+        cmocka_unit_test(a_late_failure_finds_the_stall_before_it),
         cmocka_unit_test(the_first_outcome_stays),
         cmocka_unit_test(a_peers_bytes_in_a_message_do_not_break_the_log),
         cmocka_unit_test(duration_plays_only_the_opening),

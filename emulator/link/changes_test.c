@@ -1,0 +1,185 @@
+/* A link whose settings change under way, what it counts, and what tells its flows apart. */
+#include <stdbool.h>
+
+#include "emulator/link/bench.h"
+#include "emulator/link/flow.h"
+
+#define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
+
+/* What had come to the end of its delay by then met the old losses, though nobody asked the link in between. */
+static void a_new_loss_begins_now(void **state) {
+    (void)state;
+    struct bench *b = bench_new("1\n", (struct xl_link_config){.delay_us = 10 * MS});
+    bench_send(b, 0, 1, 1504, 0);
+    bench_send(b, 0, 2, 1504, 15 * MS);
+    assert_int_equal(xl_link_set_loss(b->link, &(struct xl_loss){.good = 1.0}, 20 * MS), 0);
+    BENCH_EXPECT(b, 50 * MS, {1, 11 * MS});
+    assert_int_equal(xl_link_stats(b->link).random_losses, 1);
+    bench_free(b);
+}
+
+static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
+    (void)state;
+    struct bench *b = bench_new("1\n", (struct xl_link_config){.loss = {.p = 1.0, .bad = 1.0}});
+    bench_send(b, 0, 1, 1504, 0); /* bad from now on: r is 0 */
+    assert_int_equal(xl_link_set_loss(b->link, &(struct xl_loss){.bad = 1.0}, 5 * MS), 0);
+    bench_send(b, 0, 2, 1504, 5 * MS);
+    BENCH_EXPECT(b, 50 * MS, {2, 6 * MS});
+    bench_free(b);
+}
+
+static void opportunities_are_counted_over_a_change_of_trace(void **state) {
+    (void)state;
+    struct bench *b = bench_new(TENS, (struct xl_link_config){.start_offset_ms = 25});
+    xl_link_advance(b->link, 30 * MS);
+    assert_int_equal(xl_link_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
+    xl_link_set_trace(b->link, &b->trace, 30 * MS);
+    assert_int_equal(xl_link_stats(b->link).opportunities, 3);
+    xl_link_advance(b->link, 50 * MS);
+    assert_int_equal(xl_link_stats(b->link).opportunities, 5);
+    bench_free(b);
+}
+
+/* Late by 20 ms, of a packet that would have been in the queue a delay later. */
+static void missed_opportunities_are_those_a_delay_later(void **state) {
+    (void)state;
+    struct bench *b = bench_new("10\n20\n21\n22\n30\n", (struct xl_link_config){.delay_us = 10 * MS});
+    xl_link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
+    assert_int_equal(xl_link_stats(b->link).missed, 1);
+    xl_link_count_missed(b->link, 10 * MS, 13 * MS);
+    assert_int_equal(xl_link_stats(b->link).missed, 3);
+    bench_free(b);
+}
+
+static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
+    (void)state;
+    struct bench *b = bench_new(TENS, (struct xl_link_config){0});
+    bench_send_many(b, 1, 3, 1504, 4 * MS);
+    BENCH_EXPECT(b, 10 * MS, {1, 10 * MS});
+    struct xl_link_stats s = xl_link_stats(b->link);
+    assert_int_equal(s.queueing_us, 6 * MS);
+    assert_int_equal(s.queued_packets, 2);
+    assert_int_equal(s.queued_bytes, 2 * 1504);
+    assert_int_equal(s.departed_bytes, 1504);
+    xl_link_refuse(b->link, 100);
+    xl_link_refuse(b->link, 100);
+    s = xl_link_stats(b->link);
+    assert_int_equal(s.memory_drops, 2);
+    assert_int_equal(s.arrived_packets, 5);
+    assert_int_equal(s.arrived_bytes, 3 * 1504 + 2 * 104);
+    bench_check_balance(b);
+    bench_free(b);
+}
+
+/* When 200 packets of 10 ms apart came out of a delay with jitter; those that were doubled, by bits. */
+static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool twice[200]) {
+    struct bench *b = bench_new(
+        "1gbps", (struct xl_link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
+    memset(twice, 0, 200 * sizeof(twice[0]));
+    memset(at, 0, 200 * sizeof(at[0]));
+    for (uint32_t n = 0; n < 200; n++) {
+        bench_send(b, 0, n, 104, (n + 1) * interval_us);
+    }
+    xl_link_advance(b->link, 200 * interval_us + S);
+    for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+        uint32_t n = bench_number(p);
+        twice[n] = at[n] != 0;
+        at[n] = p->arrival_us;
+        xl_link_departed(b->link, p, p->due_us);
+    }
+    bench_free(b);
+}
+
+static void jitter_and_duplicates_follow_the_seed(void **state) {
+    (void)state;
+    uint64_t first[200], again[200], other[200];
+    bool first_twice[200], again_twice[200], other_twice[200];
+    arrivals(1, 20 * MS, first, first_twice);
+    arrivals(1, 20 * MS, again, again_twice);
+    arrivals(2, 20 * MS, other, other_twice);
+    assert_memory_equal(first, again, sizeof(first));
+    assert_memory_equal(first_twice, again_twice, sizeof(first_twice));
+    assert_memory_not_equal(first, other, sizeof(first));
+    assert_memory_not_equal(first_twice, other_twice, sizeof(first_twice));
+}
+
+static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state) {
+    (void)state;
+    uint64_t at[200];
+    bool twice[200];
+    arrivals(3, 1 * MS, at, twice);
+    for (size_t n = 1; n < 200; n++) {
+        assert_true(at[n] >= at[n - 1]);
+    }
+}
+
+static void the_start_offset_moves_a_delay_trace_too(void **state) {
+    (void)state;
+    struct xl_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
+    struct xl_delay_trace delays = {.steps = steps, .count = 2};
+    struct bench *b =
+        bench_new("1\n", (struct xl_link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
+    bench_send(b, 0, 1, 1504, 0);
+    BENCH_EXPECT(b, 100 * MS, {1, 6 * MS});
+    bench_free(b);
+}
+
+static uint64_t hash(uint8_t *packet, size_t byte, uint8_t change) {
+    packet[byte] ^= change;
+    uint64_t h = xl_flow_hash(packet, 60, 7);
+    packet[byte] ^= change;
+    return h;
+}
+
+/* Every byte of the addresses counts, the protocol does, and the ports do where the protocol has some. */
+static void a_flow_is_its_five_tuple(void **state) {
+    (void)state;
+    static const uint8_t with_ports[] = {6, 17, 33, 132, 136}, without[] = {1, 47, 50, 58};
+    for (int version = 4; version <= 6; version += 2) {
+        uint8_t packet[60] = {version == 4 ? 0x45 : 0x60};
+        size_t protocol = version == 4 ? 9 : 6, from = version == 4 ? 12 : 8, ports = version == 4 ? 20 : 40;
+        packet[protocol] = 17;
+        uint64_t h = hash(packet, 0, 0);
+        for (size_t i = from; i < ports + 4; i++) {
+            assert_true(hash(packet, i, 1) != h);
+        }
+        assert_true(hash(packet, ports + 4, 1) == h);
+        for (size_t i = 0; i < sizeof(with_ports); i++) {
+            packet[protocol] = with_ports[i];
+            assert_true(hash(packet, ports + 3, 1) != hash(packet, 0, 0));
+            assert_true(with_ports[i] == 17 || hash(packet, 0, 0) != h);
+        }
+        for (size_t i = 0; i < sizeof(without); i++) {
+            packet[protocol] = without[i];
+            assert_true(hash(packet, ports + 3, 1) == hash(packet, 0, 0));
+        }
+    }
+}
+
+/* Only the first fragment has ports: all are kept together by leaving them out. */
+static void fragments_of_a_packet_stay_in_one_flow(void **state) {
+    (void)state;
+    static const uint8_t offsets[][2] = {{0x20, 0}, {0x20, 1}, {0, 1}, {0x01, 0}};
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+        uint8_t packet[60] = {[0] = 0x45, [6] = offsets[i][0], [7] = offsets[i][1], [9] = 17};
+        assert_true(hash(packet, 23, 1) == hash(packet, 0, 0));
+    }
+    uint8_t whole[60] = {[0] = 0x45, [6] = 0x40, [9] = 17}; /* "don't fragment" */
+    assert_true(hash(whole, 23, 1) != hash(whole, 0, 0));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_loss_begins_now),
+        cmocka_unit_test(a_new_model_of_losses_begins_in_the_good_state),
+        cmocka_unit_test(opportunities_are_counted_over_a_change_of_trace),
+        cmocka_unit_test(missed_opportunities_are_those_a_delay_later),
+        cmocka_unit_test(what_waits_and_how_long_the_last_one_did_is_told),
+        cmocka_unit_test(jitter_and_duplicates_follow_the_seed),
+        cmocka_unit_test(nobody_comes_out_of_the_delay_before_who_went_in_first),
+        cmocka_unit_test(the_start_offset_moves_a_delay_trace_too),
+        cmocka_unit_test(a_flow_is_its_five_tuple),
+        cmocka_unit_test(fragments_of_a_packet_stay_in_one_flow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
