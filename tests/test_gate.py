@@ -28,7 +28,7 @@ from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.paths import ROOT
 from railyard.qlogdiff import Decision, parting
 from railyard.records import Run, load_run
-from railyard.statistics import differences, holm, pseudo_median, signed_rank_p
+from railyard.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 from railyard.testing import Railyard
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -52,6 +52,8 @@ def test_the_signed_rank_test_is_the_count_over_all_sign_patterns(values: list[f
 def test_known_values_of_the_signed_rank_test() -> None:
     assert signed_rank_p([1, 2, 3, 4, 5]) == 1 / 32
     assert signed_rank_p([-1, -2, -3, -4, -5]) == 1
+    assert signed_rank_p([-0.5, -0.25]) == 1
+    assert signed_rank_p([0.5, 0.25]) == 1 / 4
     assert signed_rank_p([]) == signed_rank_p([0.0, 0.0]) == 1
     assert signed_rank_p([1, 2, 3, 4, 5, 6, 7, -8]) == 25 / 256  # the tables' P(W <= 8) for n = 8
     assert signed_rank_p([math.inf, 1, 2, 3, 4]) == 1 / 32, "what never happened any more is the largest difference"
@@ -68,6 +70,15 @@ def test_two_infinities_are_no_difference_and_the_shift_is_robust() -> None:
     assert differences([math.inf, 1.0, math.inf], [math.inf, 3.0, 2.0]) == [0.0, 2.0, -math.inf]
     assert pseudo_median([1.0, 1.0, 1.0, 1.0, 100.0]) == 1.0
     assert pseudo_median([]) == 0.0
+    assert pseudo_median([math.inf, -math.inf, 1.0]) == 1.0, "an infinity and its opposite have no mean"
+    assert pseudo_median([1.0, 2.0]) == 1.5
+    assert pseudo_median([1.0, 2.0, 4.0]) == 2.25, "of 1, 1.5, 2, 2.5, 3, 4"
+    assert pseudo_median([math.inf, math.inf]) == math.inf
+
+
+def test_times_are_compared_in_proportion() -> None:
+    assert log_ratios([1.0, 0.5, 2.0], [2.0, 0.5, 1.0]) == pytest.approx([math.log(2), 0.0, -math.log(2)])
+    assert log_ratios([0.0, 0.0, 2.0, math.inf], [0.0, 2.0, 0.0, math.inf]) == [0.0, math.inf, -math.inf, 0.0]
 
 
 # --- from runs to a verdict -------------------------------------------------------------------------------------------

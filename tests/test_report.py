@@ -97,6 +97,24 @@ def test_figures_pool_runs_and_leave_void_ones_out(make_campaign: Make) -> None:
     assert cell.down_bytes == {"wifi": 700_000, "lte": 400_000}
 
 
+@pytest.mark.parametrize(
+    ("first_frames", "median"),
+    [
+        ((0.4, 0.9, 0.5), "0.500"),
+        ((0.4, None, 0.5), "0.500"),  # whatever the one without took, it was longer
+        ((0.4, None, None), "≥ 3.100"),  # as long as the log of a run
+        ((None,), "≥ 3.100"),
+    ],
+)
+def test_a_run_without_a_first_frame_makes_the_median_a_lower_bound(
+    make_campaign: Make, first_frames: tuple[float | None, ...], median: str
+) -> None:
+    """Left out, it would make a scheme that shows nothing look fast."""
+    runs = [FakeRun(seed=seed, first_frame_s=first) for seed, first in enumerate(first_frames, start=1)]
+    _, found = load_campaign(make_campaign(*runs))
+    assert str(cells(found)["subway-1"][0].first_frame) == median
+
+
 def test_redundancy_is_unknown_for_the_kernels_transports(make_campaign: Make) -> None:
     out = make_campaign(FakeRun(label="mptcp", scheme="mptcp"))
     assert load_campaign(out)[1][0].redundancy is None

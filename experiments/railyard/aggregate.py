@@ -55,16 +55,16 @@ def quantile(chunks: Sequence[Chunk], q: float) -> Quantile | None:
     The q-quantile is the smallest value that at least a share q of the chunks does not exceed (inverse of the empirical
     distribution). It is exact when every censored chunk waited longer than it; otherwise it is a lower bound.
     """
-    if not chunks:
+    return _quantile([(chunk.rct_s, chunk.completed) for chunk in chunks], q)
+
+
+def _quantile(times: Sequence[tuple[float, bool]], q: float) -> Quantile | None:
+    """Of times, each with whether it is exact or a lower bound."""
+    if not times:
         return None
-    ordered = sorted(chunk.rct_s for chunk in chunks)
+    ordered = sorted(time for time, _ in times)
     value = ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
-    return Quantile(value, any(not chunk.completed and chunk.rct_s <= value for chunk in chunks))
-
-
-def median_or_none(values: Sequence[float]) -> float | None:
-    """Nearest-rank median, the same rule as for the chunks."""
-    return sorted(values)[(len(values) - 1) // 2] if values else None
+    return Quantile(value, any(not exact and time <= value for time, exact in times))
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,10 @@ class Cell:
         return sum(not chunk.completed for chunk in self.chunks)
 
     @property
-    def first_frames(self) -> list[float]:
-        return [run.first_frame_s for run in self.runs if run.first_frame_s is not None]
-
-    @property
-    def first_frame_s(self) -> float | None:
-        return median_or_none(self.first_frames)
+    def first_frame(self) -> Quantile | None:
+        """Median over the runs; one that never showed a frame counts with the time that it waited, a lower bound."""
+        runs = [(run.ended_s, False) if run.first_frame_s is None else (run.first_frame_s, True) for run in self.runs]
+        return _quantile(runs, 0.5)
 
     @property
     def rebuffer_rate(self) -> float | None:

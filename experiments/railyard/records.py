@@ -66,6 +66,7 @@ class Run:
     buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
     stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
     player_start_s: float | None = None  # on the clock of the links
+    ended_s: float = 0.0  # the end of the player's log, since its start
 
     @property
     def config(self) -> dict[str, Any]:
@@ -220,6 +221,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
         buffer_s=[(event["t"], event["buffered_ms"] / 1000) for event in events if event["event"] == "buffer"],
         stalls=_stalls(events, end_s),
         player_start_s=start_s,
+        ended_s=end_s,
     )
 
 

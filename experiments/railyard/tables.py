@@ -78,7 +78,7 @@ def comparison(pair: str, row: list[Cell]) -> Table:
         table.add_row(
             cell.label,
             *(seconds(cell.rct(q)) for q in (0.5, 0.95, 0.99, 1.0)),
-            seconds(cell.first_frame_s),
+            seconds(cell.first_frame),
             percent(cell.rebuffer_rate),
             percent(cell.redundancy),
             str(cell.efficiency or "–"),

@@ -184,8 +184,10 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
             "A curve that ends below 100 % left requested chunks unfinished.",
         ),
         "first_frame": figure(
-            figures.bars(row, lambda cell: cell.first_frame_s, "first-frame latency, s", ".2f"),
-            "First-frame latency, median over the runs.",
+            figures.bars(
+                row, lambda cell: cell.first_frame.value if cell.first_frame else None, "first-frame latency, s", ".2f"
+            ),
+            "First-frame latency, median over the runs. A run that never showed a frame counts with its whole length.",
         ),
         "rebuffer": figure(
             figures.bars(row, lambda cell: cell.rebuffer_rate, "rebuffer rate", ".1%"),
