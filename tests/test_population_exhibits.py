@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 
 from railyard.errors import UserError
-from railyard.exhibits import population_first_frame, population_gate, verdicts
+from railyard.exhibits import population_days, population_first_frame, population_gate, verdicts
 from railyard.exhibits.intervals import Interval
 from railyard.exhibits.model import Exhibit, load_exhibit
 from railyard.exhibits.registry import RunRequest, runner
 from railyard.paths import EXPERIMENTS_DIR, programs_dir
+from railyard.population.figures import Plays
 from railyard.population.model import load_exhibit_spec
 from railyard.yamlfile import load_yaml
 
@@ -87,6 +88,12 @@ def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Pa
 
 
 UP, DOWN, UNSURE = Interval(20, 10, 30), Interval(-20, -30, -10), Interval(20, -5, 40)
+
+
+def test_a_comparison_by_size_leaves_out_the_rest_of_a_video() -> None:
+    row = {"day": 1, "viewer": 1, "arm": "sp", "duration_s": 10.0, "bitrate_bps": 2_000_000, "rct_s": [1.0, 2.0, 0.1]}
+    assert population_days.of_size(Plays([row]), 1_000_000).flat("rct", "sp") == [1.0, 2.0]
+    assert population_days.of_size(Plays([row]), 2_500_000).flat("rct", "sp") == [1.0]
 
 
 def test_worse_holds_only_if_the_interval_says_so() -> None:

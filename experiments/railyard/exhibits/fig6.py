@@ -294,7 +294,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             ),
             PaperValue(
                 what="re-injected bytes",
-                theirs="least with QoE control (about 1.0 to 1.5 MB on the axes, start-up only)",
+                theirs="only while the buffer is low with QoE control; no figure in the text, the axis goes to 2.5 MB",
                 ours=", ".join(f"{label} {cell.value:.2f} MB" for label, cell in found.copied_mb.items()),
                 source="Fig. 6c, 6d",
             ),
