@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ import yaml
 
 from railyard.errors import UserError
 from railyard.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
+from railyard.population.cli import rate_of
 from railyard.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
 from railyard.population.figures import Plays, improvement
 from railyard.population.model import Population, load_population
@@ -318,3 +320,24 @@ def test_several_videos_share_a_connection_and_the_first_is_as_alone(
     assert session["identity"] != alone["identity"]
     events = [{"event": "video", "t": 5.0}, {"event": "first_frame", "latency_s": 0.5}, {"event": "summary", "t": 9.0}]
     assert first_frames(events) == [0.5, 4.0], "what never came counts with the time waited"
+
+
+def test_a_rate_scales_one_path_of_generated_pairs(population: Population, traces: Path, tmp_path: Path) -> None:
+    slower = population.with_rate("lte", 0.5)
+    assert slower.name == "population-lte-0.5"
+    one, other = (
+        Library(each, folder, recorded=False).pair(each.scenes[0], 0)
+        for each, folder in ((population, traces), (slower, tmp_path))
+    )
+    (wifi, lte), (same_wifi, slow_lte) = one.paths, other.paths
+    assert wifi.down_sha256 == same_wifi.down_sha256, "the other path is as it was"
+    assert slow_lte.mean_mbps == pytest.approx(lte.mean_mbps / 2, rel=0.15)
+    with pytest.raises(UserError, match="no scene draws the rate of a path 'lt'; did you mean 'lte'"):
+        population.with_rate("lt", 0.5)
+
+
+@pytest.mark.parametrize("text", ["lte", "lte=", "lte=fast", "=2", "lte=0", "lte=nan"])
+def test_a_rate_that_cannot_be_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"--rate '{text}' is not PATH=FACTOR")):
+        rate_of(text)
+    assert rate_of("lte=0.5") == ("lte", 0.5)

@@ -82,6 +82,9 @@ def population_command(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Draw from recorded pairs on RAILYARD_TRACE_PATH, too.")
     ] = False,
+    rate: Annotated[
+        str | None, typer.Option(help="PATH=FACTOR: so many times a path's rate in generated pairs, as lte=0.5.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Keep plays that are there, or do all again.")
@@ -90,6 +93,8 @@ def population_command(
     """Draw viewers and play every arm for each of them, in virtual time."""
     document = load_yaml(find_experiment(name))
     population = load_population(document)
+    if rate is not None:
+        population = population.with_rate(*rate_of(rate))
     asked = Asked(_size(size), tuple(arm) if arm else None, recorded, not resume, viewers, days)
     known = [entry.base_label() for entry in population.arms]
     for label in asked.arms or ():
@@ -101,6 +106,17 @@ def population_command(
     outcome, wall_s = _carry_out(population, folder, asked, who, console)
     print_arms(console, outcome)
     console.print(f"{len(outcome.rows)} plays in {wall_s:.1f} s: {folder / PLAYS_FILE}", soft_wrap=True)
+
+
+def rate_of(text: str) -> tuple[str, float]:
+    path, _, factor = text.partition("=")
+    try:
+        value = float(factor)
+    except ValueError:
+        value = 0.0
+    if not path or not 0.01 <= value <= 100:
+        raise UserError(f"--rate '{text}' is not PATH=FACTOR with a factor of 0.01 to 100, as lte=0.5.")
+    return path, value
 
 
 def _size(text: str) -> Size:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from railyard.errors import UserError
 from railyard.exhibits.model import SIZES, Size
 from railyard.experiment import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
 from railyard.traces.parameters import MobilityModel
@@ -40,6 +41,10 @@ class Lognormal(Strict):
         if not self.least <= self.median <= self.most:
             raise FieldError("median", "least <= median <= most must hold.")
         return self
+
+    def scaled(self, factor: float) -> Lognormal:
+        changed = {name: getattr(self, name) * factor for name in ("median", "least", "most")}
+        return self.model_copy(update=changed)
 
 
 class Choice(Strict):
@@ -89,6 +94,13 @@ class Scene(Strict):
             if name not in known:
                 raise FieldError("paths", f"the model has no path '{name}'; {near_miss(name, known)}")
         return self
+
+    def with_rate(self, path: str, factor: float) -> Scene:
+        draw = self.paths.get(path)
+        if draw is None or draw.rate_factor is None:
+            return self
+        scaled = draw.model_copy(update={"rate_factor": draw.rate_factor.scaled(factor)})
+        return self.model_copy(update={"paths": self.paths | {path: scaled}})
 
 
 class CrossIsp(Strict):
@@ -160,6 +172,15 @@ class Population(Strict):
         if len({scene.name for scene in self.scenes}) != len(self.scenes):
             raise FieldError("scenes", "two scenes have one name; rename one.")
         return self
+
+    def with_rate(self, path: str, factor: float) -> Population:
+        """The same viewers where generated pairs give this path so many times its rate; none other changes. The name
+        says so, too: these are other plays. Raises UserError where no pair is generated with such a path."""
+        known = sorted({name for scene in self.scenes for name, draw in scene.paths.items() if draw.rate_factor})
+        if path not in known:
+            raise UserError(f"no scene draws the rate of a path '{path}'; {near_miss(path, known)}")
+        scenes = [scene.with_rate(path, factor) for scene in self.scenes]
+        return self.model_copy(update={"scenes": scenes, "name": f"{self.name}-{path}-{factor:g}"})
 
     def arm(self, label: str) -> SchemeEntry:
         return next(arm for arm in self.arms if arm.base_label() == label)
