@@ -138,11 +138,39 @@ def _sentence(kind: str, location: Location, mistake: dict[str, Any], model: typ
         return "this field is missing; add it."
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
-    message = str(mistake["msg"])
     shown = repr(mistake.get("input"))
     if len(shown) > 40:
         shown = shown[:37] + "..."
+    wanted = _wanted(kind, mistake.get("ctx", {}))
+    if wanted is not None:
+        return f"this takes {wanted}, not {shown}."
+    message = str(mistake["msg"])
     return f"{message[0].lower()}{message[1:]}, but it is {shown}; correct the value."
+
+
+TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "text", "list": "a list"}
+TYPES |= {"tuple": "a list", "dict": "a mapping of fields", "model": "a mapping of fields"}
+LIMITS = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}
+LIMITS |= {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}
+NAME_CHARACTERS = "[A-Za-z0-9][A-Za-z0-9_."
+
+
+def _wanted(kind: str, context: dict[str, Any]) -> str | None:
+    """What a field takes, in words, where the kind of a mistake says it."""
+    if kind in LIMITS:
+        limit, word = LIMITS[kind]
+        return f"a value of {word} {context[limit]}"
+    if kind == "too_short":
+        least = context["min_length"]
+        return f"at least {least} {'entry' if least == 1 else 'entries'}"
+    if kind == "literal_error":
+        return str(context["expected"])
+    if kind == "string_pattern_mismatch" and NAME_CHARACTERS in context["pattern"]:
+        return "at most 64 letters, digits, '-', '_' and '.', a letter or a digit first"
+    if kind == "int_from_float":
+        return TYPES["int"]
+    name, _, way = kind.rpartition("_")
+    return TYPES.get(name) if way in ("type", "parsing") else None
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
