@@ -199,7 +199,7 @@ def test_a_late_link_makes_the_run_void(change: dict[str, object], reason: str) 
 def test_a_packet_dropped_by_a_device_makes_the_run_void() -> None:
     summary = FakeRun().emulator()
     summary["paths"][0]["device_drops"] = {"inside_rx": 0, "inside_tx": 0, "outside_rx": 0, "outside_tx": 1}
-    assert judge(summary).reasons == ["wifi outside tx: 1 packets dropped by the device"]
+    assert judge(summary).reasons == ["wifi outside tx: 1 packet dropped by the device"]
 
 
 def test_report_of_a_directory_without_a_campaign_is_one_sentence(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from railyard.linkevents import DoneEvent
+from railyard.words import counted
 
 # The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
 MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
@@ -74,7 +75,9 @@ def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = ()) -> Fidelity
         for device, dropped in path["device_drops"].items():
             drops += dropped
             if dropped > MAX_DEVICE_DROPS:
-                reasons.append(f"{path['name']} {device.replace('_', ' ')}: {dropped} packets dropped by the device")
+                reasons.append(
+                    f"{path['name']} {device.replace('_', ' ')}: {counted(dropped, 'packet')} dropped by the device"
+                )
     return Fidelity(
         void=bool(reasons),
         reasons=reasons,

@@ -9,6 +9,7 @@ from rich.console import Console
 from railyard.campaign import Campaign, default_jobs, run_campaign
 from railyard.progress import Stopwatch, reporter
 from railyard.runspec import RunSpec
+from railyard.words import counted
 
 STOPPED = "railyard: stopped; the whole runs are kept, and the same command goes on from there."
 
@@ -18,14 +19,15 @@ def run_pending(console: Console, campaign: Campaign, specs: list[RunSpec], jobs
     pending = campaign.pending(specs)
     done = len(specs) - len(pending)
     if done:
-        console.print(f"{done} of {len(specs)} runs are there already; --fresh does them again.")
+        words = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
+        console.print(f"{done} of {counted(len(specs), 'run')} {words}.")
     if not pending:
         return
     arena = specs[0].arena
     side_by_side = jobs or default_jobs(arena)
     allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
-    console.print(f"{len(pending)} runs to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
+    console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
     watch = Stopwatch()
     try:
         with reporter(console, len(specs), done) as told:

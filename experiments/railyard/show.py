@@ -16,6 +16,7 @@ from railyard.records import Run, load_campaign, load_run
 from railyard.store.campaigns import StoredCampaign
 from railyard.tables import megabytes, percent, print_comparison, seconds
 from railyard.terminal import print_table
+from railyard.words import counted
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -195,4 +196,4 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
     print_table(console, table)
     missing = len(campaign.asked) - len(runs)
     if missing:
-        console.print(f"{missing} runs are still to do: `{campaign.record['command']}` goes on.", soft_wrap=True)
+        console.print(f"{counted(missing, 'run')} still to do: `{campaign.record['command']}` goes on.", soft_wrap=True)

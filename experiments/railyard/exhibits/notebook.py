@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 from railyard.errors import UserError
 from railyard.exhibits.model import FILE, Exhibit, load_exhibit
 from railyard.paths import RESULTS_DIR
+from railyard.words import counted
 
 RESULTS_VARIABLE = "RAILYARD_RESULTS"
 """Where the notebooks look for results; `results/` of the project where it is not set."""
@@ -105,7 +106,7 @@ class Page:
         words = "exact (virtual time, or nothing was run)"
         if not fidelity.exact:
             worst = "–" if fidelity.worst_p99_us is None else f"{fidelity.worst_p99_us / 1000:.2f} ms"
-            words = f"{fidelity.runs} runs, {fidelity.void} of them void, worst p99 lateness {worst}"
+            words = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
         return _markdown(
             f"Intervals: {exhibit.confidence}. Fidelity: {words}. Revision {origin.git.get('revision')}, "
             f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."

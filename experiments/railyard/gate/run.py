@@ -17,6 +17,7 @@ from railyard.qlogdiff import parting
 from railyard.records import Run, load_run
 from railyard.resolve import resolve
 from railyard.runspec import RunSpec
+from railyard.words import counted
 from railyard.yamlfile import YamlDocument
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
@@ -77,7 +78,7 @@ def run_gate(suite: Suite, document: YamlDocument, baseline: str, jobs: int, tel
         both = [(version, build.GATE_DIR / "results" / f"{suite.name}-{version.key}") for version in (before, after)]
         loaded: list[list[Run]] = []
         for version, folder in both:
-            tell(f"{len(specs)} runs of {version.title}")
+            tell(f"{counted(len(specs), 'run')} of {version.title}")
             loaded.append(_loaded(specs, _carry_out(_of_build(specs, version), suite, version, folder, jobs)))
         hashes = {
             spec.run_id: (

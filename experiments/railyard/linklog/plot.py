@@ -18,6 +18,7 @@ from railyard.linklog.stats import LinkStats, link_stats, signal_delay
 from railyard.plotfile import rows_figure, write_plot
 from railyard.report.style import BLUE, INK, SKY, VERMILION, layout
 from railyard.traces.trace import FloatArray, IntArray
+from railyard.words import counted
 
 MAX_BINS = 200_000
 _POINTS_IN_HTML = 8_000
@@ -152,7 +153,7 @@ def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: in
 def _titles(stats: LinkStats) -> tuple[str, str]:
     means = f"capacity {stats.capacity_mbps:.2f}, ingress {stats.ingress_mbps:.2f}, egress {stats.throughput_mbps:.2f}"
     p95 = f"{stats.delay_p95_ms:.0f} ms per packet, {stats.signal_delay_p95_ms:.0f} ms signal delay"
-    dropped = f"; {stats.dropped_packets} packets dropped" if stats.dropped_packets else ""
+    dropped = f"; {counted(stats.dropped_packets, 'packet')} dropped" if stats.dropped_packets else ""
     return f"{stats.name}: {means} Mbps{dropped}", f"{stats.name}: queueing delay, 95th percentile {p95}"
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from rich import box
 from rich.table import Table as RichTable
@@ -22,6 +23,7 @@ from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or
 from railyard.store.columns import CAMPAIGN, TABLES
 from railyard.store.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.terminal import new_console, print_table
+from railyard.words import counted
 from railyard.yamlfile import load_yaml, near_miss, parse
 
 console = new_console(markup=False)
@@ -140,10 +142,12 @@ def query_command(
     answer = run_query(connect(results), sql)
     if form == "table":
         table = _table(*answer.column_names)
+        for column, field in zip(table.columns, answer.schema, strict=True):
+            column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
         for row in rows_of(answer):
             table.add_row(*("" if value is None else str(plain(value)) for value in row))
         print_table(console, table)
-        console.print(f"{answer.num_rows} rows")
+        console.print(counted(answer.num_rows, "row"))
     elif out is None:
         write_answer(answer, form, sys.stdout.buffer)
         sys.stdout.buffer.flush()

@@ -23,6 +23,7 @@ from railyard.traces.presets import MODELS
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.terminal import console, number, one_sentence, percent
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
+from railyard.words import counted
 
 app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch and generate trace pairs.")
 app.command("plot")(plot)
@@ -174,7 +175,7 @@ def validate(
                     read_trace(trace)
                 for delays in sorted({d for pair in pairs for path in pair.paths for d in path.delay_traces.values()}):
                     read_delay_trace(delays)
-                table.add_row(str(file), f"{len(pairs)} pairs", "", "", "")
+                table.add_row(str(file), counted(len(pairs), "pair"), "", "", "")
                 continue
             trace_read = read_trace(file)
         except UserError as error:

@@ -12,6 +12,7 @@ from railyard.report import page
 from railyard.report.replay.figure import draw, key
 from railyard.report.replay.series import Replay, read_replay
 from railyard.report.sections import Figure, embedded
+from railyard.words import counted
 
 FILE = "replay.html"
 
@@ -20,8 +21,9 @@ def _alt(replay: Replay) -> str:
     run = replay.run
     stalled = sum(end - begin for begin, end in replay.stalls)
     return (
-        f"{run.label} on {run.pair} over {replay.end_s:.1f} s: {len(replay.paths)} paths, {len(replay.chunks)} chunks, "
-        f"{len(replay.stalls)} stalls of {stalled:.2f} s together. The tables below have the chunks and the events."
+        f"{run.label} on {run.pair} over {replay.end_s:.1f} s: {counted(len(replay.paths), 'path')}, "
+        f"{counted(len(replay.chunks), 'chunk')}, {counted(len(replay.stalls), 'stall')}, {stalled:.2f} s together. "
+        "The tables below have the chunks and the events."
     )
 
 
