@@ -24,6 +24,9 @@ __attribute__((format(printf, 3, 4))) static bool fail(const parser *p, unsigned
     va_start(args, format);
     if (n > 0 && n < LB_ERROR_BYTES) {
         vsnprintf(p->error + n, LB_ERROR_BYTES - (size_t)n, format, args);
+        for (char *c = p->error + n; *c != '\0'; c++) { /* what is quoted ends up in terminals */
+            *c = *c >= ' ' && *c <= '~' ? *c : '?';
+        }
     }
     va_end(args);
     return false;

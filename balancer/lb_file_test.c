@@ -64,6 +64,7 @@ static void errors_name_the_line(void **state) {
         {"[config]\nrotation = 7\n", "line 2: rotation is a number from 0 to 6"},
         {"[config]\nkey = 12\n", "line 2: a key has 32"},
         {CONFIG "colour = red\n", "line 4: 'colour' is not known"},
+        {CONFIG "col\033[2Jour\xee = red\n", "line 4: 'col?[2Jour?' is not known"},
         {CONFIG CONFIG, "rotation 0 comes twice"},
         {CONFIG "[config]\nrotation = 1\nserver-id-bytes = 2\nnonce-bytes = 6\n", "line 5: all configurations have"},
         {CONFIG "[servers]\na001 = 192.0.2.1:1\n", "line 5: a server ID has 2 hexadecimal digits"},

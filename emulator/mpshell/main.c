@@ -138,6 +138,14 @@ static int start_and_run(struct mp_shell *shell, int *status, char error[MP_ERRO
     return rc;
 }
 
+/* One line, whatever a path's name or a configuration has in it. */
+static void complain(char error[MP_ERROR_SIZE]) {
+    for (char *c = error; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    }
+    fprintf(stderr, "mpshell: %s\n", error);
+}
+
 static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
     int rc = start_and_run(shell, &status, error);
@@ -145,14 +153,14 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
         if (shell->options.summary != NULL && mp_summary_write(shell, status, error) != 0) {
-            fprintf(stderr, "mpshell: %s\n", error);
+            complain(error);
         }
     }
     mp_nat_stop(shell);
     mp_netns_destroy(shell);
     mp_setup_free(shell);
     if (rc != 0) {
-        fprintf(stderr, "mpshell: %s\n", error);
+        complain(error);
         return EXIT_CANNOT_START;
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -162,7 +170,7 @@ static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int rc = mp_outside_lend(shell, error);
     mp_netns_destroy(shell);
     if (rc != 0) {
-        fprintf(stderr, "mpshell: %s\n", error);
+        complain(error);
     }
     return rc == 0 ? 0 : EXIT_CANNOT_START;
 }
@@ -172,7 +180,7 @@ int main(int argc, char **argv) {
     char error[MP_ERROR_SIZE] = "";
     int rc = mp_options_parse(&shell.options, argc, argv, error, sizeof(error));
     if (rc != 0) {
-        fprintf(stderr, "mpshell: %s\n", error);
+        complain(error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {
         fputs(mp_options_usage, stdout);
