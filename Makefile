@@ -43,7 +43,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl
+	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -85,6 +85,9 @@ $(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
@@ -171,9 +174,10 @@ format: setup ## rewrite the sources as lint wants them
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
 .PHONY: bench
-bench: setup ## measure the simulator, mpshell, and all schedulers with all congestion controllers
+bench: setup ## measure the simulator, endpoints with many connections, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python scripts/bench-sim.py
+	@.venv/bin/python scripts/bench-connections.py
 	@.venv/bin/python scripts/bench-mpshell.py
 	@.venv/bin/python scripts/bench-schedulers.py
 

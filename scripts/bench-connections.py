@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measures what a server's endpoint costs by the number of its connections: endpoint-bench, best of several runs.
+
+With --against REVISION the library of that revision is built too (build/bench/against) and runs the same load in turn
+with the present one. Prints tables in Markdown and writes the figures to build/bench/connections.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from railyard.paths import ROOT, program
+
+FOLDER = ROOT / "build" / "bench"
+Run = dict[str, Any]
+
+
+def text_of(*command: str) -> str:
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def build_against(revision: str) -> Path:
+    """The present load over the library of another revision: it knows the public interface only."""
+    tree, binary = FOLDER / "against", FOLDER / "endpoint-bench-against"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    archive = FOLDER / "against.tar"
+    text_of("git", "archive", "--output", str(archive), revision)
+    text_of("tar", "-xf", str(archive), "-C", str(tree))
+    archive.unlink()
+    text_of("make", "-s", "-j2", "-C", str(tree), "build/release/libxlink.a")
+    flags = shlex.split(text_of("pkg-config", "--cflags", "--libs", "gnutls"))
+    source, library = ROOT / "load" / "bench" / "main.c", tree / "build" / "release" / "libxlink.a"
+    command = ["gcc", "-std=c17", "-O2", "-fno-omit-frame-pointer", f"-I{tree}/transport/include", "-D_GNU_SOURCE"]
+    text_of(*command, str(source), str(library), *flags, "-lm", "-o", str(binary))
+    return binary
+
+
+def cheapest(runs: list[Run]) -> Run:
+    """Phase by phase; what is sent and received is the same each time."""
+    best: Run = dict(runs[0])
+    for phase in ("connect", "requests", "end"):
+        best[phase] = min((run[phase] for run in runs), key=lambda cost: cost["cpu_s"])
+    return best
+
+
+def measure(binaries: list[Path], connections: int, requests: int, tries: int) -> list[Run]:
+    runs: list[list[Run]] = [[] for _ in binaries]
+    for _ in range(tries):
+        for binary, mine in zip(binaries, runs, strict=True):
+            mine.append(json.loads(text_of(str(binary), str(connections), str(requests))))
+    return [cheapest(mine) for mine in runs]
+
+
+def figures(run: Run) -> tuple[float, float, float]:
+    """Seconds per million packets; packets a round of the driver's loop; microseconds for a connection's end."""
+    requests = run["requests"]
+    per_million = requests["cpu_s"] / requests["packets"] * 1e6
+    return per_million, requests["packets"] / requests["rounds"], run["end"]["cpu_s"] / run["connections"] * 1e6
+
+
+def row(runs: list[Run]) -> str:
+    cells = [f"{runs[0]['connections']:,}"]
+    values = [figures(run) for run in runs]
+    cells += [f"{values[0][1]:.1f}", f"{values[0][0]:.2f}"]
+    cells += [f"{other[0]:.2f} | {values[0][0] / other[0]:.2g}" for other in values[1:]]
+    cells += [f"{values[0][2]:.0f}"]
+    cells += [f"{other[2]:.0f} | {values[0][2] / other[2]:.2g}" for other in values[1:]]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connections", default="100,1000,4000", help="numbers of connections")
+    parser.add_argument("--requests", type=int, default=5000, help="of 10 kB, by all connections in turn")
+    parser.add_argument("--tries", type=int, default=3, help="the best is kept")
+    parser.add_argument("--against", metavar="REVISION", help="compare with the library of this revision")
+    options = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    binaries = [program("endpoint-bench")]
+    other = [f"{options.against} | ratio"] if options.against else []
+    if options.against:
+        binaries.append(build_against(options.against))
+    heads = ["connections", "packets a round", "CPU s / million packets", *other, "µs / connection's end", *other]
+    print("| " + " | ".join(heads) + " |")
+    print("|" + " ---: |" * (len(heads) + len(other)))
+    everything = []
+    for connections in map(int, options.connections.split(",")):
+        runs = measure(binaries, connections, options.requests, options.tries)
+        print(row(runs), flush=True)
+        everything.append(runs)
+    document = {"schema": 1, "against": options.against, "runs": everything}
+    (FOLDER / "connections.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
