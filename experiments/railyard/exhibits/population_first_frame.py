@@ -131,7 +131,8 @@ def _table(frame: Frame, start: Start) -> Table:
         columns=columns(*names),
         rows=rows,
         note=f"From {since} to the last byte of the first frame. Positive: earlier than on single path. Without "
-        f"acceleration: stream priority only. {PLUS_NOTE}",
+        "acceleration: stream priority only. “Always copy” is the paper's form; xlink copies what pays, "
+        f"docs/wire.md. {PLUS_NOTE}",
     )
 
 
