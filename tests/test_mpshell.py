@@ -622,3 +622,20 @@ def test_without_permission_it_says_so(trace: Path) -> None:
     assert result.returncode == 2
     assert result.stderr.startswith("mpshell: no permission for TUN")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_command_that_succeeded_ends_in_1_where_a_log_or_the_summary_is_incomplete(
+    trace: Path, tmp_path: Path
+) -> None:
+    full = Path("/dev/full")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "wifi.up.log").symlink_to(full)
+    done = run(*path_option("wifi", trace), "--log-dir", str(logs), "--", "true")
+    assert done.returncode == 1 and "a link log of path wifi is incomplete" in done.stderr
+    assert run(*path_option("wifi", trace), "--log-dir", str(logs), "--", "sh", "-c", "exit 7").returncode == 7
+    # What is no file is written to, and stays what it is.
+    (tmp_path / "device").symlink_to(full)
+    done = run(*path_option("wifi", trace), "--summary", str(tmp_path / "device"), "--", "true")
+    assert done.returncode == 1 and "cannot write the summary" in done.stderr
+    assert (tmp_path / "device").is_symlink()

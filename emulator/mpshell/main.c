@@ -21,6 +21,7 @@
 #include "emulator/mpshell/summary.h"
 
 #define EXIT_CANNOT_START 2
+#define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written whole */
 
 static void init_shell(struct mp_shell *shell) {
     shell->path_count = shell->options.path_count;
@@ -109,7 +110,7 @@ static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
     }
 }
 
-static int start_and_run(struct mp_shell *shell, int *status, char error[MP_ERROR_SIZE]) {
+static int start_and_run(struct mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
     struct mp_command command;
     struct helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
@@ -133,7 +134,7 @@ static int start_and_run(struct mp_shell *shell, int *status, char error[MP_ERRO
         mp_command_finish(&command);
     }
     stop_helpers(&helpers, shell);
-    mp_outputs_close(shell);
+    *complete = mp_outputs_close(shell) == 0;
     close(signal_fd);
     return rc;
 }
@@ -148,12 +149,14 @@ static void complain(char error[MP_ERROR_SIZE]) {
 
 static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
-    int rc = start_and_run(shell, &status, error);
+    bool complete = true;
+    int rc = start_and_run(shell, &status, &complete, error);
     if (rc == 0) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
         if (shell->options.summary != NULL && mp_summary_write(shell, status, error) != 0) {
             complain(error);
+            complete = false;
         }
     }
     mp_nat_stop(shell);
@@ -163,7 +166,8 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         complain(error);
         return EXIT_CANNOT_START;
     }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    int exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return exit_status == 0 && !complete ? EXIT_INCOMPLETE : exit_status;
 }
 
 static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {

@@ -47,7 +47,9 @@ const char mp_options_usage[] =
     "\n"
     "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6, _GATEWAY, _GATEWAY6,\n"
     "MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
-    "The exit status is COMMAND's (128 + n if signal n ended it), 2 if mpshell cannot start.\n";
+    "The exit status is COMMAND's (128 + n if signal n ended it), 1 if it is 0 and a log or the summary is "
+    "incomplete,\n"
+    "2 if mpshell cannot start.\n";
 
 __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
     va_list args;

@@ -92,22 +92,27 @@ void mp_outputs_flush(struct mp_direction *direction) {
     mp_stream_flush(direction->captured_in);
 }
 
-static void close_outputs(struct mp_direction *direction, const char *name) {
+static int close_outputs(struct mp_direction *direction, const char *name) {
+    int failed = 0;
     if (direction->file != NULL) {
         int rc = mp_logfile_close(direction->file);
         if (rc != 0) {
             fprintf(stderr, "mpshell: a link log of path %s is incomplete: %s\n", name, strerror(rc));
         }
+        failed |= rc != 0;
         direction->file = NULL;
     }
-    mp_stream_close(direction->departures);
-    mp_stream_close(direction->captured_in);
+    failed |= mp_stream_close(direction->departures) != 0;
+    failed |= mp_stream_close(direction->captured_in) != 0;
     direction->departures = direction->captured_in = direction->captured_out = NULL;
+    return failed;
 }
 
-void mp_outputs_close(struct mp_shell *shell) {
+int mp_outputs_close(struct mp_shell *shell) {
+    int failed = 0;
     for (size_t k = 0; k < shell->path_count; k++) {
-        close_outputs(&shell->paths[k].up, shell->options.paths[k].name);
-        close_outputs(&shell->paths[k].down, shell->options.paths[k].name);
+        failed |= close_outputs(&shell->paths[k].up, shell->options.paths[k].name);
+        failed |= close_outputs(&shell->paths[k].down, shell->options.paths[k].name);
     }
+    return failed ? -1 : 0;
 }

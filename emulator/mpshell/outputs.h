@@ -10,7 +10,7 @@ int mp_outputs_open(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
 void mp_outputs_begin(struct mp_shell *shell);
 /* Hands to the threads what is gathered. */
 void mp_outputs_flush(struct mp_direction *direction);
-/* Closes the files; tells on stderr what could not be written. */
-void mp_outputs_close(struct mp_shell *shell);
+/* Closes the files; tells on stderr what could not be written, and returns -1 then, else 0. */
+int mp_outputs_close(struct mp_shell *shell);
 
 #endif

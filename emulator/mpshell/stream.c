@@ -36,9 +36,9 @@ void mp_stream_flush(struct mp_stream *stream) {
     }
 }
 
-void mp_stream_close(struct mp_stream *stream) {
+int mp_stream_close(struct mp_stream *stream) {
     if (stream == NULL) {
-        return;
+        return 0;
     }
     mp_stream_flush(stream);
     int rc = mp_logfile_close(stream->file);
@@ -47,6 +47,7 @@ void mp_stream_close(struct mp_stream *stream) {
     }
     free((char *)stream->name);
     free(stream);
+    return rc == 0 ? 0 : -1;
 }
 
 /* Room for so many bytes, at most MP_STREAM_BYTES. */

@@ -23,8 +23,9 @@ struct mp_stream {
 struct mp_stream *mp_stream_open(const char *name);
 /* Hands over what is gathered. NULL is allowed. */
 void mp_stream_flush(struct mp_stream *stream);
-/* Writes everything and frees the stream; tells on stderr what could not be written. NULL is allowed. */
-void mp_stream_close(struct mp_stream *stream);
+/* Writes everything and frees the stream; tells on stderr what could not be written, and returns -1 then, else 0. NULL
+ * is allowed. */
+int mp_stream_close(struct mp_stream *stream);
 
 /* The opening comment lines of a file of departures, which has a line for each departure in the link's log. */
 void mp_stream_departures_header(struct mp_stream *stream, uint64_t t0_monotonic_us);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,10 +114,13 @@ int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERR
     if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0) {
         return mp_fail(error, "no memory for the summary");
     }
+    struct stat there;
+    /* A device or a pipe is written to; only a file is replaced. */
+    bool replace = stat(path, &there) != 0 || S_ISREG(there.st_mode);
     json_t *object = summary_object(shell, status);
-    int rc = json_dump_file(object, beside, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    int rc = json_dump_file(object, replace ? beside : path, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(object);
-    if (rc != 0 || rename(beside, path) != 0) {
+    if (rc != 0 || (replace && rename(beside, path) != 0)) {
         rc = mp_fail(error, "cannot write the summary %s: %s", path, strerror(errno));
         unlink(beside);
     }
