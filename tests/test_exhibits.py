@@ -25,6 +25,7 @@ from railyard.exhibits.registry import RunRequest
 from railyard.exhibits.spec import experiments, merged, spec_of
 from railyard.experiment import TRANSPORT_OF_SCHEME, find_experiment
 from railyard.paths import ROOT, program
+from railyard.statistics import nearest_rank
 from railyard.traces.library import find_pair
 from railyard.yamlfile import YamlDocument, load_yaml
 
@@ -233,7 +234,7 @@ def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[l
     assert found is not None and found == intervals.bootstrap(groups, intervals.quantile_of(0.5))
     values = [value for group in groups for value in group]
     assert min(values) <= found.low <= found.high <= max(values)
-    assert found.value == intervals.nearest_rank(values, 0.5)
+    assert found.value == nearest_rank(values, 0.5)
     assert Interval(-0.3, -11.2, 9).text(".0f") == "0 [-11, 9]"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.records import RESULT_OUTCOMES, Chunk, Run
+from railyard.statistics import nearest_rank
 from railyard.store import columns
 
 
@@ -62,8 +62,7 @@ def _quantile(times: Sequence[tuple[float, bool]], q: float) -> Quantile | None:
     """Of times, each with whether it is exact or a lower bound."""
     if not times:
         return None
-    ordered = sorted(time for time, _ in times)
-    value = ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
+    value = nearest_rank([time for time, _ in times], q)
     return Quantile(value, any(not exact and time <= value for time, exact in times))
 
 

@@ -22,6 +22,7 @@ from rich.table import Table
 from railyard.aggregate import Cell, cells
 from railyard.records import Run
 from railyard.report.style import layout, scheme_styles
+from railyard.statistics import nearest_rank
 from railyard.terminal import print_table
 
 SCHEMA = 1
@@ -127,13 +128,13 @@ def compare(sim: Sequence[Run], wall: Sequence[Run], shifted: Sequence[Sequence[
 def _chunk_ratios(sim: Sequence[Run], wall: Sequence[Run]) -> tuple[float, float, float]:
     """Of the chunks that completed in both arenas, the same chunk of the same run; 10 %, median, 90 %, nearest rank."""
     there = {(run.run_id, chunk.index): chunk for run in wall for chunk in run.chunks if chunk.completed}
-    ratios = sorted(
+    ratios = [
         chunk.rct_s / there[run.run_id, chunk.index].rct_s
         for run in sim
         for chunk in run.chunks
         if chunk.completed and (run.run_id, chunk.index) in there
-    )
-    low, middle, high = (ratios[int(q * (len(ratios) - 1))] if ratios else 1.0 for q in (0.1, 0.5, 0.9))
+    ]
+    low, middle, high = (nearest_rank(ratios, q) if ratios else 1.0 for q in (0.1, 0.5, 0.9))
     return low, middle, high
 
 

@@ -1,4 +1,4 @@
-"""Is it worse, or merely noisier? The paired test and the correction that the gate relies on.
+"""The rule of quantiles; and: is it worse, or merely noisier? The paired test and the correction of the gate.
 
 Two versions run the same jobs, so their figures come in pairs. Under the null hypothesis, that the version does not
 matter, the sign of each difference is a coin toss. The Wilcoxon signed-rank test ranks the differences by size and sums
@@ -12,6 +12,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+
+
+def nearest_rank(values: Sequence[float], q: float) -> float:
+    """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
+    return sorted(values)[max(0, math.ceil(q * len(values) - 1e-9) - 1)]
 
 
 def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:

@@ -34,6 +34,7 @@ from railyard.jsonl import read_jsonl
 from railyard.progress import Silent
 from railyard.records import RESULT_OUTCOMES, Run, load_run
 from railyard.resolve import resolve
+from railyard.statistics import nearest_rank
 from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss, parse
 
@@ -82,8 +83,7 @@ class Distribution:
 
 def th(ordered: Sequence[float], percent: float) -> float:
     """The value that `percent` % of the samples, given in ascending order, are greater than (nearest rank)."""
-    rank = math.ceil((1 - percent / 100) * len(ordered) - 1e-9)
-    return ordered[max(0, rank - 1)]
+    return nearest_rank(ordered, 1 - percent / 100)
 
 
 def samples_of(run: Run, folder: Path) -> list[Sample]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from railyard.statistics import nearest_rank
+
 RESAMPLES = 1000
 LEVEL = 0.95
 SEED = 1
@@ -74,12 +76,6 @@ def range_words(values: Sequence[float], more: str, less: str, digits: int = 1) 
     if _one_way((far, near), digits):
         return f"{percentage(abs(near), digits)} to {_directed(far, more, less, ' %', digits)}"
     return " to ".join(_directed(end, more, less, " %", digits) for end in (low, high))
-
-
-def nearest_rank(values: Sequence[float], q: float) -> float:
-    """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
 
 
 def quantile_of(q: float) -> Callable[[Sequence[float]], float]:

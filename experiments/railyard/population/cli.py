@@ -12,7 +12,6 @@ from rich.table import Table
 
 from railyard.errors import UserError
 from railyard.exhibits import registry
-from railyard.exhibits.intervals import nearest_rank
 from railyard.exhibits.model import SIZES, Exhibit, Size
 from railyard.exhibits.registry import RunRequest
 from railyard.exhibits.run import print_exhibit
@@ -23,6 +22,7 @@ from railyard.population.executors import DaskExecutor, Executor, LocalExecutor
 from railyard.population.figures import Plays
 from railyard.population.model import Population, load_exhibit_spec, load_population
 from railyard.population.parts import PLAYS_FILE
+from railyard.statistics import nearest_rank
 from railyard.terminal import new_console, print_table
 from railyard.yamlfile import YamlDocument, load_yaml, near_miss
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from railyard.exhibits.intervals import Interval, nearest_rank
+from railyard.exhibits.intervals import Interval
 from railyard.population.play import Row
+from railyard.statistics import nearest_rank
 
 RESAMPLES = 1000
 SEED = 1

@@ -1,0 +1,195 @@
+"""The rules by which figures are made, checked by hand: limits of fidelity, thresholds, intervals, agreement."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import FakeRun
+from railyard import thresholds
+from railyard.agreement import compare
+from railyard.exhibits import intervals
+from railyard.fidelity import judge
+from railyard.linkevents import DoneEvent
+from railyard.records import Run, load_run
+from railyard.statistics import nearest_rank
+from railyard.thresholds import Distribution, Sample, rows_of, samples_of, th
+
+TENTHS = [i / 10 for i in range(1, 11)]
+
+
+def test_a_quantile_is_the_smallest_value_that_its_share_does_not_exceed() -> None:
+    found = [nearest_rank(TENTHS, q) for q in (0.0, 0.1, 0.11, 0.5, 0.51, 0.9, 0.91, 1.0)]
+    assert found == [0.1, 0.1, 0.2, 0.5, 0.6, 0.9, 1.0, 1.0]
+    assert nearest_rank([3.0, 1.0, 2.0], 0.5) == 2.0, "in whatever order"
+    assert nearest_rank([float(i) for i in range(1, 101)], 0.07) == 7.0, "0.07 times 100 is a little more than 7"
+
+
+# --- fidelity ---------------------------------------------------------------------------------------------------------
+
+
+def link(**change: Any) -> dict[str, Any]:
+    """A run whose second downlink is as told: 5000 opportunities, 900 deliveries."""
+    summary = FakeRun().emulator()
+    late = change.pop("late", {})
+    down = summary["paths"][1]["down"]
+    summary["paths"][1]["down"] = down | {"lateness_us": down["lateness_us"] | late} | change
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond"),
+    [
+        (link(late={"p99": 1000}), link(late={"p99": 1001})),
+        (link(late={"over_1ms": 9}), link(late={"over_1ms": 10})),  # 1 % of 900
+        (link(missed=5), link(missed=6)),  # 0.1 % of 5000
+        (link(missed=3, opportunities=100), link(missed=4, opportunities=100)),  # and three in any case
+    ],
+)
+def test_a_run_is_void_beyond_each_limit_and_not_at_it(within: dict[str, Any], beyond: dict[str, Any]) -> None:
+    assert not judge(within).void
+    assert judge(beyond).void and len(judge(beyond).reasons) == 1
+
+
+def test_a_link_that_delivered_nothing_was_not_late() -> None:
+    idle = link(late={"p50": 7, "p99": 9000, "max": 9000, "count": 0})
+    verdict = judge(idle)
+    assert not verdict.void and (verdict.lateness_p99_us, verdict.lateness_max_us) == (150, 3000)
+
+
+def test_the_verdict_has_the_worst_of_the_links_and_the_sums() -> None:
+    verdict = judge(link(late={"p50": 80, "p99": 500, "max": 7000, "over_1ms": 2, "count": 800}, missed=2))
+    assert (verdict.lateness_p50_us, verdict.lateness_p99_us, verdict.lateness_max_us) == (80, 500, 7000)
+    assert (verdict.over_1ms, verdict.deliveries, verdict.missed) == (2, 3 * 900 + 800, 2)
+    summary = link()
+    summary["paths"][0]["device_drops"] = {"inside_rx": 1, "inside_tx": 0, "outside_rx": 0, "outside_tx": 3}
+    assert judge(summary).device_drops == 4 and len(judge(summary).reasons) == 2
+
+
+@pytest.mark.parametrize(
+    ("t_s", "done_s", "void"),
+    [
+        (1.0, 1.0099, False),  # within 10 ms
+        (1.0, 1.0101, True),
+        (1.0, None, True),
+        (19.98, None, True),
+        (19.99, None, False),  # the run was over before it was too late
+    ],
+)
+def test_link_events_are_on_time_or_the_run_is_void(t_s: float, done_s: float | None, void: bool) -> None:
+    assert judge(link() | {"duration_s": 20.0}, [DoneEvent(t_s=t_s, command="down wifi", done_s=done_s)]).void is void
+
+
+# --- thresholds -------------------------------------------------------------------------------------------------------
+
+
+def test_th_is_what_x_per_cent_are_greater_than() -> None:
+    ordered = [float(i) for i in range(1, 11)]
+    assert [th(ordered, percent) for percent in (100, 95, 90, 80, 50, 1, 0)] == [1, 1, 1, 2, 5, 10, 10]
+
+
+def player_log(folder: Path, events: list[dict[str, Any]]) -> None:
+    (folder / "player.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+@pytest.mark.parametrize(("outcome", "counted"), [("complete", [20.0, 30.0, 40.0]), ("time_limit", [20, 30, 40, 50])])
+def test_samples_lie_between_the_start_of_playing_and_the_last_byte(
+    tmp_path: Path, outcome: str, counted: list[float]
+) -> None:
+    levels = [(0.5, 10), (1.0, 20), (1.5, 30), (2.0, 40), (2.5, 50)]
+    buffer = [{"t": t, "event": "buffer", "play_time_left_ms": left} for t, left in levels]
+    play, last = {"t": 1.0, "event": "play"}, {"t": 2.0, "event": "chunk_done"}
+    run = load_run(FakeRun(outcome=outcome).write(tmp_path / "runs"))
+    player_log(tmp_path, [*buffer, play, {"t": 1.2, "event": "chunk_done"}, last])
+    assert [sample.play_time_left_ms for sample in samples_of(run, tmp_path)] == counted
+    player_log(tmp_path, [*buffer, last])
+    assert samples_of(run, tmp_path) == [], "it never played"
+    player_log(tmp_path, [*buffer, play])
+    assert samples_of(run, tmp_path) == [], "nothing ever came"
+
+
+def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_path: Path) -> None:
+    sent = [(1_100_000, 100_000), (1_200_000, 200_000)]
+    runs = [
+        load_run(FakeRun(seed=seed, stream_bytes_sent=all_, reinjected_bytes=twice).write(tmp_path))
+        for seed, (all_, twice) in enumerate(sent, start=1)
+    ]
+    found = Distribution([Sample("p", 1, 0.0, left) for left in (10.0, 40.0, 50.0, 60.0)], runs)
+    assert found.redundancy == pytest.approx(0.15)
+    assert found.share_below(50.0) == 0.5, "less than it, not equal to it"
+    off, row = rows_of(found, [(75, 25)])
+    assert (off.name, off.t_th1_ms, off.cost_most) == ("off", None, 0.0)
+    assert (row.name, row.t_th1_ms, row.t_th2_ms) == ("75-25", 10.0, 50.0)
+    assert (row.cost_least, row.cost_most) == pytest.approx((0.15 * 0.25, 0.15 * 0.75))
+    assert Distribution([], []).redundancy == 0.0
+
+
+@pytest.mark.parametrize(("text", "setting"), [("95,80", (95, 80)), ("1,1", (1, 1)), ("100,0", (100, 0))])
+def test_a_setting_is_two_percentages(text: str, setting: tuple[float, float]) -> None:
+    assert thresholds.parse_setting(text) == setting
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_of_a_mean_is_as_wide_as_theory_has_it() -> None:
+    """Of n runs: 1.96 standard deviations / sqrt(n) to either side, but for the bootstrap's own error."""
+    drawn = random.Random(5)
+    groups = [[drawn.gauss(10, 2)] for _ in range(400)]
+    found = intervals.bootstrap(groups, intervals.mean)
+    assert found is not None
+    spread = (sum((group[0] - found.value) ** 2 for group in groups) / 400) ** 0.5 / 20
+    assert found.value - found.low == pytest.approx(1.96 * spread, rel=0.12)
+    assert found.high - found.value == pytest.approx(1.96 * spread, rel=0.12)
+
+
+def test_whole_runs_are_resampled() -> None:
+    """Ten requests of a run that all say the same are one look, not ten."""
+    drawn = random.Random(6)
+    values = [drawn.gauss(10, 2) for _ in range(100)]
+    one, ten = (intervals.bootstrap([[value] * many for value in values], intervals.mean) for many in (1, 10))
+    assert one is not None and ten is not None
+    assert (ten.low, ten.high) == pytest.approx((one.low, one.high))
+
+
+def test_runs_without_a_value_are_left_out_with_their_partner() -> None:
+    found = intervals.paired([[1.0], [], [3.0]], [[2.0], [5.0], []], intervals.mean, intervals.improvement)
+    assert found is not None and (found.value, found.low, found.high) == (50.0, 50.0, 50.0)
+    assert intervals.paired([[], [1.0]], [[1.0], []], intervals.mean, intervals.improvement) is None
+    assert intervals.bootstrap([[], []], intervals.mean) is None
+    assert intervals.improvement(3.0, 4.0) == 25.0 and intervals.improvement(3.0, 0.0) == 0.0
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+def written(folder: Path, *runs: FakeRun) -> list[Run]:
+    return [load_run(run.write(folder)) for run in runs]
+
+
+def test_chunks_are_compared_with_themselves_where_both_completed(tmp_path: Path) -> None:
+    wall = written(tmp_path / "wall", FakeRun(rct_s=[1.0] * 12, unfinished_s=[9.0]))
+    sim = written(tmp_path / "sim", FakeRun(rct_s=[1.0 + i / 100 for i in range(12)] + [5.0]))
+    [row] = compare(sim, wall)
+    assert row.chunk_ratios == pytest.approx((1.01, 1.05, 1.10)), "the 2nd, 6th and 11th of 12"
+    assert (row.chunks_sim, row.chunks_mpshell) == (13, 13)
+
+
+def test_arenas_agree_within_five_per_cent_of_the_median(tmp_path: Path) -> None:
+    for name, median, agrees in (("a", 1.049, True), ("b", 1.051, False), ("c", 0.951, True), ("d", 0.949, False)):
+        wall = written(tmp_path / name / "wall", FakeRun(rct_s=[0.1, 1.0, 9.0]))
+        sim = written(tmp_path / name / "sim", FakeRun(rct_s=[0.1, median, 9.0]))
+        assert compare(sim, wall)[0].agrees is agrees
+
+
+def test_the_yardstick_is_virtual_time_with_a_later_player(tmp_path: Path) -> None:
+    wall = written(tmp_path / "wall", FakeRun(rct_s=[1.0, 2.0]), FakeRun(seed=2, rct_s=[1.0, 2.0], void=True))
+    sim = written(tmp_path / "sim", FakeRun(rct_s=[1.0, 2.0]))
+    later = [written(tmp_path / str(i), FakeRun(rct_s=[rct, 2.0]), FakeRun(seed=2)) for i, rct in enumerate((0.5, 1.5))]
+    [row] = compare(sim, wall, later)
+    assert (row.shifted_medians_s, row.range_s) == ((0.5, 1.5), (0.5, 1.5))
+    assert row.shifted_ks == (0.5, 0.5)
