@@ -72,11 +72,39 @@ static void an_outage_in_which_a_packet_arrived_is_not_persistent(void **state) 
     pair_free(&p);
 }
 
+/* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
+static void acknowledged_acknowledgements_are_not_repeated(void **state) {
+    (void)state;
+    for (size_t links = 1; links <= 2; links++) {
+        pair p;
+        pair_init(&p, 5, links, 10000);
+        if (links > 1)
+            pair_multipath(&p, "roundrobin", "none");
+        for (size_t i = 0; i < links; i++)
+            p.link[i].loss = 0.03;
+        pair_connect(&p);
+        pair_handshake(&p);
+        pair_run(&p, 500000);
+        assert_true(pair_finish(&p, pair_ask(&p, 2000000), 60000000) != UINT64_MAX);
+        for (size_t i = 0; i < links; i++)
+            p.link[i].loss = 0;
+        assert_true(pair_finish(&p, pair_ask(&p, 500000), 60000000) != UINT64_MAX);
+        for (size_t i = 0; i < links; i++) {
+            const xl_space *received = p.cc->path[i].space;
+            assert_true(received->largest_received > 300);
+            assert_true(received->received.count < 5);
+            assert_true(received->duplicate_floor > 100);
+        }
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_longer_than_the_persistent_duration_collapses_the_window),
         cmocka_unit_test(a_short_outage_is_one_congestion_event),
         cmocka_unit_test(an_outage_in_which_a_packet_arrived_is_not_persistent),
+        cmocka_unit_test(acknowledged_acknowledgements_are_not_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
