@@ -149,3 +149,22 @@ def test_a_run_of_the_kernels_mptcp_in_real_time_has_its_links_and_packets(tmp_p
         assert sum(path.delivered) * replay.bins.width_s * 1e6 / 8 == pytest.approx(link["departed_bytes"], rel=0.01)
         assert sum(path.sent) == pytest.approx(link["arrived_packets"], rel=0.01)
     assert write_replay(run).stat().st_size < PAGE_LIMIT_BYTES
+
+
+def test_a_link_that_an_event_takes_down_has_no_capacity_then(tmp_path: Path) -> None:
+    if not (programs_dir() / "xlink-sim").is_file():
+        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+    file = tmp_path / "tunnel.yaml"
+    events = "[{t_s: 2, path: wifi, direction: down, state: down}, {t_s: 4, path: wifi, state: up}]"
+    text = EXPERIMENT.format(arena="sim", schemes="[xlink]", seed=1, offset=0, bitrate=2_000_000, duration=6, limit=30)
+    file.write_text(f"{text}link_events: {events}\n")
+    command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(tmp_path / "out"))
+    subprocess.run(command, check=True, capture_output=True)
+    [folder] = (tmp_path / "out" / "runs").iterdir()
+    replay = read_replay(folder)
+    wifi = next(path for path in replay.paths if path.name == "wifi")
+    begin, end = (int(t_s / replay.bins.width_s) for t_s in (2, 4))
+    assert sum(wifi.capacity[begin:end]) == 0 < min(sum(wifi.capacity[:begin]), sum(wifi.capacity[end:]))
+    assert sum(wifi.up_capacity[begin:end]) > 0
+    told = [(moment.t_s, moment.what) for moment in replay.moments if moment.what.startswith("link event")]
+    assert told == [(2, "link event: down wifi:down"), (4, "link event: up wifi")]

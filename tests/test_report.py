@@ -232,6 +232,16 @@ def test_a_damaged_record_of_a_campaign_is_named_with_its_line_and_the_remedy(ma
         load_campaign(out)
 
 
+def test_only_runs_that_did_not_play_to_the_end_are_flagged(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(seed=1), FakeRun(seed=2))
+    record, runs = load_campaign(out)
+    assert '<td class="flag">' not in write_report(record, runs, out).read_text()
+    run = json.loads((out / "runs" / FakeRun(seed=2).run_id / "run.json").read_text())
+    (out / "runs" / FakeRun(seed=2).run_id / "run.json").write_text(json.dumps(run | {"outcome": "time_limit"}))
+    page = write_report(*load_campaign(out), out).read_text()
+    assert '<td class="flag">1 complete, 1 time limit' in page
+
+
 def test_figures_of_a_column_have_as_many_decimals_as_each_other() -> None:
     rows: list[list[Value]] = [
         ["1", 0.1614, 57.0, 10733.0, None, 3],

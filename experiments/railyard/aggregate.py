@@ -136,6 +136,11 @@ class Cell:
         return ", ".join(words) or self.not_run or "none"
 
     @property
+    def all_complete(self) -> bool:
+        """Whether every run played to the end and counts."""
+        return bool(self.runs) and not self.void_runs and all(run.outcome == "complete" for run in self.runs)
+
+    @property
     def faulty(self) -> bool:
         """A program failed in one of the runs: its figures are no measurement of the scheme."""
         return any(run.outcome not in RESULT_OUTCOMES for run in self.runs)

@@ -84,7 +84,7 @@ def comparison(pair: str, row: list[Cell]) -> Table:
             str(cell.efficiency or "–"),
             "/".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
             chunks,
-            Text(cell.outcomes, style="" if cell.outcomes == "complete" else "yellow"),
+            Text(cell.outcomes, style="" if cell.all_complete else "yellow"),
             Text(cell.fidelity, style="red" if not cell.runs and not cell.not_run else ""),
         )
     return table

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from railyard.errors import UserError
+from railyard.experiment import LinkEvent
 from railyard.jsonl import Event, read_jsonl
+from railyard.linkevents import commands
 from railyard.linklog.read import LinkLog, read_link_log
 from railyard.qlogdiff import events as qlog_events
 from railyard.records import Run, load_run
@@ -165,15 +168,39 @@ def _counts(bins: Bins, times_s: FloatArray, weights: IntArray | None = None) ->
     return [float(value) for value in bins.sums(times_s, weights)]
 
 
-def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None) -> PathSeries:
+def _link_events(record: dict[str, Any]) -> list[tuple[float, str]]:
+    """What was done to the links when, s since their time 0: as asked in virtual time, as it took effect elsewhere."""
+    if record.get("link_events"):
+        done = record["link_events"]
+        return [(float(event["done_s"]), str(event["command"])) for event in done if event["done_s"] is not None]
+    asked = [LinkEvent.model_validate(event) for event in record["config"].get("link_events") or []]
+    return [(event.t_s, command) for event in asked for command in commands(event)]
+
+
+def _in_service(times_ms: FloatArray, link: str, events: list[tuple[float, str]]) -> npt.NDArray[np.bool_]:
+    """Which of the times a link was not down at. A link is PATH:up or PATH:down."""
+    kept = np.ones(len(times_ms), dtype=np.bool_)
+    for t_s, command in events:
+        word, target = command.split()[:2]
+        if word in ("up", "down") and target in (link, link.partition(":")[0]):
+            kept[times_ms >= t_s * 1000] = word == "up"
+    return kept
+
+
+def _capacity(bins: Bins, log: LinkLog, link: str, events: list[tuple[float, str]]) -> list[float]:
+    kept = _in_service(log.opportunity_ms, link, events)
+    return _mbps(bins, log.opportunity_ms[kept], log.opportunity_bytes[kept])
+
+
+def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events: list[tuple[float, str]]) -> PathSeries:
     series = PathSeries(name)
     down, up = _link_log(folder, f"{name}.down"), _link_log(folder, f"{name}.up")
     if down is not None:
-        series.capacity = _mbps(bins, down.opportunity_ms, down.opportunity_bytes)
+        series.capacity = _capacity(bins, down, f"{name}:down", events)
         series.delivered = _mbps(bins, down.departure_ms, down.departure_bytes)
         series.drops = _counts(bins, down.drop_ms / 1000, down.drop_packets)
     if up is not None:
-        series.up_capacity = _mbps(bins, up.opportunity_ms, up.opportunity_bytes)
+        series.up_capacity = _capacity(bins, up, f"{name}:up", events)
     if server is not None:
         series.sent = _counts(bins, np.array(server.sent_s))
         series.lost = _counts(bins, np.array(server.lost_s))
@@ -207,12 +234,14 @@ MOMENTS: dict[str, Callable[[Event], str]] = {
 }
 
 
-def _moments(player: list[Event], start_s: float) -> list[Moment]:
-    return [
+def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]]) -> list[Moment]:
+    found = [Moment(round(t_s, 3), f"link event: {command}") for t_s, command in events]
+    found += [
         Moment(round(start_s + event["t"], 3), MOMENTS[event["event"]](event))
         for event in player
         if event.get("event") in MOMENTS and "t" in event
     ]
+    return sorted(found, key=lambda moment: moment.t_s)
 
 
 def read_replay(folder: Path) -> Replay:
@@ -226,8 +255,9 @@ def read_replay(folder: Path) -> Replay:
     try:
         servers = _server_paths(folder, emulator)
         names = [path["name"] for path in emulator["paths"] if path.get("player", 1) == 1]
-        paths = [_path(folder, name, bins, servers.get(name)) for name in names]
-        moments = _moments(player, start_s)
+        events = _link_events(run.record)
+        paths = [_path(folder, name, bins, servers.get(name), events) for name in names]
+        moments = _moments(player, start_s, events)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{folder}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
