@@ -5,7 +5,8 @@
  * anybody keeps, a response has a body of known length that is pulled from a source no faster than the stream takes it.
  *
  * QPACK's dynamic table is not used in either direction (table capacity 0), so no stream ever blocks on another one and
- * a peer can make this side hold no more than H3_MAX_FIELD_SECTION_BYTES a stream.
+ * a peer can make this side hold no more than H3_MAX_FIELD_SECTION_BYTES a stream, and what nghttp3 sets aside for a
+ * field as soon as its length is known: 64 KiB for the longest value that it takes, 128 KiB in Huffman code.
  *
  * Functions that return int give 0 or a negative xl_error. Nothing is thread safe. */
 #ifndef HTTP_HTTP3_H
