@@ -120,7 +120,8 @@ struct xl_connection {
     xl_conn_state state;
     xl_random random;
     xl_qlog *qlog;
-    uint64_t now; /* of the call being carried out */
+    uint64_t now;            /* of the call being carried out */
+    unsigned acks_in_packet; /* ACK frames, of the packet that is being taken */
 
     /* Handshake. */
     xl_tls *tls;

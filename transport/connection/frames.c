@@ -180,7 +180,13 @@ static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, cons
     return largest->time_us + c->path[largest->path].rtt.min / 2;
 }
 
+/* A frame of few bytes has the whole ring of what was sent looked through. An honest peer sends one for each packet
+ * number space; what is beyond twice as many counts as never heard. */
+#define ACKS_IN_PACKET_MAX (2 * XL_MAX_PATHS)
+
 static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    if (++c->acks_in_packet > ACKS_IN_PACKET_MAX)
+        return 0;
     bool is_mp = f->type == XL_FRAME_ACK_MP || f->type == XL_FRAME_ACK_MP_ECN;
     xl_space *space = ctx->space;
     if (is_mp) {

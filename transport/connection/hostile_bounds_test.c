@@ -154,6 +154,30 @@ static void a_single_challenge_is_answered_though_the_window_is_full(void **stat
     pair_free(&a.p);
 }
 
+static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
+    xl_connection_ping(a.p.sc, a.p.now);
+    xl_frame_put_ping(begin(&a));
+    deliver(&a, 50000);
+    uint64_t newest = ledger->next_pn - 1;
+    while (!xl_ledger_find(ledger, newest))
+        newest--;
+    for (int copies = 2 * XL_MAX_PATHS; copies >= 0; copies -= 2 * XL_MAX_PATHS) {
+        xl_writer *w = begin(&a);
+        for (int i = 0; i < copies; i++)
+            xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, false, 0, false, NULL);
+        xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, false, 0, false, NULL);
+        uint64_t acked = ledger->largest_acked;
+        deliver(&a, 0);
+        assert_int_equal(copies ? acked : newest, ledger->largest_acked);
+    }
+    pair_free(&a.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
@@ -161,6 +185,7 @@ int main(void) {
         cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
         cmocka_unit_test(challenges_in_numbers_are_answered_within_the_window),
         cmocka_unit_test(a_single_challenge_is_answered_though_the_window_is_full),
+        cmocka_unit_test(of_many_acknowledgements_in_a_packet_the_first_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

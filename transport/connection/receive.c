@@ -62,6 +62,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         xl_conn_path_packet_seen(c, ctx->path, probing, newest, &d->local, &d->remote);
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
+    c->acks_in_packet = 0;
     while (xl_reader_left(&r) > 0 && xl_conn_is_live(c)) {
         xl_frame_parse(&r, c->qoe_field, &f);
         error = xl_conn_take_frame(c, &f, ctx);
