@@ -57,9 +57,9 @@ static void the_primary_path_follows_the_order_of_technologies_or_its_name(void 
 
 static void a_player_overrides_member_by_member(void **state) {
     (void)state;
-    assert_true(
-        parse("{" COMMON ", \"seed\": 5, \"t_th1_ms\": 100, \"players\": [{}, {\"scheme\": \"sp\", "
-              "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3}}]}"));
+    assert_true(parse("{" COMMON ", \"seed\": 5, \"t_th1_ms\": 100, \"players\": [{}, {\"scheme\": \"sp\", "
+                      "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3, "
+                      "\"videos\": 2}}]}"));
     const struct sim_player_job *one = &job.players[0], *two = &job.players[1];
     assert_string_equal(one->options.transport_config.scheme, "xlink");
     assert_string_equal(two->options.transport_config.scheme, "sp");
@@ -68,6 +68,7 @@ static void a_player_overrides_member_by_member(void **state) {
     assert_int_equal(two->server.t_th1_us, 7250);
     assert_int_equal(two->start_us, 1500000);
     assert_int_equal(two->options.player.concurrency, 3);
+    assert_int_equal(two->options.player.videos, 2);
     assert_int_equal(two->options.player.chunk_bytes, 1000);
     assert_int_equal(two->server.seed, 6);
     /* Links of its own have addresses of their own. */
