@@ -362,7 +362,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
         (["--path", "wifi:@0"], "MPSHELL_PATH_0_ADDR"),
         (["--path", "a:127.0.0.1", "--path", "a:127.0.0.2"], "two paths"),
         (["--path", "a:192.0.2.77"], "192.0.2.77"),
-        (["--primary", "other"], "not the name of a path"),
+        (["--primary", "other"], "no path is named 'other'"),
         (["--url", "synthetic/5"], "begins with '/'"),
         (["--url", "/synthetic/0"], "whole number"),
         (["--url", "/video.mp4"], "--size"),
