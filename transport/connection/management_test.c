@@ -94,6 +94,51 @@ static void a_lossy_path_stands_by(void **state) {
     pair_free(&p);
 }
 
+static void losses_of_long_ago_are_not_held_against_a_path(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 206, false, true);
+    p.link[1].loss = 0.3;
+    while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    p.link[1].loss = 0;
+    while (pair_server_path(&p, 1).state != XL_PATH_ACTIVE)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    pair_run(&p, 8000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    assert_int_equal(1, p.sc->path[1].watch.turns);
+    assert_in_range(p.sc->path[1].watch.loss_percent, 0, 5); /* of its last second */
+    pair_free(&p);
+}
+
+static void what_the_application_put_away_stays_away(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 207, false, true);
+    p.sc->path[1].watch.turns = 1; /* it was put away by management before */
+    assert_int_equal(0, xl_connection_set_path_status(p.sc, 1, XL_STATUS_STANDBY, p.now));
+    pair_run(&p, 10000000); /* fit all the time */
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    pair_free(&p);
+}
+
+/* However often it came and went: 32 times two seconds. */
+static void the_time_away_does_not_double_without_end(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 208, false, true);
+    p.sc->path[1].watch.turns = 40;
+    delay(&p.link[1], 250000);
+    while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    delay(&p.link[1], 10000);
+    pair_run(&p, 64000000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    pair_run(&p, 5000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    pair_free(&p);
+}
+
 static void the_only_usable_path_is_never_put_away(void **state) {
     (void)state;
     pair p;
@@ -149,6 +194,9 @@ int main(void) {
         cmocka_unit_test(a_slow_path_stands_by_until_it_is_fit_again),
         cmocka_unit_test(a_path_that_comes_and_goes_returns_later_each_time),
         cmocka_unit_test(a_lossy_path_stands_by),
+        cmocka_unit_test(losses_of_long_ago_are_not_held_against_a_path),
+        cmocka_unit_test(what_the_application_put_away_stays_away),
+        cmocka_unit_test(the_time_away_does_not_double_without_end),
         cmocka_unit_test(the_only_usable_path_is_never_put_away),
         cmocka_unit_test(a_dead_path_is_abandoned_and_comes_back_with_a_new_id),
         cmocka_unit_test(nothing_of_this_happens_unless_asked_for),

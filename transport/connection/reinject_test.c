@@ -432,6 +432,7 @@ static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **s
         pair_finish(&p, pair_ask(&p, 18 * PACKET), 2000000);
         pair_run(&p, 200000);
         assert_int_equal(k != XL_QOE_OFF, p.sc->gate.has_signal);
+        assert_false(p.cc->qoe_fresh); /* each state goes out once */
         pair_free(&p);
     }
 }
