@@ -13,7 +13,7 @@ from pathlib import Path
 
 from railyard.errors import UserError
 from railyard.paths import ROOT
-from railyard.provenance import sha256_of
+from railyard.provenance import git_state, sha256_of
 
 GATE_DIR = ROOT / "build" / "gate"
 PROGRAM = "xlink-sim"
@@ -118,7 +118,7 @@ def working_tree() -> Build:
     copy = GATE_DIR / "working" / PROGRAM
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(built, copy)
-    changed = bool(_git("status", "--porcelain").stdout.strip())
+    changed = git_state()["dirty"]
     revision = _git("rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
     title = f"the working tree ({revision[:12] or 'no commit'}{' with changes' if changed else ''})"
     return Build(title, "working", copy, sha256_of(copy))
