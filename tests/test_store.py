@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -135,6 +136,16 @@ def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Pat
     file = tmp_path / "answer.parquet"
     assert command_line(*query, "--format", "parquet", "--out", str(file)).returncode == 0
     assert pq.read_table(file).column("label").to_pylist() == ["sp", "xlink"]
+
+
+def test_an_answer_into_a_pipe_leaves_the_pipe(results: Path, tmp_path: Path, command_line: Command) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        query = ("query", "SELECT 6 * 7 AS answer", "--results", str(results), "--format", "csv")
+        assert command_line(*query, "--out", str(pipe)).returncode == 0
+        assert reader.read().split() == ["answer", "42"]
+    assert pipe.is_fifo() and [file.name for file in tmp_path.iterdir() if file.name.startswith(".pipe")] == []
 
 
 def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, command_line: Command) -> None:

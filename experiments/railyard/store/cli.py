@@ -156,11 +156,15 @@ def query_command(
 
 
 def _write_file(answer: object, form: str, out: Path) -> None:
-    partial = out.with_name(f".{out.name}.partial")
+    """Whole or not at all; but what is no file, a pipe or a device, is written to and stays what it is."""
+    is_file = not out.exists() or out.is_file()
+    partial = out.with_name(f".{out.name}.partial") if is_file else out
     try:
         with partial.open("wb") as sink:
             write_answer(answer, form, sink)
-        partial.replace(out)
+        if is_file:
+            partial.replace(out)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        if is_file:
+            partial.unlink(missing_ok=True)
         raise UserError(f"{out}: cannot be written: {error.strerror}.") from None
