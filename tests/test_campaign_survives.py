@@ -179,7 +179,7 @@ def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path, 
     shutil.rmtree(xlink)
     shown = command_line("report", str(out))
     assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
-    assert "sp--s1: this run cannot be read" in shown.stderr
+    assert "sp--s1/run.json:1: this run cannot be read" in shown.stderr
     again = command_line("run", str(experiment), "--out", str(out), "--seeds", "1")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1), again.stderr
     assert "vanilla-mp--s1: this is no whole run: No such file or directory" in again.stderr

@@ -182,7 +182,7 @@ def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(
     for text in ("by-hand.down: utilisation 34.7%", "95th percentile per packet (78 ms)", "drops (1)"):
         assert text in svg
     assert (
-        "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packets dropped"
+        "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packet dropped"
         in (tmp_path / "a.html").read_text()
     )
     railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / "b.svg")

@@ -415,7 +415,7 @@ def test_validate_checks_every_file_and_fails_if_one_is_wrong(tmp_path: Path) ->
     index = make_library(tmp_path / "library") / "index.yaml"
     code, out, _ = railyard_traces("validate", str(good), str(index))
     assert code == 0
-    assert "1 pairs" in out
+    assert "1 pair" in out and "1 pairs" not in out
     code, out, err = railyard_traces("validate", str(bad), str(good))
     assert code == 2
     assert f"{bad}:2: timestamp 1 comes after 2" in err
