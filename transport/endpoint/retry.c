@@ -19,11 +19,6 @@ int xl_retry_key(const uint8_t secret[32], uint8_t key[XL_RETRY_KEY_BYTES]) {
     return xl_hmac(secret, 32, label, sizeof(label) - 1, key, XL_RETRY_KEY_BYTES) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
-static void put_cid(xl_writer *w, const xl_cid *cid) {
-    xl_write_u8(w, cid->len);
-    xl_write_bytes(w, cid->id, cid->len);
-}
-
 static void put_u64(xl_writer *w, uint64_t v) {
     xl_write_u32(w, (uint32_t)(v >> 32));
     xl_write_u32(w, (uint32_t)v);
@@ -37,7 +32,7 @@ static int token_mac(const uint8_t *key, const uint8_t *token, size_t len, const
     xl_write_u8(&w, remote->family);
     xl_write_bytes(&w, remote->ip, remote->family == 4 ? 4 : 16);
     xl_write_u16(&w, remote->port);
-    put_cid(&w, scid);
+    xl_packet_put_cid(&w, scid);
     return w.failed ? -1 : xl_hmac(key, XL_RETRY_KEY_BYTES, covered, (size_t)(w.p - covered), mac, MAC_BYTES);
 }
 
@@ -47,7 +42,7 @@ size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_heade
     xl_writer t = xl_writer_of(token, sizeof(token));
     xl_write_u8(&t, TOKEN_KIND);
     put_u64(&t, now);
-    put_cid(&t, &initial->dcid);
+    xl_packet_put_cid(&t, &initial->dcid);
     if (t.failed || token_mac(key, token, (size_t)(t.p - token), remote, scid, mac) != 0)
         return 0;
     xl_write_bytes(&t, mac, MAC_BYTES);

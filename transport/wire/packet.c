@@ -24,7 +24,7 @@ static bool read_cid(xl_reader *r, xl_cid *cid) {
     return true;
 }
 
-static void write_cid(xl_writer *w, const xl_cid *cid) {
+void xl_packet_put_cid(xl_writer *w, const xl_cid *cid) {
     xl_write_u8(w, cid->len);
     xl_write_bytes(w, cid->id, cid->len);
 }
@@ -121,8 +121,8 @@ void xl_packet_put_long(xl_writer *w, xl_packet_type type, const xl_cid *dcid, c
     assert(pn_len >= 1 && pn_len <= 4);
     xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | bits << 4 | (int)(pn_len - 1)));
     xl_write_u32(w, XL_VERSION_1);
-    write_cid(w, dcid);
-    write_cid(w, scid);
+    xl_packet_put_cid(w, dcid);
+    xl_packet_put_cid(w, scid);
     if (type == XL_PACKET_INITIAL) {
         xl_write_varint(w, token_len);
         xl_write_bytes(w, token, token_len);
@@ -149,8 +149,8 @@ void xl_packet_put_retry(xl_writer *w, const xl_cid *dcid, const xl_cid *scid, c
                          uint8_t random) {
     xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | 3 << 4 | (random & 0x0f)));
     xl_write_u32(w, XL_VERSION_1);
-    write_cid(w, dcid);
-    write_cid(w, scid);
+    xl_packet_put_cid(w, dcid);
+    xl_packet_put_cid(w, scid);
     xl_write_bytes(w, token, token_len);
 }
 
@@ -159,8 +159,8 @@ size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid 
     xl_writer w = xl_writer_of(buf, cap);
     xl_write_u8(&w, (uint8_t)(LONG_HEADER | FIXED_BIT | (random & 0x3f)));
     xl_write_u32(&w, 0);
-    write_cid(&w, dcid);
-    write_cid(&w, scid);
+    xl_packet_put_cid(&w, dcid);
+    xl_packet_put_cid(&w, scid);
     xl_write_u32(&w, XL_VERSION_1);
     /* 0x?a?a?a?a is reserved to exercise negotiation (section 15). */
     xl_write_u32(&w, ((random & 0xf0u) | 0x0au) * 0x01010101u);

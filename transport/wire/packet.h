@@ -51,6 +51,7 @@ void xl_packet_put_long(xl_writer *, xl_packet_type, const xl_cid *dcid, const x
 /* Length = packet number + payload + AEAD tag, RFC 9000 section 17.2. */
 void xl_packet_set_length(uint8_t *packet, size_t length_offset, size_t length);
 void xl_packet_put_short(xl_writer *, const xl_cid *dcid, bool spin, bool key_phase, uint64_t pn, size_t pn_len);
+void xl_packet_put_cid(xl_writer *, const xl_cid *); /* its length in a byte, then itself */
 /* A Retry up to and including the token, RFC 9000 section 17.2.5; the integrity tag follows. `random` fills the bits
  * that are unused. */
 void xl_packet_put_retry(xl_writer *, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token, size_t token_len,
