@@ -291,8 +291,8 @@ static inline pair *pair_new(bool client_by_hand) {
     xl_config_init(&config);
     config.alpn = "h3";
     config.seed = 7;
-    config.max_udp_payload_bytes = MTU_BYTES;
-    config.send_buffer_bytes = SEND_BUFFER;
+    config.limits.max_udp_payload_bytes = MTU_BYTES;
+    config.limits.send_buffer_bytes = SEND_BUFFER;
     config.credentials = p->client_credentials;
     int error = 0;
     p->client.endpoint = xl_endpoint_new(&config, p->now, &error);

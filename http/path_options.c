@@ -62,7 +62,7 @@ static bool parse_management(const char *text, xl_path_management *out, char *er
     return ok;
 }
 
-static bool parse_migrate_after(const char *text, xl_config *c, char *error, size_t cap) {
+static bool parse_migrate_after(const char *text, xl_limits *c, char *error, size_t cap) {
     uint64_t n = 0;
     bool ok = true;
     if (strcmp(text, "silence") == 0) {
@@ -81,7 +81,7 @@ static bool parse_migrate_after(const char *text, xl_config *c, char *error, siz
     return ok;
 }
 
-static bool parse_migrate_back(const char *text, xl_config *c, char *error, size_t cap) {
+static bool parse_migrate_back(const char *text, xl_limits *c, char *error, size_t cap) {
     uint64_t milli = 0;
     c->migrate_back = strcmp(text, "never") != 0;
     if (!c->migrate_back)
@@ -94,10 +94,10 @@ static bool parse_migrate_back(const char *text, xl_config *c, char *error, size
     return true;
 }
 
-bool path_options_apply(const path_options *o, xl_config *config, char *error, size_t cap) {
-    return (!o->management || parse_management(o->management, &config->path_management, error, cap)) &&
-           (!o->migrate_after || parse_migrate_after(o->migrate_after, config, error, cap)) &&
-           (!o->migrate_back || parse_migrate_back(o->migrate_back, config, error, cap));
+bool path_options_apply(const path_options *o, xl_limits *limits, char *error, size_t cap) {
+    return (!o->management || parse_management(o->management, &limits->path_management, error, cap)) &&
+           (!o->migrate_after || parse_migrate_after(o->migrate_after, limits, error, cap)) &&
+           (!o->migrate_back || parse_migrate_back(o->migrate_back, limits, error, cap));
 }
 
 bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *error, size_t cap) {

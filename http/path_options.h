@@ -21,7 +21,7 @@ typedef struct {
 } path_options;
 
 /* Checks all of them and sets what was given. */
-bool path_options_apply(const path_options *, xl_config *, char *error, size_t cap);
+bool path_options_apply(const path_options *, xl_limits *, char *error, size_t cap);
 
 /* --path-order wifi,5g-sa,…: rank[technology], smaller goes first; what is not named follows in the usual order. */
 bool path_order_parse(const char *text, unsigned rank[XL_TECH_UNKNOWN + 1], char *error, size_t cap);

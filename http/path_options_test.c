@@ -11,8 +11,8 @@
 static void management_takes_its_limits(void **state) {
     (void)state;
     char error[256];
-    xl_config c;
-    xl_config_init(&c);
+    xl_limits c;
+    xl_limits_init(&c);
     assert_false(c.path_management.enabled);
     assert_true(path_options_apply(&(path_options){.management = "on,rtt=2.5,loss=20,abandon=3"}, &c, error, 256));
     assert_true(c.path_management.enabled);
@@ -30,8 +30,8 @@ static void management_takes_its_limits(void **state) {
 static void migration_is_by_silence_or_by_count(void **state) {
     (void)state;
     char error[256];
-    xl_config c;
-    xl_config_init(&c);
+    xl_limits c;
+    xl_limits_init(&c);
     assert_true(
         path_options_apply(&(path_options){.migrate_after = "silence:250", .migrate_back = "never"}, &c, error, 256));
     assert_int_equal(250000, c.probe_silence_us);

@@ -51,14 +51,14 @@ bool quic_scheme_apply(const char *name, xl_config *config) {
     const quic_scheme *scheme = find(name);
     if (!scheme)
         return false;
-    config->enable_multipath = scheme->multipath;
-    config->enable_migration = scheme->migration;
-    config->scheduler = scheme->scheduler;
-    config->reinjection = scheme->reinjection;
-    config->qoe_control = scheme->qoe_control;
-    config->rescue_gain_us = scheme->rescue_gain_us;
-    config->rescue_permille = scheme->rescue_permille;
-    config->idle_timeout_us = IDLE_TIMEOUT_US;
+    config->scheme.enable_multipath = scheme->multipath;
+    config->scheme.enable_migration = scheme->migration;
+    config->scheme.scheduler = scheme->scheduler;
+    config->scheme.reinjection = scheme->reinjection;
+    config->scheme.qoe_control = scheme->qoe_control;
+    config->scheme.rescue_gain_us = scheme->rescue_gain_us;
+    config->scheme.rescue_permille = scheme->rescue_permille;
+    config->limits.idle_timeout_us = IDLE_TIMEOUT_US;
     return true;
 }
 
@@ -88,9 +88,9 @@ static bool choose(const char *what, const char *(*name_at)(size_t), const char 
     return false;
 }
 
-bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *config, char *error, size_t cap) {
-    return choose("scheduler", xl_scheduler_name, scheduler, &config->scheduler, error, cap) &&
-           choose("congestion controller", xl_congestion_name, congestion, &config->congestion, error, cap);
+bool quic_scheme_override(const char *scheduler, const char *congestion, xl_scheme *scheme, char *error, size_t cap) {
+    return choose("scheduler", xl_scheduler_name, scheduler, &scheme->scheduler, error, cap) &&
+           choose("congestion controller", xl_congestion_name, congestion, &scheme->congestion, error, cap);
 }
 
 bool quic_scheme_uses_all_paths(const char *name) {

@@ -16,7 +16,7 @@ extern const char *const quic_scheme_names[];
 bool quic_scheme_apply(const char *name, xl_config *);
 /* Sets the scheduler and the congestion controller of what this end sends; NULL: the scheme's own. False, with one
  * sentence, without its full stop, in error that lists the valid names: there is no such one. */
-bool quic_scheme_override(const char *scheduler, const char *congestion, xl_config *, char *error, size_t error_cap);
+bool quic_scheme_override(const char *scheduler, const char *congestion, xl_scheme *, char *error, size_t error_cap);
 /* Whether it uses several paths at a time. */
 bool quic_scheme_is_multipath(const char *name);
 /* Whether a client of this scheme uses more than its first path. */

@@ -32,6 +32,6 @@ extern const char *const copy_rules[];
 extern const char *const qoe_carriers[]; /* "off", "ack", "signals", "both" */
 extern const char *const on_or_off[];    /* "off", "on" */
 
-void reinjection_options_apply(const reinjection_options *, xl_config *);
+void reinjection_options_apply(const reinjection_options *, xl_scheme *);
 
 #endif

@@ -9,8 +9,8 @@
 
 static void what_is_not_given_stays(void **state) {
     (void)state;
-    xl_config c, before;
-    xl_config_init(&c);
+    xl_scheme c, before;
+    xl_scheme_init(&c);
     c.qoe_control = c.reinjection_unconditional = c.no_qoe_extrapolation = true;
     c.qoe_carrier = XL_QOE_IN_SIGNALS;
     before = c;
@@ -21,8 +21,8 @@ static void what_is_not_given_stays(void **state) {
 static void every_word_has_its_meaning(void **state) {
     (void)state;
     static const xl_qoe_carrier carriers[] = {XL_QOE_OFF, XL_QOE_IN_ACK, XL_QOE_IN_SIGNALS, XL_QOE_IN_BOTH};
-    xl_config c;
-    xl_config_init(&c);
+    xl_scheme c;
+    xl_scheme_init(&c);
     assert_int_equal(XL_QOE_IN_ACK, c.qoe_carrier);
     for (int i = 0; qoe_carriers[i]; i++) {
         reinjection_options_apply(&(reinjection_options){.qoe = qoe_carriers[i]}, &c);
@@ -40,8 +40,8 @@ static void every_word_has_its_meaning(void **state) {
 
 static void rescue_can_be_switched_and_sized(void **state) {
     (void)state;
-    xl_config c;
-    xl_config_init(&c);
+    xl_scheme c;
+    xl_scheme_init(&c);
     assert_int_equal(0, c.rescue_gain_us);
     reinjection_options_apply(&(reinjection_options){.rescue = "on"}, &c);
     assert_true(c.rescue_gain_us == RESCUE_GAIN_US && c.rescue_permille == RESCUE_PERMILLE);

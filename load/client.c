@@ -236,7 +236,7 @@ static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, ui
         return false;
     config.seed = c->plan->seed + number + 1;
     config.credentials = c->plan->credentials;
-    config.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    config.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     c->endpoint = xl_endpoint_new(&config, now, &error);
     if (c->endpoint)
         c->connection = xl_endpoint_connect(c->endpoint, SERVER_NAME, &bound[0], &c->plan->server, XL_TECH_WIFI, now);

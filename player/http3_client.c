@@ -270,15 +270,15 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.seed = config->seed;
     c.credentials = credentials;
     c.log = *log;
-    c.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
-    c.ack_path = config->ack_path;
+    c.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    c.scheme.ack_path = config->ack_path;
     c.null_crypto = config->null_crypto;
-    if (!path_options_apply(&config->path_options, &c, error, PLAYER_ERROR_BYTES))
+    if (!path_options_apply(&config->path_options, &c.limits, error, PLAYER_ERROR_BYTES))
         return false;
     int rv = XL_ERR_ARGUMENT;
     bool known = quic_scheme_apply(config->scheme, &c);
-    reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c);
-    if (known && !quic_scheme_override(config->scheduler, config->congestion, &c, error, PLAYER_ERROR_BYTES))
+    reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c.scheme);
+    if (known && !quic_scheme_override(config->scheduler, config->congestion, &c.scheme, error, PLAYER_ERROR_BYTES))
         return false;
     if (known)
         t->endpoint = xl_endpoint_new(&c, now, &rv);

@@ -271,7 +271,7 @@ static bool parse_qoe(parser *p, const char *text) {
 /* Scheduler and congestion controller of what is sent; NULL leaves one as it is. */
 static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
     player_transport_config *c = &p->o->transport_config;
-    xl_config checked = {0};
+    xl_scheme checked = {0};
     char reason[192];
     if (!quic_scheme_override(scheduler, congestion, &checked, reason, sizeof reason)) {
         return fail(p, "%s.", reason);
@@ -567,7 +567,7 @@ bool player_options_check_events(const player_options *o, char *error, size_t ca
 static bool check_paths(parser *p) {
     char error[256];
     player_transport_config *c = &p->o->transport_config;
-    xl_config checked = {0};
+    xl_limits checked = {0};
     c->path_events = p->o->path_events;
     bool ok = player_options_choose_primary(p->o, p->primary, p->path_order, error, sizeof error) &&
               player_options_check_events(p->o, error, sizeof error) &&

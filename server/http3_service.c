@@ -276,31 +276,31 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
     out->is_server = true;
     out->alpn = "h3";
     out->seed = config->seed;
-    out->max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    out->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     out->null_crypto = config->null_crypto;
     if (!quic_scheme_apply(config->scheme, out)) {
         snprintf(error, SERVER_ERROR_BYTES, "unknown scheme %s", config->scheme);
         return false;
     }
     if (config->reinjection)
-        out->reinjection = config->reinjection;
-    reinjection_options_apply(&config->reinjections, out);
-    if (!quic_scheme_override(config->scheduler, config->congestion, out, error, SERVER_ERROR_BYTES))
+        out->scheme.reinjection = config->reinjection;
+    reinjection_options_apply(&config->reinjections, &out->scheme);
+    if (!quic_scheme_override(config->scheduler, config->congestion, &out->scheme, error, SERVER_ERROR_BYTES))
         return false;
-    if (!path_options_apply(&config->path_options, out, error, SERVER_ERROR_BYTES))
+    if (!path_options_apply(&config->path_options, &out->limits, error, SERVER_ERROR_BYTES))
         return false;
     if (config->ack_path_given)
-        out->ack_path = config->ack_path;
+        out->scheme.ack_path = config->ack_path;
     if (config->t_th1_given)
-        out->t_th1_us = config->t_th1_us;
+        out->scheme.t_th1_us = config->t_th1_us;
     if (config->t_th2_given)
-        out->t_th2_us = config->t_th2_us;
+        out->scheme.t_th2_us = config->t_th2_us;
     if (config->retry_above_given) {
-        out->retry_always = config->retry_above == 0;
-        out->retry_above = (size_t)config->retry_above;
+        out->limits.retry_always = config->retry_above == 0;
+        out->limits.retry_above = (size_t)config->retry_above;
     }
     if (config->send_buffer_bytes)
-        out->send_buffer_bytes = (size_t)config->send_buffer_bytes;
+        out->limits.send_buffer_bytes = (size_t)config->send_buffer_bytes;
     return true;
 }
 

@@ -242,7 +242,7 @@ static bool take_plain_option(parser *p, int option, const char *value) {
 
 /* Scheduler and congestion controller of what is sent; NULL leaves one as it is. */
 static bool parse_sender(parser *p, const char *scheduler, const char *congestion) {
-    xl_config checked = {0};
+    xl_scheme checked = {0};
     char reason[192];
     if (!quic_scheme_override(scheduler, congestion, &checked, reason, sizeof reason)) {
         return fail(p, "%s.", reason);
@@ -253,7 +253,7 @@ static bool parse_sender(parser *p, const char *scheduler, const char *congestio
 }
 
 static bool parse_path_management(parser *p, const char *value) {
-    xl_config checked = {0};
+    xl_limits checked = {0};
     char error[256];
     p->o->path_options.management = value;
     return path_options_apply(&p->o->path_options, &checked, error, sizeof error) || fail(p, "%s.", error);

@@ -147,7 +147,7 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     if (!s->endpoint) {
         snprintf(error, SERVER_ERROR_BYTES,
                  rv == XL_ERR_ARGUMENT ? "unknown --reinjection %s" : "cannot start (%s): out of memory",
-                 c.reinjection);
+                 c.scheme.reinjection);
         return false;
     }
     const http3_service_hooks hooks = {.user = s->owner, .log = log_record, .next_connection = next_connection};
@@ -208,7 +208,7 @@ static void quic_reconfigure(server_service *s, uint64_t now) {
     char error[SERVER_ERROR_BYTES];
     /* The names were checked with the file; what is left to fail is memory, and then the old parameters stay. */
     if (http3_service_configure(server_get_config(s->owner), &c, error))
-        (void)xl_endpoint_reconfigure(s->endpoint, &c, now);
+        (void)xl_endpoint_reconfigure(s->endpoint, &c.scheme, now);
 }
 
 static bool quic_wanted(const server_config *config) {

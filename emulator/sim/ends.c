@@ -113,7 +113,7 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
     if (p->server.endpoint == NULL && rv == XL_ERR_ARGUMENT) {
         return sim_fail(error, "%s: players[%zu]: there is no reinjection \"%s\"", job_name, p->index,
-                        config.reinjection);
+                        config.scheme.reinjection);
     }
     p->server.videos = catalogue_new(&p->job->server.video, NULL);
     const http3_service_hooks hooks = {.user = p, .log = log_record, .next_connection = connection_number};

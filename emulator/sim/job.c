@@ -349,7 +349,7 @@ static bool fill_events(player_options *o, json_t *value, char *error, size_t ca
 }
 
 static bool fill_paths(player_options *o, const struct settings *s, char *error, size_t cap) {
-    xl_config checked = {0};
+    xl_limits checked = {0};
     return fill_events(o, s->path_events, error, cap) &&
            player_options_choose_primary(o, s->primary, s->path_order, error, cap) &&
            player_options_check_events(o, error, cap) && path_options_apply(&s->paths, &checked, error, cap);

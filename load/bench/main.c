@@ -313,10 +313,10 @@ int main(int argc, char **argv) {
     int error;
     xl_config config;
     xl_config_init(&config);
-    config.enable_multipath = true;
-    config.max_udp_payload_bytes = DATAGRAM_BYTES;
-    config.idle_timeout_us = 600000000;
-    config.max_connections = b.count;
+    config.scheme.enable_multipath = true;
+    config.limits.max_udp_payload_bytes = DATAGRAM_BYTES;
+    config.limits.idle_timeout_us = 600000000;
+    config.limits.max_connections = b.count;
     xl_config client_config = config;
     xl_credentials *client_credentials = client_config.credentials = xl_credentials_client(NULL);
     config.is_server = true;

@@ -30,9 +30,9 @@ static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
     if (links > 1)
         pair_multipath(p, "minrtt", "none");
     p->client_config.null_crypto = p->server_config.null_crypto = true;
-    p->server_config.congestion = cc;
+    p->server_config.scheme.congestion = cc;
     /* No end of data to send in any of these tests. */
-    p->client_config.max_stream_data = p->client_config.max_data = 64 << 20;
+    p->client_config.limits.max_stream_data = p->client_config.limits.max_data = 64 << 20;
 }
 
 static void open_all(pair *p, uint64_t until) {
@@ -186,8 +186,8 @@ static void bbr_uses_two_paths_under_every_scheduler(void **state) {
         pair_init(&p, 3, 2, 20000);
         pair_multipath(&p, "minrtt", "none");
         p.client_config.null_crypto = p.server_config.null_crypto = true;
-        p.server_config.scheduler = xl_scheduler_name(k);
-        p.server_config.congestion = "bbr";
+        p.server_config.scheme.scheduler = xl_scheduler_name(k);
+        p.server_config.scheme.congestion = "bbr";
         p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
         limit(&p.link[0], 1000000, 200000);
         limit(&p.link[1], 1000000, 200000);

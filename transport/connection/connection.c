@@ -9,19 +9,19 @@ static void params_from_config(xl_connection *c) {
     const xl_config *f = c->config;
     xl_transport_params *p = &c->local_params;
     xl_transport_params_init(p);
-    p->max_idle_timeout_ms = f->idle_timeout_us / 1000;
+    p->max_idle_timeout_ms = f->limits.idle_timeout_us / 1000;
     p->max_udp_payload_size = 1500;
-    p->initial_max_data = f->max_data;
-    p->initial_max_stream_data_bidi_local = f->max_stream_data;
-    p->initial_max_stream_data_bidi_remote = f->max_stream_data;
-    p->initial_max_stream_data_uni = f->max_stream_data;
-    p->initial_max_streams_bidi = f->max_streams_bidi;
-    p->initial_max_streams_uni = f->max_streams_uni;
+    p->initial_max_data = f->limits.max_data;
+    p->initial_max_stream_data_bidi_local = f->limits.max_stream_data;
+    p->initial_max_stream_data_bidi_remote = f->limits.max_stream_data;
+    p->initial_max_stream_data_uni = f->limits.max_stream_data;
+    p->initial_max_streams_bidi = f->limits.max_streams_bidi;
+    p->initial_max_streams_uni = f->limits.max_streams_uni;
     p->ack_delay_exponent = XL_ACK_DELAY_EXPONENT;
     p->max_ack_delay_ms = XL_MAX_ACK_DELAY_US / 1000;
     p->active_connection_id_limit = XL_MAX_PATHS;
-    p->enable_multipath = f->enable_multipath;
-    p->qoe_field = f->enable_multipath;
+    p->enable_multipath = f->scheme.enable_multipath;
+    p->qoe_field = f->scheme.enable_multipath;
 }
 
 xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server, uint64_t seed,
@@ -43,26 +43,26 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     xl_cids_init(&c->local_cids);
     xl_cids_init(&c->remote_cids);
     c->idle_deadline = c->close_deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
-    c->idle_timeout_us = config->idle_timeout_us;
-    c->handshake_deadline = now + config->handshake_timeout_us;
-    c->scheduler = xl_scheduler_find(config->scheduler);
-    c->reinjection = xl_reinjection_find(config->reinjection);
-    c->cc = xl_cc_find(config->congestion);
+    c->idle_timeout_us = config->limits.idle_timeout_us;
+    c->handshake_deadline = now + config->limits.handshake_timeout_us;
+    c->scheduler = xl_scheduler_find(config->scheme.scheduler);
+    c->reinjection = xl_reinjection_find(config->scheme.reinjection);
+    c->cc = xl_cc_find(config->scheme.congestion);
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
-    xl_qoe_gate_init(&c->gate, config->qoe_control, config->t_th1_us, config->t_th2_us);
-    c->gate.extrapolate = !config->no_qoe_extrapolation;
+    xl_qoe_gate_init(&c->gate, config->scheme.qoe_control, config->scheme.t_th1_us, config->scheme.t_th2_us);
+    c->gate.extrapolate = !config->scheme.no_qoe_extrapolation;
     params_from_config(c);
-    xl_flow_in_init(&c->flow_in, config->max_data);
-    c->max_streams_local[0] = config->max_streams_bidi;
-    c->max_streams_local[1] = config->max_streams_uni;
+    xl_flow_in_init(&c->flow_in, config->limits.max_data);
+    c->max_streams_local[0] = config->limits.max_streams_bidi;
+    c->max_streams_local[1] = config->limits.max_streams_uni;
     xl_transport_params_init(&c->peer_params);
     return c;
 }
 
 void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
     const xl_config *f = c->config;
-    const xl_scheduler_ops *scheduler = xl_scheduler_find(f->scheduler);
+    const xl_scheduler_ops *scheduler = xl_scheduler_find(f->scheme.scheduler);
     xl_conn_enter(c, now);
     if (scheduler != c->scheduler) {
         c->scheduler = scheduler;
@@ -70,11 +70,11 @@ void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
         if (scheduler->init)
             scheduler->init(c->scheduler_state);
     }
-    c->reinjection = xl_reinjection_find(f->reinjection);
-    c->gate.enabled = f->qoe_control;
-    c->gate.extrapolate = !f->no_qoe_extrapolation;
-    c->gate.t_th1_us = f->t_th1_us;
-    c->gate.t_th2_us = f->t_th2_us;
+    c->reinjection = xl_reinjection_find(f->scheme.reinjection);
+    c->gate.enabled = f->scheme.qoe_control;
+    c->gate.extrapolate = !f->scheme.no_qoe_extrapolation;
+    c->gate.t_th1_us = f->scheme.t_th1_us;
+    c->gate.t_th2_us = f->scheme.t_th2_us;
     xl_conn_wake(c);
 }
 

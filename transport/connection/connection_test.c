@@ -56,7 +56,7 @@ static void the_handshake_survives_heavy_loss(void **state) {
     for (uint64_t seed = 30; seed < 50; seed++) {
         pair p;
         pair_init(&p, seed, 1, 15000);
-        p.client_config.handshake_timeout_us = p.server_config.handshake_timeout_us = 30000000;
+        p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 30000000;
         p.link[0].loss = 0.3;
         pair_connect(&p);
         pair_handshake(&p);
@@ -108,7 +108,7 @@ static void without_the_peer_multipath_falls_back_to_plain_quic(void **state) {
     pair p;
     pair_init(&p, 4, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
-    p.server_config.enable_multipath = false;
+    p.server_config.scheme.enable_multipath = false;
     pair_connect(&p);
     pair_handshake(&p);
     pair_run(&p, 200000);
@@ -186,9 +186,9 @@ static void a_full_buffer_closes_the_gate(void **state) {
         pair p;
         pair_init(&p, 6, 2, 10000);
         pair_multipath(&p, "xlink", "stream");
-        p.server_config.qoe_control = true;
-        p.server_config.t_th1_us = 300000;
-        p.server_config.t_th2_us = 1000000;
+        p.server_config.scheme.qoe_control = true;
+        p.server_config.scheme.t_th1_us = 300000;
+        p.server_config.scheme.t_th2_us = 1000000;
         limit(&p.link[0], 20);
         limit(&p.link[1], 20);
         pair_connect(&p);
@@ -217,7 +217,7 @@ static void migration_moves_to_the_other_path_and_starts_its_window_anew(void **
     (void)state;
     pair p;
     pair_init(&p, 7, 2, 15000);
-    p.client_config.enable_migration = true;
+    p.client_config.scheme.enable_migration = true;
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     pair_connect(&p);
@@ -264,7 +264,7 @@ static void an_idle_connection_times_out(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 9, 1, 10000);
-    p.client_config.idle_timeout_us = 5000000;
+    p.client_config.limits.idle_timeout_us = 5000000;
     pair_connect(&p);
     pair_handshake(&p);
     pair_run(&p, 4000000);

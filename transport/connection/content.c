@@ -17,7 +17,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
 }
 
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
-    if (c->config->ack_path == XL_ACK_ORIGINAL || !c->multipath)
+    if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
     /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
      * And once a round trip on the path itself, so that one whose silence is not noticed yet, or is not to be heard at

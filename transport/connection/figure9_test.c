@@ -27,8 +27,8 @@ static void write_log(void *sink, const char *text, size_t len) {
 static void start(pair *p, uint64_t seed, bool client, bool server) {
     pair_init(p, seed, 2, 20000);
     pair_multipath(p, "minrtt", "none");
-    p->client_config.enable_multipath = client;
-    p->server_config.enable_multipath = server;
+    p->client_config.scheme.enable_multipath = client;
+    p->server_config.scheme.enable_multipath = server;
     p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = write_log};
     for (int i = 0; i < 2; i++)
         p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;

@@ -58,7 +58,7 @@ static void apply_peer_params(xl_connection *c) {
     c->max_streams_peer[1] = p->initial_max_streams_uni;
     c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
     c->qoe_field = c->multipath && p->qoe_field;
-    uint64_t mtu = c->config->max_udp_payload_bytes;
+    uint64_t mtu = c->config->limits.max_udp_payload_bytes;
     if (p->max_udp_payload_size < mtu)
         mtu = p->max_udp_payload_size;
     for (size_t i = 0; i < c->path_count; i++)

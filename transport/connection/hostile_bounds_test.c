@@ -61,7 +61,7 @@ static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
     (void)state;
     attack a;
     attack_init(&a);
-    a.p.server_config.max_data = 1 << 16;
+    a.p.server_config.limits.max_data = 1 << 16;
     attack_connect(&a);
     const xl_connection *s = a.p.sc;
     for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
@@ -78,7 +78,7 @@ static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
     (void)state;
     attack a;
     attack_init(&a);
-    a.p.server_config.max_data = 1 << 16;
+    a.p.server_config.limits.max_data = 1 << 16;
     attack_connect(&a);
     const xl_connection *s = a.p.sc;
     for (int i = 0; i < 20000; i++) {
@@ -101,8 +101,8 @@ static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) 
     (void)state;
     attack a;
     attack_init(&a);
-    a.p.server_config.max_data = 1 << 20;
-    a.p.server_config.max_stream_data = 1 << 19;
+    a.p.server_config.limits.max_data = 1 << 20;
+    a.p.server_config.limits.max_stream_data = 1 << 19;
     attack_connect(&a);
     const xl_connection *s = a.p.sc;
     for (uint64_t id = 0; id < 400; id += 4) {

@@ -136,7 +136,8 @@ static void random_frames_with_valid_keys_do_no_harm(void **state) {
             pair_run(&p, 3000);
         }
         if (p.sc) {
-            assert_true(p.sc->stream_count <= 2 * (p.server_config.max_streams_bidi + p.server_config.max_streams_uni));
+            assert_true(p.sc->stream_count <=
+                        2 * (p.server_config.limits.max_streams_bidi + p.server_config.limits.max_streams_uni));
             assert_true(p.sc->path_count <= XL_MAX_PATHS);
         }
         pair_run(&p, 3000000);

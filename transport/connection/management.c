@@ -14,7 +14,7 @@
 #define DECISION_BYTES 128
 
 uint64_t xl_conn_management_deadline(const xl_connection *c) {
-    if (!c->config->path_management.enabled || !c->multipath || !c->handshake_confirmed || !xl_conn_is_busy(c))
+    if (!c->config->limits.path_management.enabled || !c->multipath || !c->handshake_confirmed || !xl_conn_is_busy(c))
         return XL_NEVER;
     return c->manage_at;
 }
@@ -56,7 +56,7 @@ static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
 /* Whether p is worse than `best` allows, the limits taken to `share` percent; says why. */
 static bool is_degraded(const xl_connection *c, const xl_path *p, const xl_path *best, unsigned share,
                         char why[DECISION_BYTES]) {
-    const xl_path_management *m = &c->config->path_management;
+    const xl_path_management *m = &c->config->limits.path_management;
     uint64_t rtt = rtt_of(p), base = best->rtt.smoothed;
     if (rtt > base + RTT_MARGIN_US && rtt * 10000 > base * m->rtt_percent * share) {
         snprintf(why, DECISION_BYTES, "standby: RTT of %" PRIu64 " ms, path %d has %" PRIu64 " ms", rtt / 1000,
@@ -87,7 +87,7 @@ static void judge_in_use(xl_connection *c, xl_path *p) {
     char why[DECISION_BYTES];
     const xl_path *best = best_beside(c, p);
     bool degraded = best && p->rtt.has_sample && is_degraded(c, p, best, 100, why);
-    if (!has_held(degraded, &p->watch.since, c->config->path_management.degraded_us, c->now))
+    if (!has_held(degraded, &p->watch.since, c->config->limits.path_management.degraded_us, c->now))
         return;
     p->watch.since = 0;
     p->watch.stands_by = true;
@@ -101,7 +101,7 @@ static void judge_standby(xl_connection *c, xl_path *p) {
     char why[DECISION_BYTES];
     const xl_path *best = best_beside(c, p);
     unsigned doublings = p->watch.turns - 1 < MAX_DOUBLINGS ? p->watch.turns - 1 : MAX_DOUBLINGS;
-    uint64_t needed = c->config->path_management.recovered_us << doublings;
+    uint64_t needed = c->config->limits.path_management.recovered_us << doublings;
     bool fit = !best || !is_degraded(c, p, best, RETURN_SHARE, why);
     if (!has_held(fit && p->pto_count == 0, &p->watch.since, needed, c->now))
         return;
@@ -116,7 +116,7 @@ static void judge_standby(xl_connection *c, xl_path *p) {
 /* Only a client abandons: the interfaces are its own, and it alone can open a path anew. */
 static void judge_dead(xl_connection *c, xl_path *p) {
     char why[DECISION_BYTES];
-    const xl_path_management *m = &c->config->path_management;
+    const xl_path_management *m = &c->config->limits.path_management;
     uint64_t dead = c->now - p->state_since;
     if (c->is_server || dead < m->abandon_us || !xl_conn_has_healthy_path_beside(c, p))
         return;
@@ -130,13 +130,13 @@ static void reopen(xl_connection *c, xl_path *p) {
     p->watch.reopen_at = 0;
     log_decision(c, p, "open anew: perhaps it is back");
     if (xl_connection_add_path(c, &p->local, &p->remote, p->technology, c->now) < 0)
-        p->watch.reopen_at = c->now + c->config->path_management.reopen_us; /* no slot yet */
+        p->watch.reopen_at = c->now + c->config->limits.path_management.reopen_us; /* no slot yet */
 }
 
 /* What only receives cannot see that a path is dark: it asks one that has fallen silent. */
 static void ask_silent(xl_connection *c, xl_path *p) {
     uint64_t last = p->last_received_at > p->standby_probed_at ? p->last_received_at : p->standby_probed_at;
-    if (c->is_server || p->eliciting_in_flight > 0 || c->now - last < c->config->standby_probe_us)
+    if (c->is_server || p->eliciting_in_flight > 0 || c->now - last < c->config->limits.standby_probe_us)
         return;
     p->standby_probed_at = c->now;
     p->ping_pending = true;

@@ -18,8 +18,8 @@ static void set_dark(pair_link *l, bool dark) {
 static void start(pair *p, uint64_t seed, bool client, bool server) {
     pair_init(p, seed, 2, 10000);
     pair_multipath(p, "minrtt", "none");
-    p->client_config.path_management.enabled = client;
-    p->server_config.path_management.enabled = server;
+    p->client_config.limits.path_management.enabled = client;
+    p->server_config.limits.path_management.enabled = server;
     pair_capture_qlog(p);
     limit(&p->link[0], 3);
     limit(&p->link[1], 3);

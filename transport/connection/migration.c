@@ -31,8 +31,8 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
 }
 
 static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p) {
-    if (c->config->probe_silence_us)
-        return c->config->probe_silence_us;
+    if (c->config->limits.probe_silence_us)
+        return c->config->limits.probe_silence_us;
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
     if (MIGRATION_SILENCE_PTOS * pto <= MIGRATION_SILENCE_US)
         return MIGRATION_SILENCE_PTOS * pto;
@@ -40,7 +40,7 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
 }
 
 static bool may_migrate(const xl_connection *c) {
-    return c->config->enable_migration && !c->is_server && !c->multipath && c->handshake_confirmed &&
+    return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake_confirmed &&
            c->path_count > 1 && c->expecting_since != XL_NEVER && xl_conn_expects_data(c);
 }
 
@@ -48,7 +48,7 @@ static bool may_migrate(const xl_connection *c) {
  * silence a PING is sent, and from there the timeouts are counted. */
 static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint64_t since) {
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
-    if (p->pto_count >= c->config->migrate_ptos)
+    if (p->pto_count >= c->config->limits.migrate_ptos)
         return c->migration_retry_at ? c->migration_retry_at + pto : since;
     return p->eliciting_in_flight == 0 ? since + pto : XL_NEVER;
 }
@@ -60,11 +60,11 @@ static uint64_t leave_at(const xl_connection *c) {
     uint64_t since = p->last_received_at > c->expecting_since ? p->last_received_at : c->expecting_since;
     if (c->migration_retry_at > since)
         since = c->migration_retry_at;
-    return c->config->migrate_ptos ? leave_by_count_at(c, p, since) : since + silence_before_probing(c, p);
+    return c->config->limits.migrate_ptos ? leave_by_count_at(c, p, since) : since + silence_before_probing(c, p);
 }
 
 static uint64_t ask_primary_at(const xl_connection *c) {
-    if (!c->config->migrate_back || c->active == 0 || c->migrating_to >= 0 || c->asks_primary ||
+    if (!c->config->limits.migrate_back || c->active == 0 || c->migrating_to >= 0 || c->asks_primary ||
         c->path[0].state == XL_PATH_CLOSED)
         return XL_NEVER;
     return c->primary_ask_at;
@@ -138,7 +138,7 @@ static void primary_answered(xl_connection *c) {
     if (c->primary_ok_at == 0 || c->now - c->primary_ok_at > 3 * PRIMARY_ASK_US)
         c->primary_ok_since = c->now;
     c->primary_ok_at = c->now;
-    if (c->now - c->primary_ok_since < c->config->migrate_back_us)
+    if (c->now - c->primary_ok_since < c->config->limits.migrate_back_us)
         return;
     c->primary_ok_at = 0;
     xl_conn_migrate_to(c, &c->path[0], "the primary path is back");
@@ -150,7 +150,7 @@ void xl_conn_migration_timer(xl_connection *c) {
     xl_path *p = &c->path[c->active];
     if (leave_at(c) > c->now)
         ask_primary(c);
-    else if (c->config->migrate_ptos && p->pto_count < c->config->migrate_ptos)
+    else if (c->config->limits.migrate_ptos && p->pto_count < c->config->limits.migrate_ptos)
         p->ping_pending = true;
     else
         probe_next(c);

@@ -114,7 +114,7 @@ static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t dela
     p->server_config.is_server = true;
     p->client_config.credentials = p->client_credentials;
     p->server_config.credentials = p->server_credentials;
-    p->client_config.max_udp_payload_bytes = p->server_config.max_udp_payload_bytes = PAIR_MTU;
+    p->client_config.limits.max_udp_payload_bytes = p->server_config.limits.max_udp_payload_bytes = PAIR_MTU;
     p->link_count = links;
     for (size_t i = 0; i < links; i++)
         p->link[i] = (pair_link){
@@ -122,9 +122,9 @@ static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t dela
 }
 
 static inline void pair_multipath(pair *p, const char *scheduler, const char *reinjection) {
-    p->client_config.enable_multipath = p->server_config.enable_multipath = true;
-    p->client_config.scheduler = p->server_config.scheduler = scheduler;
-    p->client_config.reinjection = p->server_config.reinjection = reinjection;
+    p->client_config.scheme.enable_multipath = p->server_config.scheme.enable_multipath = true;
+    p->client_config.scheme.scheduler = p->server_config.scheme.scheduler = scheduler;
+    p->client_config.scheme.reinjection = p->server_config.scheme.reinjection = reinjection;
 }
 
 static inline void pair_capture_qlog(pair *p) {

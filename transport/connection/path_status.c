@@ -64,7 +64,7 @@ bool xl_conn_is_busy(const xl_connection *c) {
 static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
     uint64_t last = p->last_received_at > p->last_eliciting_at ? p->last_received_at : p->last_eliciting_at;
     last = last > p->standby_probed_at ? last : p->standby_probed_at;
-    return last + c->config->standby_probe_us;
+    return last + c->config->limits.standby_probe_us;
 }
 
 uint64_t xl_conn_standby_deadline(const xl_connection *c) {

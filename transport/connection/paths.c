@@ -60,7 +60,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     if (counts_on)
         p->stats = stats;
     p->space = &c->space[XL_LEVEL_APP];
-    uint64_t mtu = c->handshake_complete ? c->config->max_udp_payload_bytes : XL_MIN_DATAGRAM;
+    uint64_t mtu = c->handshake_complete ? c->config->limits.max_udp_payload_bytes : XL_MIN_DATAGRAM;
     if (c->peer_params_seen && c->peer_params.max_udp_payload_size < mtu)
         mtu = c->peer_params.max_udp_payload_size;
     xl_path_reset_congestion(p, c->cc, mtu, c->now);

@@ -13,7 +13,7 @@ static void delay(pair_link *l, uint64_t one_way_us) {
 
 /* Two paths of 20 Mbps, both validated. */
 static void start(pair *p, uint64_t seed) {
-    if (!p->client_config.scheduler || strcmp(p->client_config.scheduler, "xlink") != 0)
+    if (!p->client_config.scheme.scheduler || strcmp(p->client_config.scheme.scheduler, "xlink") != 0)
         pair_multipath(p, "minrtt", "none");
     for (size_t i = 0; i < p->link_count; i++)
         if (p->link[i].bytes_per_s[0] == 0)
@@ -40,7 +40,7 @@ static uint64_t sent_on(pair *p, size_t path) {
 static void start_unequal(pair *p, uint64_t seed) {
     pair_init(p, seed, 2, 10000);
     delay(&p->link[1], 80000);
-    p->client_config.ack_path = p->server_config.ack_path = XL_ACK_FASTEST;
+    p->client_config.scheme.ack_path = p->server_config.scheme.ack_path = XL_ACK_FASTEST;
     start(p, seed);
 }
 
@@ -152,7 +152,7 @@ static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) 
     (void)state;
     pair p;
     pair_init(&p, 111, 2, 10000);
-    p.client_config.idle_timeout_us = 5000000;
+    p.client_config.limits.idle_timeout_us = 5000000;
     start(&p, 111);
     xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
     pair_run(&p, 6000000);
@@ -456,8 +456,8 @@ static void a_single_path_survives_a_new_port_without_starting_anew(void **state
 
 static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
     pair_init(p, seed, 2, 15000);
-    p->client_config.enable_migration = true;
-    p->client_config.migrate_ptos = ptos;
+    p->client_config.scheme.enable_migration = true;
+    p->client_config.limits.migrate_ptos = ptos;
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
     pair_connect(p);
@@ -518,9 +518,9 @@ static void migration_returns_when_the_primary_has_been_back_for_a_while(void **
     for (int back = 0; back < 2; back++) {
         pair p;
         pair_init(&p, 142, 2, 15000);
-        p.client_config.enable_migration = true;
-        p.client_config.migrate_back = back;
-        p.client_config.migrate_back_us = 3000000;
+        p.client_config.scheme.enable_migration = true;
+        p.client_config.limits.migrate_back = back;
+        p.client_config.limits.migrate_back_us = 3000000;
         limit(&p.link[0], 20);
         limit(&p.link[1], 20);
         pair_connect(&p);
@@ -551,7 +551,7 @@ static void coming_back_starts_a_new_window(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 143, 2, 15000);
-    p.client_config.enable_migration = p.client_config.migrate_back = true;
+    p.client_config.scheme.enable_migration = p.client_config.limits.migrate_back = true;
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     pair_connect(&p);

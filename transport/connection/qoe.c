@@ -10,7 +10,7 @@ static bool is_equal(const xl_qoe *a, const xl_qoe *b) {
 }
 
 void xl_connection_set_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t now) {
-    xl_qoe_carrier carrier = c->is_server ? XL_QOE_OFF : c->config->qoe_carrier;
+    xl_qoe_carrier carrier = c->is_server ? XL_QOE_OFF : c->config->scheme.qoe_carrier;
     xl_conn_enter(c, now);
     c->qoe = *qoe;
     c->qoe_fresh = (carrier & XL_QOE_IN_ACK) != 0;

@@ -66,7 +66,7 @@ static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, 
         return false; /* a copy of it is in flight there, or was */
     race->original_us = xl_path_time_left(from, r->sent_total, r->sent_at, c->now);
     race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
-    if (c->config->reinjection_unconditional || from->state != XL_PATH_ACTIVE)
+    if (c->config->scheme.reinjection_unconditional || from->state != XL_PATH_ACTIVE)
         return true;
     return xl_reinjection_pays(race->original_us, race->copy_us, min_gain_us);
 }
@@ -130,11 +130,11 @@ static bool refuse(xl_connection *c, xl_stream *s, const xl_path *onto, uint8_t 
 /* The gate is closed, the player has enough; yet the request is not complete. What would come much too late is copied
  * all the same, as long as all copies together stay within their share of what is sent. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
-    uint64_t allowed = c->stats.stream_bytes_sent / 1000 * c->config->rescue_permille;
-    if (c->config->rescue_gain_us == 0 || c->stats.reinjected_bytes >= allowed)
+    uint64_t allowed = c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
+    if (c->config->scheme.rescue_gain_us == 0 || c->stats.reinjected_bytes >= allowed)
         return false;
     out->original = NULL;
-    return look_for_original(c, s, onto, scope, c->config->rescue_gain_us, out) && out->original;
+    return look_for_original(c, s, onto, scope, c->config->scheme.rescue_gain_us, out) && out->original;
 }
 
 bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
@@ -157,7 +157,7 @@ bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl
 void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, const xl_path *onto, uint64_t offset,
                        size_t len) {
     xl_sent_frame *o = copy->original;
-    uint8_t most = c->config->max_reinjections ? c->config->max_reinjections : 1;
+    uint8_t most = c->config->scheme.max_reinjections ? c->config->scheme.max_reinjections : 1;
     s->refusal[onto->index] = 0;
     xl_qlog_reinjection(c->qlog, c->now, s->id, offset, len, o->path, onto->index, o->copies + 1u, copy->why,
                         &copy->race);

@@ -190,7 +190,7 @@ static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t
                              char (*kind)(uint64_t, uint64_t), char *order) {
     pair p;
     two_paths(&p, 71, 10000, 400000, mode);
-    p.server_config.reinjection_unconditional = true;
+    p.server_config.scheme.reinjection_unconditional = true;
     p.mark = mark ? *mark : (xl_frame_mark){0};
     start(&p);
     size_t a = pair_ask(&p, first), b = second ? pair_ask(&p, second) : a;
@@ -236,9 +236,9 @@ static void copies_take_no_flow_control_credit(void **state) {
     (void)state;
     pair p;
     two_paths(&p, 72, 10000, 60000, "stream");
-    p.server_config.reinjection_unconditional = true;
+    p.server_config.scheme.reinjection_unconditional = true;
     const uint64_t size = 60 * PACKET;
-    p.client_config.max_data = p.client_config.max_stream_data = size; /* not one byte more */
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = size; /* not one byte more */
     start(&p);
     uint64_t before = p.sc->flow_out.used;
     size_t i = pair_ask(&p, size);
@@ -259,7 +259,7 @@ static void copies_take_no_flow_control_credit(void **state) {
 static void one_of_two_arrives(size_t dark_link) {
     pair p;
     two_paths(&p, 73, 10000, 25000, "stream");
-    p.server_config.reinjection_unconditional = true;
+    p.server_config.scheme.reinjection_unconditional = true;
     start(&p);
     size_t i = pair_ask(&p, 18 * PACKET);
     until_flushed(&p, i);
@@ -291,8 +291,8 @@ static uint64_t most_copies(uint8_t allowed, size_t paths) {
     pair_init(&p, 74, paths, 10000);
     pair_multipath(&p, "minrtt", "stream");
     pair_capture_qlog(&p);
-    p.server_config.reinjection_unconditional = true;
-    p.server_config.max_reinjections = allowed;
+    p.server_config.scheme.reinjection_unconditional = true;
+    p.server_config.scheme.max_reinjections = allowed;
     for (size_t i = 1; i < paths; i++)
         p.link[i].delay_us[0] = p.link[i].delay_us[1] = 10000 + 150000 * i;
     start(&p);
@@ -337,10 +337,10 @@ static const xl_qoe play_of_100_ms = {.cached_bytes = 50000, .cached_frames = 3,
 
 static void with_control(pair *p, xl_qoe_carrier carrier) {
     two_paths(p, 75, 10000, 60000, "stream");
-    p->server_config.reinjection_unconditional = p->server_config.qoe_control = true;
-    p->server_config.t_th1_us = 300000;
-    p->server_config.t_th2_us = 1000000;
-    p->client_config.qoe_carrier = carrier;
+    p->server_config.scheme.reinjection_unconditional = p->server_config.scheme.qoe_control = true;
+    p->server_config.scheme.t_th1_us = 300000;
+    p->server_config.scheme.t_th2_us = 1000000;
+    p->client_config.scheme.qoe_carrier = carrier;
     start(p);
 }
 
@@ -386,11 +386,11 @@ static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
 static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permille, uint64_t *reinjected) {
     pair p;
     two_paths(&p, 76, 10000, 60000, "stream");
-    p.server_config.qoe_control = true;
-    p.server_config.t_th1_us = 300000;
-    p.server_config.t_th2_us = 1000000;
-    p.server_config.rescue_gain_us = rescue_gain_us;
-    p.server_config.rescue_permille = permille;
+    p.server_config.scheme.qoe_control = true;
+    p.server_config.scheme.t_th1_us = 300000;
+    p.server_config.scheme.t_th2_us = 1000000;
+    p.server_config.scheme.rescue_gain_us = rescue_gain_us;
+    p.server_config.scheme.rescue_permille = permille;
     start(&p);
     xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
     pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
@@ -490,8 +490,8 @@ static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(v
     (void)state;
     pair p;
     two_paths(&p, 75, 10000, 120000, "stream");
-    p.server_config.qoe_control = true;
-    p.client_config.qoe_carrier = XL_QOE_IN_SIGNALS;
+    p.server_config.scheme.qoe_control = true;
+    p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;
     start(&p);
     pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time: they tell when a signal was made at the earliest */
     pair_run(&p, 100000);
@@ -540,11 +540,11 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     pair_capture_qlog(&p);
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
     p.link[2].delay_us[0] = p.link[2].delay_us[1] = 400000;
-    p.server_config.reinjection_unconditional = p.server_config.qoe_control = true;
-    p.server_config.no_qoe_extrapolation = true;
-    p.server_config.t_th1_us = 0;
-    p.server_config.t_th2_us = 1000000;
-    p.client_config.qoe_carrier = XL_QOE_IN_SIGNALS;
+    p.server_config.scheme.reinjection_unconditional = p.server_config.scheme.qoe_control = true;
+    p.server_config.scheme.no_qoe_extrapolation = true;
+    p.server_config.scheme.t_th1_us = 0;
+    p.server_config.scheme.t_th2_us = 1000000;
+    p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;
     start(&p);
     pair_run(&p, 2000000);
     xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_frames = 300, .fps = 1000}, p.now);
@@ -581,9 +581,9 @@ static void delivery_time_counts_paths_with_unacknowledged_packets_only(void **s
 static double steps_a_decision(size_t in_flight, const char *mode, bool unconditional) {
     pair p;
     two_paths(&p, 77, 10000, 300000, mode);
-    p.server_config.reinjection_unconditional = unconditional;
-    p.client_config.max_data = p.client_config.max_stream_data = 64 << 20;
-    p.server_config.send_buffer_bytes = 64 << 20;
+    p.server_config.scheme.reinjection_unconditional = unconditional;
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
+    p.server_config.limits.send_buffer_bytes = 64 << 20;
     start(&p);
     /* A short queue keeps the fast path's window small; the slow path's grows until it holds enough. */
     p.link[0].bytes_per_s[1] = 1250000;

@@ -11,7 +11,7 @@ static void limit(pair_link *l, uint64_t mbps) {
 static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0_us, uint64_t delay1_us) {
     pair_init(p, 5, 2, delay0_us);
     pair_multipath(p, "minrtt", "none");
-    p->server_config.scheduler = scheduler;
+    p->server_config.scheme.scheduler = scheduler;
     p->link[1].delay_us[0] = p->link[1].delay_us[1] = delay1_us;
     limit(&p->link[0], mbps);
     limit(&p->link[1], mbps);
@@ -139,7 +139,7 @@ static uint64_t tail(const char *scheduler, size_t send_buffer, uint64_t *slow_b
     pair p;
     start(&p, scheduler, 10, 10000, 150000);
     if (send_buffer)
-        p.server_config.send_buffer_bytes = send_buffer;
+        p.server_config.limits.send_buffer_bytes = send_buffer;
     connect_and_open(&p);
     assert_true(pair_finish(&p, pair_ask(&p, 6000000), 60000000) != UINT64_MAX);
     pair_run(&p, 2000000);
@@ -196,7 +196,7 @@ static void the_fast_path_dies_while_the_scheduler_waits_for_it(void **state) {
     for (size_t k = 0; k < 2; k++) {
         pair p;
         start(&p, waiting[k], 10, 10000, 150000);
-        p.server_config.send_buffer_bytes = k == 0 ? 131072 : 0;
+        p.server_config.limits.send_buffer_bytes = k == 0 ? 131072 : 0;
         pair_capture_qlog(&p);
         connect_and_open(&p);
         assert_true(pair_finish(&p, pair_ask(&p, 6000000), 60000000) != UINT64_MAX);

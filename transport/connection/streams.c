@@ -142,10 +142,10 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     s->priority = DEFAULT_PRIORITY;
     s->has_send = !uni || local;
     s->has_recv = !uni || !local;
-    xl_send_init(&s->send, c->config->send_buffer_bytes);
+    xl_send_init(&s->send, c->config->limits.send_buffer_bytes);
     xl_recv_init(&s->recv);
     xl_flow_out_init(&s->send_flow, initial_send_limit(c, id));
-    xl_flow_in_init(&s->recv_flow, c->config->max_stream_data);
+    xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data);
     s->recv_done = !s->has_recv;
     size_t at = lower_bound(c, id);
     memmove(&c->stream[at + 1], &c->stream[at], (c->stream_count - at) * sizeof(*c->stream));
@@ -195,7 +195,7 @@ void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
     if (!is_local(c, id)) {
         int kind = (id & 2) != 0;
         c->closed_by_peer_side[kind]++;
-        uint64_t window = kind ? c->config->max_streams_uni : c->config->max_streams_bidi;
+        uint64_t window = kind ? c->config->limits.max_streams_uni : c->config->limits.max_streams_bidi;
         /* Announced in steps of a quarter, so that MAX_STREAMS is not sent for every stream. */
         if (c->closed_by_peer_side[kind] + window >= c->max_streams_local[kind] + (window + 3) / 4) {
             c->max_streams_local[kind] = c->closed_by_peer_side[kind] + window;
@@ -243,7 +243,7 @@ void xl_conn_notify_readable(xl_connection *c, xl_stream *s) {
 }
 
 void xl_conn_notify_writable(xl_connection *c, xl_stream *s) {
-    size_t enough = c->config->send_buffer_bytes / 4;
+    size_t enough = c->config->limits.send_buffer_bytes / 4;
     if (!s->writable_wanted || xl_send_capacity(&s->send) < enough)
         return;
     s->writable_wanted = false;

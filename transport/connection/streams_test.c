@@ -26,7 +26,7 @@ static void what_a_reset_stream_never_delivers_gives_its_credit_back(void **stat
     static const uint8_t data[40000];
     pair p;
     pair_init(&p, 2, 1, 10000);
-    p.server_config.max_data = 60000;
+    p.server_config.limits.max_data = 60000;
     pair_connect(&p);
     pair_handshake(&p);
     p.link[0].dark[0] = true;
@@ -48,7 +48,7 @@ static void what_arrives_on_a_stopped_stream_gives_its_credit_back(void **state)
     (void)state;
     pair p;
     pair_init(&p, 3, 1, 20000);
-    p.client_config.max_data = 10000; /* less than an initial window */
+    p.client_config.limits.max_data = 10000; /* less than an initial window */
     pair_connect(&p);
     pair_handshake(&p);
     pair_run(&p, 100000);

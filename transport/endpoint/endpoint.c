@@ -8,33 +8,40 @@
 #define MAKE_CID_TRIES   16
 #define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
+void xl_scheme_init(xl_scheme *s) {
+    *s = (xl_scheme){.scheduler = "minrtt",
+                     .reinjection = "none",
+                     .congestion = "cubic",
+                     .t_th1_us = 500000,
+                     .t_th2_us = 2000000,
+                     .max_reinjections = 1,
+                     .qoe_carrier = XL_QOE_IN_ACK};
+}
+
+void xl_limits_init(xl_limits *l) {
+    *l = (xl_limits){.idle_timeout_us = 30000000,
+                     .handshake_timeout_us = 10000000,
+                     .max_data = 16 << 20,
+                     .max_stream_data = 6 << 20,
+                     .max_streams_bidi = 100,
+                     .max_streams_uni = 16,
+                     .send_buffer_bytes = 4 << 20,
+                     .max_udp_payload_bytes = XL_MIN_DATAGRAM,
+                     .max_connections = 1024,
+                     .retry_above = 256,
+                     .standby_probe_us = 1000000,
+                     .path_management = {.rtt_percent = 400,
+                                         .loss_percent = 10,
+                                         .degraded_us = 1000000,
+                                         .recovered_us = 2000000,
+                                         .abandon_us = 10000000,
+                                         .reopen_us = 1000000}};
+}
+
 void xl_config_init(xl_config *c) {
-    memset(c, 0, sizeof(*c));
-    c->alpn = "h3";
-    c->scheduler = "minrtt";
-    c->reinjection = "none";
-    c->congestion = "cubic";
-    c->t_th1_us = 500000;
-    c->t_th2_us = 2000000;
-    c->max_reinjections = 1;
-    c->qoe_carrier = XL_QOE_IN_ACK;
-    c->idle_timeout_us = 30000000;
-    c->handshake_timeout_us = 10000000;
-    c->max_data = 16 << 20;
-    c->max_stream_data = 6 << 20;
-    c->max_streams_bidi = 100;
-    c->max_streams_uni = 16;
-    c->send_buffer_bytes = 4 << 20;
-    c->max_udp_payload_bytes = XL_MIN_DATAGRAM;
-    c->max_connections = 1024;
-    c->retry_above = 256;
-    c->standby_probe_us = 1000000;
-    c->path_management = (xl_path_management){.rtt_percent = 400,
-                                              .loss_percent = 10,
-                                              .degraded_us = 1000000,
-                                              .recovered_us = 2000000,
-                                              .abandon_us = 10000000,
-                                              .reopen_us = 1000000};
+    *c = (xl_config){.alpn = "h3"};
+    xl_scheme_init(&c->scheme);
+    xl_limits_init(&c->limits);
 }
 
 /* ---- What connections ask ---- */
@@ -156,22 +163,28 @@ static bool keep_name(char **slot, const char **name, const char *otherwise) {
     return *slot != NULL;
 }
 
-static void free_names(char *names[XL_ENDPOINT_NAMES]) {
-    for (size_t i = 0; i < XL_ENDPOINT_NAMES; i++)
+static void free_names(char *names[XL_SCHEME_NAMES]) {
+    for (size_t i = 0; i < XL_SCHEME_NAMES; i++)
         free(names[i]);
 }
 
 /* Fills in defaults; the strings become names[], to be freed also on failure. */
-static int copy_config(const xl_config *config, xl_config *c, char *names[XL_ENDPOINT_NAMES]) {
-    xl_config defaults;
-    *c = *config;
-    xl_config_init(&defaults);
-    if (!keep_name(&names[0], &c->alpn, "h3") || !keep_name(&names[1], &c->scheduler, "minrtt") ||
-        !keep_name(&names[2], &c->reinjection, "none") || !keep_name(&names[3], &c->congestion, "cubic"))
+static int copy_scheme(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCHEME_NAMES]) {
+    *s = *scheme;
+    s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
+    if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
+        !keep_name(&names[2], &s->congestion, "cubic"))
         return XL_ERR_MEMORY;
-    if (!xl_scheduler_find(c->scheduler) || !xl_reinjection_find(c->reinjection) || !xl_cc_find(c->congestion))
+    if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
         return XL_ERR_ARGUMENT;
-#define DEFAULT(member) c->member = c->member ? c->member : defaults.member
+    return 0;
+}
+
+static int copy_limits(const xl_limits *limits, xl_limits *l) {
+    xl_limits defaults;
+    xl_limits_init(&defaults);
+    *l = *limits;
+#define DEFAULT(member) l->member = l->member ? l->member : defaults.member
     DEFAULT(idle_timeout_us);
     DEFAULT(handshake_timeout_us);
     DEFAULT(max_data);
@@ -182,7 +195,6 @@ static int copy_config(const xl_config *config, xl_config *c, char *names[XL_END
     DEFAULT(max_udp_payload_bytes);
     DEFAULT(max_connections);
     DEFAULT(retry_above);
-    DEFAULT(max_reinjections);
     DEFAULT(standby_probe_us);
     DEFAULT(path_management.rtt_percent);
     DEFAULT(path_management.loss_percent);
@@ -191,11 +203,22 @@ static int copy_config(const xl_config *config, xl_config *c, char *names[XL_END
     DEFAULT(path_management.abandon_us);
     DEFAULT(path_management.reopen_us);
 #undef DEFAULT
-    if (c->deployment && (!c->is_server || xl_deployment_check(c->deployment)))
+    bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
+    return has_valid_size ? 0 : XL_ERR_ARGUMENT;
+}
+
+static int copy_config(xl_endpoint *ep, const xl_config *config) {
+    ep->config = *config;
+    if (!keep_name(&ep->alpn, &ep->config.alpn, "h3"))
+        return XL_ERR_MEMORY;
+    int error = copy_scheme(&config->scheme, &ep->config.scheme, ep->names);
+    if (error == 0)
+        error = copy_limits(&config->limits, &ep->config.limits);
+    if (error)
+        return error;
+    if (config->deployment && (!config->is_server || xl_deployment_check(config->deployment)))
         return XL_ERR_ARGUMENT;
-    if (c->max_udp_payload_bytes < XL_MIN_DATAGRAM || c->max_udp_payload_bytes > 65527 || !c->credentials)
-        return XL_ERR_ARGUMENT;
-    return 0;
+    return config->credentials ? 0 : XL_ERR_ARGUMENT;
 }
 
 xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
@@ -203,7 +226,7 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     xl_endpoint *ep = calloc(1, sizeof(*ep));
     if (ep)
         ep->event_head = ep->event_next = 1;
-    *error = ep ? copy_config(config, &ep->config, ep->names) : XL_ERR_MEMORY;
+    *error = ep ? copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_random_seed(&ep->random, config->seed);
         xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
@@ -220,37 +243,17 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     return NULL;
 }
 
-int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_config *config, uint64_t now) {
-    const xl_config *old = &ep->config;
-    xl_config wanted = *config, fresh;
-    char *names[XL_ENDPOINT_NAMES] = {NULL};
-#define KEEP(member) wanted.member = old->member
-    KEEP(is_server);
-    KEEP(alpn);
-    KEEP(seed);
-    KEEP(credentials);
-    KEEP(log);
-    KEEP(idle_timeout_us);
-    KEEP(handshake_timeout_us);
-    KEEP(max_data);
-    KEEP(max_stream_data);
-    KEEP(max_streams_bidi);
-    KEEP(max_streams_uni);
-    KEEP(send_buffer_bytes);
-    KEEP(max_udp_payload_bytes);
-    KEEP(max_connections);
-    KEEP(probe_silence_us);
-    KEEP(deployment);
-    KEEP(null_crypto);
-#undef KEEP
-    int error = copy_config(&wanted, &fresh, names);
+int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_scheme *scheme, uint64_t now) {
+    xl_scheme fresh;
+    char *names[XL_SCHEME_NAMES] = {NULL};
+    int error = copy_scheme(scheme, &fresh, names);
     if (error) {
         free_names(names);
         return error;
     }
     free_names(ep->names);
     memcpy(ep->names, names, sizeof(names));
-    ep->config = fresh;
+    ep->config.scheme = fresh;
     for (size_t i = 0; i < ep->count; i++)
         xl_conn_reconfigure(ep->connection[i], now);
     return 0;
@@ -265,6 +268,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
     if (ep->map.bucket)
         xl_cid_map_free(&ep->map);
     free_names(ep->names);
+    free(ep->alpn);
     free(ep->event);
     xl_timer_heap_free(&ep->timers);
     free(ep);
@@ -389,15 +393,15 @@ static bool is_welcome(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     xl_token_verdict verdict = xl_retry_check(ep->retry_key, h, &in->remote, now, odcid);
     *is_proven = verdict == XL_TOKEN_VALID;
     if (*is_proven)
-        return ep->count < ep->config.max_connections;
+        return ep->count < ep->config.limits.max_connections;
     if (h->dcid.len < MIN_INITIAL_DCID)
         return false;
     if (verdict == XL_TOKEN_INVALID)
         refuse_token(ep, in, h);
-    else if (ep->config.retry_always || ep->half_open >= ep->config.retry_above)
+    else if (ep->config.limits.retry_always || ep->half_open >= ep->config.limits.retry_above)
         send_retry(ep, in, h, now);
     else
-        return ep->count < ep->config.max_connections;
+        return ep->count < ep->config.limits.max_connections;
     return false;
 }
 

@@ -9,8 +9,8 @@
 #include "endpoint/timer_heap.h"
 #include "xlink/deployment.h"
 
-#define XL_ENDPOINT_NAMES 4
-#define XL_STATELESS_MAX  256 /* answers waiting that belong to no connection */
+#define XL_SCHEME_NAMES  3
+#define XL_STATELESS_MAX 256 /* answers waiting that belong to no connection */
 
 typedef struct {
     xl_datagram to;
@@ -24,7 +24,7 @@ typedef struct {
 
 struct xl_endpoint {
     xl_config config;
-    char *names[XL_ENDPOINT_NAMES]; /* owned copies of the configuration's strings */
+    char *alpn, *names[XL_SCHEME_NAMES]; /* owned copies of the strings of config */
     xl_random random;
     uint8_t reset_key[32];
     uint8_t retry_key[XL_RETRY_KEY_BYTES];

@@ -5,10 +5,11 @@ static void unknown_names_are_refused(void **state) {
     pair p;
     pair_init(&p, 1, 1, 10000);
     int error = 0;
-    const char *good[] = {p.client_config.scheduler, p.client_config.reinjection, p.client_config.congestion};
+    const char *good[] = {p.client_config.scheme.scheduler, p.client_config.scheme.reinjection,
+                          p.client_config.scheme.congestion};
     for (int i = 0; i < 3; i++) {
         xl_config c = p.client_config;
-        const char **field[] = {&c.scheduler, &c.reinjection, &c.congestion};
+        const char **field[] = {&c.scheme.scheduler, &c.scheme.reinjection, &c.scheme.congestion};
         *field[i] = "nonesuch";
         assert_null(xl_endpoint_new(&c, 0, &error));
         assert_int_equal(XL_ERR_ARGUMENT, error);
@@ -102,7 +103,7 @@ static void floods_are_bounded(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 6, 1, 10000);
-    p.server_config.max_connections = 3;
+    p.server_config.limits.max_connections = 3;
     pair_connect(&p);
     xl_datagram d, to;
     uint8_t data[1200], out[PAIR_MTU];
@@ -203,32 +204,58 @@ static void algorithms_change_in_mid_life(void **state) {
     pair_connect(&p);
     pair_handshake(&p);
     pair_run(&p, 100000);
-    xl_config c = p.server_config;
-    c.scheduler = "xlink";
-    c.reinjection = "stream";
-    c.congestion = "newreno";
-    c.ack_path = XL_ACK_FASTEST;
-    c.qoe_control = true;
-    c.t_th1_us = 123;
-    c.t_th2_us = 456;
-    c.max_stream_data = 7; /* a limit that the peer was told: stays */
-    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &c, p.now));
+    xl_scheme s = p.server_config.scheme;
+    s.scheduler = "xlink";
+    s.reinjection = "stream";
+    s.congestion = "newreno";
+    s.ack_path = XL_ACK_FASTEST;
+    s.qoe_control = true;
+    s.t_th1_us = 123;
+    s.t_th2_us = 456;
+    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &s, p.now));
     assert_string_equal("xlink", p.sc->scheduler->name);
     assert_string_equal("stream", p.sc->reinjection->name);
     assert_string_equal("cubic", p.sc->cc->name); /* of connections to come */
-    assert_string_equal("newreno", p.server->config.congestion);
+    assert_string_equal("newreno", p.server->config.scheme.congestion);
     assert_true(p.sc->gate.enabled);
     assert_int_equal(123, p.sc->gate.t_th1_us);
     assert_int_equal(456, p.sc->gate.t_th2_us);
-    assert_int_equal(XL_ACK_FASTEST, p.sc->config->ack_path);
-    assert_true(p.sc->config->max_stream_data > 7);
-    c.scheduler = "nonesuch";
-    c.t_th1_us = 5;
-    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &c, p.now));
+    assert_int_equal(XL_ACK_FASTEST, p.sc->config->scheme.ack_path);
+    s.scheduler = "nonesuch";
+    s.t_th1_us = 5;
+    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
     assert_string_equal("xlink", p.sc->scheduler->name);
     assert_int_equal(123, p.sc->gate.t_th1_us);
     pair_finish(&p, pair_ask(&p, 500000), 5000000);
     assert_false(p.client_closed);
+    pair_free(&p);
+}
+
+static void limits_stay_when_the_algorithms_change(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 9, 1, 10000);
+    xl_limits *l = &p.server_config.limits;
+    l->retry_above = 3;
+    l->retry_always = l->migrate_back = l->path_management.enabled = true;
+    l->migrate_ptos = 2;
+    l->migrate_back_us = 7000000;
+    l->probe_silence_us = 250000;
+    l->standby_probe_us = 300000;
+    l->max_stream_data = 100000;
+    l->path_management.abandon_us = 3000000;
+    pair_connect(&p);
+    xl_limits before = p.server->config.limits;
+    xl_scheme other;
+    xl_scheme_init(&other);
+    other.scheduler = "xlink";
+    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &other, p.now));
+    assert_string_equal("xlink", p.server->config.scheme.scheduler);
+    assert_memory_equal(&before, &p.server->config.limits, sizeof(before));
+    pair_handshake(&p);
+    xl_endpoint_stats stats;
+    xl_endpoint_get_stats(p.server, &stats);
+    assert_int_equal(1, stats.retries); /* as asked for before the change */
     pair_free(&p);
 }
 
@@ -255,7 +282,7 @@ static void let_handshakes_time_out(pair *p) {
     uint8_t data[PAIR_MTU];
     xl_datagram d;
     xl_event e;
-    uint64_t deadline = p->now + p->server_config.handshake_timeout_us;
+    uint64_t deadline = p->now + p->server_config.limits.handshake_timeout_us;
     while (p->now < deadline) {
         while (xl_endpoint_transmit(p->server, data, sizeof(data), &d, p->now) > 0)
             ;
@@ -357,7 +384,7 @@ static void whatever_enters_a_connection_touches_it(void **state) {
     TOUCHES(xl_connection_add_path(c, &spare, &p.link[0].server, XL_TECH_LTE, p.now));
     TOUCHES(xl_connection_set_path_status(c, 1, XL_STATUS_STANDBY, p.now));
     TOUCHES(xl_connection_close_path(c, 1, p.now));
-    TOUCHES(xl_endpoint_reconfigure(p.client, &p.client_config, p.now));
+    TOUCHES(xl_endpoint_reconfigure(p.client, &p.client_config.scheme, p.now));
     size_t len = 0;
     TOUCHES(len = xl_endpoint_transmit(p.client, data, sizeof(data), &d, p.now));
     assert_true(len > 0);
@@ -412,6 +439,7 @@ int main(void) {
         cmocka_unit_test(first_packets_that_are_not_genuine_leave_nothing_behind),
         cmocka_unit_test(a_client_follows_a_retry),
         cmocka_unit_test(algorithms_change_in_mid_life),
+        cmocka_unit_test(limits_stay_when_the_algorithms_change),
         cmocka_unit_test(timers_of_one_moment_run_in_the_order_of_the_connections),
         cmocka_unit_test(a_freed_connection_takes_along_what_waits_for_it),
         cmocka_unit_test(whatever_enters_a_connection_touches_it),

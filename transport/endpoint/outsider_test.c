@@ -204,7 +204,7 @@ static void strangers_are_sent_at_most_three_times_what_came_from_them(void **st
     xl_datagram d;
     uint64_t sent_to[STRANGERS] = {0};
     pair_init(&p, 1, 1, 5000);
-    p.server_config.retry_above = STRANGERS / 2;
+    p.server_config.limits.retry_above = STRANGERS / 2;
     pair_connect(&p);
     for (uint16_t i = 0; i < STRANGERS; i++) {
         const xl_addr from = pair_addr(99, i);

@@ -119,7 +119,7 @@ static void a_server_that_always_asks_serves_after_one_more_round_trip(void **st
     for (int always = 0; always < 2; always++) {
         pair p;
         pair_init(&p, 3, 1, 10000);
-        p.server_config.retry_always = always;
+        p.server_config.limits.retry_always = always;
         pair_connect(&p);
         pair_handshake(&p);
         size_t i = pair_ask(&p, 100000);
@@ -140,7 +140,7 @@ static void a_proven_address_is_not_limited_in_bytes(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 3, 1, 10000);
-    p.server_config.retry_always = true;
+    p.server_config.limits.retry_always = true;
     pair_connect(&p);
     pair_run(&p, 35000); /* Initial, Retry, Initial; the server's first flight is on its way */
     assert_int_equal(1, p.server->count);
@@ -178,7 +178,7 @@ static void a_flood_of_handshakes_is_answered_without_remembering_it(void **stat
     (void)state;
     pair p;
     pair_init(&p, 4, 1, 10000);
-    p.server_config.retry_above = 5;
+    p.server_config.limits.retry_above = 5;
     pair_connect(&p);
     for (uint64_t i = 0; i < 50; i++) {
         newcomer c;
@@ -215,7 +215,7 @@ static void an_invalid_token_is_refused_by_an_error(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 5, 1, 10000);
-    p.server_config.retry_always = true;
+    p.server_config.limits.retry_always = true;
     pair_connect(&p);
     newcomer c;
     newcomer_init(&c, &p, 1);

@@ -34,7 +34,7 @@ const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when un
 /* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the
  * copy, by a margin of a quarter and min_gain_us. Times to acknowledgement in µs, XL_NEVER = the path returns nothing
  * at present. The paper copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when
- * its last packet leaves, that would send a large part of the chunk twice (xl_config.reinjection_unconditional does).
+ * its last packet leaves, that would send a large part of the chunk twice (xl_scheme.reinjection_unconditional does).
  */
 bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us, uint64_t min_gain_us);
 

@@ -119,14 +119,9 @@ typedef struct {
     uint64_t reopen_us;    /* … and after so long opened anew, with a new path ID; 10 s, 1 s */
 } xl_path_management;
 
+/* The algorithms and how they are set: what xl_endpoint_reconfigure() changes. Names are those of the registries; NULL
+ * takes the default given here. */
 typedef struct {
-    bool is_server;
-    const char *alpn; /* "h3" */
-    uint64_t seed;    /* of CIDs, challenges, tokens, packet-number skips */
-    xl_credentials *credentials;
-    xl_log log;
-
-    /* Scheme. Names are those of the registries; NULL takes the default given here. */
     bool enable_multipath;   /* offers transport parameter enable_multipath = 1 */
     bool enable_migration;   /* client, single path: moves to another registered path when the current one dies */
     const char *scheduler;   /* "minrtt" */
@@ -144,8 +139,11 @@ typedef struct {
                                      * than there are paths at most; 0 = the default of 1 */
     xl_qoe_carrier qoe_carrier;     /* client; default XL_QOE_IN_ACK */
     bool no_qoe_extrapolation;      /* server: a signal counts as it came, until the next one */
+} xl_scheme;
 
-    /* Transport parameters and limits; 0 takes the default. */
+/* Transport parameters, limits, and when paths are given up or changed: they stay for the endpoint's life. 0 takes the
+ * default. */
+typedef struct {
     uint64_t idle_timeout_us;      /* 30 s */
     uint64_t handshake_timeout_us; /* 10 s: a handshake not complete by then is given up */
     uint64_t max_data;             /* connection flow control window, bytes: 16 MiB */
@@ -167,6 +165,16 @@ typedef struct {
     xl_path_management path_management;
     uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
                                 * 1 s */
+} xl_limits;
+
+typedef struct {
+    bool is_server;
+    const char *alpn; /* "h3" */
+    uint64_t seed;    /* of CIDs, challenges, tokens, packet-number skips */
+    xl_credentials *credentials;
+    xl_log log;
+    xl_scheme scheme;
+    xl_limits limits;
 
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
      * nobody balances, random CIDs, stateless reset tokens that follow from the seed. */
@@ -177,10 +185,12 @@ typedef struct {
     bool null_crypto;
 } xl_config;
 
-/* Fills in the defaults above. */
-void xl_config_init(xl_config *);
+/* Fill in the defaults above. */
+void xl_scheme_init(xl_scheme *);
+void xl_limits_init(xl_limits *);
+void xl_config_init(xl_config *); /* both of them too */
 
-/* The names that xl_config.scheduler and xl_config.congestion may have, by number from 0; NULL past the last. */
+/* The names that xl_scheme.scheduler and xl_scheme.congestion may have, by number from 0; NULL past the last. */
 const char *xl_scheduler_name(size_t i);
 const char *xl_congestion_name(size_t i);
 
@@ -190,11 +200,10 @@ typedef struct xl_connection xl_connection;
 /* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller. The config is copied;
  * the strings it points to are not needed afterwards, the credentials are. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
-/* Changes the algorithms in mid-life: everything under "Scheme" above. Live connections take over scheduler (its state
- * begins anew), re-injection with its control, and the path of acknowledgements; congestion control and what the
- * handshake negotiates (multipath) are for new connections. All other members of the configuration stay as they were.
- * 0, or XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY, and then nothing has changed. */
-int xl_endpoint_reconfigure(xl_endpoint *, const xl_config *, uint64_t now);
+/* Changes the algorithms in mid-life. Live connections take over scheduler (its state begins anew), re-injection with
+ * its control, and the path of acknowledgements; congestion control and what the handshake negotiates (multipath) are
+ * for new connections. 0, or XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY, and then nothing has changed. */
+int xl_endpoint_reconfigure(xl_endpoint *, const xl_scheme *, uint64_t now);
 void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word to their peers */
 
 typedef struct {
@@ -285,7 +294,7 @@ int xl_connection_close_path(xl_connection *, int path, uint64_t now);
  * validation. XL_ERR_PATH: no such path, or it is closed, or multipath was not negotiated. */
 int xl_connection_set_path_status(xl_connection *, int path, xl_path_status, uint64_t now);
 
-/* Client: the player's newest state, as often as the player likes. It goes out as xl_config.qoe_carrier says: in the
+/* Client: the player's newest state, as often as the player likes. It goes out as xl_scheme.qoe_carrier says: in the
  * next ACK_MP, or, when it differs from what was sent last, in a QOE_CONTROL_SIGNALS frame, one in 50 ms at most. A
  * lost frame is followed by another one unless a newer one is on its way. May be called from within the events'
  * handling. */
