@@ -38,7 +38,10 @@ TEST_SRC := $(wildcard transport/*/*_test.c emulator/*/*_test.c http/*_test.c pl
 	balancer/*_test.c load/*_test.c)
 
 TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
-HOUSE_OBJ := $(HOUSE_SRC:%.c=$(OUT)/%.o)
+# Replaces GnuTLS's random numbers by seeded ones wherever it is linked, and a program that calls gnutls_rnd() would get
+# it from a library: it is for the simulator alone.
+SIM_RANDOM := $(OUT)/emulator/sim/random.o
+HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o))
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
@@ -74,7 +77,7 @@ $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
-$(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(SIM_RANDOM) $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 $(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
 	$(LINK)
@@ -94,7 +97,7 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
--include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
+-include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 .PHONY: c-test-programs

@@ -29,6 +29,7 @@ BIN = ROOT / "build" / "bin"
 SATURATR = BIN / "saturatr"
 TOKEN = "only for these tests"  # noqa: S105  it guards a server that lives for seconds
 ENVIRONMENT = {**os.environ, "SATURATR_TOKEN": TOKEN}
+NO_TOKEN = {name: value for name, value in os.environ.items() if name != "SATURATR_TOKEN"}
 OPPORTUNITY_BYTES = 1504
 TIMEOUT_S = 120
 # What is on the border of two milliseconds when t0 is fixed, and when a second ends, may fall on either side.
@@ -72,10 +73,10 @@ class Link:
 
 
 @contextmanager
-def server(*arguments: str) -> Iterator[dict[str, Any]]:
+def server(*arguments: str, environment: dict[str, str] = ENVIRONMENT) -> Iterator[dict[str, Any]]:
     """A server on all addresses; gives what it announces, and its port."""
     command = [str(SATURATR), "server", "--listen", "0.0.0.0:0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
             announced = json.loads(process.stdout.readline())
@@ -295,6 +296,14 @@ class TestHostile:
             run = client(*self.arguments(announced, tmp_path / "r"), token="not the right one")  # noqa: S106
         assert run.returncode == 2
         assert run.stderr == "saturatr: the server says: the token is not the server's\n"
+
+    def test_each_server_makes_another_token(self) -> None:
+        tokens = set()
+        for _ in range(2):
+            with server(environment=NO_TOKEN) as announced:
+                tokens.add(announced["token"])
+        assert len(tokens) == 2
+        assert all(len(token) == 32 for token in tokens)
 
     def test_longer_than_the_server_allows_is_refused(self, tmp_path: Path) -> None:
         with server("--max-duration", "5") as announced:

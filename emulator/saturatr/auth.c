@@ -6,7 +6,7 @@
 #include <string.h>
 
 bool sat_auth_random(void *out, size_t length) {
-    return gnutls_rnd(GNUTLS_RND_NONCE, out, length) == 0;
+    return gnutls_rnd(GNUTLS_RND_KEY, out, length) == 0;
 }
 
 static bool mac(const void *key, size_t key_length, const void *text, size_t length, uint8_t out[SAT_PROOF_BYTES]) {

@@ -1,7 +1,7 @@
 /* The random numbers of GnuTLS, in a process that simulates: TLS random and key share come from a seeded generator.
  *
  * A program that uses this file replaces gnutls_rnd() for the whole process (see transport/crypto/tls.c): its
- * keys are worth nothing. Only xlink-sim links it, and only because it calls sim_random_seed(). */
+ * keys are worth nothing. It is in no library, and the Makefile links it into xlink-sim alone. */
 #ifndef RAILYARD_SIM_RANDOM_H
 #define RAILYARD_SIM_RANDOM_H
 
