@@ -8,13 +8,12 @@ import numpy as np
 from typer.testing import CliRunner
 
 from railyard.traces.cli import app
+from railyard.traces.index import INDEX_FILE
+from railyard.traces.library import PROJECT_LIBRARY
 from railyard.traces.trace import Trace
 
-GENERATED = (
-    *(f"subway-{number}" for number in range(1, 7)),
-    *(f"hsr-{number}" for number in range(1, 7)),
-    *("walking-1", "walking-2", "driving-nsa-1", "driving-sa-1"),
-)
+# The pairs of the project's library that the generator made: each has its parameters beside its traces.
+GENERATED = tuple(sorted(file.stem for file in PROJECT_LIBRARY.glob("*.yaml") if file.name != INDEX_FILE))
 
 
 def write(path: Path, content: str | bytes) -> Path:
