@@ -43,7 +43,9 @@ browser)
     without="there will be no PDF"
     ;;
 docker)
+    # The client alone is no engine: docker.io brings both. An engine that answers may run anywhere.
     EXTRAS=(bin:docker=docker.io bin:debootstrap=debootstrap)
+    docker info >/dev/null 2>&1 || EXTRAS+=(bin:dockerd=docker.io)
     docker compose version >/dev/null 2>&1 || EXTRAS+=(bin:docker-compose=docker-compose)
     without="not all of the containers can be made or tested"
     ;;
@@ -83,6 +85,7 @@ for need in "${EXTRAS[@]}"; do
     present "${need%%=*}" || wanted+=("${need#*=}")
 done
 if [ ${#wanted[@]} -gt 0 ]; then
+    mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | sort -u)
     if command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ]; then
         echo "setup: installing Debian packages: ${wanted[*]}"
         { DEBIAN_FRONTEND=noninteractive apt-get update -q &&
