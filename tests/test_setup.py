@@ -1,0 +1,73 @@
+"""What the project brings onto a machine: nothing unpinned, and nothing in a place that others can write to."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from railyard.paths import ROOT
+
+WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
+SETUP = ROOT / "scripts" / "setup.sh"
+
+
+def test_every_action_of_a_workflow_is_named_by_its_commit_with_the_tag_beside_it() -> None:
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
+    uses = [line for file in workflows for line in file.read_text().splitlines() if re.match(r"\s*(- )?uses:", line)]
+    assert uses
+    for line in uses:
+        assert re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def install_script(file: Path, text: str) -> None:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+@pytest.mark.privileged
+def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Path) -> None:
+    """dockerd is hidden in a mount namespace of its own, and apt-get only says what it was asked for."""
+    for name in ("docker", "docker-compose", "debootstrap"):
+        install_script(tmp_path / name, "exit 1")
+    install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked')
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    engine = shutil.which("dockerd", path=f"{path}:/usr/sbin:/sbin")
+    hide = f"mount --bind /dev/null {engine} && " if engine else ""
+    command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} docker"]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "asked").read_text().splitlines()[-1].split()[-1] == "docker.io"
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("kind", ["folder that others write to", "link of somebody else", "link to nothing"])
+def test_the_engine_takes_no_folder_that_others_can_have_made(tmp_path: Path, kind: str) -> None:
+    open_folder = tmp_path / "open"
+    open_folder.mkdir()
+    open_folder.chmod(0o1777)
+    target = open_folder / "engine"
+    if kind == "link of somebody else":
+        target.symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").mkdir()
+    elif kind == "link to nothing":
+        target.symlink_to(tmp_path / "nothing")
+    environment = os.environ | {"RAILYARD_ENGINE_ROOT": str(target), "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = subprocess.run([WITH_ENGINE, "true"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and str(target) in done.stderr
+    assert not target.is_dir() or target.is_symlink(), "nothing is made there"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_the_engines_own_folders_are_below_what_root_alone_writes_to() -> None:
+    places = re.findall(
+        r"(?:RAILYARD_ENGINE_ROOT:-|mktemp -d |make_private_folder )(/[^\s}]+)", WITH_ENGINE.read_text()
+    )
+    assert len(places) == 3
+    for place in places:
+        assert place.startswith(("/var/lib/railyard", "/run/railyard")), place
