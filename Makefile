@@ -166,8 +166,9 @@ docker-test-with-engine: docker
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 .PHONY: lint
-lint: setup ## clang-format, ruff, mypy
+lint: setup ## clang-format, length of lines, ruff, mypy
 	@clang-format --dry-run -Werror $(C_FILES)
+	@! LC_ALL=C.UTF-8 grep -nE '.{121}' $(C_FILES) || { echo "These lines have more than 120 characters."; exit 1; }
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
 	@.venv/bin/mypy
 

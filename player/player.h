@@ -5,9 +5,12 @@
  * reached. All times are microseconds on the caller's clock, passed as `now`, which never goes backwards. What happens
  * between two calls is dated exactly: a stall starts when the last buffered byte is consumed, not when somebody looks.
  *
- *     player_connected() when the transport is ready, then whenever something happened or player_next_timeout() has
- * come: player_data(), player_done()      as bytes come in player_step(now) while (player_wants(p, now, …))   hand the
- * request to the transport, then player_requested() until player_over() */
+ *     player_connected() when the transport is ready, then
+ *     whenever something happened or player_next_timeout() has come:
+ *         player_data(), player_done()           as bytes come in
+ *         player_step(now)
+ *         while (player_wants(p, now, …))        hand the request to the transport, then player_requested()
+ *     until player_over() */
 #ifndef PLAYER_PLAYER_H
 #define PLAYER_PLAYER_H
 

@@ -6,9 +6,12 @@
  *     ops->create()                     opens sockets, watch() names the descriptors to wait for
  *     loop:
  *         ops->set_qoe()                newest state of the player
- *         ops->step(now)                receives all there is, runs due timers, sends all that may go; callbacks happen
- * here ops->request()                for each chunk that the player now wants, then step() once more sleep until a
- * watched descriptor is ready or ops->next_timeout() ops->summary(), ops->path_stats() ops->close()
+ *         ops->step(now)                receives all there is, runs due timers, sends all that may go; callbacks
+ *                                       happen here
+ *         ops->request()                for each chunk that the player now wants, then step() once more
+ *         sleep until a watched descriptor is ready or ops->next_timeout()
+ *     ops->summary(), ops->path_stats()
+ *     ops->close()
  *
  * Callbacks are called from within step() only, never from create() or request(), and must not call back into the
  * transport, but for set_qoe(). Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file with a

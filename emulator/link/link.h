@@ -14,8 +14,8 @@
  * an emulation, and must not decrease from call to call. The driver's loop is:
  *
  *     packet comes in:           xl_link_enqueue(link, packet, now)
- *     next_deadline is reached:  xl_link_advance(link, now); while ((p = xl_link_pull(link))) { send p;
- * xl_link_departed(link, p, now); }
+ *     next_deadline is reached:  xl_link_advance(link, now);
+ *                                while ((p = xl_link_pull(link))) { send p; xl_link_departed(link, p, now); }
  *
  * The work per call is bounded by the packets moved, not by the time or the opportunities that passed (unless a log
  * is attached: it has a line for every opportunity), nor by the length of the queue. */

@@ -2,11 +2,12 @@
  * Part of the driver.
  *
  *     S: {"saturatr":1,"nonce":HEX}
- *     C:
- * {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"duration_s":F,"ack_via":B,"via_path":N|-1} S:
- * {"proof":HEX,"port":N,"ack_port":N,"host":...}                 or, at any time, {"error":SENTENCE} C: {"go":true}
- * both ends send from here on (channels were opened by HELLO and WELCOME) C: {"stop":true} S:
- * {"done":true,"paths":[{"bytes":N,...}]} and then bytes octets of records for each path
+ *     C: {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"duration_s":F,"ack_via":B,
+ *         "via_path":N|-1}
+ *     S: {"proof":HEX,"port":N,"ack_port":N,"host":NAME,"kernel":RELEASE}      or, at any time, {"error":SENTENCE}
+ *     C: {"go":true}                    both ends send from here on (channels were opened by HELLO and WELCOME)
+ *     C: {"stop":true}
+ *     S: {"done":true,"paths":[{"bytes":N,...}]}             and then bytes octets of records for each path
  *
  * Lines are bounded; what is no such line ends the connection. */
 #ifndef RAILYARD_SATURATR_CONTROL_H

@@ -19,8 +19,8 @@
  *   least).
  * - Where acknowledgements share the links with data in both directions, bursts of one direction hold up the
  *   acknowledgements of the other, which then come in bursts too (Zhang, Shenker, Clark: Observations on the Dynamics
- * of a Congestion Control Algorithm, SIGCOMM 1991). Such a window is smooth: once the queue is full it paces at 1.25
- * times the best rate.
+ *   of a Congestion Control Algorithm, SIGCOMM 1991). Such a window is smooth: once the queue is full it paces at 1.25
+ *   times the best rate.
  *
  * In flight are the packets above the highest acknowledged one, so lost packets free themselves.
  * The best rate is the most packets that arrived in a span of 50 ms or more of the receiver's clock, of the last 60 s

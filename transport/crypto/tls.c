@@ -25,7 +25,7 @@
 #define MESSAGE_HEADER                4
 #define MAX_CLIENT_MESSAGE            (16 * 1024)               /* the longest that a client may send to a server */
 #define MAX_SERVER_MESSAGE            (64 * 1024)               /* certificate chains */
-#define SESSION_ID_OFFSET             (MESSAGE_HEADER + 2 + 32) /* of the length of legacy_session_id in a ClientHello */
+#define SESSION_ID_OFFSET             (MESSAGE_HEADER + 2 + 32) /* of the length of ClientHello.legacy_session_id */
 #define ALPN_MAX                      255
 #define CLIENT_RANDOM_BYTES           32
 
