@@ -276,6 +276,7 @@ typedef struct {
     xl_packet_type type;
     xl_level level;
     xl_space *space;
+    uint64_t local_seq; /* 1-RTT: sequence number of its destination CID */
     uint64_t pn;
 } xl_packet_context;
 uint64_t xl_conn_take_frame(xl_connection *, const xl_frame *, const xl_packet_context *);
@@ -312,8 +313,13 @@ xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *
 xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
 xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
-/* The path that a 1-RTT packet arrived on; opens a new one where the peer may. NULL: drop the packet. */
-xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_seq, const xl_addr *local, const xl_addr *remote);
+/* The path that a 1-RTT packet arrived on, by its header alone: changes nothing. NULL: drop the packet, or, with
+ * *may_open, ask again by the second function once the packet was authenticated. That one opens a path, and gives NULL
+ * where there can be no further one. */
+xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_seq, const xl_addr *local, const xl_addr *remote,
+                                 bool *may_open);
+xl_path *xl_conn_path_for_authentic_packet(xl_connection *, uint64_t local_seq, const xl_addr *local,
+                                           const xl_addr *remote);
 /* After a packet was authenticated: address changes of the peer (NAT rebinding, migration). */
 void xl_conn_path_packet_seen(xl_connection *, xl_path *, bool is_probing, bool is_newest, const xl_addr *local,
                               const xl_addr *remote);
@@ -326,8 +332,6 @@ void xl_conn_path_timer(xl_connection *, xl_path *);
 bool xl_conn_take_dcid(xl_connection *, xl_path *); /* an unused CID of the peer; false: there is none */
 void xl_conn_start_challenge(xl_connection *, xl_path *);
 void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
-/* Takes back a path that a packet opened and then failed to authenticate. */
-void xl_conn_path_forget_last(xl_connection *);
 /* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
 xl_space *xl_conn_space_at(xl_connection *, uint64_t number);

@@ -67,21 +67,6 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     return p;
 }
 
-void xl_conn_path_forget_last(xl_connection *c) {
-    xl_path *p = &c->path[--c->path_count];
-    if (p->owns_space) {
-        xl_conn_drop_space(c, p->space);
-        xl_space_free(p->space);
-        free(p->space);
-    }
-    if (p->has_dcid) {
-        xl_cid_entry *e = xl_cids_by_sequence(&c->remote_cids, p->remote_seq);
-        if (e && p->remote_seq != c->path[c->active].remote_seq)
-            e->in_use = false;
-    }
-    memset(p, 0, sizeof(*p));
-}
-
 xl_path *xl_conn_path_by_local_seq(xl_connection *c, uint64_t local_seq) {
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i].has_local_seq && c->path[i].local_seq == local_seq)
@@ -160,31 +145,38 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr 
     return p;
 }
 
-xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote) {
-    if (!c->multipath) {
-        xl_path *p = xl_conn_path_by_address(c, local, remote);
-        if (p && p->has_dcid)
-            return p;
-        /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved
-         * it. */
-        if (c->is_server && !p && local_seq == c->path[c->active].local_seq)
-            return &c->path[c->active];
-        return c->is_server && !p ? accept_path(c, local_seq, local, remote) : NULL;
-    }
-    xl_path *p = xl_conn_path_by_local_seq(c, local_seq);
-    if (p)
-        return p->state == XL_PATH_CLOSED ? NULL : p;
-    /* The peer chose this CID of ours for a path that we opened. */
+/* A path that we opened and for which the peer has not chosen a CID of ours yet. */
+static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
-        p = &c->path[i];
+        xl_path *p = &c->path[i];
         if (!p->has_local_seq && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
-            xl_addr_equal(&p->remote, remote)) {
-            p->local_seq = local_seq;
-            p->has_local_seq = true;
+            xl_addr_equal(&p->remote, remote))
             return p;
-        }
     }
-    return c->is_server ? accept_path(c, local_seq, local, remote) : NULL;
+    return NULL;
+}
+
+xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote,
+                                 bool *may_open) {
+    xl_path *p = c->multipath ? xl_conn_path_by_local_seq(c, local_seq) : xl_conn_path_by_address(c, local, remote);
+    *may_open = !p && (c->is_server || (c->multipath && path_without_local_cid(c, local, remote)));
+    if (c->multipath)
+        return p && p->state != XL_PATH_CLOSED ? p : NULL;
+    if (p)
+        return p->has_dcid ? p : NULL;
+    /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
+     */
+    return c->is_server && local_seq == c->path[c->active].local_seq ? &c->path[c->active] : NULL;
+}
+
+xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_seq, const xl_addr *local,
+                                           const xl_addr *remote) {
+    xl_path *p = c->multipath ? path_without_local_cid(c, local, remote) : NULL;
+    if (!p)
+        return c->is_server ? accept_path(c, local_seq, local, remote) : NULL;
+    p->local_seq = local_seq;
+    p->has_local_seq = true;
+    return p;
 }
 
 /* ---- Client: opening paths with multipath ---- */

@@ -119,24 +119,39 @@ static void on_stateless_reset(xl_connection *c) {
     xl_conn_finish(c, false, true);
 }
 
-/* The path and packet number space of a packet; false: drop it. */
+/* The path and packet number space of a packet; false: drop it. Both are NULL where the packet, if it is authentic,
+ * opens a path with a space of its own: until then nothing is kept of it. */
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
-    ctx->type = h->type;
-    ctx->level = level_of(h->type);
+    *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type)};
     if (ctx->level != XL_LEVEL_APP) {
         ctx->path = &c->path[0];
         ctx->space = &c->space[ctx->level];
         return true;
     }
-    xl_cid_entry *e = xl_cids_find(&c->local_cids, &h->dcid);
+    const xl_cid_entry *e = xl_cids_find(&c->local_cids, &h->dcid);
     if (!e || !c->handshake_complete)
         return false;
-    uint64_t sequence = e->sequence;
-    ctx->path = xl_conn_path_for_packet(c, sequence, &d->local, &d->remote);
+    bool may_open;
+    ctx->local_seq = e->sequence;
+    ctx->path = xl_conn_path_for_packet(c, e->sequence, &d->local, &d->remote, &may_open);
+    if (ctx->path)
+        ctx->space = ctx->path->space;
+    else if (!c->multipath)
+        ctx->space = &c->space[XL_LEVEL_APP];
+    return ctx->path || may_open;
+}
+
+static int path_index(const xl_packet_context *ctx) {
+    return ctx->path ? ctx->path->index : -1;
+}
+
+/* The packet is authentic: the path that it opens comes into being. False: there can be none. */
+static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_context *ctx) {
     if (!ctx->path)
-        return false;
-    ctx->space = ctx->path->space;
-    return true;
+        ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_seq, &d->local, &d->remote);
+    if (ctx->path)
+        ctx->space = ctx->level == XL_LEVEL_APP ? ctx->path->space : ctx->space;
+    return ctx->path;
 }
 
 /* The long header's own news: the server's chosen CID, the client's address being real. */
@@ -156,35 +171,33 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
 
 static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, uint8_t *packet) {
     xl_packet_context ctx;
-    size_t len = h->total_len, paths_before = c->path_count;
+    size_t len = h->total_len;
     if (!find_context(c, h, d, &ctx)) {
         drop(c, len, "unknown_connection_id", -1);
         return;
     }
     const xl_keys *read = c->level[ctx.level].read;
     if (!read || c->level_discarded[ctx.level]) {
-        drop(c, len, "key_unavailable", ctx.path->index);
+        drop(c, len, "key_unavailable", path_index(&ctx));
         return;
     }
     if (h->type != XL_PACKET_1RTT && c->initial_scid_peer.len > 0 && !xl_cid_equal(&h->scid, &c->initial_scid_peer)) {
-        drop(c, len, "invalid", ctx.path->index); /* RFC 9000 section 7.2: the peer's CID must not change */
+        drop(c, len, "invalid", path_index(&ctx)); /* RFC 9000 section 7.2: the peer's CID must not change */
         return;
     }
     uint64_t truncated;
     size_t pn_len;
     if (xl_keys_unmask(read, packet, len, h->pn_offset, &truncated, &pn_len) != 0) {
-        drop(c, len, "invalid", ctx.path->index);
+        drop(c, len, "invalid", path_index(&ctx));
         return;
     }
-    ctx.pn = xl_packet_number_decode(ctx.space->largest_received, truncated, pn_len);
+    ctx.pn = xl_packet_number_decode(ctx.space ? ctx.space->largest_received : UINT64_MAX, truncated, pn_len);
     uint8_t *payload;
-    ssize_t n = ctx.level == XL_LEVEL_APP ? open_1rtt(c, c->multipath ? ctx.path->local_seq : 0, ctx.pn, packet, len,
+    ssize_t n = ctx.level == XL_LEVEL_APP ? open_1rtt(c, c->multipath ? ctx.local_seq : 0, ctx.pn, packet, len,
                                                       h->pn_offset, pn_len, &payload)
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
-        drop(c, len, "payload_decrypt_error", ctx.path->index);
-        if (c->path_count > paths_before)
-            xl_conn_path_forget_last(c);
+        drop(c, len, "payload_decrypt_error", path_index(&ctx));
         return;
     }
     uint8_t reserved = h->type == XL_PACKET_1RTT ? 0x18 : 0x0c;
@@ -192,8 +205,12 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "reserved bits");
         return;
     }
-    if (xl_space_is_duplicate(ctx.space, ctx.pn)) {
-        drop(c, len, "duplicate", ctx.path->index);
+    if (ctx.space && xl_space_is_duplicate(ctx.space, ctx.pn)) {
+        drop(c, len, "duplicate", path_index(&ctx));
+        return;
+    }
+    if (!settle_context(c, d, &ctx)) {
+        drop(c, len, "unknown_connection_id", -1);
         return;
     }
     if (h->type != XL_PACKET_1RTT)

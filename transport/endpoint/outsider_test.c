@@ -239,8 +239,54 @@ static void strangers_are_sent_at_most_three_times_what_came_from_them(void **st
     pair_free(&p);
 }
 
+static size_t cids_in_use(const xl_cids *cids) {
+    size_t n = 0;
+    for (size_t i = 0; i < cids->count; i++)
+        n += cids->at[i].in_use;
+    return n;
+}
+
+/* The CIDs of the other paths can be seen on the way: NEW_CONNECTION_ID aside, each stands in every packet. */
+static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state) {
+    (void)state;
+    static const size_t sizes[] = {21, 24, 40, 1200};
+    for (int multipath = 0; multipath < 2; multipath++) {
+        pair p;
+        uint8_t data[1200];
+        pair_init(&p, 5, 2, 5000);
+        if (multipath)
+            pair_multipath(&p, "minrtt", "none");
+        pair_connect(&p);
+        pair_handshake(&p);
+        pair_run(&p, 300000);
+        size_t paths = p.sc->path_count, cids = cids_in_use(&p.sc->remote_cids);
+        for (size_t i = 0; i < 4 * p.sc->local_cids.count; i++) {
+            const xl_cid *cid = &p.sc->local_cids.at[i / 4].cid;
+            memset(data, (int)i, sizeof(data));
+            data[0] = 0x43;
+            memcpy(data + 1, cid->id, cid->len);
+            xl_datagram d = {p.link[0].server, pair_addr(200, (uint16_t)(1000 + i)), 0, false, sizes[i % 4]};
+            xl_endpoint_receive(p.server, &d, data, p.now);
+            pair_run(&p, 1000);
+        }
+        assert_int_equal(paths, p.sc->path_count);
+        assert_int_equal(cids, cids_in_use(&p.sc->remote_cids));
+        if (multipath) {
+            xl_addr third = pair_addr(2, 4001);
+            p.link[p.link_count] = p.link[0];
+            p.link[p.link_count++].client = third;
+            int index = xl_connection_add_path(p.cc, &third, &p.link[0].server, XL_TECH_LTE, p.now);
+            pair_run(&p, 300000);
+            assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
+        }
+        assert_int_not_equal(UINT64_MAX, pair_finish(&p, pair_ask(&p, 100000), 5000000));
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forged_datagrams_take_neither_paths_nor_connection_ids),
         cmocka_unit_test(a_connection_that_is_up_does_not_mind_outsiders),
         cmocka_unit_test(a_handshake_that_is_disturbed_ends_one_way_or_the_other),
         cmocka_unit_test(strangers_are_sent_at_most_three_times_what_came_from_them),
