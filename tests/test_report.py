@@ -20,6 +20,7 @@ from railyard.errors import UserError
 from railyard.fidelity import judge
 from railyard.records import Chunk, load_campaign, load_run
 from railyard.report import write_report
+from railyard.report.sections import embedded
 from railyard.report.style import scheme_styles
 from railyard.tables import Value, aligned
 
@@ -151,6 +152,13 @@ def test_the_page_is_self_contained_and_names_everything(make_campaign: Make) ->
     assert len({number for number, _ in figures}) == len(figures)
     drawn = [json.loads(text) for _, text in figures]
     assert all(figure["data"] for figure in drawn)
+
+
+@pytest.mark.parametrize("markup", ["</script>", "<!--<script>", "<!--", "<SCRIPT"])
+def test_no_markup_is_left_in_the_data_embedded_in_a_page(markup: str) -> None:
+    text = embedded(json.dumps({"title": markup, markup: [markup]}))
+    assert "<" not in text
+    assert json.loads(text) == {"title": markup, markup: [markup]}
 
 
 def test_a_pair_without_a_valid_run_still_has_its_section(make_campaign: Make) -> None:

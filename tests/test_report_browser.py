@@ -150,6 +150,21 @@ def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, re
         page.close()
 
 
+def test_markup_in_the_data_of_a_plot_is_data(browser: Browser, campaign: Path, tmp_path: Path) -> None:
+    """`<!--<script>` inside of a script element would keep its end from being seen, up to the end of the page."""
+    markup = "<!--<script>"
+    made = exhibit_of(campaign, "fig13")
+    plot = made.plots[0]
+    named = plot.figure | {"data": [{**trace, "name": markup, "meta": markup} for trace in plot.figure["data"]]}
+    made.model_copy(update={"plots": [plot.model_copy(update={"figure": named})]}).write(tmp_path / "fig13")
+    page = browser.open(write_whole(tmp_path))
+    assert page.complaints() == []
+    assert page.evaluate("document.querySelectorAll('.plot').length") == 1
+    assert page.evaluate("document.querySelectorAll('.plot > .plot-container').length") == 1
+    assert page.evaluate("document.querySelector('.plot').data[0].meta") == markup
+    page.close()
+
+
 def test_the_whole_report_prints_with_its_long_tables_open(results: Path, tmp_path: Path) -> None:
     print_pdf(results / "report.html", tmp_path / "report.pdf")
     assert 5 <= pages_of(tmp_path / "report.pdf") <= 20

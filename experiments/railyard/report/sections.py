@@ -39,8 +39,9 @@ class Figure:
 
 
 def embedded(text: str) -> str:
-    """JSON as the content of a script element: only this sequence could end it."""
-    return text.replace("</", "<\\/")
+    """JSON as the content of a script element. Without `<` nothing in it can end the element (`</script`), nor keep its
+    end from being seen (`<!--<script`); in JSON that letter stands in strings alone."""
+    return text.replace("<", "\\u003c")
 
 
 @dataclass
