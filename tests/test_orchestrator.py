@@ -25,6 +25,7 @@ from railyard.fidelity import MAX_TRIES
 from railyard.oracle import TOLERANCE_S
 from railyard.paths import EXPERIMENTS_DIR
 from railyard.provenance import mptcp_counters
+from railyard.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
 from railyard.resolve import resolve
 from railyard.runspec import RunSpec, mpshell_command, player_command, server_command
 
@@ -172,6 +173,50 @@ def test_a_void_run_is_repeated_and_its_tries_are_kept(
     assert [attempt["fidelity"]["void"] for attempt in record["tries"]] == [True] * (tries - 1) + [void]
     assert record["fidelity"]["void"] is void
     assert [word for word, _ in told.events] == ["started", *["repeated", "started"] * (tries - 1), "finished"]
+
+
+def test_void_runs_are_repeated_after_all_others(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(2))
+    told = Told()
+    repetitions = run_campaign(folder, specs[:4], 1, told)
+    names = [spec.run_id for spec in specs[:4]]
+    assert [run for word, run in told.events if word == "started"] == [*names, *names[:2]]
+    assert (repetitions.count, repetitions.void, repetitions.used_up) == (2, [], False)
+    assert sorted(run.name for run in folder.runs.iterdir()) == sorted(names)
+
+
+def test_a_campaign_ends_when_its_time_for_repetitions_is_used_up(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(99))
+    clock = iter(range(0, 1000, 10))  # every look at the clock finds 10 s gone
+    monkeypatch.setattr(campaign_module, "monotonic", lambda: float(next(clock)))
+    repetitions = run_campaign(folder, specs[:3], 1, Told(), 45.0)
+    assert repetitions.used_up
+    assert sorted(repetitions.void) == sorted(spec.run_id for spec in specs[:3])
+    records = [folder.record(spec.run_id) or {} for spec in specs[:3]]
+    assert all("45 s for repetitions were used up" in record["not_repeated"] for record in records)
+    assert 0 < repetitions.count < 3 * (MAX_TRIES - 1)
+    assert "used up" in repetitions.sentence()
+
+
+def test_without_time_for_repetitions_every_run_is_tried_once(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(1))
+    told = Told()
+    repetitions = run_campaign(folder, specs[:2], 1, told, 0.0)
+    assert [word for word, _ in told.events] == ["started", "finished"] * 2
+    assert (repetitions.count, repetitions.void) == (0, [specs[0].run_id])
+    assert len((folder.record(specs[0].run_id) or {})["tries"]) == 1
+
+
+def test_the_time_for_repetitions_follows_from_the_runs(specs: list[RunSpec]) -> None:
+    assert default_budget_s(specs[:1], 1) == BUDGET_FLOOR_S
+    many = specs[:1] * 100
+    assert default_budget_s(many, 2) == pytest.approx(BUDGET_SHARE * planned_s(many, 1) / 2)
 
 
 def test_a_campaign_goes_on_where_it_was_stopped(

@@ -4,6 +4,7 @@ Layout of the campaign's directory:
     campaign.json         the experiment, the command, when and with what
     runs/<run>/           one whole run; `run.json` in it is its record
     runs/.partial-<run>/  a run under way; renamed when whole, removed at the next start when not
+    runs/.partial-<run>-void/  a void try of a run that is to be repeated
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import errno
 import fcntl
 import json
+import math
 import os
 import shlex
 import shutil
@@ -22,12 +24,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol, TextIO
 
 from railyard import provenance, sim
 from railyard.errors import UserError
 from railyard.experiment import Experiment
-from railyard.fidelity import MAX_TRIES
+from railyard.repetition import Repetitions, Tries, default_budget_s
 from railyard.runspec import HANG_GRACE_S, RunSpec
 from railyard.store.columns import STORED
 
@@ -206,28 +209,29 @@ async def _stop(worker: asyncio.subprocess.Process) -> None:
             await worker.wait()
 
 
-async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) -> dict[str, Any]:
-    """Runs until the emulator was on time, MAX_TRIES at most; the record keeps what each void try was."""
-    partial = campaign.runs / f"{PARTIAL}{spec.run_id}"
-    tries: list[dict[str, Any]] = []
+def _partial(campaign: Campaign, spec: RunSpec) -> Path:
+    return campaign.runs / f"{PARTIAL}{spec.run_id}"
+
+
+def _aside(campaign: Campaign, spec: RunSpec) -> Path:
+    """Where a void try waits until the run has been repeated, or is kept for want of a better one."""
+    return campaign.runs / f"{PARTIAL}{spec.run_id}-void"
+
+
+async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> None:
+    """One more try, which is left aside."""
+    spec = tries.spec
+    partial, aside = _partial(campaign, spec), _aside(campaign, spec)
     try:
-        for attempt in range(1, MAX_TRIES + 1):
-            reporter.started(spec, attempt)
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-            await run_once(spec, partial)
-            campaign.check_space()
-            record: dict[str, Any] = json.loads((partial / "run.json").read_text())
-            tries.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})
-            if not record["fidelity"]["void"]:
-                break
-            if attempt < MAX_TRIES:
-                reporter.repeated(spec, attempt, record["fidelity"]["reasons"])
-        record["tries"] = tries
-        (partial / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-        campaign.install(partial, spec.run_id)
-        return record
+        reporter.started(spec, len(tries.made) + 1)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
+        await run_once(spec, partial)
+        campaign.check_space()
+        tries.add(json.loads((partial / "run.json").read_text()))
+        shutil.rmtree(aside, ignore_errors=True)
+        partial.rename(aside)
     except (OSError, ValueError, UserError):
         campaign.check_space()  # then this is the reason, whatever followed from it
         raise
@@ -235,35 +239,93 @@ async def run_until_true(campaign: Campaign, spec: RunSpec, reporter: Reporter) 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-async def run_all(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter) -> None:
-    """All runs, `jobs` side by side. The first error ends the campaign; what is whole stays for the next start."""
-    waiting = iter(specs)
+def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Reporter) -> None:
+    """The last try becomes the run; its record keeps what each earlier one was."""
+    aside = _aside(campaign, tries.spec)
+    record = tries.whole_record(budget_s)
+    try:
+        (aside / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        campaign.install(aside, tries.spec.run_id)
+    except OSError:
+        campaign.check_space()
+        raise
+    reporter.finished(tries.spec, record)
+
+
+async def _round(
+    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, told: Repetitions, until: float
+) -> list[Tries]:
+    """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
+    were not tried. The first error ends it; what is whole stays for the next start."""
+    waiting = iter(runs)
+    left: list[Tries] = []
 
     async def work() -> None:
-        for spec in waiting:
-            reporter.finished(spec, await run_until_true(campaign, spec, reporter))
+        for tries in waiting:
+            if monotonic() >= until:
+                left.append(tries)
+                continue
+            told.count += bool(tries.made)
+            await _try_once(campaign, tries, reporter)
+            if not tries.void or tries.exhausted or told.budget_s <= 0:
+                _keep(campaign, tries, told.budget_s, reporter)
+                told.void += [tries.spec.run_id] if tries.void else []
+            else:
+                reporter.repeated(tries.spec, len(tries.made), tries.record["fidelity"]["reasons"])
+                left.append(tries)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(jobs, len(specs))):
+        for _ in range(min(jobs, len(runs))):
             group.create_task(work())
+    return left
 
 
-def run_campaign(campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter) -> None:
-    """Runs everything. SIGINT and SIGTERM end it cleanly, as KeyboardInterrupt."""
+async def run_all(
+    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter, budget_s: float
+) -> Repetitions:
+    """All runs, then the void ones again, round after round, as long as the time for repetitions lasts."""
+    told = Repetitions(budget_s)
+    left: list[Tries] = []
+    try:
+        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, told, math.inf)
+        begin = monotonic()
+        while left and monotonic() < begin + budget_s:
+            left = await _round(campaign, left, jobs, reporter, told, begin + budget_s)
+        told.spent_s = monotonic() - begin
+        told.used_up = bool(left) and budget_s > 0
+        for tries in left:
+            _keep(campaign, tries, budget_s, reporter)
+            told.void.append(tries.spec.run_id)
+    finally:
+        for spec in specs:
+            shutil.rmtree(_aside(campaign, spec), ignore_errors=True)
+    return told
 
+
+def run_campaign(
+    campaign: Campaign,
+    specs: list[RunSpec],
+    jobs: int,
+    reporter: Reporter,
+    repeat_budget_s: float | None = None,
+) -> Repetitions:
+    """Runs everything; void runs again for up to `repeat_budget_s`, by default repetition.default_budget_s. SIGINT and
+    SIGTERM end it cleanly, as KeyboardInterrupt."""
+    budget_s = default_budget_s(specs, jobs) if repeat_budget_s is None else repeat_budget_s
     campaign.forget_tables()
 
-    async def main() -> None:
-        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter))
+    async def main() -> Repetitions:
+        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter, budget_s))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, work.cancel)
-        await work
+        return await work
 
     try:
-        asyncio.run(main())
+        return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except BaseExceptionGroup as group:
         for error in group.exceptions:
             raise error from None
+        raise

@@ -81,6 +81,10 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Keep whole runs that are there, or do all again.")
     ] = True,
+    repeat_budget: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the runs'."),
+    ] = None,
 ) -> None:
     """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
     file = find_experiment(experiment)
@@ -88,7 +92,7 @@ def run(
     if size not in SIZES:
         raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
     if carry_out is not None:
-        request = RunRequest(console, arena, jobs, seeds, out, resume, size)
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget)
         carry_out(load_yaml(file), request)
         return
     if arena is not None and arena not in ARENAS:
@@ -99,6 +103,8 @@ def run(
         changes["arena"] = arena
     if seeds is not None:
         changes["seeds"] = list(range(1, seeds + 1))
+    if repeat_budget is not None:
+        changes["repeat_budget_s"] = repeat_budget
     checked = checked.model_copy(update=changes)
     check_arena(checked.arena)
     campaign = Campaign((out or RESULTS_DIR / checked.name).resolve())
@@ -110,7 +116,7 @@ def run(
             shutil.rmtree(campaign.runs, ignore_errors=True)
             campaign.runs.mkdir()
         campaign.write_record(checked, specs, left_out)
-        run_pending(console, campaign, specs, jobs)
+        run_pending(console, campaign, specs, jobs, checked.repeat_budget_s)
         _finish(campaign)
 
 
@@ -168,7 +174,7 @@ def agreement_of_arenas(
         with campaign.locked():
             campaign.sweep()
             campaign.write_record(here, specs, not_run(here, document))
-            run_pending(console, campaign, specs, None)
+            run_pending(console, campaign, specs, None, here.repeat_budget_s)
         return load_campaign(campaign.out)[1]
 
     wall, sim = runs_of("mpshell"), runs_of("sim")

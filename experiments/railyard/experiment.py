@@ -311,6 +311,8 @@ class Experiment(Strict):
     buffers: BufferLimits = BufferLimits()
     qlog: bool = True
     link_logs: bool = True
+    # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
+    repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 
     @field_validator("arena")
     @classmethod

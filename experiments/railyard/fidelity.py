@@ -16,7 +16,7 @@ MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own
 MISSED_FLOOR = 3  # … and more than so many: of a slow link's few opportunities, one is already over the share
 MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
 MAX_EVENT_LATENESS_US = 10_000  # per link event: when it took effect − when it should have
-MAX_TRIES = 3  # the first try and two repetitions
+MAX_TRIES = 5  # the first try and four repetitions, at the end of the campaign and while its time for them lasts
 
 
 @dataclass(frozen=True)

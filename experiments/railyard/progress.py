@@ -39,7 +39,9 @@ class PlainReporter:
         """Only the end of a run is worth a line in a log."""
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
-        self._console.print(f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons)}), again", soft_wrap=True)
+        self._console.print(
+            f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons)}), again at the end", soft_wrap=True
+        )
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
         self._done += 1

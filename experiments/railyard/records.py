@@ -94,6 +94,13 @@ class Run:
         return bool(self.record["fidelity"]["void"])
 
     @property
+    def void_words(self) -> str:
+        """Why a void run stayed void: what was late, what made it late, why there was no further try."""
+        fidelity = self.record["fidelity"]
+        told = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
+        return ". ".join(str(words) for words in told if words)
+
+    @property
     def redundancy(self) -> float | None:
         """Re-injected bytes / (all stream bytes sent − re-injected bytes); none where the kernel does not tell."""
         if self.stream_bytes_sent is None or self.reinjected_bytes is None:

@@ -106,7 +106,9 @@ def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[di
         console.print(f"{names}: {not_run[0]['reason']}; run the same experiment with --arena mpshell.", style="yellow")
     void = [run for run in runs if run.void]
     if void:
-        console.print(f"Void after all tries, and in no figure: {', '.join(run.run_id for run in void)}.", style="red")
+        console.print("Void, and in no figure:", style="red")
+        for run in void:
+            console.print(f"  {run.run_id}: {run.void_words}", style="red", markup=False, soft_wrap=True)
     faulty = [cell for cell in every if cell.faulty]
     if faulty:
         failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]

@@ -58,6 +58,7 @@ class RunRequest:
     out: Path | None = None
     resume: bool = True
     size: Size = "default"
+    repeat_budget_s: float | None = None
 
 
 Runner = Callable[[YamlDocument, RunRequest], None]

@@ -87,7 +87,9 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, out: Path, request: Ru
         absent = [row for _, experiment, inner in parts for row in not_run(experiment, inner)]
         campaign.write_record(parts[0][1], specs, absent)
         _write_spec(campaign.out, spec, parts)
-        run_pending(request.console, campaign, specs, request.jobs)
+        asked = request.repeat_budget_s
+        budget_s = parts[0][1].repeat_budget_s if asked is None else asked
+        run_pending(request.console, campaign, specs, request.jobs, budget_s)
         write_parquet(load_campaign(campaign.out)[1], campaign.out)
         return make(campaign.out, spec)
 
