@@ -43,6 +43,7 @@ TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
 SIM_RANDOM := $(OUT)/emulator/sim/random.o
 HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o))
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
+PIC_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o)
 LIBXLINK := $(OUT)/libxlink.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
@@ -66,6 +67,28 @@ $(LIBXLINK): $(TRANSPORT_OBJ)
 
 $(LIBHOUSE): $(HOUSE_OBJ)
 	@rm -f $@ && ar rcs $@ $^
+
+# libxlink for other programs: position independent, and only what the public headers declare is visible. The archive holds
+# one object, so that its inner names cannot clash with a program's. While the major version is 0, a minor version may change
+# the interface, so the soname has both.
+XL_VERSION := $(shell sed -n 's/^\#define XL_VERSION  *"\(.*\)"/\1/p' transport/include/xlink/xlink.h)
+XL_SONAME := libxlink.so.$(shell echo $(XL_VERSION) | cut -d. -f1,2)
+SHARED := $(OUT)/lib/libxlink.so.$(XL_VERSION)
+STATIC := $(OUT)/lib/libxlink.a
+
+$(OUT)/pic/transport/%.o: transport/%.c
+	@mkdir -p $(@D)
+	@echo "CC   $< (shared)"
+	@$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -Itransport -c $< -o $@
+
+$(SHARED): $(PIC_OBJ)
+	@mkdir -p $(@D) && echo "LD   $@"
+	@$(CC) -shared -Wl,-soname,$(XL_SONAME) -Wl,-z,defs $(LDFLAGS) $^ $(shell pkg-config --libs gnutls) -lm -o $@
+
+$(STATIC): $(PIC_OBJ)
+	@mkdir -p $(@D) && echo "AR   $@"
+	@ld -r $^ -o $(@D)/xlink.o && objcopy --localize-hidden $(@D)/xlink.o && rm -f $@ && ar rcs $@ $(@D)/xlink.o
+
 
 LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
 
@@ -97,7 +120,7 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
--include $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
+-include $(PIC_OBJ:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 .PHONY: c-test-programs
@@ -163,6 +186,24 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 .PHONY: docker-test-with-engine
 docker-test-with-engine: docker
 	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+INSTALLED := $(filter-out %/endpoint-bench,$(PROGRAMS))
+.PHONY: library
+library: $(SHARED) $(STATIC) ## compile libxlink for other programs: build/release/lib
+
+.PHONY: install
+install: build library ## install programs, libxlink, its headers and libxlink.pc (PREFIX=/usr/local DESTDIR=)
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(OUT)/lib/libxlink.pc
+	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
+	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
+	@install -m 644 transport/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
+	@install -m 644 $(STATIC) $(SHARED) $(DESTDIR)$(PREFIX)/lib
+	@ln -sf libxlink.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib/$(XL_SONAME)
+	@ln -sf $(XL_SONAME) $(DESTDIR)$(PREFIX)/lib/libxlink.so
+	@install -m 644 $(OUT)/lib/libxlink.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 .PHONY: lint

@@ -44,6 +44,10 @@ void xl_config_init(xl_config *c) {
     xl_limits_init(&c->limits);
 }
 
+const char *xl_version(void) {
+    return XL_VERSION;
+}
+
 /* ---- What connections ask ---- */
 
 static xl_queued_event *event_number(const xl_endpoint *ep, uint64_t n) {

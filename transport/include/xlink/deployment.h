@@ -17,8 +17,11 @@
 #ifndef XLINK_DEPLOYMENT_H
 #define XLINK_DEPLOYMENT_H
 
+#include "xlink/export.h"
 #include "xlink/quic_lb.h"
 #include "xlink/xlink.h"
+
+XL_BEGIN_DECLS
 
 #define XL_WORKERS_MAX         64
 #define XL_HASHED_CID_BYTES    8 /* a server with workers issues no shorter CIDs; clients may not (RFC 9000 7.2) */
@@ -57,5 +60,7 @@ typedef struct {
 } xl_hash_key;
 xl_hash_key xl_deployment_hash_key(const xl_deployment *);
 uint32_t xl_cid_hash(xl_hash_key, const uint8_t cid[XL_HASHED_CID_BYTES]);
+
+XL_END_DECLS
 
 #endif

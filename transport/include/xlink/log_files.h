@@ -7,7 +7,10 @@
 
 #include <stddef.h>
 
+#include "xlink/export.h"
 #include "xlink/xlink.h"
+
+XL_BEGIN_DECLS
 
 typedef struct xl_log_files xl_log_files;
 
@@ -18,5 +21,7 @@ xl_log_files *xl_log_files_open(const char *qlog_dir, const char *keylog_file, c
 xl_log xl_log_files_log(xl_log_files *);
 /* After the endpoints that use it; NULL is fine. */
 void xl_log_files_close(xl_log_files *);
+
+XL_END_DECLS
 
 #endif

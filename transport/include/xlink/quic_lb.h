@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "xlink/export.h"
 #include "xlink/xlink.h"
+
+XL_BEGIN_DECLS
 
 #define XL_LB_CONFIGS_MAX      7 /* rotation 0b111 is reserved: not routable */
 #define XL_LB_SERVER_ID_MAX    15
@@ -57,5 +60,7 @@ int xl_lb_encode(const xl_lb *, const uint8_t *server_id, const uint8_t *nonce, 
  * short. Any bytes decode to some server ID: whether there is such a server the caller knows. cid may have more bytes
  * than the CID, as with a short header, whose CID has no length. */
 int xl_lb_decode(const xl_lb *, const uint8_t *cid, size_t len, uint8_t server_id[XL_LB_SERVER_ID_MAX]);
+
+XL_END_DECLS
 
 #endif

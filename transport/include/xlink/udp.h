@@ -22,7 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "xlink/export.h"
 #include "xlink/xlink.h"
+
+XL_BEGIN_DECLS
 
 #define XL_UDP_MAX_SOCKETS 16
 
@@ -76,5 +79,7 @@ void xl_udp_flush(xl_udp *, xl_endpoint *, uint64_t now);
 void xl_udp_get_stats(const xl_udp *, xl_udp_stats *);
 /* CLOCK_MONOTONIC, microseconds. */
 uint64_t xl_udp_now(void);
+
+XL_END_DECLS
 
 #endif

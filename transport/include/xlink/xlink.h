@@ -20,6 +20,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "xlink/export.h"
+
+XL_BEGIN_DECLS
+
+/* Of the headers: major.minor.patch. While the major version is 0, a new minor version may change the interface. */
+#define XL_VERSION "0.1.0"
+/* Of the library that the program runs with, in the same form. */
+const char *xl_version(void);
+
 #define XL_NEVER         UINT64_MAX
 #define XL_MAX_PATHS     8
 #define XL_MAX_CID_BYTES 20
@@ -352,5 +361,7 @@ typedef struct {
 void xl_connection_get_stats(const xl_connection *, xl_connection_stats *);
 int xl_connection_path_stats(const xl_connection *, size_t index, xl_path_stats *);
 const char *xl_path_state_name(xl_path_state);
+
+XL_END_DECLS
 
 #endif

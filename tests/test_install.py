@@ -1,0 +1,162 @@
+"""`make install`: what other programs build against. The examples are built against the installed tree, and run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PUBLIC = ROOT / "transport/include/xlink"
+PREFIX = "/opt/railyard"
+PAYLOAD_BYTES = 3_000_000
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A tree that was installed under DESTDIR, and how pkg-config finds it."""
+
+    destdir: Path
+
+    @property
+    def prefix(self) -> Path:
+        return self.destdir / PREFIX.lstrip("/")
+
+    @property
+    def lib(self) -> Path:
+        return self.prefix / "lib"
+
+    def flags(self, *options: str) -> list[str]:
+        environment = {
+            **os.environ,
+            "PKG_CONFIG_PATH": str(self.lib / "pkgconfig"),
+            "PKG_CONFIG_SYSROOT_DIR": str(self.destdir),
+        }
+        return _output("pkg-config", *options, "libxlink", env=environment).split()
+
+    def compile(self, compiler: str, source: Path, program: Path, *flags: str) -> None:
+        before, after = self.flags("--cflags"), self.flags("--libs")
+        _output(compiler, *flags, "-Wall", "-Wextra", "-Werror", *before, str(source), "-o", str(program), *after)
+
+
+def _output(*command: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    destdir = tmp_path_factory.mktemp("destdir")
+    _output("make", "-j2", "install", f"PREFIX={PREFIX}", f"DESTDIR={destdir}")
+    return Installed(destdir)
+
+
+def _declared() -> set[str]:
+    """Names that the public headers declare, and possibly more: every xl_ word before a parenthesis."""
+    return {name for header in PUBLIC.glob("*.h") for name in re.findall(r"\b(xl_\w+)\(", header.read_text())}
+
+
+def _defined(*command: str) -> set[str]:
+    return {line.split()[-1] for line in _output(*command).splitlines() if len(line.split()) == 3}
+
+
+def test_programs_headers_libraries_and_the_pc_file_are_below_the_prefix(installed: Installed) -> None:
+    assert {"mpshell", "xlink-server", "xlink-player", "xlink-sim"} <= {
+        p.name for p in (installed.prefix / "bin").iterdir()
+    }
+    assert {p.name for p in (installed.prefix / "include/xlink").iterdir()} == {p.name for p in PUBLIC.glob("*.h")}
+    assert f"-I{installed.prefix}/include" in installed.flags("--cflags")
+    version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
+    assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", (PUBLIC / "xlink.h").read_text())
+
+
+def test_the_shared_library_shows_the_public_interface_and_nothing_else(installed: Installed) -> None:
+    shown = _defined("nm", "-D", "--defined-only", str(installed.lib / "libxlink.so"))
+    assert shown == _declared() & shown
+    assert {"xl_endpoint_new", "xl_stream_send", "xl_udp_flush", "xl_lb_decode"} <= shown
+
+
+def test_the_archive_shows_the_same_names_as_the_shared_library(installed: Installed) -> None:
+    shown = _defined("nm", "-D", "--defined-only", str(installed.lib / "libxlink.so"))
+    assert _defined("nm", "-g", "--defined-only", str(installed.lib / "libxlink.a")) == shown
+
+
+def test_the_soname_changes_with_every_interface(installed: Installed) -> None:
+    dynamic = _output("readelf", "-d", str(installed.lib / "libxlink.so"))
+    version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
+    major_minor = ".".join(version.split(".")[:2])
+    assert f"soname: [libxlink.so.{major_minor}]" in dynamic
+    assert (installed.lib / f"libxlink.so.{major_minor}").exists()
+
+
+CPP = """
+#include <cstring>
+#include <string>
+%s
+int main() {
+    xl_config config;
+    xl_config_init(&config);
+    int error = 0;
+    const std::string scheduler = "no-such-scheduler";
+    config.scheme.scheduler = scheduler.c_str();
+    config.credentials = xl_credentials_client(nullptr);
+    xl_endpoint *endpoint = xl_endpoint_new(&config, 0, &error);
+    xl_credentials_free(config.credentials);
+    return endpoint == nullptr && error == XL_ERR_ARGUMENT && std::strcmp(xl_version(), XL_VERSION) == 0 ? 0 : 1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler (Debian package g++)")
+def test_a_cpp_program_includes_every_public_header_and_links(installed: Installed, tmp_path: Path) -> None:
+    source = tmp_path / "link.cc"
+    source.write_text(CPP % "\n".join(f"#include <xlink/{header.name}>" for header in sorted(PUBLIC.glob("*.h"))))
+    installed.compile("g++", source, tmp_path / "link", "-std=c++17")
+    _output(str(tmp_path / "link"), env={"LD_LIBRARY_PATH": str(installed.lib)})
+
+
+@pytest.fixture(scope="module")
+def examples(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("examples")
+    for name in ("serve", "download"):
+        installed.compile("cc", ROOT / f"examples/{name}.c", folder / name, "-std=c17", "-D_GNU_SOURCE")
+    return folder
+
+
+@pytest.fixture
+def serving(installed: Installed, examples: Path) -> Iterator[str]:
+    """The address of the example server."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(installed.lib)}
+    with subprocess.Popen(
+        [examples / "serve", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().split()[-1]
+        server.send_signal(signal.SIGTERM)
+
+
+def test_the_examples_download_over_two_paths(installed: Installed, examples: Path, serving: str) -> None:
+    printed = _output(str(examples / "download"), serving, str(PAYLOAD_BYTES), "127.0.0.1", "127.0.0.2",
+                      env={"LD_LIBRARY_PATH": str(installed.lib)})  # fmt: skip
+    assert f"{PAYLOAD_BYTES} bytes received" in printed
+    by_path = [int(count) for count in re.findall(r"path \d from 127\.0\.0\.[12]:\d+: (\d+) bytes", printed)]
+    assert len(by_path) == 2
+    assert all(count > 1000 for count in by_path)
+
+
+def test_the_examples_link_with_the_archive_alone(
+    installed: Installed, examples: Path, serving: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "download"
+    _output("cc", "-std=c17", "-D_GNU_SOURCE", *installed.flags("--cflags"), str(ROOT / "examples/download.c"),
+            str(installed.lib / "libxlink.a"), *_output("pkg-config", "--libs", "gnutls").split(), "-lm",
+            "-o", str(program))  # fmt: skip
+    assert "1000 bytes received" in _output(str(program), serving, "1000", "127.0.0.1")
