@@ -189,7 +189,7 @@ static ssize_t parse_request_line(span line, http1_request *out) {
         }
     }
     for (size_t i = 0; i < target.len; i++) {
-        if (target.at[i] <= ' ' || target.at[i] == 0x7f) {
+        if (target.at[i] < '!' || target.at[i] > '~') { /* URIs are ASCII (RFC 3986 section 2) */
             return -400;
         }
     }
