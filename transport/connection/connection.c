@@ -247,11 +247,8 @@ uint64_t xl_conn_max_pto(const xl_connection *c) {
 /* RFC 9000 section 10.1: at least three PTOs, so that a short timeout does not cut recovery off. */
 void xl_conn_restart_idle(xl_connection *c, uint64_t now) {
     uint64_t timeout = c->idle_timeout_us, least = 3 * xl_conn_max_pto(c);
-    if (timeout == 0) {
-        c->idle_deadline = XL_NEVER;
-        return;
-    }
-    c->idle_deadline = now + (timeout > least ? timeout : least);
+    timeout = timeout == 0 || timeout > least ? timeout : least;
+    c->idle_deadline = timeout == 0 || timeout > XL_NEVER - now ? XL_NEVER : now + timeout;
 }
 
 static void enter_closing(xl_connection *c) {

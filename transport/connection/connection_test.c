@@ -275,6 +275,20 @@ static void an_idle_connection_times_out(void **state) {
     pair_free(&p);
 }
 
+static void an_idle_timeout_of_forever_never_comes(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 9, 1, 10000);
+    p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = XL_NEVER;
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, UINT64_C(3600000000));
+    assert_false(p.client_closed || p.server_closed);
+    size_t i = pair_ask(&p, 100000);
+    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
 static void close_reaches_the_peer_with_its_code_and_reason(void **state) {
     (void)state;
     pair p;
@@ -483,6 +497,7 @@ int main(void) {
         cmocka_unit_test(migration_moves_to_the_other_path_and_starts_its_window_anew),
         cmocka_unit_test(single_path_waits_for_its_path),
         cmocka_unit_test(an_idle_connection_times_out),
+        cmocka_unit_test(an_idle_timeout_of_forever_never_comes),
         cmocka_unit_test(close_reaches_the_peer_with_its_code_and_reason),
         cmocka_unit_test(a_silent_server_ends_in_a_timeout),
         cmocka_unit_test(a_half_open_connection_is_given_up),

@@ -86,6 +86,13 @@ static bool get_integer(xl_reader *value, uint64_t min, uint64_t max, uint64_t *
     return !value->failed && xl_reader_left(value) == 0 && *out >= min && *out <= max;
 }
 
+static bool get_idle_timeout(xl_reader *value, uint64_t *out_ms) {
+    bool ok = get_integer(value, 0, XL_VARINT_MAX, out_ms);
+    if (*out_ms > XL_IDLE_TIMEOUT_MAX_MS)
+        *out_ms = XL_IDLE_TIMEOUT_MAX_MS;
+    return ok;
+}
+
 static bool get_switch(xl_reader *value, bool *out) {
     uint64_t v;
     if (!get_integer(value, 0, 1, &v))
@@ -141,7 +148,7 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
     case TP_PREFERRED_ADDRESS:
         return get_preferred_address(value, tp);
     case TP_MAX_IDLE_TIMEOUT:
-        return get_integer(value, 0, XL_VARINT_MAX, &tp->max_idle_timeout_ms);
+        return get_idle_timeout(value, &tp->max_idle_timeout_ms);
     case TP_MAX_UDP_PAYLOAD_SIZE:
         return get_integer(value, 1200, XL_VARINT_MAX, &tp->max_udp_payload_size);
     case TP_INITIAL_MAX_DATA:

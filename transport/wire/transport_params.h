@@ -8,11 +8,14 @@
 #define XL_TP_ENABLE_MULTIPATH 0xbaba
 #define XL_TP_QOE_FIELD        0x2e3a71c5 /* private; value: varint 1 */
 
+/* A longer timeout is read as this one, 146,000 years: so that it and a time are numbers of µs, and so is their sum. */
+#define XL_IDLE_TIMEOUT_MAX_MS (XL_VARINT_MAX / 1000)
+
 typedef struct {
     bool has_original_dcid, has_initial_scid, has_retry_scid, has_stateless_reset_token, has_preferred_address;
     xl_cid original_dcid, initial_scid, retry_scid;
     uint8_t stateless_reset_token[16];
-    uint64_t max_idle_timeout_ms;
+    uint64_t max_idle_timeout_ms;  /* decoded: XL_IDLE_TIMEOUT_MAX_MS at most */
     uint64_t max_udp_payload_size; /* 65527 when absent */
     uint64_t initial_max_data;
     uint64_t initial_max_stream_data_bidi_local, initial_max_stream_data_bidi_remote, initial_max_stream_data_uni;

@@ -103,6 +103,19 @@ static void multipath_parameters_have_their_bytes(void **state) {
     assert_memory_equal(buf, expected, sizeof expected);
 }
 
+static void the_longest_idle_timeout_is_still_a_time_in_microseconds(void **state) {
+    (void)state;
+    static const uint8_t longest[] = {0x01, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    xl_transport_params tp;
+    assert_int_equal(xl_transport_params_decode(longest, sizeof longest, false, &tp), 0);
+    const uint64_t us = tp.max_idle_timeout_ms * 1000, year = UINT64_C(31536000000000);
+    assert_int_equal(us / 1000, tp.max_idle_timeout_ms);
+    assert_true(us > 100000 * year && us + year > us);
+    static const uint8_t second[] = {0x01, 2, 0x43, 0xe8};
+    assert_int_equal(xl_transport_params_decode(second, sizeof second, false, &tp), 0);
+    assert_int_equal(tp.max_idle_timeout_ms, 1000);
+}
+
 typedef struct {
     size_t len;
     uint8_t bytes[60];
@@ -212,6 +225,7 @@ int main(void) {
         cmocka_unit_test(every_parameter_round_trips),
         cmocka_unit_test(absent_parameters_have_the_defaults_of_the_rfc),
         cmocka_unit_test(multipath_parameters_have_their_bytes),
+        cmocka_unit_test(the_longest_idle_timeout_is_still_a_time_in_microseconds),
         cmocka_unit_test(limits_lengths_duplicates_and_roles_are_checked),
         cmocka_unit_test(truncation_is_refused_or_ends_between_parameters),
         cmocka_unit_test(random_bytes_never_crash_the_decoder),
