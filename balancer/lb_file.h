@@ -1,6 +1,6 @@
 /* The configuration file that balancers and servers share: how connection IDs are made, and which servers there are.
  *
- *     secret = 64 hex digits          # optional: of stateless reset tokens and process octets; servers only
+ *     secret = 64 hex digits          # optional: of stateless reset tokens, process octets and the balancers' hashes
  *
  *     [config]                        # the first is what servers issue; further ones are still routed
  *     rotation = 0                    # 0 to 6
@@ -37,7 +37,7 @@ typedef struct {
     uint8_t server_id_bytes; /* of all configurations: they share one allocation of server IDs */
     lb_server server[LB_SERVERS_MAX];
     bool has_secret;
-    uint8_t secret[XL_STATIC_SECRET_BYTES];
+    uint8_t secret[XL_STATIC_SECRET_BYTES]; /* without one all zero: whoever needs it draws one */
 } lb_file;
 
 /* Takes the text apart, in place. False with one sentence in error[LB_ERROR_BYTES] that names file and line. */

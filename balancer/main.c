@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 typedef struct {
     forwarder_options forward;
     const char *config_file, *out_file;
+    uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* key of the hashes where the configuration has no secret */
     bool help;
 } options;
 
@@ -107,6 +109,8 @@ static bool parse(int argc, char **argv, options *o, char *error) {
 static bool read_config(const options *o, lb_file *file, char *error) {
     if (!lb_file_read(o->config_file, file, error))
         return false;
+    if (!file->has_secret)
+        memcpy(file->secret, o->own_secret, sizeof file->secret);
     return file->server_count > 0 || fail(error, "%s: there is no server under [servers].", o->config_file);
 }
 
@@ -197,14 +201,20 @@ static void catch_signals(sigset_t *unblocked) {
         sigdelset(unblocked, caught[i]);
 }
 
-static forwarder *start(const options *o, xl_addr *bound, char *error) {
+/* Drawn once: a configuration that is read again must not move the clients whose connection ID names no server. */
+static bool draw_secret(options *o, char *error) {
+    return getrandom(o->own_secret, sizeof o->own_secret, 0) == (ssize_t)sizeof o->own_secret ||
+           fail(error, "the system gives no random bytes: %s.", strerror(errno));
+}
+
+static forwarder *start(options *o, xl_addr *bound, char *error) {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one for each flow */
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
     lb_file *file = malloc(sizeof *file);
-    if (file == NULL || !read_config(o, file, error)) {
+    if (file == NULL || !draw_secret(o, error) || !read_config(o, file, error)) {
         free(file);
         return NULL;
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import select
 import signal
 import socket
 from collections.abc import Iterator, Sequence
@@ -168,6 +169,37 @@ def test_connections_of_a_server_that_was_taken_away_hear_of_it(tmp_path: Path) 
         wait_until(lambda: log.read_text().count("stateless_reset") >= of_second, "the lost connections hear nothing")
         end_endless(load)
         assert outcomes(tmp_path) == {"complete": 20 - of_second, "stateless_reset": of_second}
+
+
+def placement(folder: Path, config: Path, servers: Sequence[socket.socket], cids: Sequence[bytes]) -> list[int]:
+    """Which server each of these destination CIDs of a client's first datagram is sent to."""
+    chosen = []
+    with Balancer(folder, config) as balancer, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        for cid in cids:
+            first = bytes([0xC0, 0, 0, 0, 1, len(cid)]) + cid
+            client.sendto(first.ljust(1200, b"\0"), ("127.0.0.1", balancer.port))
+            (receiver,), _, _ = select.select(servers, [], [], 20)
+            assert receiver.recv(2000).startswith(first)
+            chosen.append(servers.index(receiver))
+    return chosen
+
+
+def test_where_a_clients_first_datagrams_go_follows_from_the_secret_and_else_cannot_be_foretold(tmp_path: Path) -> None:
+    config = tmp_path / "lb.conf"
+    cids = [bytes([0xE0]) + random.Random(i).randbytes(7) for i in range(64)]  # rotation 0b111: of no server
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)]
+        lines = "[servers]\n"
+        for i, server in enumerate(servers):
+            server.bind(("127.0.0.1", 0))
+            lines += f"a{i + 1:03x} = 127.0.0.1:{server.getsockname()[1]}\n"
+        config.write_text("secret = " + "5e" * 32 + "\n" + LB_CONFIG + lines)
+        shared = placement(tmp_path, config, servers, cids)
+        assert set(shared) == {0, 1}
+        assert placement(tmp_path, config, servers, cids) == shared
+        config.write_text(LB_CONFIG + lines)
+        drawn = placement(tmp_path, config, servers, cids)
+        assert placement(tmp_path, config, servers, cids) != drawn
 
 
 def test_garbage_and_forged_clients_neither_grow_the_table_nor_push_out_connections(tmp_path: Path) -> None:
