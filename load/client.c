@@ -9,8 +9,6 @@
 #include "http/video.h"
 #include "xlink/udp.h"
 
-#define SERVER_NAME "xlink-server"
-
 struct load_client {
     const load_plan *plan;
     xl_udp *udp;
@@ -100,7 +98,7 @@ static void make_request(load_client *c) {
     c->request_bytes = 0;
     c->expected_bytes = UINT64_MAX;
     c->requested_at = c->now;
-    c->requesting = h3_submit(c->h3, "GET", SERVER_NAME, c->plan->url, NULL, 0, &c->stream) == 0;
+    c->requesting = h3_submit(c->h3, "GET", c->plan->authority, c->plan->url, NULL, 0, &c->stream) == 0;
     if (!c->requesting)
         end_with(c, LOAD_FAILED, "no request can be made");
     h3_pump(c->h3, c->now);
@@ -239,7 +237,7 @@ static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, ui
     config.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     c->endpoint = xl_endpoint_new(&config, now, &error);
     if (c->endpoint)
-        c->connection = xl_endpoint_connect(c->endpoint, SERVER_NAME, &bound[0], &c->plan->server, XL_TECH_WIFI, now);
+        c->connection = xl_endpoint_connect(c->endpoint, c->plan->host, &bound[0], &c->plan->server, XL_TECH_WIFI, now);
     if (!c->connection)
         return false;
     for (size_t i = 1; i < c->plan->paths; i++)

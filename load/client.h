@@ -27,7 +27,8 @@ typedef struct {
     unsigned prefix[XL_MAX_PATHS];
     size_t paths;
     const char *scheme, *url;
-    uint64_t requests; /* of each; 0: until this changes */
+    char authority[64], host[64]; /* of the server: host is what its certificate has to name */
+    uint64_t requests;            /* of each; 0: until this changes */
     uint64_t pause_us, ping_us;
     uint64_t seed;
     xl_credentials *credentials;

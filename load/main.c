@@ -191,12 +191,13 @@ static void summarise(load *l) {
 
 static bool open_credentials(load_options *o, char *error) {
     char *ca = NULL;
-    if (o->ca_file != NULL && (ca = text_file_read(o->ca_file, error, LOAD_ERROR_BYTES)) == NULL)
+    if (!o->insecure && (ca = text_file_read(o->ca_file, error, LOAD_ERROR_BYTES)) == NULL)
         return false;
     o->plan.credentials = xl_credentials_client(ca);
     free(ca);
     if (o->plan.credentials == NULL)
-        snprintf(error, LOAD_ERROR_BYTES, "%s has no certificates in PEM form", o->ca_file ? o->ca_file : "nothing");
+        snprintf(error, LOAD_ERROR_BYTES, "%s%s", o->insecure ? "out of memory" : "no certificate in PEM form in ",
+                 o->insecure ? "" : o->ca_file);
     return o->plan.credentials != NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "load/options.h"
 
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@ const char *load_options_usage(void) {
            "  --interval-us N        between the starts of two connections (0)\n"
            "  --url PATH (/synthetic/100000), --requests N (1) each, --pause-ms MS (0) between them;\n"
            "                         0 requests: until SIGTERM, which lets each connection finish the one it is at\n"
-           "  --scheme NAME (vanilla-mp), --ca FILE (no verification), --seed N (0)\n"
+           "  --insecure | --ca FILE do not verify the server's certificate, or against these; it names ADDR\n"
+           "  --scheme NAME (vanilla-mp), --seed N (0)\n"
            "  --ping-ms MS           each connection makes itself heard that often (0: never)\n"
            "  --time-limit S (60), --out FILE.jsonl\n";
 }
@@ -33,6 +35,7 @@ enum {
     OPT_PAUSE,
     OPT_SCHEME,
     OPT_CA,
+    OPT_INSECURE,
     OPT_SEED,
     OPT_PING,
     OPT_TIME_LIMIT,
@@ -51,6 +54,7 @@ static const struct option long_options[] = {
     {"pause-ms", required_argument, NULL, OPT_PAUSE},
     {"scheme", required_argument, NULL, OPT_SCHEME},
     {"ca", required_argument, NULL, OPT_CA},
+    {"insecure", no_argument, NULL, OPT_INSECURE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"ping-ms", required_argument, NULL, OPT_PING},
     {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
@@ -139,6 +143,9 @@ static bool take_option(load_options *o, int option, const char *value, char *er
         return take_number(option, value, 1, 86400, 1000000, &o->time_limit_us, error);
     case OPT_SCHEME:
         return take_scheme(p, value, error);
+    case OPT_INSECURE:
+        o->insecure = true;
+        return true;
     case OPT_HELP:
         o->help = true;
         return true;
@@ -146,6 +153,12 @@ static bool take_option(load_options *o, int option, const char *value, char *er
         *(option == OPT_URL ? &p->url : option == OPT_CA ? &o->ca_file : &o->out_file) = value;
         return true;
     }
+}
+
+/* The server goes by its address, in requests and in its certificate. */
+static void name_server(load_plan *p) {
+    xl_addr_format(&p->server, p->authority, sizeof p->authority);
+    inet_ntop(p->server.family == 6 ? AF_INET6 : AF_INET, p->server.ip, p->host, sizeof p->host);
 }
 
 bool load_options_parse(int argc, char **argv, load_options *o, char *error) {
@@ -169,6 +182,10 @@ bool load_options_parse(int argc, char **argv, load_options *o, char *error) {
     if (!o->help && (o->plan.server.family == 0 || o->plan.paths == 0)) {
         return fail(error, "--server ADDR:PORT and at least one --path ADDR are needed; see --help.");
     }
+    if (!o->help && !o->insecure && o->ca_file == NULL) {
+        return fail(error, "--ca FILE is needed to verify the server's certificate, or --insecure.");
+    }
+    name_server(&o->plan);
     o->concurrent = o->concurrent == 0 ? o->connections : o->concurrent;
     return true;
 }

@@ -10,6 +10,7 @@ typedef struct {
     load_plan plan;
     uint64_t connections, concurrent, time_limit_us, interval_us;
     const char *out_file, *ca_file;
+    bool insecure; /* the servers' certificates are not verified; else against ca_file */
     bool help;
 } load_options;
 

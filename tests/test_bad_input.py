@@ -265,6 +265,8 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
         ("mpshell-ctl", ["no socket", "--control"]),
         ("mpshell-ctl /nowhere/s stats", ["/nowhere/s", "is mpshell --control /nowhere/s running?"]),
         ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk", ["xlnk", "known are sp, cm, vanilla-mp"]),
+        ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1", ["--ca FILE", "--insecure"]),
+        ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --ca /no/ca.pem", ["/no/ca.pem", "No such file"]),
     ],
 )
 def test_a_mistake_on_the_command_line_of_a_program_is_named_with_the_remedy(words: str, parts: list[str]) -> None:

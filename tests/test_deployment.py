@@ -26,7 +26,7 @@ def load_command(folder: Path, port: int, connections: int, *arguments: str) -> 
     """Clients with two paths each: client i sends from 127.1.x.y and from 127.2.x.y."""
     command: list[str | Path] = [program("xlink-load"), "--server", f"127.0.0.1:{port}"]
     command += ["--path", "127.1.0.1/16", "--path", "127.2.0.1/16", "--connections", str(connections)]
-    return [*command, "--time-limit", "110", "--out", folder / "load.jsonl", *arguments]
+    return [*command, "--insecure", "--time-limit", "110", "--out", folder / "load.jsonl", *arguments]
 
 
 def start_load(folder: Path, port: int, connections: int, *arguments: str) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ import ipaddress
 import json
 import socket
 import ssl
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,6 +42,7 @@ from quic_programs import (
     run_player,
     synthetic,
 )
+from railyard.paths import program
 
 UNKNOWN_VERSION = 0x1A2A3A4A  # reserved to exercise version negotiation (RFC 9000 section 15)
 SHA_256 = hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).hexdigest()
@@ -138,6 +140,32 @@ def test_player_refuses_a_certificate_of_another_authority(tmp_path: Path, certi
     assert len(done.stderr.splitlines()) == 1
     assert player_summary(tmp_path)["outcome"] == "connect_failed"
     assert report["requests"] == 0
+
+
+def load(folder: Path, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    where = ["--server", f"127.0.0.1:{port}", "--path", "127.0.0.1", "--scheme", "sp", "--url", VIDEO_URL]
+    command: list[str | Path] = [program("xlink-load"), *where, "--connections", "2", "--time-limit", "20", *arguments]
+    command += ["--out", folder / "load.jsonl"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_load_verifies_the_servers_certificate_unless_told_not_to(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    other = tmp_path / "other.pem"
+    other.write_bytes(self_signed("other", ec.generate_private_key(ec.SECP256R1())))
+    with AioquicServer(certificate) as server:
+        for arguments in [("--insecure",), ("--ca", str(certificate[0]))]:
+            done = load(tmp_path, server.port, *arguments)
+            assert done.returncode == 0, done.stderr
+        done = load(tmp_path, server.port, "--ca", str(other))
+        assert done.returncode == 1
+        ended = events(read_jsonl(tmp_path / "load.jsonl"), "connection")
+        assert [record["outcome"] for record in ended] == ["failed", "failed"]
+        done = load(tmp_path, server.port)
+        assert done.returncode == 2
+        assert "--ca FILE" in done.stderr
+        assert "--insecure" in done.stderr
 
 
 def test_player_answers_retry(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
