@@ -139,6 +139,13 @@ setup: ## install what is missing (Debian packages as root, Python packages into
 test report: EXTRAS := browser
 docker-test: EXTRAS := docker
 
+UPGRADE ?=
+.PHONY: lock
+lock: setup ## write requirements.lock anew after a change of pyproject.toml (UPGRADE=1: with the newest versions)
+	@CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/pip-compile --quiet --extra dev --build-deps-for wheel --allow-unsafe --strip-extras \
+		--generate-hashes --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--annotation-style line $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
+
 .PHONY: demo
 demo: setup ## the main job: five schemes over a subway and a high-speed-rail pair, table and report.html
 	@$(MAKE) --no-print-directory -j$(JOBS) build

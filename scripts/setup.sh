@@ -96,7 +96,7 @@ if [ ${#wanted[@]} -gt 0 ]; then
     fi
 fi
 STAMP=.venv/.setup-stamp
-WANTED=$(cat pyproject.toml scripts/setup.sh | sha256sum | cut -d' ' -f1)
+WANTED=$(cat pyproject.toml requirements.lock scripts/setup.sh | sha256sum | cut -d' ' -f1)
 venv_ready() {
     [ -x .venv/bin/python ] && [ -x .venv/bin/railyard ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$WANTED $PWD" ]
 }
@@ -124,7 +124,10 @@ if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1
     rm -rf .venv
 fi
 [ -x .venv/bin/python ] || quietly "could not make the virtual environment .venv." "$python" -m venv --clear .venv
-quietly "pip could not install the Python packages named in pyproject.toml; see above." \
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+# What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
+quietly "pip could not install the Python packages that requirements.lock names; see above." \
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+quietly "pip could not install the project itself; see above." \
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
 echo "setup: ready"

@@ -6,14 +6,52 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from railyard.paths import ROOT
 
 WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
 SETUP = ROOT / "scripts" / "setup.sh"
+LOCK = ROOT / "requirements.lock"
+
+
+def locked() -> dict[str, tuple[str, list[str]]]:
+    """Version and hashes of each package of the lock file, by its name."""
+    entries = re.findall(
+        r"^([a-z0-9-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", LOCK.read_text(), re.MULTILINE
+    )
+    return {name: (version, re.findall("sha256:([0-9a-f]+)", hashes)) for name, version, hashes in entries}
+
+
+def test_the_lock_file_has_nothing_but_versions_with_their_hashes() -> None:
+    lines = [line for line in LOCK.read_text().splitlines() if line and not line.lstrip().startswith("#")]
+    packages = [line for line in lines if not line.startswith("    --hash=sha256:")]
+    assert len(packages) == len(locked()) and not re.search(r"://|--(index|extra-index|find-links)", LOCK.read_text())
+
+
+def test_the_lock_file_covers_what_the_project_needs_to_run_be_tested_and_be_built() -> None:
+    """After a change of pyproject.toml, `make lock` writes it anew."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
+    for requirement in map(Requirement, [*asked, *project["build-system"]["requires"]]):
+        version, _ = locked()[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), requirement
+
+
+def test_what_is_installed_is_what_the_lock_file_names_and_needs_nothing_else() -> None:
+    for name, (version, _) in locked().items():
+        found = metadata.distribution(name)
+        assert found.version == version, name
+        for requirement in map(Requirement, found.requires or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed = canonicalize_name(requirement.name)
+                assert needed in locked() and requirement.specifier.contains(locked()[needed][0]), (name, requirement)
 
 
 def test_every_action_of_a_workflow_is_named_by_its_commit_with_the_tag_beside_it() -> None:
