@@ -121,6 +121,9 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
+# In this test allocations fail when it says so.
+$(OUT)/transport/connection/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
+
 -include $(PIC_OBJ:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.

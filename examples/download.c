@@ -58,7 +58,7 @@ static void handle(download *d, const xl_event *event, uint64_t now) {
         break;
     case XL_EVENT_CLOSED:
         if (!d->is_finished)
-            fprintf(stderr, "the connection ended early: %s\n", event->by_timeout ? "timeout" : event->reason);
+            fprintf(stderr, "the connection ended early: %s\n", event->reason);
         d->is_over = true;
         break;
     default:

@@ -143,12 +143,14 @@ static void note_paths(load_client *c) {
 }
 
 static void on_closed(load_client *c, const xl_event *e) {
-    if (strcmp(e->reason, "stateless reset") == 0)
-        end_with(c, LOAD_RESET, e->reason);
-    else if (e->by_timeout)
-        end_with(c, LOAD_TIMEOUT, e->reason);
-    else
-        end_with(c, e->by_peer ? LOAD_CLOSED_BY_PEER : LOAD_FAILED, e->reason);
+    static const load_outcome outcomes[] = {[XL_CLOSE_LOCAL] = LOAD_FAILED,
+                                            [XL_CLOSE_PEER] = LOAD_CLOSED_BY_PEER,
+                                            [XL_CLOSE_STATELESS_RESET] = LOAD_RESET,
+                                            [XL_CLOSE_IDLE_TIMEOUT] = LOAD_TIMEOUT,
+                                            [XL_CLOSE_HANDSHAKE_TIMEOUT] = LOAD_TIMEOUT,
+                                            [XL_CLOSE_VERSION] = LOAD_FAILED,
+                                            [XL_CLOSE_INTERNAL] = LOAD_FAILED};
+    end_with(c, outcomes[e->close_reason], e->reason);
     note_paths(c);
     c->over = true;
 }

@@ -173,20 +173,27 @@ static void tell_closed(http3_client *t, const char *message) {
 }
 
 static void on_closed(http3_client *t, const xl_event *event) {
-    char reason[sizeof event->reason + 4] = "", message[PLAYER_ERROR_BYTES];
-    if (event->reason[0])
-        snprintf(reason, sizeof reason, ": %s", event->reason);
-    for (char *c = reason; *c; c++) { /* the peer's words */
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    char message[PLAYER_ERROR_BYTES];
+    switch (event->close_reason) {
+    case XL_CLOSE_IDLE_TIMEOUT:
+        snprintf(message, sizeof message, "nothing was heard from the server for too long");
+        break;
+    case XL_CLOSE_HANDSHAKE_TIMEOUT:
+        snprintf(message, sizeof message, "no answer from the server");
+        break;
+    case XL_CLOSE_VERSION:
+        snprintf(message, sizeof message, "%s", event->reason);
+        break;
+    case XL_CLOSE_LOCAL:
+    case XL_CLOSE_PEER:
+    case XL_CLOSE_STATELESS_RESET:
+    case XL_CLOSE_INTERNAL: {
+        bool is_ours = event->close_reason == XL_CLOSE_LOCAL || event->close_reason == XL_CLOSE_INTERNAL;
+        snprintf(message, sizeof message, "the %s closed the connection (%s error 0x%" PRIx64 "%s%s)",
+                 is_ours ? "player" : "server", event->application_error ? "HTTP/3" : "QUIC", event->error_code,
+                 event->reason[0] ? ": " : "", event->reason);
     }
-    if (event->by_timeout)
-        snprintf(message, sizeof message, "%s",
-                 t->connected ? "nothing was heard from the server for too long" : "no answer from the server");
-    else
-        snprintf(message, sizeof message, "the %s closed the connection (%s error 0x%" PRIx64 "%s)",
-                 event->by_peer ? "server" : "player", event->application_error ? "HTTP/3" : "QUIC", event->error_code,
-                 reason);
+    }
     tell_closed(t, message);
 }
 

@@ -207,6 +207,22 @@ static void add_to_totals(server_totals *totals, const xl_connection_stats *stat
     totals->migrations += stats->migrations;
 }
 
+static const char *reason_word(xl_close_reason reason) {
+    switch (reason) {
+    case XL_CLOSE_PEER:
+    case XL_CLOSE_STATELESS_RESET:
+        return "peer";
+    case XL_CLOSE_IDLE_TIMEOUT:
+    case XL_CLOSE_HANDSHAKE_TIMEOUT:
+        return "timeout";
+    case XL_CLOSE_LOCAL:
+    case XL_CLOSE_VERSION:
+    case XL_CLOSE_INTERNAL:
+        break;
+    }
+    return "error";
+}
+
 /* Logs and adds up what the connection did. */
 static void account(connection *c, const xl_event *closed) {
     http3_service *s = c->service;
@@ -222,7 +238,7 @@ static void account(connection *c, const xl_event *closed) {
         if (json_array_size(s->totals.paths) < MAX_SUMMARY_PATHS)
             json_array_append_new(s->totals.paths, path_record(c, &p, false));
     }
-    const char *reason = !closed ? "server" : closed->by_timeout ? "timeout" : closed->by_peer ? "peer" : "error";
+    const char *reason = closed ? reason_word(closed->close_reason) : "server";
     json_t *fields =
         json_pack("{s:I, s:s, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "conn", (json_int_t)c->number,
                   "reason", reason, "error_code", (json_int_t)(closed ? closed->error_code : H3_NO_ERROR),

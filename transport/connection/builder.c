@@ -157,8 +157,9 @@ size_t xl_builder_finish(xl_builder *b) {
     log_sent(b, payload, bytes);
     uint64_t path_id = b->level == XL_LEVEL_APP && c->multipath ? b->path->remote_seq : 0;
     xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
-    if (!pkt || xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) == 0) {
-        xl_conn_finish(c, true, false); /* out of memory, or the cipher failed: nothing more can be sent */
+    bool is_sealed = pkt && xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) > 0;
+    if (!is_sealed) {
+        xl_conn_abort(c, XL_CLOSE_INTERNAL, pkt ? "a packet cannot be encrypted" : "out of memory");
         return 0;
     }
     enter_flight(b, pkt, bytes);

@@ -1,5 +1,6 @@
 #include "connection/connection.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,11 @@ void xl_conn_restart_idle(xl_connection *c, uint64_t now) {
     c->idle_deadline = timeout == 0 || timeout > XL_NEVER - now ? XL_NEVER : now + timeout;
 }
 
+static void note_closed(xl_connection *c, const char *words) {
+    snprintf(c->close_words, sizeof(c->close_words), "%s", words);
+    xl_qlog_connection(c->qlog, c->now, "connection_closed", c->close_words);
+}
+
 static void enter_closing(xl_connection *c) {
     c->state = XL_CONN_CLOSING;
     c->close_pending = true;
@@ -263,8 +269,7 @@ void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason
         return;
     c->close_application = false;
     c->close_code = transport_error;
-    strncpy(c->close_reason, reason, sizeof(c->close_reason) - 1);
-    xl_qlog_connection(c->qlog, c->now, "connection_closed", reason);
+    note_closed(c, reason);
     enter_closing(c);
 }
 
@@ -274,24 +279,39 @@ void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reaso
     xl_conn_enter(c, now);
     c->close_application = true;
     c->close_code = app_error;
-    strncpy(c->close_reason, reason ? reason : "", sizeof(c->close_reason) - 1);
-    xl_qlog_connection(c->qlog, now, "connection_closed", c->close_reason);
+    note_closed(c, reason ? reason : "");
     enter_closing(c);
 }
 
-void xl_conn_finish(xl_connection *c, bool by_timeout, bool by_peer) {
-    if (by_timeout)
-        c->state = XL_CONN_CLOSED;
+static void report_closed(xl_connection *c, xl_close_reason reason) {
     if (c->is_reported)
         return;
     c->is_reported = true;
     xl_event e = {.type = XL_EVENT_CLOSED,
+                  .close_reason = reason,
                   .error_code = c->close_code,
-                  .application_error = c->close_application,
-                  .by_timeout = by_timeout,
-                  .by_peer = by_peer};
-    memcpy(e.reason, c->close_reason, sizeof(e.reason));
+                  .application_error = c->close_application};
+    memcpy(e.reason, c->close_words, sizeof(e.reason));
     xl_conn_emit(c, e);
+}
+
+void xl_conn_abort(xl_connection *c, xl_close_reason reason, const char *words) {
+    if (c->state == XL_CONN_CLOSED)
+        return;
+    if (reason == XL_CLOSE_INTERNAL) {
+        c->close_application = false;
+        c->close_code = XL_QERR_INTERNAL;
+    }
+    note_closed(c, words);
+    c->state = XL_CONN_CLOSED;
+    report_closed(c, reason);
+}
+
+void xl_conn_drain(xl_connection *c, xl_close_reason reason, const char *words) {
+    note_closed(c, words);
+    c->state = XL_CONN_DRAINING;
+    c->close_deadline = c->now + CLOSE_PTOS * xl_conn_max_pto(c);
+    report_closed(c, reason);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -358,14 +378,15 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
     if (!xl_conn_is_live(c)) {
         if (now >= c->close_deadline) {
             c->state = XL_CONN_CLOSED;
-            xl_conn_finish(c, false, false);
+            report_closed(c, XL_CLOSE_LOCAL);
         }
         return;
     }
     if (now >= c->idle_deadline || now >= c->handshake_deadline) {
-        strcpy(c->close_reason, c->handshake_complete ? "idle timeout" : "handshake timed out");
-        xl_qlog_connection(c->qlog, now, "connection_closed", c->close_reason);
-        xl_conn_finish(c, true, false);
+        if (c->handshake_complete)
+            xl_conn_abort(c, XL_CLOSE_IDLE_TIMEOUT, "idle timeout");
+        else
+            xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
         return;
     }
     if (c->pacer_wakeup <= now)

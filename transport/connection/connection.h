@@ -210,7 +210,7 @@ struct xl_connection {
     /* Closing. */
     bool close_pending, close_application;
     uint64_t close_code;
-    char close_reason[96];
+    char close_words[96];
     uint64_t close_packets_received;
 
     xl_connection_stats stats;
@@ -239,7 +239,11 @@ uint64_t xl_conn_next_timeout(const xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 /* The peer or we broke something: CONNECTION_CLOSE with this transport error follows. */
 void xl_conn_fail(xl_connection *, uint64_t transport_error, const char *reason);
-void xl_conn_finish(xl_connection *, bool by_timeout, bool by_peer);
+/* Over, without a word to the peer: nothing is sent any more. `words` for the log and the event. */
+void xl_conn_abort(xl_connection *, xl_close_reason, const char *words);
+/* The peer has closed the connection: what still comes is ignored for three PTOs (RFC 9000 section 10.2.2). `words` as
+ * above, printable. */
+void xl_conn_drain(xl_connection *, xl_close_reason, const char *words);
 void xl_conn_emit(xl_connection *, xl_event);
 void xl_conn_wake(xl_connection *);
 /* Whatever enters a connection from outside and may change its state begins with one of these: the endpoint asks for a

@@ -270,8 +270,8 @@ static void an_idle_connection_times_out(void **state) {
     pair_run(&p, 4000000);
     assert_false(p.client_closed);
     pair_run(&p, 3000000);
-    assert_true(p.client_closed && p.client_close.by_timeout);
-    assert_true(p.server_closed && p.server_close.by_timeout);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
+    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
     pair_free(&p);
 }
 
@@ -297,7 +297,7 @@ static void close_reaches_the_peer_with_its_code_and_reason(void **state) {
     pair_handshake(&p);
     xl_connection_close(p.cc, 0x101, "done", p.now);
     pair_run(&p, 2000000);
-    assert_true(p.server_closed && p.server_close.by_peer && p.server_close.application_error);
+    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_PEER && p.server_close.application_error);
     assert_int_equal(0x101, p.server_close.error_code);
     assert_string_equal("done", p.server_close.reason);
     assert_true(p.client_closed);
@@ -313,7 +313,7 @@ static void a_silent_server_ends_in_a_timeout(void **state) {
     pair_run(&p, 9000000);
     assert_false(p.client_closed);
     pair_run(&p, 2000000);
-    assert_true(p.client_closed && p.client_close.by_timeout);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
     assert_string_equal("handshake timed out", p.client_close.reason);
     pair_free(&p);
 }
@@ -326,7 +326,7 @@ static void a_half_open_connection_is_given_up(void **state) {
     pair_connect(&p);
     pair_run(&p, 12000000);
     assert_true(p.client_closed);
-    assert_true(p.server_closed && p.server_close.by_timeout);
+    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
     pair_free(&p);
 }
 

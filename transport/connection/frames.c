@@ -132,18 +132,16 @@ static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_pa
 }
 
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
-    size_t n = f->close.reason_len < sizeof(c->close_reason) - 1 ? f->close.reason_len : sizeof(c->close_reason) - 1;
+    char words[sizeof(c->close_words)];
+    size_t n = f->close.reason_len < sizeof(words) - 1 ? f->close.reason_len : sizeof(words) - 1;
     for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
         uint8_t ch = f->close.reason[i];
-        c->close_reason[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
+        words[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
     }
-    c->close_reason[n] = 0;
+    words[n] = 0;
     c->close_application = f->type == XL_FRAME_APPLICATION_CLOSE;
     c->close_code = f->close.error_code;
-    c->state = XL_CONN_DRAINING;
-    c->close_deadline = c->now + 3 * xl_conn_max_pto(c);
-    xl_qlog_connection(c->qlog, c->now, "connection_closed", c->close_reason);
-    xl_conn_finish(c, false, true);
+    xl_conn_drain(c, XL_CLOSE_PEER, words);
     return 0;
 }
 

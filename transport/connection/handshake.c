@@ -206,7 +206,7 @@ void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *p
     c->path[0].dcid = h->scid;
     c->remote_cids.at[0].cid = h->scid;
     if (xl_conn_install_initial_keys(c, &h->scid) != 0) {
-        xl_conn_finish(c, true, false);
+        xl_conn_abort(c, XL_CLOSE_INTERNAL, "no keys for a Retry");
         return;
     }
     xl_conn_give_up_in_flight(c, &c->path[0]);

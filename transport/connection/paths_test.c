@@ -156,7 +156,7 @@ static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) 
     start(&p, 111);
     xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
     pair_run(&p, 6000000);
-    assert_true(p.client_closed && p.client_close.by_timeout);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
     pair_free(&p);
 }
 

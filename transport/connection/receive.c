@@ -113,10 +113,7 @@ static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, si
 }
 
 static void on_stateless_reset(xl_connection *c) {
-    c->state = XL_CONN_DRAINING;
-    c->close_deadline = c->now + 3 * xl_conn_max_pto(c);
-    strcpy(c->close_reason, "stateless reset");
-    xl_conn_finish(c, false, true);
+    xl_conn_drain(c, XL_CLOSE_STATELESS_RESET, "stateless reset");
 }
 
 /* The path and packet number space of a packet; false: drop it. Both are NULL where the packet, if it is authentic,

@@ -364,8 +364,7 @@ static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h,
         return;
     /* We offered version 1 and a conforming server only answers so when it does not speak it (RFC 9000 section 6.2). */
     xl_conn_enter(c, now);
-    strcpy(c->close_reason, "the server does not speak QUIC version 1");
-    xl_conn_finish(c, true, true);
+    xl_conn_abort(c, XL_CLOSE_VERSION, "the server does not speak QUIC version 1");
 }
 
 static void send_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now) {

@@ -64,7 +64,7 @@ static void a_client_gives_up_when_the_server_lacks_version_1(void **state) {
     d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = n};
     xl_endpoint_receive(p.client, &d, vn, p.now);
     pair_events(&p);
-    assert_true(p.client_closed);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_VERSION);
     pair_free(&p);
 }
 
@@ -82,7 +82,7 @@ static void a_lost_server_state_is_told_by_stateless_reset(void **state) {
     p.sc = NULL;
     pair_ask(&p, 1000);
     pair_run(&p, 500000);
-    assert_true(p.client_closed);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_STATELESS_RESET);
     assert_string_equal("stateless reset", p.client_close.reason);
     pair_free(&p);
 }

@@ -256,6 +256,17 @@ typedef enum {
     XL_EVENT_CLOSED,          /* the connection is over; free it with xl_connection_free() after the last use */
 } xl_event_type;
 
+/* Why a connection is over (RFC 9000 section 10). */
+typedef enum {
+    XL_CLOSE_LOCAL,             /* xl_connection_close(), or an error of the peer's that this end found: error_code */
+    XL_CLOSE_PEER,              /* the peer's CONNECTION_CLOSE: error_code */
+    XL_CLOSE_STATELESS_RESET,   /* the peer no longer knows the connection */
+    XL_CLOSE_IDLE_TIMEOUT,      /* nothing was received for too long */
+    XL_CLOSE_HANDSHAKE_TIMEOUT, /* the handshake was not complete in time */
+    XL_CLOSE_VERSION,           /* client: the server does not speak QUIC version 1 */
+    XL_CLOSE_INTERNAL,          /* out of memory, or TLS failed: nothing could be sent any more */
+} xl_close_reason;
+
 typedef enum {
     XL_PATH_NEW,
     XL_PATH_VALIDATING,
@@ -269,13 +280,12 @@ typedef struct {
     xl_event_type type;
     xl_connection *connection;
     uint64_t stream_id;
-    uint64_t error_code; /* CLOSED: QUIC or application error code; 0 with by_timeout */
+    xl_close_reason close_reason; /* CLOSED */
+    uint64_t error_code;          /* CLOSED: QUIC or application error code, 0 where there is none */
     bool application_error;
-    bool by_timeout; /* CLOSED: idle timeout, or the handshake never answered */
-    bool by_peer;
     int path, from_path;
     xl_path_state path_state;
-    char reason[96];
+    char reason[96]; /* CLOSED: one phrase for people, perhaps the peer's, printable */
 } xl_event;
 
 bool xl_endpoint_poll_event(xl_endpoint *, xl_event *);
