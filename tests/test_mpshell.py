@@ -325,7 +325,7 @@ def test_a_command_may_delete_a_device(trace: Path, tmp_path: Path) -> None:
     script = f"ip link del lte && {sys.executable} -c 'import time; time.sleep(1)'"
     paths = [*path_option("wifi", trace), *path_option("lte", trace)]
     before = os.times()
-    result = run(*paths, "--summary", summary, "--", "sh", "-c", script)
+    result = run(*paths, "--keep-awake", "off", "--summary", summary, "--", "sh", "-c", script)
     after = os.times()
     assert result.returncode == 0, result.stderr
     used = after.children_user + after.children_system - before.children_user - before.children_system

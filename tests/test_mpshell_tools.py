@@ -304,8 +304,10 @@ def test_live_draws_on_a_terminal_and_writes_lines_elsewhere(trace: Path) -> Non
     options = [str(MPSHELL), *path_option("wifi", trace), "--live", "--", "sleep", "1.3"]
     plain = subprocess.run(options, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     assert plain.stdout == ""
-    assert plain.stderr.startswith("mpshell 1.0 s  wifi")
-    assert plain.stderr.count("\n") == 1
+    awake, *lines = plain.stderr.splitlines()
+    assert awake.startswith("mpshell: ")
+    assert "the cores awake; " in awake
+    assert [line.startswith("mpshell 1.0 s  wifi") for line in lines] == [True]
     assert "\033" not in plain.stderr
     child, terminal = pty.fork()
     if child == 0:

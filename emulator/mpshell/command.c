@@ -1,7 +1,6 @@
 #include "emulator/mpshell/command.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,22 +56,26 @@ static void mount_views(void) {
 }
 
 /* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
-static void drop_capabilities(void) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-    memset(none, 0, sizeof(none));
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul) != 0 || syscall(SYS_capset, &header, none) != 0) {
-        fprintf(stderr, "mpshell: cannot drop capabilities: %s\n", strerror(errno));
-        _exit(126);
+static int limit_rights(const struct mp_shell *shell, bool shared) {
+    if (shell->user.given) {
+        return mp_user_become(&shell->user);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no PID namespace ends it with init */
+    if (shared) {
+        return mp_user_drop_capabilities();
+    }
+    mp_user_limit_root();
+    return 0;
 }
 
-__attribute__((noreturn)) static void execute(char **argv, const sigset_t *mask, bool shared) {
+__attribute__((noreturn)) static void execute(const struct mp_shell *shell, const sigset_t *mask, bool shared) {
+    char **argv = shell->options.command;
     sigprocmask(SIG_SETMASK, mask, NULL);
+    if (limit_rights(shell, shared) != 0) {
+        fprintf(stderr, "mpshell: cannot give up rights for %s: %s\n", argv[0], strerror(errno));
+        _exit(126);
+    }
     if (shared) {
-        drop_capabilities();
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no PID namespace ends it with init; a change of user undoes it */
     }
     execvp(argv[0], argv);
     int saved = errno;
@@ -137,7 +141,7 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     }
     pid_t command = fork();
     if (command == 0) {
-        execute(shell->options.command, mask, shared);
+        execute(shell, mask, shared);
     }
     if (command < 0) {
         fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
@@ -209,15 +213,18 @@ void mp_command_kill(const struct mp_command *command) {
     kill(command->init, SIGKILL);
 }
 
-int mp_command_finish(struct mp_command *command) {
+int mp_command_finish(struct mp_command *command, double *cpu_s) {
     int status = SIGKILL; /* what stays if init was killed */
     int of_init;
+    struct rusage used = {.ru_utime.tv_sec = 0};
     ssize_t n = read(command->status_fd, &status, sizeof(status));
     if (n != (ssize_t)sizeof(status)) {
         status = SIGKILL;
     }
-    while (waitpid(command->init, &of_init, 0) < 0 && errno == EINTR) {
+    while (wait4(command->init, &of_init, 0, &used) < 0 && errno == EINTR) {
     }
+    *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+             (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
     close(command->status_fd);
     return status;
 }

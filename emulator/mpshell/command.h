@@ -30,7 +30,7 @@ void mp_command_signal(const struct mp_command *command, int signal);
 /* Kills COMMAND and all its descendants. */
 void mp_command_kill(const struct mp_command *command);
 /* To be called when status_fd is readable, or after mp_command_kill: waits until all processes are gone and returns
- * COMMAND's wait status. */
-int mp_command_finish(struct mp_command *command);
+ * COMMAND's wait status. *cpu_s: processor time of COMMAND and of those of its children that were waited for. */
+int mp_command_finish(struct mp_command *command, double *cpu_s);
 
 #endif

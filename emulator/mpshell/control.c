@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -139,6 +140,10 @@ static void welcome(struct mp_control *control) {
 static void *serve(void *context) {
     struct mp_control *control = context;
     struct pollfd polled[MAX_CLIENTS + 2];
+    if (control->shell->user.given) { /* of this thread alone: a client names traces that its user may read */
+        setfsgid(control->shell->user.gid);
+        setfsuid(control->shell->user.uid);
+    }
     for (;;) {
         polled[0] = (struct pollfd){.fd = control->stop_fd, .events = POLLIN};
         polled[1] = (struct pollfd){.fd = control->listen_fd, .events = POLLIN};
@@ -203,6 +208,25 @@ static int listen_at(struct mp_control *control, const char *path, char error[MP
     return 0;
 }
 
+/* COMMAND's user may connect. The socket is looked at and changed through one descriptor, so that it cannot be taken
+ * for another file. */
+static int give_to_user(const struct mp_control *control, const struct mp_user *user, char error[MP_ERROR_SIZE]) {
+    const char *path = control->address.sun_path;
+    struct stat st;
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int rc = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_nlink == 1
+                 ? fchownat(fd, "", user->uid, user->gid, AT_EMPTY_PATH)
+                 : -1;
+    if (rc != 0) {
+        mp_fail(error, "--control %s: cannot give it to user %s: %s", path, user->name, strerror(errno));
+        unlink(path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
 static void release(struct mp_control *control) {
     if (control->listen_fd >= 0) {
         close(control->listen_fd);
@@ -227,6 +251,9 @@ struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, st
         control->clients[i].fd = -1;
     }
     int rc = listen_at(control, path, error);
+    if (rc == 0 && shell->user.given) {
+        rc = give_to_user(control, &shell->user, error);
+    }
     if (rc == 0 && (rc = pthread_create(&control->thread, NULL, serve, control)) != 0) {
         unlink(path);
         rc = mp_fail(error, "cannot start a thread: %s", strerror(rc));

@@ -291,6 +291,9 @@ static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
 /* Up to the end of COMMAND: figures and logs. */
 static void settle(struct loop *loop) {
     loop->shell->duration_us = since_t0(loop);
+    struct mp_machine before = loop->shell->machine;
+    struct mp_machine now = mp_machine_read();
+    loop->shell->machine = mp_machine_between(&before, &now);
     loop->shell->cpu_s = own_cpu_s() - loop->shell->cpu_s;
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
@@ -306,6 +309,7 @@ int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_f
     if (rc == 0) {
         shell->sched_fifo = become_real_time();
         discard_input(&loop);
+        shell->machine = mp_machine_read();
         fix_t0(&loop);
         on_start(shell);
         shell->cpu_s = own_cpu_s();
@@ -319,7 +323,7 @@ int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_f
     if (rc != 0) {
         mp_command_kill(command);
     }
-    *status = mp_command_finish(command);
+    *status = mp_command_finish(command, &shell->command_cpu_s);
     if (loop.epoll_fd >= 0) {
         close(loop.epoll_fd);
     }

@@ -110,12 +110,27 @@ static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
     }
 }
 
+static void tell_awake(const struct mp_awake *awake) {
+    fprintf(stderr, "mpshell: %s; %s", awake->done ? "keeps the cores awake" : "does not keep the cores awake",
+            mp_awake_reason(awake));
+    if (awake->probe.made) {
+        fprintf(stderr, ": timers late by %.0f us without, %.0f us with (p95)", awake->probe.without.p95_us,
+                awake->probe.with.p95_us);
+    }
+    fputc('\n', stderr);
+}
+
 static int start_and_run(struct mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
     struct mp_command command;
     struct helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
-    if (mp_setup_links(shell, error) != 0 || mp_setup_output(shell, error) != 0) {
+    if (mp_user_find(&shell->user, shell->options.user, error) != 0 || mp_setup_links(shell, error) != 0 ||
+        mp_setup_output(shell, error) != 0) {
         return -1;
+    }
+    mp_awake_start(&shell->awake, shell->options.keep_awake);
+    if (shell->options.live) {
+        tell_awake(&shell->awake);
     }
     int signal_fd = block_signals(&original, error);
     if (signal_fd < 0 || mp_netns_build(shell, error) != 0 || mp_nat_start(shell, error) != 0 ||
@@ -131,7 +146,7 @@ static int start_and_run(struct mp_shell *shell, int *status, bool *complete, ch
         rc = mp_loop_run(shell, &command, signal_fd, mp_outputs_begin, status, error);
     } else {
         mp_command_kill(&command);
-        mp_command_finish(&command);
+        mp_command_finish(&command, &shell->command_cpu_s);
     }
     stop_helpers(&helpers, shell);
     *complete = mp_outputs_close(shell) == 0;
@@ -151,9 +166,14 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
     bool complete = true;
     int rc = start_and_run(shell, &status, &complete, error);
+    mp_awake_stop(&shell->awake);
     if (rc == 0) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
+        if (shell->options.netstat != NULL && mp_netns_write_counters(shell, error) != 0) {
+            complain(error);
+            complete = false;
+        }
         if (shell->options.summary != NULL && mp_summary_write(shell, status, error) != 0) {
             complain(error);
             complete = false;

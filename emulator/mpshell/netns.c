@@ -275,6 +275,22 @@ static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return mp_run(ip_batch, &script, error);
 }
 
+static int set_sysctls(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    for (size_t i = 0; i < shell->options.sysctl_count; i++) {
+        const char *given = shell->options.sysctls[i];
+        char name[MP_SYSCTL_NAME_SIZE];
+        size_t length = (size_t)(strchr(given, '=') - given);
+        for (size_t at = 0; at < length; at++) {
+            name[at] = given[at] == '.' ? '/' : given[at];
+        }
+        name[length] = '\0';
+        if (write_sysctl(given + length + 1, name) != 0) {
+            return mp_fail(error, "--sysctl %s: cannot be set: %s", given, strerror(errno));
+        }
+    }
+    return 0;
+}
+
 static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
     const char *devices[MP_MAX_PATHS];
@@ -302,7 +318,10 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         remove_qdiscs(devices, shell->path_count, error) != 0) {
         return -1;
     }
-    return shell->options.mptcp ? enable_mptcp(shell, error) : 0;
+    if (shell->options.mptcp && enable_mptcp(shell, error) != 0) {
+        return -1;
+    }
+    return set_sysctls(shell, error);
 }
 
 int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -363,6 +382,36 @@ void mp_netns_count_drops(struct mp_shell *shell) {
     if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
         perror("mpshell: cannot return to the outer network namespace");
     }
+}
+
+static int copy(const char *from, const char *to) {
+    char data[8192];
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = in >= 0 ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+    ssize_t n = out >= 0 ? read(in, data, sizeof(data)) : -1;
+    while (n > 0 && write(out, data, (size_t)n) == n) {
+        n = read(in, data, sizeof(data));
+    }
+    int saved = errno;
+    bool closed = out >= 0 && close(out) == 0;
+    if (in >= 0) {
+        close(in);
+    }
+    errno = n != 0 ? saved : errno;
+    return n == 0 && closed ? 0 : -1;
+}
+
+int mp_netns_write_counters(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    bool other = shell->inside_netns >= 0;
+    int rc = other ? setns(shell->inside_netns, CLONE_NEWNET) : 0;
+    rc = rc == 0 ? copy("/proc/net/netstat", shell->options.netstat) : rc;
+    if (rc != 0) {
+        mp_fail(error, "cannot write the counters %s: %s", shell->options.netstat, strerror(errno));
+    }
+    if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+        perror("mpshell: cannot return to the outer network namespace");
+    }
+    return rc;
 }
 
 static void close_fd(int *fd) {

@@ -15,5 +15,7 @@ int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
 void mp_netns_count_drops(struct mp_shell *shell);
 /* Closes every descriptor: devices, namespace, addresses are gone then. */
 void mp_netns_destroy(struct mp_shell *shell);
+/* Writes /proc/net/netstat of the inside to options.netstat. Returns 0, or -1 with a sentence in error. */
+int mp_netns_write_counters(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
 
 #endif

@@ -8,14 +8,20 @@
 
 #include "emulator/link/settings.h"
 
-#define MP_MAX_PATHS 32
-#define MP_NAME_SIZE 16 /* a device name with its NUL */
+#define MP_MAX_PATHS        32
+#define MP_NAME_SIZE        16 /* a device name with its NUL */
+#define MP_MAX_SYSCTLS      64
+#define MP_SYSCTL_NAME_SIZE 128
 
 struct mp_path_options {
     char name[MP_NAME_SIZE];
     struct xl_link_settings settings[2]; /* of the uplink, of the downlink */
     bool overridden;                     /* a path of the configuration file that a --path option changed */
 };
+
+/* --keep-awake */
+enum mp_keep_awake { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF };
+extern const char *const mp_keep_awake_names[3]; /* as the option takes them */
 
 struct mp_options {
     struct mp_path_options paths[MP_MAX_PATHS];
@@ -32,6 +38,11 @@ struct mp_options {
         *lend_outside; /* Unix socket at which to lend the current namespace, and do nothing else; NULL = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
+    enum mp_keep_awake keep_awake;
+    char *user;                    /* NULL = who called sudo, else as mpshell itself */
+    char *netstat;                 /* file for the inside's protocol counters; NULL = none */
+    char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
+    size_t sysctl_count;
     bool live;
     bool nat;
     bool mptcp;

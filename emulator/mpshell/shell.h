@@ -8,7 +8,10 @@
 #include <sys/types.h>
 
 #include "emulator/link/link.h"
+#include "emulator/mpshell/awake.h"
+#include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/options.h"
+#include "emulator/mpshell/user.h"
 
 #define MP_ADDRESS_SIZE  16                       /* dotted quad with its NUL */
 #define MP_ADDRESS6_SIZE 32                       /* fd6d:7073:6800:ff::2 and room */
@@ -80,6 +83,10 @@ struct mp_shell {
     uint64_t duration_us;
     double cpu_s; /* processor time of mpshell itself from t0 to the end */
     bool sched_fifo;
+    struct mp_awake awake;
+    struct mp_user user;        /* whom COMMAND runs as */
+    struct mp_machine machine;  /* from t0 to the end */
+    double command_cpu_s;       /* processor time of COMMAND and of its children that were waited for */
     bool nat[2];                /* rules are in place for IPv4, for IPv6 */
     struct mp_mailbox *mailbox; /* requests of other threads; NULL: there are none */
     struct json_t *events;      /* what the control socket changed; NULL: nothing */

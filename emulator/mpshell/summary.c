@@ -51,6 +51,49 @@ static json_t *exit_object(int status) {
     return object;
 }
 
+static json_t *lateness_object(const struct mp_awake_lateness *lateness) {
+    return json_pack("{s:f,s:f,s:f}", "p50", lateness->p50_us, "p95", lateness->p95_us, "p99", lateness->p99_us);
+}
+
+static json_t *awake_object(const struct mp_awake *awake) {
+    const struct mp_awake_probe *probe = &awake->probe;
+    json_t *object = json_object();
+    json_object_set_new(object, "asked", json_string(mp_keep_awake_names[awake->asked]));
+    json_object_set_new(object, "done", json_boolean(awake->done));
+    json_object_set_new(object, "because", json_string(mp_awake_reason(awake)));
+    json_object_set_new(object, "latency_device", json_boolean(awake->latency_held));
+    json_object_set_new(object, "spinners", number(awake->done ? awake->count : 0));
+    json_object_set_new(object, "spinners_shared", json_boolean(awake->shared));
+    json_object_set_new(object, "cpu_quota", json_boolean(awake->quota));
+    json_object_set_new(object, "spinner_cpu_s", json_real(awake->cpu_s));
+    if (probe->made) {
+        json_t *made = json_object();
+        json_object_set_new(made, "sched_fifo", json_boolean(probe->sched_fifo));
+        json_object_set_new(made, "age_s", json_real(probe->age_s));
+        json_object_set_new(made, "without_us", lateness_object(&probe->without));
+        json_object_set_new(made, "with_us", lateness_object(&probe->with));
+        json_object_set_new(object, "probe", made);
+    } else {
+        json_object_set_new(object, "probe", json_null());
+    }
+    return object;
+}
+
+static json_t *machine_object(const struct mp_shell *shell) {
+    const struct mp_machine *machine = &shell->machine;
+    if (!machine->known) {
+        return json_null();
+    }
+    double own_s = shell->cpu_s + shell->command_cpu_s + shell->awake.cpu_s;
+    json_t *object = json_object();
+    json_object_set_new(object, "cores", number(machine->cores));
+    json_object_set_new(object, "busy_s", json_real(machine->busy_s));
+    json_object_set_new(object, "steal_s", json_real(machine->steal_s));
+    json_object_set_new(object, "guest_s", json_real(machine->guest_s));
+    json_object_set_new(object, "others_s", json_real(machine->busy_s > own_s ? machine->busy_s - own_s : 0.0));
+    return object;
+}
+
 static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_t *object = json_object();
     json_t *command = json_array();
@@ -70,8 +113,12 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "t0_epoch_ms", number(shell->t0_epoch_ms));
     json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
     json_object_set_new(object, "cpu_s", json_real(shell->cpu_s));
+    json_object_set_new(object, "command_cpu_s", json_real(shell->command_cpu_s));
+    json_object_set_new(object, "machine", machine_object(shell));
+    json_object_set_new(object, "user", shell->user.given ? json_string(shell->user.name) : json_null());
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
+    json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);
     if (shell->events != NULL) {
         json_object_set(object, "events", shell->events);

@@ -1,0 +1,268 @@
+#include "emulator/mpshell/awake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/shell.h"
+
+#define LATENCY_DEVICE   "/dev/cpu_dma_latency"
+#define LOWEST_WEIGHT    "19"       /* of a session's scheduling group, as a nice value */
+#define LOCK_INTERVAL_NS 100000000l /* a waiting spinner tries that often */
+
+/* The cores of this process, and their locks while the spinners are being started. */
+struct cores {
+    size_t count;
+    size_t numbers[MP_AWAKE_MAX_CORES];
+    int locks[MP_AWAKE_MAX_CORES]; /* -1: not shared */
+    bool held[MP_AWAKE_MAX_CORES];
+};
+
+static void find_cores(struct cores *cores) {
+    cpu_set_t set;
+    cores->count = 0;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+        return;
+    }
+    for (size_t i = 0; i < CPU_SETSIZE && cores->count < MP_AWAKE_MAX_CORES; i++) {
+        if (CPU_ISSET(i, &set)) {
+            cores->numbers[cores->count] = i;
+            cores->locks[cores->count] = -1;
+            cores->held[cores->count++] = true; /* nobody else can be meant */
+        }
+    }
+}
+
+static void open_locks(struct cores *cores, int folder) {
+    for (size_t i = 0; i < cores->count; i++) {
+        bool held;
+        cores->locks[i] = mp_awake_open_core(folder, cores->numbers[i], &held);
+        cores->held[i] = held || cores->locks[i] < 0;
+    }
+}
+
+static void close_locks(struct cores *cores) {
+    for (size_t i = 0; i < cores->count; i++) {
+        if (cores->locks[i] >= 0) {
+            close(cores->locks[i]);
+            cores->locks[i] = -1;
+        }
+    }
+}
+
+static bool all_held(const struct cores *cores) {
+    for (size_t i = 0; i < cores->count; i++) {
+        if (!cores->held[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- a spinner */
+
+/* The kernel shares a core between sessions before it looks at the class of their processes: a session that spins has
+ * to be one of the lowest weight, apart from COMMAND's. */
+static void leave_session(void) {
+    setsid();
+    int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) { /* kernels without such groups have no such file */
+        ssize_t n = write(fd, LOWEST_WEIGHT, strlen(LOWEST_WEIGHT));
+        (void)n;
+        close(fd);
+    }
+}
+
+/* Nothing but the lock stays open: a pipe's reader must not wait for a spinner. */
+static int keep_lock_only(int lock) {
+    int fd = lock >= 0 ? dup2(lock, 0) : -1;
+    syscall(SYS_close_range, fd == 0 ? 1u : 0u, ~0u, 0u);
+    return fd;
+}
+
+static void pause_core(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+__attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, bool held) {
+    struct sched_param none = {.sched_priority = 0};
+    const struct timespec interval = {.tv_sec = 0, .tv_nsec = LOCK_INTERVAL_NS};
+    cpu_set_t set;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "mpshell-awake");
+    leave_session();
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0 ||
+        sched_setscheduler(0, SCHED_IDLE, &none) != 0) {
+        _exit(1);
+    }
+    lock = keep_lock_only(lock);
+    raise(SIGSTOP); /* until it is wanted */
+    while (!held && lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        nanosleep(&interval, NULL);
+    }
+    for (;;) {
+        pause_core();
+    }
+}
+
+/* One spinner a core, each of them stopped; those that could not start are left out. */
+static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
+    pid_t self = getpid();
+    for (size_t i = 0; i < cores->count; i++) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            spin(self, cores->numbers[i], cores->locks[i], cores->held[i]);
+        }
+        while (pid > 0 && waitpid(pid, &status, WUNTRACED) < 0 && errno == EINTR) {
+        }
+        if (pid > 0 && WIFSTOPPED(status)) {
+            awake->spinners[awake->count++] = pid;
+        }
+    }
+    awake->spinning = true;
+}
+
+static void end_spinners(struct mp_awake *awake) {
+    if (!awake->spinning) {
+        return;
+    }
+    awake->spinning = false;
+    for (size_t i = 0; i < awake->count; i++) {
+        kill(awake->spinners[i], SIGKILL);
+    }
+    for (size_t i = 0; i < awake->count; i++) {
+        struct rusage used;
+        int status;
+        pid_t pid;
+        do {
+            pid = wait4(awake->spinners[i], &status, 0, &used);
+        } while (pid < 0 && errno == EINTR);
+        if (pid > 0) {
+            awake->cpu_s += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+        }
+    }
+}
+
+/* ---- on and off */
+
+static void hold_latency(struct mp_awake *awake) {
+    const int32_t none_us = 0;
+    awake->latency_fd = open(LATENCY_DEVICE, O_WRONLY | O_CLOEXEC);
+    if (awake->latency_fd >= 0 && write(awake->latency_fd, &none_us, sizeof(none_us)) != (ssize_t)sizeof(none_us)) {
+        close(awake->latency_fd);
+        awake->latency_fd = -1;
+    }
+}
+
+static void release_latency(struct mp_awake *awake) {
+    if (awake->latency_fd >= 0) {
+        close(awake->latency_fd);
+        awake->latency_fd = -1;
+    }
+}
+
+static void keep(void *context, bool on) {
+    struct mp_awake *awake = context;
+    if (on) {
+        hold_latency(awake);
+    } else {
+        release_latency(awake);
+    }
+    for (size_t i = 0; i < awake->count; i++) {
+        kill(awake->spinners[i], on ? SIGCONT : SIGSTOP);
+    }
+}
+
+/* Whether it brings anything: as a probe of this minute says, or one that is made now. While others keep the cores
+ * awake it cannot be measured, and costs nothing more. */
+static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int probe_fd) {
+    if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, mp_clock_us())) {
+        return mp_awake_is_worth(&awake->probe);
+    }
+    awake->probe = (struct mp_awake_probe){.made = false};
+    if (!all_held(cores)) {
+        awake->joined = true;
+        return true;
+    }
+    mp_awake_measure(&awake->probe, keep, awake);
+    if (probe_fd >= 0) {
+        mp_awake_write_probe(probe_fd, &awake->probe, cores->count, mp_clock_us());
+    }
+    return mp_awake_is_worth(&awake->probe);
+}
+
+void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
+    struct cores cores;
+    *awake = (struct mp_awake){.asked = asked, .latency_fd = -1};
+    if (asked == MP_KEEP_AWAKE_OFF) {
+        return;
+    }
+    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
+    find_cores(&cores);
+    int folder = mp_awake_open_folder(MP_AWAKE_FOLDER);
+    int probe_fd = folder >= 0 && asked == MP_KEEP_AWAKE_AUTO ? mp_awake_open_probe(folder) : -1;
+    awake->shared = folder >= 0;
+    awake->quota = mp_awake_has_quota("/proc", "/sys/fs/cgroup", cores.count);
+    if (folder >= 0) {
+        open_locks(&cores, folder);
+    }
+    if (!awake->quota) {
+        start_spinners(awake, &cores);
+    }
+    awake->done = asked == MP_KEEP_AWAKE_ON || ask_probe(awake, &cores, probe_fd);
+    close_locks(&cores); /* the spinners have them */
+    if (awake->done) {
+        keep(awake, true);
+        awake->latency_held = awake->latency_fd >= 0;
+        awake->done = awake->latency_held || awake->count > 0;
+    } else {
+        end_spinners(awake);
+    }
+    if (probe_fd >= 0) {
+        close(probe_fd);
+    }
+    if (folder >= 0) {
+        close(folder);
+    }
+}
+
+void mp_awake_stop(struct mp_awake *awake) {
+    if (awake->done) { /* else there is nothing */
+        release_latency(awake);
+        end_spinners(awake);
+    }
+}
+
+const char *mp_awake_reason(const struct mp_awake *awake) {
+    if (awake->asked == MP_KEEP_AWAKE_OFF) {
+        return "as asked";
+    }
+    if (!awake->done && awake->asked == MP_KEEP_AWAKE_ON) {
+        return "neither " LATENCY_DEVICE " nor a spinner may be had";
+    }
+    if (awake->asked == MP_KEEP_AWAKE_ON) {
+        return "as asked";
+    }
+    if (awake->joined) {
+        return "another mpshell keeps them awake already";
+    }
+    return awake->done ? "the probe shows that timers fire earlier" : "the probe shows no gain";
+}

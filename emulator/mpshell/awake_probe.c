@@ -1,0 +1,89 @@
+#include "emulator/mpshell/awake_probe.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define TURNS         3        /* of each kind, one after the other: what else the machine does meets both alike */
+#define PERIOD_NS     1130000l /* long enough to fall asleep, and no multiple of the kernel's tick */
+#define FIFO_PRIORITY 50
+#define WARM_UP       2 /* samples after a change that do not count */
+
+bool mp_awake_is_worth(const struct mp_awake_probe *probe) {
+    double without = probe->without.p95_us;
+    double with = probe->with.p95_us;
+    return probe->made && with < MP_AWAKE_RATIO * without && without - with >= MP_AWAKE_GAIN_US;
+}
+
+static int compare(const void *left, const void *right) {
+    double a;
+    double b;
+    a = *(const double *)left;
+    b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double nearest_rank(const double *sorted, size_t count, size_t percent) {
+    size_t rank = (count * percent + 99) / 100;
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count) {
+    if (count == 0) {
+        return (struct mp_awake_lateness){.p50_us = 0};
+    }
+    qsort(samples_us, count, sizeof(*samples_us), compare);
+    return (struct mp_awake_lateness){.p50_us = nearest_rank(samples_us, count, 50),
+                                      .p95_us = nearest_rank(samples_us, count, 95),
+                                      .p99_us = nearest_rank(samples_us, count, 99)};
+}
+
+static double sleep_once(void) {
+    struct timespec due;
+    struct timespec woken;
+    clock_gettime(CLOCK_MONOTONIC, &due);
+    due.tv_nsec += PERIOD_NS;
+    if (due.tv_nsec >= 1000000000l) {
+        due.tv_nsec -= 1000000000l;
+        due.tv_sec++;
+    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) != 0) {
+    }
+    clock_gettime(CLOCK_MONOTONIC, &woken);
+    return (double)(woken.tv_sec - due.tv_sec) * 1e6 + (double)(woken.tv_nsec - due.tv_nsec) / 1e3;
+}
+
+static size_t sample(double *into, size_t count) {
+    for (size_t i = 0; i < WARM_UP; i++) {
+        sleep_once();
+    }
+    for (size_t i = 0; i < count; i++) {
+        into[i] = sleep_once();
+    }
+    return count;
+}
+
+void mp_awake_measure(struct mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context) {
+    static double without[MP_AWAKE_SAMPLES];
+    static double with[MP_AWAKE_SAMPLES];
+    struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
+    size_t taken = 0;
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    probe->sched_fifo = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) == 0;
+    for (size_t turn = 0; turn < TURNS; turn++) {
+        sample(without + taken, MP_AWAKE_SAMPLES / TURNS);
+        keep(context, true);
+        taken += sample(with + taken, MP_AWAKE_SAMPLES / TURNS);
+        keep(context, false);
+    }
+    if (probe->sched_fifo) {
+        parameters.sched_priority = 0;
+        sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &parameters);
+    }
+    probe->without = mp_awake_quantiles(without, taken);
+    probe->with = mp_awake_quantiles(with, taken);
+    probe->age_s = 0;
+    probe->made = true;
+}

@@ -1,0 +1,37 @@
+/* How late timers fire, and whether keeping the cores awake helps. */
+#ifndef RAILYARD_MPSHELL_AWAKE_PROBE_H
+#define RAILYARD_MPSHELL_AWAKE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define MP_AWAKE_SAMPLES 150 /* of each kind */
+/* Keeping the cores awake is worth it if p95(with) < 0.7 * p95(without) and p95(without) - p95(with) >= 30 us. For
+ * example 72 us with and 150 us without. (Of so few samples two would decide a p99.) */
+#define MP_AWAKE_RATIO   0.7
+#define MP_AWAKE_GAIN_US 30.0
+
+struct mp_awake_lateness {
+    double p50_us;
+    double p95_us;
+    double p99_us;
+};
+
+struct mp_awake_probe {
+    bool made;
+    bool sched_fifo; /* measured under SCHED_FIFO; else as an ordinary process */
+    double age_s;    /* 0: made by this mpshell; else made by another one of this machine so long ago */
+    struct mp_awake_lateness without;
+    struct mp_awake_lateness with;
+};
+
+/* Whether the probe shows that keeping the cores awake helps, by the formula above. */
+bool mp_awake_is_worth(const struct mp_awake_probe *probe);
+/* Quantiles by nearest rank of count lateness samples, which are sorted in place. */
+struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count);
+
+/* Measures in turns without and with: keep(context, true) begins to keep the cores awake, keep(context, false) ends
+ * it. Begins and ends without. Runs under SCHED_FIFO where permitted. */
+void mp_awake_measure(struct mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context);
+
+#endif

@@ -1,0 +1,68 @@
+#include "emulator/mpshell/machine.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The columns of /proc/stat (proc(5)); guest time is in user time, too. */
+enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
+
+struct mp_machine mp_machine_parse(const char *text, double ticks) {
+    struct mp_machine machine = {.known = false};
+    double columns[COLUMNS] = {0};
+    if (strncmp(text, "cpu ", 4) != 0) {
+        return machine;
+    }
+    char *rest;
+    text += 4;
+    for (size_t i = 0; i < COLUMNS; i++) { /* old kernels have fewer */
+        columns[i] = (double)strtoull(text, &rest, 10) / ticks;
+        if (rest == text || *text == '\n') {
+            break;
+        }
+        text = rest;
+    }
+    for (const char *line = strchr(text, '\n'); line != NULL && strncmp(line, "\ncpu", 4) == 0;
+         line = strchr(line + 1, '\n')) {
+        machine.cores++;
+    }
+    machine.busy_s = columns[USER] + columns[NICE] + columns[SYSTEM] + columns[IRQ] + columns[SOFTIRQ];
+    machine.steal_s = columns[STEAL];
+    machine.guest_s = columns[GUEST] + columns[GUEST_NICE];
+    machine.known = machine.cores > 0;
+    return machine;
+}
+
+struct mp_machine mp_machine_read(void) {
+    enum { SIZE = 1 << 18 }; /* of thousands of cores */
+    struct mp_machine machine = {.known = false};
+    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    char *text = malloc(SIZE);
+    size_t used = 0;
+    ssize_t n = 1;
+    while (fd >= 0 && text != NULL && n > 0 && used < SIZE - 1) {
+        n = read(fd, text + used, SIZE - 1 - used);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (used > 0) {
+        text[used] = '\0';
+        machine = mp_machine_parse(text, (double)sysconf(_SC_CLK_TCK));
+    }
+    free(text);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return machine;
+}
+
+struct mp_machine mp_machine_between(const struct mp_machine *before, const struct mp_machine *after) {
+    return (struct mp_machine){
+        .known = before->known && after->known,
+        .cores = after->cores,
+        .busy_s = after->busy_s - before->busy_s,
+        .steal_s = after->steal_s - before->steal_s,
+        .guest_s = after->guest_s - before->guest_s,
+    };
+}

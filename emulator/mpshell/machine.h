@@ -1,0 +1,24 @@
+/* What the machine's processors did, by the kernel's count. */
+#ifndef RAILYARD_MPSHELL_MACHINE_H
+#define RAILYARD_MPSHELL_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Seconds of processor time over all cores, since the machine's start or over a time. */
+struct mp_machine {
+    bool known;
+    size_t cores;
+    double busy_s;  /* in any process or in the kernel of this machine */
+    double steal_s; /* taken by the host of this virtual machine */
+    double guest_s; /* of busy_s, in virtual machines on this one */
+};
+
+/* Reads the text of /proc/stat; ticks: clock ticks a second. */
+struct mp_machine mp_machine_parse(const char *text, double ticks);
+/* The counts up to now. */
+struct mp_machine mp_machine_read(void);
+/* What was added between the two. */
+struct mp_machine mp_machine_between(const struct mp_machine *before, const struct mp_machine *after);
+
+#endif
