@@ -186,7 +186,7 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
                          xl_technology tech, uint64_t now) {
     c->odcid.len = XL_LOCAL_CID_BYTES;
     xl_random_bytes(&c->random, c->odcid.id, c->odcid.len);
-    c->qlog = xl_qlog_new(&c->config->log, false, &c->odcid, now);
+    c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->odcid, now), now);
     if (add_local_cid(c) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];

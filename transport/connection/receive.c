@@ -162,6 +162,8 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
         if (c->is_server) {
             c->path[0].validated = true;                /* RFC 9000 section 8.1 */
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
+            /* Anybody can make Initials with any CID, at any rate; not so a packet under the handshake's keys. */
+            c->qlog = xl_qlog_open(c->qlog, c->now);
         }
     }
 }

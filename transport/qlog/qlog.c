@@ -14,7 +14,11 @@ enum {
 
 struct xl_qlog {
     xl_log log;
-    void *sink;
+    void *sink; /* NULL: not opened yet */
+    bool is_server;
+    xl_cid odcid;
+    size_t whole_bytes; /* of out, up to the end of the last record */
+    uint64_t omitted;   /* records left out before the sink was opened */
     uint64_t reference_us;
     uint64_t exponents[2]; /* ack_delay_exponent of received [0] and sent [1] ACKs */
     uint64_t path_ids[XL_MAX_PATHS];
@@ -34,10 +38,16 @@ static void flush(xl_qlog *q) {
     q->out.used = 0;
 }
 
+/* Without a sink records stay as long as there is room. */
 static void end_record(xl_qlog *q) {
     xl_json_text(&q->out, "\n");
-    if (q->out.used >= PIECE_BYTES)
+    if (q->out.used >= PIECE_BYTES && q->sink != NULL) {
         flush(q);
+    } else if (q->out.used >= PIECE_BYTES) {
+        q->out.used = q->whole_bytes;
+        q->omitted++;
+    }
+    q->whole_bytes = q->out.used;
 }
 
 /* RS, time and name of an event, up to and including the brace that opens its data (RFC 7464). */
@@ -115,14 +125,14 @@ static void member_path(const xl_qlog *q, xl_json *j, const char *name, const ch
         member_u64(j, id_name, q->path_ids[path]);
 }
 
-static void put_header_record(xl_qlog *q, bool is_server, const xl_cid *odcid) {
+static void put_header_record(xl_qlog *q) {
     xl_json *j = &q->out;
     xl_json_text(
         j, "\x1e{\"qlog_format\":\"JSON-SEQ\",\"qlog_version\":\"0.3\",\"title\":\"Railyard libxlink\",\"trace\":{"
            "\"vantage_point\":{\"type\":\"");
-    xl_json_text(j, is_server ? "server" : "client");
+    xl_json_text(j, q->is_server ? "server" : "client");
     xl_json_text(j, "\"},\"common_fields\":{\"ODCID\":\"");
-    xl_json_hex(j, odcid->id, odcid->len);
+    xl_json_hex(j, q->odcid.id, q->odcid.len);
     xl_json_text(j, "\",\"protocol_type\":[\"QUIC\",\"MULTIPATH\"],\"time_format\":\"relative\"");
     member_ms(j, "reference_time", q->reference_us);
     member_u64(j, "reference_monotonic_us", q->reference_us);
@@ -136,27 +146,46 @@ xl_qlog *xl_qlog_new(const xl_log *log, bool is_server, const xl_cid *odcid, uin
     xl_qlog *q = calloc(1, sizeof *q);
     if (q == NULL)
         return NULL;
-    q->sink = log->qlog_open(log->user, is_server, odcid->id, odcid->len);
-    if (q->sink == NULL) {
-        free(q);
-        return NULL;
-    }
     q->log = *log;
+    q->is_server = is_server;
+    q->odcid = *odcid;
     q->reference_us = now;
     q->exponents[0] = q->exponents[1] = 3;
     q->out = (xl_json){.p = q->out_text, .cap = sizeof q->out_text};
     q->packet = (xl_json){.p = q->packet_text, .cap = sizeof q->packet_text};
-    put_header_record(q, is_server, odcid);
+    put_header_record(q);
+    return q;
+}
+
+static void put_omitted(xl_qlog *q, uint64_t now) {
+    begin_event(q, &q->out, now, "loglevel", "warning");
+    member_string(&q->out, "message", "events before the handshake's end are left out: there was no room for them");
+    member_u64(&q->out, "omitted", q->omitted);
+    end_event(q);
+}
+
+xl_qlog *xl_qlog_open(xl_qlog *q, uint64_t now) {
+    if (q == NULL || q->sink != NULL)
+        return q;
+    q->sink = q->log.qlog_open(q->log.user, q->is_server, q->odcid.id, q->odcid.len);
+    if (q->sink == NULL) {
+        free(q);
+        return NULL;
+    }
+    if (q->omitted > 0)
+        put_omitted(q, now);
     return q;
 }
 
 void xl_qlog_free(xl_qlog *q) {
     if (q == NULL)
         return;
-    xl_qlog_packet_end(q);
-    flush(q);
-    if (q->log.qlog_close != NULL)
-        q->log.qlog_close(q->sink);
+    if (q->sink != NULL) {
+        xl_qlog_packet_end(q);
+        flush(q);
+        if (q->log.qlog_close != NULL)
+            q->log.qlog_close(q->sink);
+    }
     free(q);
 }
 

@@ -11,10 +11,12 @@
 
 typedef struct xl_qlog xl_qlog;
 
-/* NULL when log->qlog_open is NULL or gives no sink. now is the reference time (µs): event times are relative to it,
- * ms. */
+/* NULL when log->qlog_open is NULL. now is the reference time (µs): event times are relative to it, ms. Nothing is
+ * opened yet: up to 16 KB of records are kept, and of those beyond it only how many there were ("loglevel:warning"). */
 xl_qlog *xl_qlog_new(const xl_log *log, bool is_server, const xl_cid *odcid, uint64_t now);
-void xl_qlog_free(xl_qlog *); /* flushes and closes the sink */
+/* Opens the sink, once; the log itself, or NULL when there is no sink: then it was freed. */
+xl_qlog *xl_qlog_open(xl_qlog *, uint64_t now);
+void xl_qlog_free(xl_qlog *); /* flushes and closes the sink; a log without one leaves nothing */
 
 /* The peer's ack_delay_exponent, for the ACKs received; 3 before. Our own is taken to be 3. */
 void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *, uint64_t exponent);

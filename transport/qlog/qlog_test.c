@@ -42,11 +42,20 @@ static void sink_close(void *user) {
 
 static sink out;
 
-static xl_qlog *open_log(bool is_server) {
+static xl_qlog *new_log(bool is_server) {
     const xl_log log = {.user = &out, .qlog_open = sink_open, .qlog_write = sink_write, .qlog_close = sink_close};
     const xl_cid odcid = {8, {0xab, 0xcd, 0xef, 0, 1, 2, 3, 4}};
+    out.opened = false;
     xl_qlog *q = xl_qlog_new(&log, is_server, &odcid, REFERENCE);
     assert_non_null(q);
+    return q;
+}
+
+static xl_qlog *open_log(bool is_server) {
+    xl_qlog *q = new_log(is_server);
+    assert_false(out.opened);
+    assert_ptr_equal(q, xl_qlog_open(q, REFERENCE));
+    assert_ptr_equal(q, xl_qlog_open(q, REFERENCE));
     assert_true(out.opened);
     return q;
 }
@@ -401,6 +410,54 @@ static void text_is_handed_over_in_pieces_of_about_16_kb(void **state) {
     json_decref(records);
 }
 
+static void what_comes_before_the_sink_is_kept_within_bounds(void **state) {
+    (void)state;
+    xl_qlog *q = new_log(true);
+    for (int i = 0; i < 20; i++)
+        xl_qlog_packet_dropped(q, REFERENCE, 100 + (size_t)i, "x", -1);
+    assert_false(out.opened);
+    q = xl_qlog_open(q, REFERENCE + 1000);
+    json_t *records = close_log(q);
+    assert_int_equal(json_array_size(records), 21);
+    json_t *raw = json_object_get(event(records, 20, "transport:packet_dropped"), "raw");
+    assert_int_equal(json_integer_value(json_object_get(raw, "length")), 119);
+    json_decref(records);
+
+    q = new_log(true);
+    for (int i = 0; i < 5000; i++)
+        xl_qlog_packet_dropped(q, REFERENCE, 100, "x", -1);
+    q = xl_qlog_open(q, REFERENCE + 1000);
+    xl_qlog_packet_dropped(q, REFERENCE + 2000, 4242, "after", -1);
+    records = close_log(q);
+    size_t count = json_array_size(records);
+    assert_true(out.used < 32768 && count > 100);
+    json_t *omitted = json_object_get(event(records, count - 2, "loglevel:warning"), "omitted");
+    assert_int_equal(count - 3 + (size_t)json_integer_value(omitted), 5000);
+    raw = json_object_get(event(records, count - 1, "transport:packet_dropped"), "raw");
+    assert_int_equal(json_integer_value(json_object_get(raw, "length")), 4242);
+    json_decref(records);
+}
+
+static void a_log_that_was_never_opened_leaves_nothing(void **state) {
+    (void)state;
+    xl_qlog *q = new_log(true);
+    xl_qlog_connection(q, REFERENCE, "connection_started", "x");
+    xl_qlog_free(q);
+    assert_false(out.opened);
+}
+
+static void *no_sink(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len) {
+    (void)user, (void)is_server, (void)odcid, (void)odcid_len;
+    return NULL;
+}
+
+static void a_log_without_a_sink_is_none(void **state) {
+    (void)state;
+    const xl_log log = {.qlog_open = no_sink, .qlog_write = sink_write};
+    assert_null(xl_qlog_open(xl_qlog_new(&log, true, &(xl_cid){0}, 0), 0));
+    assert_null(xl_qlog_open(NULL, 0));
+}
+
 static void without_a_sink_every_call_is_quiet(void **state) {
     (void)state;
     const xl_cid odcid = {0};
@@ -440,6 +497,9 @@ int main(void) {
         cmocka_unit_test(events_while_a_packet_is_open_do_not_break_its_record),
         cmocka_unit_test(a_packet_of_very_many_frames_has_a_bounded_record),
         cmocka_unit_test(text_is_handed_over_in_pieces_of_about_16_kb),
+        cmocka_unit_test(what_comes_before_the_sink_is_kept_within_bounds),
+        cmocka_unit_test(a_log_that_was_never_opened_leaves_nothing),
+        cmocka_unit_test(a_log_without_a_sink_is_none),
         cmocka_unit_test(without_a_sink_every_call_is_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

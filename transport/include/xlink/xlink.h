@@ -108,7 +108,9 @@ void xl_credentials_free(xl_credentials *);
 /* Where logs go; every member may be NULL. A qlog is one JSON-SEQ text a connection, handed over in pieces. */
 typedef struct {
     void *user;
-    /* Returns the sink of a new connection's qlog, NULL for none. odcid: the client's first destination CID. */
+    /* Returns the sink of a new connection's qlog, NULL for none. odcid: the client's first destination CID, which the
+     * client chose: not unique, and perhaps malicious. A server's is asked for when the client's first Handshake packet
+     * came; the records until then, 16 KB at most, are in it. */
     void *(*qlog_open)(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len);
     void (*qlog_write)(void *sink, const char *text, size_t len);
     void (*qlog_close)(void *sink);
