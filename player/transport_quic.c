@@ -110,7 +110,8 @@ static bool start(quic_transport *t, const player_transport_config *config, uint
         snprintf(error, PLAYER_ERROR_BYTES, "no socket driver: %s", strerror(errno));
         return false;
     }
-    t->logs = xl_log_files_open(config->qlog_dir, config->keylog_file, error, PLAYER_ERROR_BYTES);
+    const xl_log_options logs = {.qlog_dir = config->qlog_dir, .keylog_file = config->keylog_file};
+    t->logs = xl_log_files_open(&logs, error, PLAYER_ERROR_BYTES);
     if (!t->logs || !make_credentials(t, config, error))
         return false;
     const xl_log log = xl_log_files_log(t->logs);

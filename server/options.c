@@ -16,6 +16,8 @@
 #include "http/video.h"
 #include "xlink/deployment.h"
 
+#define DEFAULT_QLOG_FILES 10000
+
 enum {
     OPT_QUIC = 256,
     OPT_HTTP1,
@@ -49,6 +51,7 @@ enum {
     OPT_FIRST_FRAME_BYTES,
     OPT_SEND_BUFFER,
     OPT_RETRY_ABOVE,
+    OPT_QLOG_FILES,
     OPT_WORKERS,
     OPT_LB_CONFIG,
     OPT_SERVER_ID,
@@ -83,6 +86,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPT_SEED},
     {"out", required_argument, NULL, OPT_OUT},
     {"qlog-dir", required_argument, NULL, OPT_QLOG_DIR},
+    {"qlog-files", required_argument, NULL, OPT_QLOG_FILES},
     {"keylog", required_argument, NULL, OPT_KEYLOG},
     {"fps", required_argument, NULL, OPT_FPS},
     {"bitrate", required_argument, NULL, OPT_BITRATE},
@@ -131,7 +135,9 @@ const char *server_options_usage(void) {
            "  --lb-config FILE --server-id HEX\n"
            "                              connection IDs that xlink-balancer can route\n"
            "  --params FILE               algorithm parameters, read at the start and at every SIGHUP\n"
-           "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n";
+           "  --out FILE.jsonl, --qlog-dir DIR, --keylog FILE\n"
+           "  --qlog-files N              qlogs that a process makes at most; connections after them have none "
+           "(10000)\n";
 }
 
 typedef struct {
@@ -311,6 +317,8 @@ static bool take_option(parser *p, int option, const char *value) {
         return parse_integer(p, "first-frame-bytes", value, 1, VIDEO_MAX_BYTES, &o->video.first_frame_bytes);
     case OPT_SEND_BUFFER:
         return parse_integer(p, "send-buffer", value, 4096, 1 << 30, &o->send_buffer_bytes);
+    case OPT_QLOG_FILES:
+        return parse_integer(p, "qlog-files", value, 1, UINT32_MAX, &o->qlog_files);
     case OPT_RETRY_ABOVE:
         o->retry_above_given = true;
         return parse_integer(p, "retry-above", value, 0, 1 << 20, &o->retry_above);
@@ -340,7 +348,7 @@ static bool check(parser *p) {
 }
 
 bool server_options_parse(int argc, char **argv, server_config *out, bool *help, char *error, size_t error_cap) {
-    *out = (server_config){.scheme = "xlink", .video = {.fps_milli = 30000}};
+    *out = (server_config){.scheme = "xlink", .video = {.fps_milli = 30000}, .qlog_files = DEFAULT_QLOG_FILES};
     *help = false;
     parser p = {.o = out, .help = help, .error = error, .cap = error_cap};
     opterr = 0;

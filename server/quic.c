@@ -26,7 +26,7 @@ struct server_service {
     http3_service *http3;
     xl_deployment deployment; /* of a worker: with its way to the others */
     server_watch watch, inbox;
-    bool watching, watching_inbox;
+    bool watching, watching_inbox, told_left_out;
     uint8_t *passed_on; /* FORWARD_DATAGRAM_MAX */
 };
 
@@ -52,9 +52,18 @@ static void pass_on(void *user, unsigned worker, const xl_datagram *head, const 
     (void)forward_send(server_get_worker(s->owner)->outbox[worker], head, data);
 }
 
+static void tell_left_out(server_service *s, uint64_t now) {
+    if (s->told_left_out || xl_log_files_left_out(s->logs) == 0)
+        return;
+    s->told_left_out = true;
+    const json_int_t limit = (json_int_t)server_get_config(s->owner)->qlog_files;
+    server_log(s->owner, "qlogs_left_out", json_pack("{s:I}", "qlog_files", limit), now);
+}
+
 static void quic_step(server_service *s, uint64_t now) {
     http3_service_process(s->http3, now);
     xl_udp_flush(s->udp, s->endpoint, now);
+    tell_left_out(s, now);
 }
 
 static uint64_t quic_next_timeout(const server_service *s) {
@@ -194,7 +203,9 @@ static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, c
         return NULL;
     }
     s->owner = owner;
-    s->logs = xl_log_files_open(config->qlog_dir, config->keylog_file, error, SERVER_ERROR_BYTES);
+    const xl_log_options logs = {
+        .qlog_dir = config->qlog_dir, .keylog_file = config->keylog_file, .qlog_files = config->qlog_files};
+    s->logs = xl_log_files_open(&logs, error, SERVER_ERROR_BYTES);
     if (!s->logs || !make_credentials(s, config, error) || !make_endpoint(s, config, now, error) ||
         !listen_on(s, config, bound, error)) {
         quic_free(s);

@@ -46,6 +46,7 @@ typedef struct {
     bool retry_above_given;
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;
+    uint64_t qlog_files;                           /* of --qlog-files */
     uint64_t workers;                              /* processes; 0: one, without the machinery of several */
     const char *lb_file, *server_id, *params_file; /* of --lb-config, --server-id and --params */
     catalogue_video video;                         /* --bitrate, --fps, --first-frame-bytes */

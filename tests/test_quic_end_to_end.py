@@ -186,6 +186,20 @@ def test_qlogs_are_json_sequences_of_both_sides(tmp_path: Path) -> None:
         assert times == sorted(times)
     labels = {line.split()[0] for line in (tmp_path / "keys").read_text(encoding="utf-8").splitlines()}
     assert labels >= {"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"}
+    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_server_makes_no_more_qlogs_than_it_may(tmp_path: Path) -> None:
+    logs = tmp_path / "qlog"
+    fetch = ("--chunk-bytes", "10000", "--url", "/synthetic/10000")
+    with Server(tmp_path, "--scheme", "sp", "--qlog-dir", str(logs), "--qlog-files", "2") as server:
+        for seed in range(4):
+            path = ("--path", "a:127.0.0.1:wifi")
+            done = run_player(tmp_path, server.port, "--scheme", "sp", "--insecure", "--seed", str(seed), *path, *fetch)
+            assert done.returncode == 0, done.stderr
+    assert len(list(logs.iterdir())) == 2
+    (left_out,) = events(server.records(), "qlogs_left_out")
+    assert left_out["qlog_files"] == 2
 
 
 def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "emulator/link/report.h"
 #include "emulator/sim/members.h"
@@ -101,11 +100,9 @@ static xl_log_files *open_transport_logs(const struct sim *sim, const char *key_
     char qlog[FILE_BYTES], keys[FILE_BYTES], reason[FILE_BYTES + 64];
     name_file(sim, "qlog", qlog);
     name_file(sim, key_file, keys);
-    if (sim->job->keylog) {
-        unlink(keys); /* it is appended to */
-    }
-    xl_log_files *files =
-        xl_log_files_open(sim->job->qlog ? qlog : NULL, sim->job->keylog ? keys : NULL, reason, sizeof reason);
+    const xl_log_options options = {
+        .qlog_dir = sim->job->qlog ? qlog : NULL, .keylog_file = sim->job->keylog ? keys : NULL, .replace = true};
+    xl_log_files *files = xl_log_files_open(&options, reason, sizeof reason);
     if (files == NULL) {
         sim_fail(error, "%.900s", reason);
     }

@@ -1,6 +1,7 @@
 #include "xlink/log_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,18 +9,50 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SAME_NAME_MAX 1000 /* qlogs whose clients chose the same CID */
+
 struct xl_log_files {
     char *qlog_dir;
+    uint64_t qlogs, qlogs_max, qlogs_left_out;
+    bool replace;
     FILE *keylog;
 };
 
+static void name_qlog(const xl_log_files *files, const char *cid, unsigned copy, bool is_server, char path[PATH_MAX]) {
+    char number[16] = "";
+    if (copy > 1)
+        snprintf(number, sizeof number, "-%u", copy);
+    snprintf(path, PATH_MAX, "%s/%s%s_%s.sqlog", files->qlog_dir, cid, number, is_server ? "server" : "client");
+}
+
+/* A file that nobody had, nor a link of that name (O_EXCL). */
+static int create_qlog(const xl_log_files *files, const char *cid, bool is_server) {
+    char path[PATH_MAX];
+    int fd = -1;
+    for (unsigned copy = 1; fd < 0 && copy <= SAME_NAME_MAX; copy++) {
+        name_qlog(files, cid, copy, is_server, path);
+        if (files->replace)
+            unlink(path);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
 static void *open_qlog(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len) {
-    const xl_log_files *files = user;
-    char hex[2 * XL_MAX_CID_BYTES + 1] = "", path[PATH_MAX];
+    xl_log_files *files = user;
+    char hex[2 * XL_MAX_CID_BYTES + 1] = "";
     for (size_t i = 0; i < odcid_len && i < XL_MAX_CID_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", odcid[i]);
-    int len = snprintf(path, sizeof path, "%s/%s_%s.sqlog", files->qlog_dir, hex, is_server ? "server" : "client");
-    return len < 0 || (size_t)len >= sizeof path ? NULL : fopen(path, "we");
+    bool is_full = files->qlogs_max > 0 && files->qlogs >= files->qlogs_max;
+    int fd = is_full ? -1 : create_qlog(files, hex, is_server);
+    FILE *sink = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!sink && fd >= 0)
+        close(fd);
+    files->qlogs += sink != NULL;
+    files->qlogs_left_out += sink == NULL;
+    return sink;
 }
 
 static void write_qlog(void *sink, const char *text, size_t len) {
@@ -38,6 +71,10 @@ static void write_keylog(void *user, const char *line) {
 }
 
 static bool open_directory(xl_log_files *files, const char *dir, char *error, size_t error_cap) {
+    if (strlen(dir) + 2 * XL_MAX_CID_BYTES + 32 > PATH_MAX) {
+        snprintf(error, error_cap, "the name of the qlog directory is too long");
+        return false;
+    }
     if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
         snprintf(error, error_cap, "cannot make the qlog directory %s: %s", dir, strerror(errno));
         return false;
@@ -52,20 +89,40 @@ static bool open_directory(xl_log_files *files, const char *dir, char *error, si
     return files->qlog_dir != NULL;
 }
 
-xl_log_files *xl_log_files_open(const char *qlog_dir, const char *keylog_file, char *error, size_t error_cap) {
+/* A file that was there before, with a wider mode: what follows is not for those who could read it till now. Pipes and
+ * devices stay what they are. */
+static bool keep_to_owner(int fd) {
+    struct stat file;
+    if (fstat(fd, &file) != 0)
+        return false;
+    return !S_ISREG(file.st_mode) || (file.st_mode & 07777) == 0600 || fchmod(fd, 0600) == 0;
+}
+
+static bool open_keylog(xl_log_files *files, const char *name, char *error, size_t error_cap) {
+    if (files->replace)
+        unlink(name);
+    int fd = open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    bool is_private = fd >= 0 && keep_to_owner(fd);
+    files->keylog = is_private ? fdopen(fd, "a") : NULL;
+    if (files->keylog)
+        return true;
+    snprintf(error, error_cap, fd < 0 || is_private ? "cannot write to %s: %s" : "cannot keep %s to its owner: %s",
+             name, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+xl_log_files *xl_log_files_open(const xl_log_options *o, char *error, size_t error_cap) {
     xl_log_files *files = calloc(1, sizeof *files);
     if (!files) {
         snprintf(error, error_cap, "out of memory");
         return NULL;
     }
-    bool ok = !qlog_dir || open_directory(files, qlog_dir, error, error_cap);
-    if (ok && keylog_file) {
-        files->keylog = fopen(keylog_file, "ae");
-        ok = files->keylog != NULL;
-        if (!ok)
-            snprintf(error, error_cap, "cannot write to %s: %s", keylog_file, strerror(errno));
-    }
-    if (ok)
+    files->qlogs_max = o->qlog_files;
+    files->replace = o->replace;
+    if ((!o->qlog_dir || open_directory(files, o->qlog_dir, error, error_cap)) &&
+        (!o->keylog_file || open_keylog(files, o->keylog_file, error, error_cap)))
         return files;
     xl_log_files_close(files);
     return NULL;
@@ -81,6 +138,10 @@ xl_log xl_log_files_log(xl_log_files *files) {
     if (files->keylog)
         log.keylog = write_keylog;
     return log;
+}
+
+uint64_t xl_log_files_left_out(const xl_log_files *files) {
+    return files->qlogs_left_out;
 }
 
 void xl_log_files_close(xl_log_files *files) {

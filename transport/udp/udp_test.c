@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "xlink/log_files.h"
 #include "xlink/udp.h"
 
 #define LIMIT_US UINT64_C(20000000) /* of wall-clock time, for what takes milliseconds */
@@ -253,44 +252,6 @@ static void an_address_in_use_or_not_here_is_refused(void **state) {
     xl_udp_free(udp);
 }
 
-static void log_files_say_what_they_cannot_write(void **state) {
-    (void)state;
-    char error[128] = "";
-    assert_null(xl_log_files_open("/proc/no/such/dir", NULL, error, sizeof error));
-    assert_non_null(strstr(error, "/proc/no/such/dir"));
-    assert_null(xl_log_files_open(NULL, "/proc/no/such/file", error, sizeof error));
-    assert_non_null(strstr(error, "/proc/no/such/file"));
-}
-
-static void a_qlog_is_named_after_the_original_destination_cid(void **state) {
-    (void)state;
-    char dir[] = "/tmp/xl_log_files_XXXXXX", error[128], path[128], text[16] = "";
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/keys", dir);
-    xl_log_files *files = xl_log_files_open(dir, path, error, sizeof error);
-    assert_non_null(files);
-    xl_log log = xl_log_files_log(files);
-    const uint8_t odcid[] = {0xde, 0xad, 0x00, 0x01};
-    void *sink = log.qlog_open(log.user, true, odcid, sizeof odcid);
-    assert_non_null(sink);
-    log.qlog_write(sink, "abc", 3);
-    log.qlog_close(sink);
-    log.keylog(log.user, "LINE 1");
-    xl_log_files_close(files);
-    const char *const names[] = {"dead0001_server.sqlog", "keys"}, *const contents[] = {"abc", "LINE 1\n"};
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        FILE *f = fopen(path, "r");
-        assert_non_null(f);
-        memset(text, 0, sizeof text);
-        assert_int_equal(fread(text, 1, sizeof text - 1, f), strlen(contents[i]));
-        assert_string_equal(text, contents[i]);
-        fclose(f);
-        unlink(path);
-    }
-    rmdir(dir);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
@@ -299,8 +260,6 @@ int main(void) {
         cmocka_unit_test(a_dark_path_is_not_an_error),
         cmocka_unit_test(a_port_where_nobody_listens_is_noticed),
         cmocka_unit_test(an_address_in_use_or_not_here_is_refused),
-        cmocka_unit_test(log_files_say_what_they_cannot_write),
-        cmocka_unit_test(a_qlog_is_named_after_the_original_destination_cid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
