@@ -255,8 +255,17 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     }
 }
 
+/* Part of a DATA frame's payload: its content is made now, as far as the transport will take it. */
+static bool read_payload(h3_session *s, h3_stream *st, const nghttp3_vec *vec) {
+    size_t room = xl_stream_send_capacity(s->connection, (uint64_t)st->id), len = vec->len < room ? vec->len : room;
+    if (len == 0 || !st->has_body || st->body.read(st->body.user, st->body_framed - st->chunk_left, vec->base, len))
+        return true;
+    h3_stream_refuse(s, st, H3_INTERNAL_ERROR);
+    return false;
+}
+
 /* Hands vec to the transport. Returns how many bytes it took, or a negative xl_error. *all: everything, and the FIN. */
-static ssize_t send_vecs(h3_session *s, uint64_t id, const nghttp3_vec *vec, size_t count, bool fin,
+static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp3_vec *vec, size_t count, bool fin,
                          const xl_frame_mark *mark, bool *all) {
     size_t taken = 0;
     *all = false;
@@ -266,6 +275,9 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, const nghttp3_vec *vec, siz
         return n;
     }
     for (size_t i = 0; i < count; i++) {
+        bool is_payload = st && vec[i].base >= s->payload && vec[i].base < s->payload + sizeof s->payload;
+        if (is_payload && !read_payload(s, st, &vec[i]))
+            return XL_ERR_STREAM_STATE;
         ssize_t n = xl_stream_send(s->connection, id, vec[i].base, vec[i].len, fin && i == count - 1, mark);
         if (n < 0)
             return n;
@@ -301,17 +313,24 @@ static int after_write(h3_session *s, h3_stream *st, size_t taken, bool all, boo
     return 0;
 }
 
+/* At the response's first byte: the transport learns how long it will be, and where the marked frame lies in it. */
+static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec, size_t count, xl_frame_mark *mark) {
+    uint64_t headers_bytes = first_frame_bytes(vec, count);
+    if (headers_bytes == 0)
+        return false;
+    const h3_body_mark whole = {.size = st->body.length};
+    xl_frame_mark all = h3_mark_in_stream(headers_bytes, st->body.length, &whole);
+    (void)xl_stream_expect(s->connection, (uint64_t)st->id, all.position + all.size);
+    *mark = h3_mark_in_stream(headers_bytes, st->body.length, &st->mark);
+    return st->has_mark;
+}
+
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
     h3_stream *st = h3_stream_find(s, id);
     xl_frame_mark mark = {0};
-    bool marked = st && st->has_mark && st->stream_bytes == 0;
-    if (marked) {
-        uint64_t headers_bytes = first_frame_bytes(vec, count);
-        marked = headers_bytes > 0;
-        mark = h3_mark_in_stream(headers_bytes, st->body.length, &st->mark);
-    }
+    bool marked = st && st->has_body && st->stream_bytes == 0 && announce(s, st, vec, count, &mark);
     bool all;
-    ssize_t n = send_vecs(s, (uint64_t)id, vec, count, fin, marked ? &mark : NULL, &all);
+    ssize_t n = send_vecs(s, (uint64_t)id, st, vec, count, fin, marked ? &mark : NULL, &all);
     if (n < 0) { /* reset by either side: nothing more goes out */
         nghttp3_conn_shutdown_stream_write(s->h3, id);
         return is_client_bidi((uint64_t)id) ? 0 : NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM;
@@ -384,8 +403,6 @@ static int submit_response(h3_session *s, h3_stream *st, unsigned status, const 
     snprintf(status_text, sizeof status_text, "%03u", status % 1000);
     nghttp3_nv nv[MAX_HEADERS + 1] = {field(":status", status_text)};
     size_t count = append_fields(nv, 1, headers, header_count);
-    if (body && !(st->chunk = malloc(H3_DATA_FRAME_BYTES)))
-        return XL_ERR_MEMORY;
     nghttp3_data_reader reader = {.read_data = h3_read_data};
     return nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) == 0 ? 0 : XL_ERR_MEMORY;
 }
@@ -394,7 +411,7 @@ int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header 
                const h3_body *body, const h3_body_mark *mark) {
     h3_stream *st = s->failed || !s->ready ? NULL : h3_stream_find(s, (int64_t)stream);
     int rv = 0;
-    if (!st || st->over || st->written || st->chunk)
+    if (!st || st->over || st->responded)
         rv = XL_ERR_STREAM_STATE;
     else if (!s->is_server || header_count > MAX_HEADERS)
         rv = XL_ERR_ARGUMENT;
@@ -405,6 +422,7 @@ int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header 
             body->close(body->user);
         return rv;
     }
+    st->responded = true;
     if (body) {
         st->has_body = true;
         st->body = *body;

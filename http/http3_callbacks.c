@@ -40,7 +40,6 @@ void h3_stream_free(h3_session *s, h3_stream *st) {
         }
     }
     h3_stream_close_body(st);
-    free(st->chunk);
     free(st->path);
     free(st->authority);
     free(st->range);
@@ -132,8 +131,7 @@ static bool request_field(h3_stream *st, int32_t token, nghttp3_vec value) {
     }
 }
 
-/* The peer asks for more than it may: the stream ends, the connection lives. */
-static void refuse(h3_session *s, h3_stream *st, uint64_t error_code) {
+void h3_stream_refuse(h3_session *s, h3_stream *st, uint64_t error_code) {
     h3_stream_abort(s, st, error_code);
     st->over = true;
     h3_stream_drop(s, (uint64_t)st->id, error_code);
@@ -160,11 +158,11 @@ static int on_header(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf 
     nghttp3_vec n = nghttp3_rcbuf_get_buf(name), v = nghttp3_rcbuf_get_buf(value);
     st->field_section_bytes += n.len + v.len + 32; /* RFC 9114 section 4.2.2 */
     if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
-        refuse(s, st, H3_EXCESSIVE_LOAD);
+        h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
     else if (!s->is_server)
         response_field(st, token, (const char *)n.base, (const char *)v.base);
     else if (!request_field(st, token, v))
-        refuse(s, st, H3_EXCESSIVE_LOAD);
+        h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
     return 0;
 }
 
@@ -176,7 +174,7 @@ static int on_trailer(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf
     if (st && !st->over) {
         st->field_section_bytes += nghttp3_rcbuf_get_buf(name).len + nghttp3_rcbuf_get_buf(value).len + 32;
         if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
-            refuse(user, st, H3_EXCESSIVE_LOAD);
+            h3_stream_refuse(user, st, H3_EXCESSIVE_LOAD);
     }
     return 0;
 }
@@ -289,7 +287,7 @@ static int on_acked_data(nghttp3_conn *h3, int64_t id, uint64_t len, void *user,
     return 0;
 }
 
-/* The payload of the next DATA frame: never more than one that the transport has not yet taken. */
+/* The next DATA frame: never more than one that the transport has not yet taken. */
 nghttp3_ssize h3_read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_t vec_count, uint32_t *flags,
                            void *user, void *stream_user) {
     (void)h3, (void)id, (void)vec_count;
@@ -300,19 +298,15 @@ nghttp3_ssize h3_read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_
         st->waiting = true;
         return NGHTTP3_ERR_WOULDBLOCK;
     }
-    uint64_t left = st && st->has_body ? st->body.length - st->body_read : 0;
+    uint64_t left = st && st->has_body ? st->body.length - st->body_framed : 0;
     size_t len = left < H3_DATA_FRAME_BYTES ? (size_t)left : H3_DATA_FRAME_BYTES;
-    if (len > 0 && !st->body.read(st->body.user, st->body_read, st->chunk, len)) {
-        refuse(s, st, H3_INTERNAL_ERROR);
-        left = len = 0;
-    }
     if (len == left)
         *flags |= NGHTTP3_DATA_FLAG_EOF;
     if (len == 0)
         return 0;
-    st->body_read += len;
+    st->body_framed += len;
     st->chunk_left = len;
-    vec[0] = (nghttp3_vec){.base = st->chunk, .len = len};
+    vec[0] = (nghttp3_vec){.base = s->payload, .len = len};
     return 1;
 }
 

@@ -23,12 +23,11 @@ typedef struct h3_stream {
     h3_response_head head;
     bool head_done;
 
-    /* Server: the response's body; `chunk` holds the payload of the newest DATA frame. */
-    bool has_body;
+    /* Server: the response's body, up to the end of the newest DATA frame. */
+    bool responded, has_body;
     h3_body body;
-    uint64_t body_read;
-    uint8_t *chunk;
-    size_t chunk_left; /* of it, what the transport has not yet taken */
+    uint64_t body_framed;
+    size_t chunk_left; /* of the frame's payload, what the transport has not yet taken */
     bool waiting;      /* nghttp3 asked for the next DATA frame before chunk_left was 0 */
     bool written;      /* all, the FIN included */
     bool has_mark;
@@ -43,6 +42,9 @@ struct h3_session {
     h3_stream *streams;
     bool is_server, ready, failed, goaway_received, goaway_sent;
     uint64_t max_client_streams;
+    /* Where nghttp3 is told that the payload of a DATA frame lies, of whichever stream: it looks at addresses only. The
+     * bytes that the transport takes are read from the body's source when it takes them. */
+    uint8_t payload[H3_DATA_FRAME_BYTES];
 };
 
 h3_stream *h3_stream_find(const h3_session *, int64_t id);
@@ -53,6 +55,9 @@ void h3_stream_close_body(h3_stream *);
 void h3_stream_drop(h3_session *, uint64_t id, uint64_t error_code);
 /* Tells the caller, once, that nothing more will come of the stream. */
 void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
+
+/* The stream ends by this side's doing, the connection lives. */
+void h3_stream_refuse(h3_session *, h3_stream *, uint64_t error_code);
 
 /* The callbacks of nghttp3; their user data is the session, a stream's user data its h3_stream. */
 extern const nghttp3_callbacks h3_nghttp3_callbacks;

@@ -59,10 +59,9 @@ static void stream_frame_acked(xl_connection *c, xl_sent_frame *r) {
         return;
     if (r->is_queued)
         xl_conn_unacked_remove(s, r);
-    if (s->reset_sent)
+    if (xl_conn_is_reset(s))
         return;
     xl_send_mark_acked(&s->send, r->offset, r->len, r->fin);
-    xl_conn_notify_writable(c, s);
     xl_conn_stream_settle(c, s);
 }
 
@@ -72,7 +71,7 @@ static void stream_frame_lost(xl_connection *c, xl_sent_frame *r) {
         return;
     if (r->is_queued)
         xl_conn_unacked_remove(s, r);
-    if (!s->reset_sent)
+    if (!xl_conn_is_reset(s))
         xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
 }
 
@@ -432,7 +431,7 @@ static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
         xl_stream *s;
         if (r->kind == XL_SF_CRYPTO)
             xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
-        else if (r->kind == XL_SF_STREAM && (s = xl_conn_stream(c, r->id)) && !s->reset_sent)
+        else if (r->kind == XL_SF_STREAM && (s = xl_conn_stream(c, r->id)) && !xl_conn_is_reset(s))
             xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
         else if (r->kind != XL_SF_STREAM && r->kind != XL_SF_ACK)
             record_lost(c, r);

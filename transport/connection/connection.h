@@ -6,7 +6,8 @@
  *   path_status.c PATH_STATUS, standby paths     migration.c  of a single-path connection
  *   builder.c     one packet out                 random.c     the seeded generator
  *   rebinding.c   addresses that change            management.c standby and abandon by themselves
- *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out */
+ *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out
+ *   room.c        what send buffers take */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
@@ -86,6 +87,7 @@ typedef struct xl_stream {
     bool recv_done;                          /* the application has taken the end, or nobody will */
     bool readable_queued;                    /* an event is waiting */
     bool writable_wanted;                    /* the application was told "full" */
+    uint64_t expected;                       /* bytes that the application means to write in all; 0: it did not say */
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
     struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
     bool in_send_list;
@@ -110,6 +112,7 @@ typedef struct {
     void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
     void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
     void (*reset_token)(void *user, const xl_cid *, uint8_t token[16]);
+    xl_budget_pool *send_pool; /* of the send buffers of all connections */
 } xl_connection_hooks;
 
 struct xl_connection {
@@ -175,6 +178,7 @@ struct xl_connection {
     bool control_dirty; /* some stream may have a control frame to send */
     xl_flow_out flow_out;
     xl_flow_in flow_in;
+    xl_budget send_budget; /* of all send buffers */
 
     /* Schemes. */
     const xl_scheduler_ops *scheduler;
@@ -300,7 +304,8 @@ xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
 void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */
 void xl_conn_notify_readable(xl_connection *, xl_stream *);
-void xl_conn_notify_writable(xl_connection *, xl_stream *);
+bool xl_conn_is_reset(const xl_stream *); /* by us: RESET_STREAM is to be sent, or was */
+void xl_conn_reset_sending(xl_connection *, xl_stream *, uint64_t error_code);
 void xl_conn_free_streams(xl_connection *);
 /* Bytes that count as read: credit of the connection goes back to the peer. */
 void xl_conn_grant_credit(xl_connection *, uint64_t bytes);
@@ -311,6 +316,13 @@ xl_sent_frame *xl_conn_record_new(xl_connection *);
 void xl_conn_record_free(xl_connection *, xl_sent_frame *);
 void xl_conn_unacked_push(xl_stream *, xl_sent_frame *);
 void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);
+
+/* room.c: what send buffers take from the application. */
+/* Bytes that a stream takes now. */
+size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
+void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has more: XL_EVENT_STREAM_WRITABLE follows */
+/* Tells the streams that wait for room and have some. */
+void xl_conn_offer_room(xl_connection *);
 
 /* paths.c */
 xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology);

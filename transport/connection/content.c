@@ -192,7 +192,7 @@ static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
  * sent, or sent twice. */
 static bool is_sending(const xl_stream *s) {
     bool settled = s->send.base == s->send.written && s->send.fin_acked == s->send.fin_written;
-    return !settled && !s->reset_pending && !s->reset_sent;
+    return !settled && !xl_conn_is_reset(s);
 }
 
 bool xl_content_has_unsent(const xl_connection *c) {
@@ -354,14 +354,21 @@ void xl_content_put_streams(xl_builder *b) {
     }
 }
 
+/* Up to where there is something to send: also what the application has announced and would write into a buffer that
+ * takes all it may hold. */
+static uint64_t unsent_end(const xl_stream *s) {
+    uint64_t full = s->send.base + s->send.limit, end = s->expected < full ? s->expected : full;
+    return end > s->send.written ? end : s->send.written;
+}
+
 void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
     const xl_stream *first = NULL;
     bool withheld = false, sendable = false;
     view->unsent_bytes = 0;
     for (const xl_stream *s = c->send_head; s; s = s->send_next) {
-        if (!is_sending(s))
+        if (!is_sending(s) && (!s->writable_wanted || xl_conn_is_reset(s)))
             continue;
-        uint64_t unsent = s->send.written - s->send.sent + xl_ranges_total(&s->send.lost);
+        uint64_t unsent = unsent_end(s) - s->send.sent + xl_ranges_total(&s->send.lost);
         view->unsent_bytes += unsent;
         first = first || unsent == 0 ? first : s;
         sendable |= xl_send_pending(&s->send, stream_credit(c, s));

@@ -65,10 +65,9 @@ static uint64_t take_stop_sending(xl_connection *c, const xl_frame *f) {
     xl_stream *s = xl_conn_stream_for_frame(c, f->stop_sending.stream_id, false, &error);
     if (!s)
         return error;
-    if (s->reset_sent || s->reset_pending || xl_send_is_done(&s->send))
+    if (xl_conn_is_reset(s) || xl_send_is_done(&s->send))
         return 0;
-    s->reset_pending = c->control_dirty = true;
-    s->reset_code = f->stop_sending.error_code;
+    xl_conn_reset_sending(c, s, f->stop_sending.error_code);
     xl_conn_emit(
         c, (xl_event){.type = XL_EVENT_STREAM_STOPPED, .stream_id = s->id, .error_code = f->stop_sending.error_code});
     return 0;

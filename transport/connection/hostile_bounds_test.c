@@ -178,6 +178,98 @@ static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
     pair_free(&a.p);
 }
 
+/* Steps until all requests are complete; gives the most that the server's send buffers took meanwhile. */
+static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
+    size_t most = 0, done = 0;
+    for (uint64_t end = p->now + limit_us; p->now < end && done < requests && pair_step(p);) {
+        most = p->sc->send_budget.held > most ? p->sc->send_budget.held : most;
+        done = 0;
+        for (size_t i = 0; i < PAIR_REQUESTS; i++)
+            done += p->request[i].used && p->request[i].done;
+    }
+    return done == requests ? most : SIZE_MAX;
+}
+
+static void what_flow_control_holds_back_is_not_taken_from_the_application(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 1, 1, 5000);
+    p.client_config.limits.max_stream_data = 100;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (int i = 0; i < 60; i++)
+        pair_ask(&p, 10000);
+    assert_true(most_held(&p, 60, 60000000) <= 60 * 1024);
+    pair_free(&p);
+}
+
+static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(void **state) {
+    (void)state;
+    static const uint8_t zeros[65536];
+    attack a;
+    attack_init(&a);
+    a.p.client_config.limits.max_stream_data = 1000;
+    attack_connect(&a);
+    xl_writer *w = begin(&a);
+    xl_frame_put_stream_header(w, 0, 0, 1, true);
+    xl_write_u8(w, 'x');
+    deliver(&a, 0);
+    const xl_stream *s = a.p.sc->stream[0];
+    for (uint64_t n = 0; n < 3000; n++) {
+        xl_frame_put_max(begin(&a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
+        deliver(&a, 10);
+        assert_true(xl_stream_send_capacity(a.p.sc, 0) <= 1000 + n - s->send.written);
+        assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof(zeros), false, NULL) >= 0);
+        assert_true(s->send.written <= 1000 + n);
+        assert_true(a.p.sc->send_budget.held <= 4096);
+    }
+    pair_free(&a.p);
+}
+
+static void all_streams_of_a_connection_keep_within_its_budget(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 1, 1, 20000);
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
+    p.server_config.limits.connection_send_bytes = 64 << 10;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (int i = 0; i < 20; i++)
+        pair_ask(&p, 200000);
+    size_t most = most_held(&p, 20, 60000000);
+    assert_true(most <= 64 << 10);
+    assert_true(most > 32 << 10);
+    pair_free(&p);
+}
+
+/* An answer is under way at full speed; whichever side ends it, its memory goes before anything is sent. */
+static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
+    (void)state;
+    for (int by_peer = 0; by_peer < 2; by_peer++) {
+        pair p;
+        pair_init(&p, 1, 1, 20000);
+        pair_connect(&p);
+        pair_handshake(&p);
+        uint64_t id = p.request[pair_ask(&p, 50000000)].id;
+        pair_run(&p, 300000);
+        assert_true(p.sc->send_budget.held > 65536);
+        if (by_peer) {
+            uint64_t error = 0;
+            xl_packet_context ctx = {.type = XL_PACKET_1RTT, .level = XL_LEVEL_APP};
+            xl_frame f = {.type = XL_FRAME_STOP_SENDING, .stop_sending = {.stream_id = id, .error_code = 1}};
+            error = xl_conn_take_frame(p.sc, &f, &ctx);
+            assert_int_equal(0, error);
+        } else {
+            assert_int_equal(0, xl_stream_reset(p.sc, id, 1));
+        }
+        assert_int_equal(0, p.sc->send_budget.held);
+        assert_int_equal(0, p.server->send_pool.held);
+        pair_run(&p, 300000);
+        assert_int_equal(0, p.sc->stream_count);
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
@@ -185,6 +277,10 @@ int main(void) {
         cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
         cmocka_unit_test(challenges_in_numbers_are_answered_within_the_window),
         cmocka_unit_test(a_single_challenge_is_answered_though_the_window_is_full),
+        cmocka_unit_test(what_flow_control_holds_back_is_not_taken_from_the_application),
+        cmocka_unit_test(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window),
+        cmocka_unit_test(all_streams_of_a_connection_keep_within_its_budget),
+        cmocka_unit_test(a_stream_that_is_reset_holds_nothing_from_then_on),
         cmocka_unit_test(of_many_acknowledgements_in_a_packet_the_first_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,5 +271,6 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     }
     if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
         count_path_bytes(c, d);
+    xl_conn_offer_room(c);
     xl_conn_wake(c);
 }

@@ -143,6 +143,7 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     s->has_send = !uni || local;
     s->has_recv = !uni || !local;
     xl_send_init(&s->send, c->config->limits.send_buffer_bytes);
+    s->send.budget = &c->send_budget;
     xl_recv_init(&s->recv);
     xl_flow_out_init(&s->send_flow, initial_send_limit(c, id));
     xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data);
@@ -242,12 +243,18 @@ void xl_conn_notify_readable(xl_connection *c, xl_stream *s) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_READABLE, .stream_id = s->id});
 }
 
-void xl_conn_notify_writable(xl_connection *c, xl_stream *s) {
-    size_t enough = c->config->limits.send_buffer_bytes / 4;
-    if (!s->writable_wanted || xl_send_capacity(&s->send) < enough)
-        return;
+bool xl_conn_is_reset(const xl_stream *s) {
+    return s->reset_pending || s->reset_sent;
+}
+
+/* Nothing of the stream is sent, or sent again, any more: what it holds goes at once. */
+void xl_conn_reset_sending(xl_connection *c, xl_stream *s, uint64_t error_code) {
+    s->reset_pending = c->control_dirty = true;
+    s->reset_code = error_code;
     s->writable_wanted = false;
-    xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_WRITABLE, .stream_id = s->id});
+    unqueue_records(s);
+    xl_send_abandon(&s->send);
+    xl_conn_wake(c);
 }
 
 void xl_conn_grant_credit(xl_connection *c, uint64_t bytes) {
@@ -333,29 +340,39 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
     xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
-    if (!s || !s->has_send || s->send.fin_written || s->reset_pending || s->reset_sent)
+    if (!s || !s->has_send || s->send.fin_written || xl_conn_is_reset(s))
         return XL_ERR_STREAM_STATE;
     if (mark) {
         s->has_mark = true;
         s->mark = *mark;
     }
-    size_t room = xl_send_capacity(&s->send), take = len < room ? len : room;
+    size_t room = xl_conn_send_room(c, s), take = len < room ? len : room;
     ssize_t taken = xl_send_write(&s->send, data, take);
     if (taken < 0)
         return taken;
     if ((size_t)taken < len)
-        s->writable_wanted = true;
+        xl_conn_await_room(c, s);
     else if (fin)
         xl_send_finish(&s->send);
     if (fin && is_local(c, id))
         c->expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+    if ((size_t)taken == len)
+        xl_conn_offer_room(c); /* it may have no more to write: the next one's turn */
     xl_conn_wake(c);
     return taken;
 }
 
 size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {
     const xl_stream *s = xl_conn_stream(c, id);
-    return s && s->has_send && !s->send.fin_written ? xl_send_capacity(&s->send) : 0;
+    return s && s->has_send && !xl_conn_is_reset(s) ? xl_conn_send_room(c, s) : 0;
+}
+
+int xl_stream_expect(xl_connection *c, uint64_t id, uint64_t bytes) {
+    xl_stream *s = xl_conn_stream(c, id);
+    if (!s || !s->has_send)
+        return XL_ERR_STREAM_STATE;
+    s->expected = bytes;
+    return 0;
 }
 
 int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
@@ -376,11 +393,8 @@ int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
     xl_conn_touch(c);
     if (!s || !s->has_send || send_is_over(s))
         return XL_ERR_STREAM_STATE;
-    if (s->reset_pending || s->reset_sent)
-        return 0;
-    s->reset_pending = c->control_dirty = true;
-    s->reset_code = error_code;
-    xl_conn_wake(c);
+    if (!xl_conn_is_reset(s))
+        xl_conn_reset_sending(c, s, error_code);
     return 0;
 }
 

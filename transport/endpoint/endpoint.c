@@ -6,6 +6,8 @@
 
 #define MIN_INITIAL_DCID 8
 #define MAKE_CID_TRIES   16
+#define CONN_SEND_BYTES  ((size_t)16 << 20)
+#define ALL_SEND_BYTES   ((size_t)256 << 20)
 #define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
 void xl_scheme_init(xl_scheme *s) {
@@ -184,6 +186,10 @@ static int copy_scheme(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCH
     return 0;
 }
 
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 static int copy_limits(const xl_limits *limits, xl_limits *l) {
     xl_limits defaults;
     xl_limits_init(&defaults);
@@ -207,6 +213,10 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     DEFAULT(path_management.abandon_us);
     DEFAULT(path_management.reopen_us);
 #undef DEFAULT
+    if (!l->connection_send_bytes)
+        l->connection_send_bytes = larger(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
+    if (!l->endpoint_send_bytes)
+        l->endpoint_send_bytes = larger(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
     bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
     return has_valid_size ? 0 : XL_ERR_ARGUMENT;
 }
@@ -232,6 +242,7 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
         ep->event_head = ep->event_next = 1;
     *error = ep ? copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
+        xl_budget_pool_init(&ep->send_pool, ep->config.limits.endpoint_send_bytes, ep->config.limits.max_connections);
         xl_random_seed(&ep->random, config->seed);
         xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
         if (config->deployment)
@@ -289,8 +300,8 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
     }
     if (xl_timer_heap_reserve(&ep->timers) != 0)
         return NULL;
-    xl_connection_hooks hooks = {ep,      on_event,   on_make_cid,   on_cid_added, on_cid_removed,
-                                 on_wake, on_touched, on_reset_token};
+    xl_connection_hooks hooks = {ep,      on_event,   on_make_cid,    on_cid_added,  on_cid_removed,
+                                 on_wake, on_touched, on_reset_token, &ep->send_pool};
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
     if (!c)
         return NULL;
@@ -482,6 +493,7 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
 void xl_endpoint_get_stats(const xl_endpoint *ep, xl_endpoint_stats *out) {
     *out = ep->stats;
     out->connections = ep->count;
+    out->send_bytes = ep->send_pool.held;
 }
 
 /* ---- Datagrams out, time ---- */
@@ -549,7 +561,18 @@ void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
         xl_conn_handle_timeout(ep->timers.due[i], now);
 }
 
+/* Connections that the pool refused something learn of what others gave back, once it is worth it. */
+static void offer_pool(xl_endpoint *ep) {
+    xl_budget_pool *pool = &ep->send_pool;
+    if (!pool->refused || pool->held + pool->common / 16 > pool->common)
+        return;
+    pool->refused = false;
+    for (size_t i = 0; i < ep->count; i++)
+        xl_conn_offer_room(ep->connection[i]);
+}
+
 bool xl_endpoint_poll_event(xl_endpoint *ep, xl_event *out) {
+    offer_pool(ep);
     while (ep->event_head < ep->event_next) {
         const xl_queued_event *e = event_number(ep, ep->event_head++);
         if (!e->event.connection)

@@ -32,6 +32,7 @@ struct xl_endpoint {
     xl_cid_map map;
     xl_connection **connection;
     size_t count, cap;
+    xl_budget_pool send_pool;
     xl_timer_heap timers;
     xl_connection *ready_head, *ready_tail;
     xl_queued_event *event;          /* ring: event number n is at n % event_cap */

@@ -3,9 +3,11 @@
 #include "stream/ring.h"
 #include "xlink/xlink.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
-#define MIN_CAP 4096
+#define MIN_CAP     1024
+#define SHRINK_FROM 65536 /* a buffer of which only an eighth is in use becomes smaller */
 
 void xl_send_init(xl_send *s, size_t limit) {
     *s = (xl_send){.limit = limit};
@@ -13,25 +15,44 @@ void xl_send_init(xl_send *s, size_t limit) {
     xl_ranges_init(&s->lost);
 }
 
-void xl_send_free(xl_send *s) {
+static void drop_ring(xl_send *s) {
     free(s->ring);
+    s->ring = NULL;
+    if (s->budget)
+        xl_budget_give_back(s->budget, s->cap);
+    s->cap = 0;
+}
+
+void xl_send_free(xl_send *s) {
+    drop_ring(s);
     xl_ranges_free(&s->acked);
     xl_ranges_free(&s->lost);
     *s = (xl_send){0};
 }
 
-size_t xl_send_capacity(const xl_send *s) {
-    size_t held = (size_t)(s->written - s->base);
-    return s->fin_written || held >= s->limit ? 0 : s->limit - held;
+void xl_send_abandon(xl_send *s) {
+    drop_ring(s);
+    xl_ranges_free(&s->acked);
+    xl_ranges_free(&s->lost);
+    s->base = s->written = s->sent;
 }
 
-/* Fourfold, as far as the limit asks for it: every growth copies what is held. */
-static int grow(xl_send *s, size_t need) {
-    if (need <= s->cap)
-        return 0;
-    uint64_t ahead = 4 * (uint64_t)s->cap < s->limit ? 4 * (uint64_t)s->cap : s->limit;
-    size_t cap = xl_ring_size(s->cap ? s->cap : MIN_CAP, ahead > need ? ahead : need);
-    uint8_t *ring = cap ? malloc(cap) : NULL;
+/* What the ring may grow to. */
+static size_t largest_cap(const xl_send *s) {
+    size_t left = s->budget ? xl_budget_left(s->budget) : SIZE_MAX, cap = s->cap, next = cap ? 2 * cap : MIN_CAP;
+    for (; cap < s->limit && next - s->cap <= left; next *= 2)
+        cap = next;
+    return cap;
+}
+
+size_t xl_send_capacity(const xl_send *s) {
+    size_t held = (size_t)(s->written - s->base), cap = largest_cap(s), most = cap < s->limit ? cap : s->limit;
+    return s->fin_written || held >= most ? 0 : most - held;
+}
+
+/* The budget is the caller's business. */
+static int resize(xl_send *s, size_t cap) {
+    uint8_t *ring = malloc(cap);
     if (!ring)
         return XL_ERR_MEMORY;
     if (s->ring)
@@ -40,6 +61,28 @@ static int grow(xl_send *s, size_t need) {
     s->ring = ring;
     s->cap = cap;
     return 0;
+}
+
+static int grow(xl_send *s, size_t need) {
+    if (need <= s->cap)
+        return 0;
+    size_t old = s->cap, cap = xl_ring_size(old ? old : MIN_CAP, need);
+    if (!cap || (s->budget && !xl_budget_take(s->budget, cap - old)))
+        return XL_ERR_MEMORY;
+    int error = resize(s, cap);
+    if (error && s->budget)
+        xl_budget_give_back(s->budget, cap - old);
+    return error;
+}
+
+/* After bytes were acknowledged: a stream that stands still holds no more than it needs. */
+static void shrink(xl_send *s) {
+    size_t held = (size_t)(s->written - s->base), old = s->cap;
+    if (held == 0 && old > MIN_CAP)
+        drop_ring(s);
+    else if (old >= SHRINK_FROM && held <= old / 8 && resize(s, xl_ring_size(MIN_CAP, 2 * (uint64_t)held)) == 0 &&
+             s->budget)
+        xl_budget_give_back(s->budget, old - s->cap);
 }
 
 ssize_t xl_send_write(xl_send *s, const uint8_t *data, size_t len) {
@@ -134,6 +177,7 @@ static void advance_base(xl_send *s) {
         return;
     s->base = s->acked.at[0].end;
     xl_ranges_drop_below(&s->acked, s->base);
+    shrink(s);
 }
 
 uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {

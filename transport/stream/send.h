@@ -1,26 +1,32 @@
 /* The sending half of a stream: buffer from the first unacknowledged byte on, what is unsent, what is lost, what is
- * acknowledged. RFC 9000 section 3.1. Also used for CRYPTO streams. Flow control limits are passed in. */
+ * acknowledged. RFC 9000 section 3.1. Also used for CRYPTO streams. Flow control limits are passed in. The buffer grows
+ * with what is in it, and shrinks with it. */
 #ifndef XL_STREAM_SEND_H
 #define XL_STREAM_SEND_H
 
 #include "recovery/ranges.h"
+#include "stream/budget.h"
 
 #include <sys/types.h>
 
 typedef struct {
-    uint8_t *ring;    /* holds [base, written) */
-    size_t cap;       /* allocated, grows up to limit, a power of two */
-    size_t limit;     /* most bytes held */
-    uint64_t base;    /* everything below is acknowledged */
-    uint64_t written; /* end of what the application wrote */
-    uint64_t sent;    /* highest offset ever sent: new data begins here */
-    xl_ranges acked;  /* above base */
-    xl_ranges lost;   /* to be sent again */
+    uint8_t *ring;     /* holds [base, written) */
+    size_t cap;        /* allocated, a power of two, less than twice the limit */
+    xl_budget *budget; /* what cap is taken from; NULL: none */
+    size_t limit;      /* most bytes held */
+    uint64_t base;     /* everything below is acknowledged */
+    uint64_t written;  /* end of what the application wrote */
+    uint64_t sent;     /* highest offset ever sent: new data begins here */
+    xl_ranges acked;   /* above base */
+    xl_ranges lost;    /* to be sent again */
     bool fin_written, fin_sent, fin_lost, fin_acked;
 } xl_send;
 
 void xl_send_init(xl_send *, size_t limit);
 void xl_send_free(xl_send *);
+/* The peer gets no more of it: what is held is freed. `sent` stays what it is, the final size of RESET_STREAM. */
+void xl_send_abandon(xl_send *);
+/* Bytes that it takes now, by its limit and its budget. */
 size_t xl_send_capacity(const xl_send *);
 /* Takes up to capacity bytes; returns how many, or XL_ERR_MEMORY. */
 ssize_t xl_send_write(xl_send *, const uint8_t *data, size_t len);

@@ -246,8 +246,53 @@ static void any_order_of_losses_and_acks_matches_a_byte_map(void **state) {
     }
 }
 
+static void the_buffer_shrinks_with_what_is_in_it(void **state) {
+    (void)state;
+    xl_send s;
+    xl_send_init(&s, 1 << 20);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(xl_send_write(&s, zeros, sizeof(zeros)), sizeof(zeros));
+    assert_int_equal(s.cap, 8 * sizeof(zeros));
+    for (int i = 0; i < 8; i++)
+        take(&s, sizeof(zeros));
+    xl_send_mark_acked(&s, 0, 7 * sizeof(zeros) + 60000, false);
+    assert_int_equal(s.cap, 16384); /* twice what is left, 5536 bytes */
+    xl_send_mark_acked(&s, 0, 8 * sizeof(zeros), false);
+    assert_int_equal(s.cap, 0);
+    xl_send_free(&s);
+}
+
+static void what_a_buffer_holds_is_taken_from_its_budget(void **state) {
+    (void)state;
+    xl_budget_pool pool;
+    xl_budget_pool_init(&pool, 1 << 20, 1);
+    xl_budget budget = {.pool = &pool, .most = 10000};
+    xl_send s, t;
+    xl_send_init(&s, 65536);
+    xl_send_init(&t, 65536);
+    s.budget = t.budget = &budget;
+    assert_int_equal(xl_send_capacity(&s), 8192);
+    assert_int_equal(xl_send_write(&s, zeros, 20000), 8192);
+    assert_int_equal(budget.held, 8192);
+    assert_int_equal(xl_send_write(&t, zeros, 20000), 1024);
+    assert_int_equal(budget.held, 9216);
+    take(&s, 8192);
+    xl_send_abandon(&s);
+    assert_int_equal(budget.held, 1024);
+    assert_int_equal(s.sent, 8192);
+    xl_send_mark_lost(&s, 0, 8192, false); /* nothing is sent again */
+    assert_false(xl_send_pending(&s, UINT64_MAX));
+    assert_int_equal(xl_send_mark_acked(&s, 0, 8192, false), 0);
+    xl_send_free(&s);
+    xl_send_free(&t);
+    assert_int_equal(budget.held, 0);
+    assert_int_equal(pool.held, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_buffer_shrinks_with_what_is_in_it),
+        cmocka_unit_test(what_a_buffer_holds_is_taken_from_its_budget),
         cmocka_unit_test(data_leaves_in_order_and_within_the_credit),
         cmocka_unit_test(a_lone_fin_is_sent_lost_and_acknowledged),
         cmocka_unit_test(lost_data_goes_first_and_needs_no_credit),

@@ -162,17 +162,21 @@ typedef struct {
     uint64_t max_streams_bidi;     /* 100 concurrently open */
     uint64_t max_streams_uni;      /* 16 */
     size_t send_buffer_bytes;      /* per stream, not yet acknowledged: 4 MiB */
-    size_t max_udp_payload_bytes;  /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
-    size_t max_connections;        /* server: 1024 */
-    size_t retry_above;            /* server: with so many handshakes under way a new client has to prove its address by
+    size_t connection_send_bytes;  /* memory of the send buffers of all streams of a connection: 16 MiB, or four times
+                                    * send_buffer_bytes if that is more */
+    size_t endpoint_send_bytes;   /* … of all connections: 256 MiB, or twice a connection's if that is more. A half is
+                                    * anybody's; of the other half each of max_connections has its equal part */
+    size_t max_udp_payload_bytes; /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
+    size_t max_connections;       /* server: 1024 */
+    size_t retry_above;           /* server: with so many handshakes under way a new client has to prove its address by
                                     * Retry first (RFC 9000 section 8.1.2): 256 */
-    bool retry_always;             /* … with any number */
-    uint64_t probe_silence_us;     /* enable_migration: silence while data is expected before another path is
+    bool retry_always;            /* … with any number */
+    uint64_t probe_silence_us;    /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
-    unsigned migrate_ptos;         /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
+    unsigned migrate_ptos;        /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
                                     * starts them after one PTO of silence; 0 = by silence */
-    bool migrate_back;             /* enable_migration: back to the first path when it has answered challenges, one */
-    uint64_t migrate_back_us;      /* a second, for so long; else only when the path in use dies */
+    bool migrate_back;            /* enable_migration: back to the first path when it has answered challenges, one */
+    uint64_t migrate_back_us;     /* a second, for so long; else only when the path in use dies */
     xl_path_management path_management;
     uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
                                 * 1 s */
@@ -234,6 +238,7 @@ void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
 
 typedef struct {
     size_t connections;        /* now */
+    size_t send_bytes;         /* memory of all send buffers, now */
     uint64_t retries;          /* sent */
     uint64_t stateless_resets; /* sent */
     uint64_t misrouted;        /* datagrams that belong to another worker of the deployment */
@@ -338,7 +343,12 @@ typedef struct {
  * takes effect when all of len was taken. mark may be NULL; it may be given before its bytes are written. */
 ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin,
                        const xl_frame_mark *mark);
+/* What xl_stream_send() takes now: what flow control and the congestion windows let go soon, and what the limits of
+ * memory leave. No more of `data` is looked at. */
 size_t xl_stream_send_capacity(const xl_connection *, uint64_t id);
+/* The stream is to have so many bytes in all. Schedulers that weigh what is left to send count what is not written yet.
+ */
+int xl_stream_expect(xl_connection *, uint64_t id, uint64_t bytes);
 /* Stream priority: smaller goes first; equal priorities go in order of stream ID. Default 3 (RFC 9218 urgency). */
 int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);
 int xl_stream_reset(xl_connection *, uint64_t id, uint64_t error_code);

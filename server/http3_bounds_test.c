@@ -1,0 +1,374 @@
+/* What clients with valid keys make the HTTP/3 service hold, and do: the real service over real connections, datagrams
+ * exchanged in memory on a virtual clock. The one video is a file whose reading is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http/http3.h"
+#include "server/http3_service.h"
+
+#define ONE_WAY_US       5000
+#define MTU_BYTES        1452
+#define FILE_BYTES       (UINT64_C(100) << 20)
+#define CLIENTS_MOST     64
+#define STREAM_LEAST     1024        /* what the buffer of a stream takes as soon as a byte is in it */
+#define CRITICAL_STREAMS 3           /* of HTTP/3, in each direction */
+#define LOOK_AHEAD       (64 * 1024) /* and a congestion window, which in memory may be twice as much */
+#define INITIAL_WINDOW   (10 * 1452)
+
+typedef struct flight {
+    struct flight *next;
+    uint64_t at;
+    bool to_server;
+    xl_datagram head;
+    uint8_t data[MTU_BYTES];
+} flight;
+
+typedef struct world world;
+
+typedef struct {
+    world *owner;
+    xl_connection *connection;
+    h3_session *session;
+    bool connected, closed;
+    bool reads_nothing; /* so that no credit goes back */
+    uint64_t ended, aborted, abort_code, received;
+} client;
+
+struct world {
+    uint64_t now;
+    xl_credentials *server_credentials, *client_credentials;
+    xl_endpoint *server, *clients;
+    catalogue *videos;
+    http3_service *service;
+    client client[CLIENTS_MOST];
+    size_t client_count;
+    flight *first, **last;
+    uint64_t file_bytes_read, request_records, numbers;
+    size_t send_bytes_most; /* that the server has held at any time */
+    bool server_unheard;    /* what the server sends gets lost */
+};
+
+/* ---- the file ---- */
+
+static int file_open(void *user, const char *path, uint64_t *size) {
+    (void)user;
+    *size = FILE_BYTES;
+    return strcmp(path, "video") == 0 ? 7 : -1;
+}
+
+static ssize_t file_read(void *user, int handle, uint64_t offset, uint8_t *buf, size_t len) {
+    (void)handle;
+    (void)offset;
+    ((world *)user)->file_bytes_read += len;
+    memset(buf, 'v', len);
+    return (ssize_t)len;
+}
+
+static void file_close(void *user, int handle) {
+    (void)user;
+    (void)handle;
+}
+
+/* ---- server's hooks, clients' callbacks ---- */
+
+static void count_record(void *user, const char *event, json_t *fields, uint64_t now) {
+    (void)now;
+    ((world *)user)->request_records += strcmp(event, "request") == 0;
+    json_decref(fields);
+}
+
+static uint64_t next_number(void *user) {
+    return ((world *)user)->numbers++;
+}
+
+static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len) {
+    (void)stream;
+    (void)data;
+    ((client *)user)->received += len;
+}
+
+static void on_end(void *user, uint64_t stream) {
+    (void)stream;
+    ((client *)user)->ended++;
+}
+
+static void on_abort(void *user, uint64_t stream, uint64_t code) {
+    client *c = user;
+    (void)stream;
+    c->aborted++;
+    c->abort_code = code;
+}
+
+/* ---- life ---- */
+
+static void note_memory(world *w) {
+    xl_endpoint_stats stats;
+    xl_endpoint_get_stats(w->server, &stats);
+    if (stats.send_bytes > w->send_bytes_most)
+        w->send_bytes_most = stats.send_bytes;
+}
+
+static size_t send_bytes(const world *w) {
+    xl_endpoint_stats stats;
+    xl_endpoint_get_stats(w->server, &stats);
+    return stats.send_bytes;
+}
+
+static world *world_new(const xl_limits *client_limits, size_t server_memory) {
+    world *w = calloc(1, sizeof *w);
+    const catalogue_files files = {.user = w, .open = file_open, .read = file_read, .close = file_close};
+    const http3_service_hooks hooks = {.user = w, .log = count_record, .next_connection = next_number};
+    const server_config options = {.scheme = "sp", .seed = 3};
+    char error[SERVER_ERROR_BYTES];
+    int rv;
+    assert_non_null(w);
+    w->now = 1000000;
+    w->last = &w->first;
+    w->server_credentials = xl_credentials_self_signed("server.test", 1, 1700000000);
+    w->client_credentials = xl_credentials_client(NULL);
+    xl_config config;
+    assert_true(http3_service_configure(&options, &config, error));
+    config.credentials = w->server_credentials;
+    config.limits.endpoint_send_bytes = server_memory;
+    w->server = xl_endpoint_new(&config, w->now, &rv);
+    w->videos = catalogue_new(&options.video, &files);
+    assert_non_null(w->server);
+    assert_non_null(w->videos);
+    w->service = http3_service_new(w->server, w->videos, &hooks);
+    xl_config_init(&config);
+    config.seed = 4;
+    config.credentials = w->client_credentials;
+    config.limits = *client_limits;
+    config.limits.max_udp_payload_bytes = MTU_BYTES;
+    w->clients = xl_endpoint_new(&config, w->now, &rv);
+    assert_non_null(w->clients);
+    return w;
+}
+
+static void world_free(world *w) {
+    for (size_t i = 0; i < w->client_count; i++)
+        h3_session_free(w->client[i].session);
+    xl_endpoint_free(w->clients);
+    http3_service_free(w->service);
+    xl_endpoint_free(w->server);
+    catalogue_free(w->videos);
+    xl_credentials_free(w->server_credentials);
+    xl_credentials_free(w->client_credentials);
+    while (w->first) {
+        flight *next = w->first->next;
+        free(w->first);
+        w->first = next;
+    }
+    free(w);
+}
+
+/* ---- the network, time ---- */
+
+static void send_from(world *w, bool to_server) {
+    uint8_t buf[MTU_BYTES];
+    xl_datagram head;
+    size_t len;
+    while ((len = xl_endpoint_transmit(to_server ? w->clients : w->server, buf, sizeof buf, &head, w->now)) > 0) {
+        if (!to_server && w->server_unheard)
+            continue;
+        flight *f = calloc(1, sizeof *f);
+        *f = (flight){.at = w->now + ONE_WAY_US, .to_server = to_server};
+        f->head = (xl_datagram){.local = head.remote, .remote = head.local, .len = len};
+        memcpy(f->data, buf, len);
+        *w->last = f;
+        w->last = &f->next;
+    }
+}
+
+static void serve(world *w) {
+    http3_service_process(w->service, w->now);
+    note_memory(w);
+    send_from(w, false);
+    note_memory(w);
+}
+
+static void act(world *w) {
+    xl_event e;
+    while (xl_endpoint_poll_event(w->clients, &e)) {
+        client *c = xl_connection_user(e.connection);
+        c->connected |= e.type == XL_EVENT_CONNECTED;
+        c->closed |= e.type == XL_EVENT_CLOSED;
+        if (!c->closed && !(c->reads_nothing && e.type == XL_EVENT_STREAM_READABLE))
+            h3_on_event(c->session, &e, w->now);
+    }
+    for (size_t i = 0; i < w->client_count; i++)
+        if (!w->client[i].closed)
+            h3_pump(w->client[i].session, w->now);
+    send_from(w, true);
+}
+
+static void run(world *w, uint64_t us) {
+    for (uint64_t end = w->now + us;;) {
+        act(w);
+        serve(w);
+        uint64_t a = xl_endpoint_next_timeout(w->clients), b = xl_endpoint_next_timeout(w->server), at = a < b ? a : b;
+        if (w->first && w->first->at < at)
+            at = w->first->at;
+        if (at > end) {
+            w->now = end;
+            return;
+        }
+        w->now = at > w->now ? at : w->now;
+        while (w->first && w->first->at <= w->now) {
+            flight *f = w->first;
+            w->first = f->next;
+            if (!w->first)
+                w->last = &w->first;
+            xl_endpoint_receive(f->to_server ? w->server : w->clients, &f->head, f->data, w->now);
+            free(f);
+        }
+        if (xl_endpoint_next_timeout(w->clients) <= w->now)
+            xl_endpoint_handle_timeout(w->clients, w->now);
+    }
+}
+
+static client *connect_client(world *w) {
+    client *c = &w->client[w->client_count];
+    const xl_addr local = {.family = 4, .ip = {10, 0, 1, (uint8_t)w->client_count}, .port = 50000};
+    const xl_addr remote = {.family = 4, .ip = {10, 0, 0, 1}, .port = 443};
+    *c = (client){.owner = w};
+    c->connection = xl_endpoint_connect(w->clients, "server.test", &local, &remote, XL_TECH_WIFI, w->now);
+    assert_non_null(c->connection);
+    xl_connection_set_user(c->connection, c);
+    c->session =
+        h3_session_client(c->connection, &(h3_callbacks){.user = c, .body = on_body, .end = on_end, .abort = on_abort});
+    assert_non_null(c->session);
+    w->client_count++;
+    run(w, 100000);
+    assert_true(c->connected);
+    return c;
+}
+
+static uint64_t get(client *c, const char *path, const h3_header *header) {
+    uint64_t stream;
+    assert_int_equal(0, h3_submit(c->session, "GET", "server.test", path, header, header ? 1 : 0, &stream));
+    return stream;
+}
+
+/* ---- tests ---- */
+
+/* 400 requests for 100 MiB each, where the client lets 300 bytes of each answer be sent. */
+static void requests_without_flow_control_credit_hold_next_to_nothing(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    limits.max_stream_data = 300;
+    world *w = world_new(&limits, 0);
+    for (int i = 0; i < 4; i++) {
+        client *c = connect_client(w);
+        c->reads_nothing = true;
+        for (int k = 0; k < 100; k++)
+            get(c, "/video", NULL);
+    }
+    run(w, 3000000);
+    assert_int_equal(400, w->request_records);
+    assert_true(w->file_bytes_read > 0);
+    assert_true(w->file_bytes_read <= 400 * 300);
+    assert_true(w->send_bytes_most <= 4 * (100 + CRITICAL_STREAMS) * STREAM_LEAST);
+    world_free(w);
+}
+
+/* Flow control lets everything go, the network nothing: the congestion windows are what counts. */
+static void what_waits_for_the_congestion_window_is_not_read_yet(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    limits.max_stream_data = limits.max_data = UINT64_C(1) << 40;
+    world *w = world_new(&limits, 0);
+    client *c = connect_client(w);
+    for (int k = 0; k < 100; k++)
+        get(c, "/video", NULL);
+    act(w);
+    w->server_unheard = true;
+    run(w, 1000000);
+    assert_int_equal(100, w->request_records);
+    assert_true(w->file_bytes_read <= 2 * INITIAL_WINDOW + LOOK_AHEAD);
+    assert_true(w->send_bytes_most <= 2 * (2 * INITIAL_WINDOW + LOOK_AHEAD) + 100 * STREAM_LEAST);
+    world_free(w);
+}
+
+static void a_thousand_requests_that_are_reset_leave_nothing(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    client *c = connect_client(w);
+    unsigned sent = 0;
+    for (int round = 0; round < 200 && sent < 1000; round++) {
+        uint64_t stream[100];
+        size_t n = 0;
+        while (n < 100 && h3_submit(c->session, "GET", "server.test", "/video", NULL, 0, &stream[n]) == 0)
+            n++;
+        h3_pump(c->session, w->now);
+        send_from(w, true); /* the requests go first, so that the server begins to answer */
+        for (size_t i = 0; i < n; i++)
+            h3_cancel(c->session, stream[i], H3_REQUEST_CANCELLED);
+        sent += (unsigned)n;
+        run(w, 4 * ONE_WAY_US);
+    }
+    run(w, 1000000);
+    assert_true(sent >= 1000);
+    assert_false(c->closed);
+    assert_true(send_bytes(w) <= CRITICAL_STREAMS * STREAM_LEAST);
+    assert_true(w->send_bytes_most <= 4 * (INITIAL_WINDOW + LOOK_AHEAD));
+    world_free(w);
+}
+
+/* One that is answered at full speed and then wants no more: the buffer is freed with its STOP_SENDING. */
+static void a_download_that_is_cancelled_gives_its_memory_back(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    client *c = connect_client(w);
+    uint64_t stream = get(c, "/video", NULL);
+    run(w, 300000);
+    assert_true(send_bytes(w) > LOOK_AHEAD);
+    h3_cancel(c->session, stream, H3_REQUEST_CANCELLED);
+    run(w, 4 * ONE_WAY_US);
+    assert_true(send_bytes(w) <= CRITICAL_STREAMS * STREAM_LEAST);
+    world_free(w);
+}
+
+/* Each connection wants more than its part of the endpoint's memory: none gets stuck, and there is never more. */
+static void many_downloads_keep_within_the_memory_of_the_endpoint(void **state) {
+    (void)state;
+    enum { MEMORY = 1 << 20, CLIENTS = 40 };
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, MEMORY);
+    for (int i = 0; i < CLIENTS; i++)
+        connect_client(w);
+    for (int i = 0; i < CLIENTS; i++)
+        get(&w->client[i], "/video", &(h3_header){"range", "bytes=0-999999"});
+    run(w, 60000000);
+    assert_true(w->send_bytes_most <= MEMORY);
+    assert_true(w->send_bytes_most > MEMORY / 3);
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_int_equal(1, w->client[i].ended);
+        assert_int_equal(1000000, w->client[i].received);
+    }
+    world_free(w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
+        cmocka_unit_test(what_waits_for_the_congestion_window_is_not_read_yet),
+        cmocka_unit_test(a_thousand_requests_that_are_reset_leave_nothing),
+        cmocka_unit_test(a_download_that_is_cancelled_gives_its_memory_back),
+        cmocka_unit_test(many_downloads_keep_within_the_memory_of_the_endpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* How much of what the application has to send the streams take into their buffers: what can be sent soon, and no more.
+ * Whoever asks for a large file and lets nothing of it be sent makes the server hold nothing.
+ *
+ * Streams are sent one after the other, by priority and ID. All together need so many bytes not yet sent as the
+ * congestion windows of all paths can take, and LOOK_AHEAD more for the time until the application writes again; no
+ * stream needs bytes that flow control does not let it send. So with B(s) the bytes that s has not sent and may send,
+ *
+ *     room of s = min(credit of s left, min(sum of windows + LOOK_AHEAD, credit of the connection left)
+ *                     - sum of B over s and the streams before it)
+ *
+ * For example: two streams, one path with a window of 100 kB, credit without end. The first takes 164 kB and the second
+ * nothing; when the first has written its last byte, with 20 kB not sent yet, the second takes 144 kB. */
+#include "connection/connection.h"
+
+#define LOOK_AHEAD 65536
+#define QUANTUM    32768 /* so much has to be missing before the application is asked: not for every packet */
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t wanted(const xl_connection *c) {
+    uint64_t bytes = LOOK_AHEAD;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (xl_path_may_carry_data(&c->path[i]))
+            bytes += xl_path_window(&c->path[i]);
+    return bytes;
+}
+
+static uint64_t backlog(const xl_stream *s) {
+    uint64_t end = earlier(s->send.written, s->send_flow.limit);
+    return !xl_conn_is_reset(s) && end > s->send.sent ? end - s->send.sent : 0;
+}
+
+/* Bytes that s takes when it and the streams before it have `ahead` to send. */
+static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead, uint64_t most) {
+    uint64_t by_connection = earlier(most, xl_flow_out_left(&c->flow_out));
+    if (ahead >= by_connection || s->send.written >= s->send_flow.limit)
+        return 0;
+    return earlier(by_connection - ahead, s->send_flow.limit - s->send.written);
+}
+
+size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
+    uint64_t ahead = backlog(s), most = wanted(c);
+    for (const xl_stream *t = c->send_head; t && t != s && ahead < most; t = t->send_next)
+        ahead += backlog(t);
+    return (size_t)earlier(room(c, s, ahead, most), xl_send_capacity(&s->send));
+}
+
+void xl_conn_await_room(xl_connection *c, xl_stream *s) {
+    s->writable_wanted = true;
+    if (xl_send_capacity(&s->send) == 0 && c->send_budget.pool)
+        c->send_budget.pool->refused = true;
+}
+
+/* The application is asked where it is worth it: a quarter of the buffer is free, as far as its size is what counts. */
+static bool has_capacity(const xl_connection *c, const xl_stream *s) {
+    size_t quarter = c->config->limits.send_buffer_bytes / 4, held = (size_t)(s->send.written - s->send.base);
+    return s->send.limit >= held + quarter && xl_send_capacity(&s->send) > 0;
+}
+
+void xl_conn_offer_room(xl_connection *c) {
+    uint64_t ahead = 0, most = wanted(c);
+    if (!xl_conn_is_live(c))
+        return;
+    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+        ahead += backlog(s);
+        if (ahead + QUANTUM > most)
+            return;
+        uint64_t takes = s->writable_wanted && has_capacity(c, s) ? room(c, s, ahead, most) : 0;
+        if (takes == 0)
+            continue;
+        s->writable_wanted = false;
+        xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_WRITABLE, .stream_id = s->id});
+        ahead += takes; /* if it does not, it says so by writing all that it has, and the next one is asked */
+    }
+}

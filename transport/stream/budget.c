@@ -1,0 +1,38 @@
+#include "stream/budget.h"
+
+#include <stdint.h>
+
+void xl_budget_pool_init(xl_budget_pool *p, size_t most, size_t connections) {
+    *p = (xl_budget_pool){.common = most / 2, .share = most / 2 / (connections ? connections : 1)};
+}
+
+static size_t beyond(size_t limit, size_t held) {
+    return limit > held ? limit - held : 0;
+}
+
+size_t xl_budget_left(const xl_budget *b) {
+    if (!b->pool)
+        return SIZE_MAX;
+    size_t common = beyond(b->pool->common, b->pool->held), share = beyond(b->pool->share, b->held);
+    size_t left = common > share ? common : share, own = beyond(b->most, b->held);
+    return own < left ? own : left;
+}
+
+bool xl_budget_take(xl_budget *b, size_t bytes) {
+    if (!b->pool)
+        return true;
+    if (bytes > xl_budget_left(b)) {
+        b->pool->refused = true;
+        return false;
+    }
+    b->held += bytes;
+    b->pool->held += bytes;
+    return true;
+}
+
+void xl_budget_give_back(xl_budget *b, size_t bytes) {
+    if (!b->pool)
+        return;
+    b->held -= bytes;
+    b->pool->held -= bytes;
+}
