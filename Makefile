@@ -18,12 +18,21 @@ JOBS ?= $(shell nproc)
 OUT := build/$(VARIANT)
 BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
 
-WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
+# clang, which only fuzzing uses, warns of other things than gcc.
+WARN := -Wall -Wextra -Wshadow $(if $(filter fuzz%,$(VARIANT)),,-Wconversion -Werror)
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE $(WARN) -g -fno-omit-frame-pointer -MMD -MP -I. -Itransport/include
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
 BASE_CFLAGS += -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
 LDSAN := -fsanitize=address,undefined
+else ifeq ($(VARIANT),fuzz)
+CC := clang
+BASE_CFLAGS += -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
+LDSAN := -fsanitize=fuzzer,address,undefined
+else ifeq ($(VARIANT),fuzz-coverage)
+CC := clang
+BASE_CFLAGS += -O1 -fprofile-instr-generate -fcoverage-mapping -DXL_CHECK_TIMERS
+LDSAN := -fprofile-instr-generate
 else
 BASE_CFLAGS += -O2
 endif
@@ -126,6 +135,8 @@ $(OUT)/transport/connection/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
 
 -include $(PIC_OBJ:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
+include fuzz/fuzz.mk
+
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 .PHONY: c-test-programs
 c-test-programs: $(TEST_BIN)
@@ -162,9 +173,10 @@ test: setup ## everything is tested: lint, C tests under the sanitizers, Python 
 	@$(MAKE) --no-print-directory test-py
 
 .PHONY: test-c
-test-c: setup ## the C unit tests, under ASan and UBSan
-	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs
+test-c: setup ## the C unit tests and the fuzzing corpora, under ASan and UBSan
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan c-test-programs fuzz-programs
 	@scripts/run-c-tests.sh build/asan
+	@scripts/fuzz.sh replay build/asan
 
 .PHONY: test-py
 test-py: setup ## the Python tests: command lines, arenas, interoperability, reports

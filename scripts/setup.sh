@@ -3,6 +3,7 @@
 # Idempotent; says nothing and takes milliseconds when everything is there.
 #   setup.sh            what a build and a run need
 #   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
+#   setup.sh fuzz       also what fuzzing needs, likewise
 #   setup.sh docker     also an engine and what makes a base image, likewise
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -49,7 +50,12 @@ docker)
     docker compose version >/dev/null 2>&1 || EXTRAS+=(bin:docker-compose=docker-compose)
     without="not all of the containers can be made or tested"
     ;;
-*) die "unknown argument '$1'; it takes 'browser', 'docker' or nothing." ;;
+fuzz)
+    EXTRAS=(bin:clang=clang "file:$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a=libclang-rt-14-dev"
+        bin:llvm-cov=llvm)
+    without="nothing can be fuzzed"
+    ;;
+*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz' or nothing." ;;
 esac
 
 present() {

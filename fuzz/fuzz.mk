@@ -1,0 +1,45 @@
+# Fuzzing: every fuzz/*_fuzz.c is one harness. With gcc they become programs that replay inputs (the tests do), with
+# VARIANT=fuzz and clang they become fuzzers, with VARIANT=fuzz-coverage they count which lines the corpora reach.
+
+FUZZ_SRC := $(wildcard fuzz/*_fuzz.c)
+FUZZ_BIN := $(FUZZ_SRC:%.c=$(OUT)/%)
+FUZZ_SHARED_OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out $(FUZZ_SRC) fuzz/replay.c fuzz/seeds.c,$(wildcard fuzz/*.c)))
+FUZZ_MAIN := $(if $(filter fuzz,$(VARIANT)),,$(OUT)/fuzz/replay.o)
+
+# Of `make fuzz`: so long, or so many runs, a harness; ONLY=NAME one of them.
+SECONDS ?= 60
+RUNS ?= -1
+ONLY ?=
+
+$(OUT)/fuzz/%.o: fuzz/%.c
+	@mkdir -p $(@D)
+	@echo "CC   $<"
+	@$(CC) $(CFLAGS_ALL) -Itransport -c $< -o $@
+
+.SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/fuzz/replay.o
+$(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(LIBXLINK)
+	@echo "LD   $@"
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+
+-include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/fuzz/replay.d
+
+.PHONY: fuzz-programs
+fuzz-programs: $(FUZZ_BIN)
+
+.PHONY: fuzz
+fuzz: EXTRAS := fuzz
+fuzz: setup ## fuzz each harness of fuzz/ for SECONDS=60 (RUNS=N, ONLY=NAME): clang, libFuzzer, ASan, UBSan
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz fuzz-programs
+	@scripts/fuzz.sh run "$(SECONDS)" "$(RUNS)" "$(ONLY)"
+
+.PHONY: fuzz-merge
+fuzz-merge: EXTRAS := fuzz
+fuzz-merge: setup ## take what the fuzzers found into fuzz/corpus, minimised (ONLY=NAME)
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz fuzz-programs
+	@scripts/fuzz.sh merge "$(ONLY)"
+
+.PHONY: fuzz-coverage
+fuzz-coverage: EXTRAS := fuzz
+fuzz-coverage: setup ## which lines the corpora of fuzz/ reach: a table by folder and file
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz-coverage fuzz-programs
+	@scripts/fuzz.sh coverage

@@ -1,0 +1,280 @@
+/* A link with any settings, under any pattern of arrivals, changes and pauses. What must hold: no packet appears,
+ * doubles or vanishes (in + duplicates = out + dropped + inside), what leaves is what entered, in its order and not
+ * before its time, no more bytes than opportunities, and the log has it all. */
+#include "fuzz/input.h"
+#include "emulator/link/link.h"
+
+#define PACKETS    2000
+#define FLOWS      5
+#define OPERATIONS 400
+
+typedef struct {
+    struct xl_trace trace[2];
+    struct xl_delay_trace delays;
+    struct xl_link_pool *pool;
+    struct xl_link *link;
+    struct xl_link_log log;
+    struct xl_link_config config;
+    uint64_t now, lines[128]; /* of the log, by kind */
+    uint64_t arrived, drops_in_log;
+    uint32_t length[PACKETS], newest[FLOWS];
+    uint8_t flow[PACKETS];
+    uint64_t entered_us[PACKETS], last_due;
+    uint8_t copies[PACKETS];
+    bool by_flow, in_order, has_changed;
+    uint64_t changed_us; /* when the trace was changed last */
+} bench;
+
+static void take_log(void *user, const char *text, size_t length) {
+    bench *b = user;
+    const char *end = text + length;
+    FUZZ_CHECK(length > 0 && end[-1] == '\n');
+    while (text < end) {
+        unsigned long long t, n;
+        char kind;
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        char line[128];
+        size_t len = (size_t)(newline - text);
+        FUZZ_CHECK(len < sizeof line);
+        memcpy(line, text, len);
+        line[len] = 0;
+        FUZZ_CHECK(sscanf(line, "%llu %c %llu", &t, &kind, &n) == 3 && t <= b->now / 1000);
+        FUZZ_CHECK(kind == '#' || kind == '+' || kind == '-' || kind == 'd');
+        b->lines[(int)kind]++;
+        b->drops_in_log += kind == 'd' ? n : 0;
+        text = newline + 1;
+    }
+}
+
+static const char *choose_queue(fuzz_input *in) {
+    static const char *const queues[] = {"infinite",
+                                         "droptail:packets=3",
+                                         "droptail:bytes=4000",
+                                         "droptail:packets=10:bytes=20000",
+                                         "drophead:packets=4",
+                                         "drophead:bytes=3000",
+                                         "codel:target=5:interval=20",
+                                         "codel:target=1:interval=5:packets=20",
+                                         "pie:packets=20:qdelay_ref=5:max_burst=1",
+                                         "pie:packets=10",
+                                         "fq_codel:target=2:interval=10:flows=4",
+                                         "fq_codel:packets=10"};
+    return queues[fuzz_below(in, sizeof queues / sizeof queues[0])];
+}
+
+static void choose_trace(struct xl_trace *trace, fuzz_input *in) {
+    char text[512], error[256];
+    size_t at = 0;
+    uint32_t ms = 0;
+    uint8_t lines = fuzz_u8(in);
+    if (lines >= 0xc0) {
+        *trace = xl_trace_constant(1 + fuzz_number(in) % 100000000);
+        return;
+    }
+    for (unsigned i = 0; i < 1 + lines % 40u; i++) {
+        uint8_t gap = fuzz_u8(in);
+        ms += gap < 0xf0 ? gap % 16 : gap;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%u\n", ms + (i == lines % 40u && ms == 0));
+    }
+    FUZZ_CHECK(xl_trace_parse(trace, "t", text, at, error, sizeof error) == 0);
+}
+
+static void choose_config(bench *b, fuzz_input *in) {
+    struct xl_link_config *c = &b->config;
+    uint8_t flags = fuzz_u8(in), more = fuzz_u8(in);
+    char error[256];
+    choose_trace(&b->trace[0], in);
+    choose_trace(&b->trace[1], in);
+    c->trace = &b->trace[0];
+    c->pool = b->pool;
+    c->log = &b->log;
+    c->queue = choose_queue(in);
+    c->once = flags & 1;
+    c->start_offset_ms = flags & 2 ? fuzz_number(in) & UINT32_MAX : 0;
+    c->delay_us = flags & 4 ? fuzz_u16(in) : 0;
+    c->jitter_us = flags & 8 ? fuzz_u16(in) / 4 : 0;
+    if (flags & 16) {
+        c->reorder = fuzz_u8(in) / 255.0;
+        c->reorder_us = 1 + fuzz_u16(in);
+    }
+    if (flags & 32) {
+        c->loss.good = fuzz_u8(in) / 1000.0;
+        c->loss.bad = fuzz_u8(in) / 255.0;
+        c->loss.p = fuzz_u8(in) / 255.0;
+        c->loss.r = fuzz_u8(in) / 255.0;
+    }
+    if (flags & 64) {
+        c->onoff = (struct xl_onoff){.is_random = more & 1, .count = 2};
+        c->onoff.us[0] = 1 + fuzz_u16(in);
+        c->onoff.us[1] = 1 + fuzz_u16(in);
+    }
+    c->duplicate = flags & 128 ? fuzz_u8(in) / 255.0 : 0;
+    c->seed = more;
+    static const char delays[] = "0,3\n20,8.5\n50,0.2\n120,3\n";
+    if (more & 2) {
+        FUZZ_CHECK(xl_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error) == 0);
+        c->delay_trace = &b->delays;
+        c->hold_delay = more & 4;
+    }
+    b->by_flow = strncmp(c->queue, "fq", 2) == 0;
+    b->in_order = !(flags & 16);
+}
+
+static void check_departure(bench *b, const struct xl_link_packet *p) {
+    uint32_t n;
+    memcpy(&n, p->data + 28, sizeof n);
+    FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
+    FUZZ_CHECK(++b->copies[n] <= 2);
+    /* The first opportunity of a new trace may be at the moment of the change, and serves what waits then. */
+    FUZZ_CHECK(p->due_us > p->arrival_us ||
+               (b->has_changed && p->due_us == b->changed_us && p->due_us == p->arrival_us));
+    FUZZ_CHECK(p->arrival_us >= b->entered_us[n] && p->due_us <= b->now);
+    FUZZ_CHECK(p->due_us >= b->last_due);
+    b->last_due = p->due_us;
+    uint32_t *newest = &b->newest[b->by_flow ? b->flow[n] : 0];
+    FUZZ_CHECK(!b->in_order || n >= *newest);
+    *newest = n;
+    fuzz_note_number(n);
+    fuzz_note_number(p->due_us);
+}
+
+static void check_balance(const bench *b) {
+    struct xl_link_stats s = xl_link_stats(b->link);
+    FUZZ_CHECK(s.arrived_packets + s.duplicates == s.departed_packets + s.queue_drops + s.random_losses + s.off_losses +
+                                                       s.oversize_drops + s.memory_drops + s.inside_packets);
+    FUZZ_CHECK(s.opportunities_used <= s.opportunities && s.queued_packets <= s.inside_packets);
+    FUZZ_CHECK(s.departed_bytes <= s.opportunities * XL_LINK_OPPORTUNITY_BYTES);
+    FUZZ_CHECK(xl_link_pool_in_use(b->pool) == s.inside_packets);
+}
+
+static void drain(bench *b) {
+    unsigned most = PACKETS * 2;
+    xl_link_advance(b->link, b->now);
+    for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+        FUZZ_CHECK(most-- > 0);
+        check_departure(b, p);
+        xl_link_departed(b->link, p, b->now);
+    }
+    check_balance(b);
+    FUZZ_CHECK(xl_link_next_deadline(b->link) > b->now); /* what was due has left */
+}
+
+static void send(bench *b, uint32_t length, uint8_t flow) {
+    if (b->arrived == PACKETS)
+        return;
+    struct xl_link_packet *p = xl_link_pool_get(b->pool);
+    FUZZ_CHECK(p != NULL);
+    memset(p->data, 0, 40);
+    p->length = length;
+    p->checksum_start = p->checksum_offset = 0;
+    p->data[0] = flow & 4 ? 0x60 : 0x45;
+    p->data[9] = 17;
+    p->data[21] = flow;
+    uint32_t n = (uint32_t)b->arrived++;
+    memcpy(p->data + 28, &n, sizeof n);
+    b->length[n] = length;
+    b->flow[n] = flow;
+    b->entered_us[n] = b->now;
+    xl_link_enqueue(b->link, p, b->now);
+}
+
+static void pass(bench *b, uint64_t us) {
+    uint64_t end = b->now + us;
+    for (unsigned i = 0; i < 64 && xl_link_next_deadline(b->link) < end; i++) { /* a driver that is on time, then not */
+        b->now = xl_link_next_deadline(b->link) > b->now ? xl_link_next_deadline(b->link) : b->now;
+        drain(b);
+    }
+    b->now = end;
+    drain(b);
+}
+
+static void change(bench *b, fuzz_input *in) {
+    struct xl_loss loss = {.good = fuzz_u8(in) / 255.0};
+    loss.p = fuzz_u8(in) / 100.0;
+    switch (fuzz_u8(in) % 6) {
+    case 0:
+        xl_link_set_up(b->link, fuzz_bool(in), b->now);
+        break;
+    case 1:
+        FUZZ_CHECK((xl_link_set_loss(b->link, &loss, b->now) == 0) == xl_loss_is_valid(&loss));
+        break;
+    case 2:
+        xl_link_set_delay(b->link, fuzz_u16(in), b->now);
+        break;
+    case 3:
+        xl_link_set_trace(b->link, &b->trace[fuzz_bool(in)], b->now);
+        b->has_changed = true;
+        b->changed_us = b->now;
+        break;
+    case 4: {
+        uint64_t rate = fuzz_number(in);
+        FUZZ_CHECK((xl_link_set_rate(b->link, rate, b->now) == 0) == (rate > 0 && rate <= XL_TRACE_MAX_RATE_BPS));
+        break;
+    }
+    default:
+        xl_link_refuse(b->link, fuzz_u16(in));
+        xl_link_count_missed(b->link, b->now > 5000 ? b->now - 5000 : 0, b->now);
+    }
+}
+
+static void operate(bench *b, fuzz_input *in) {
+    uint8_t op = fuzz_u8(in);
+    switch (op & 7) {
+    case 0:
+        for (unsigned n = 1 + (op >> 3); n > 0; n--)
+            send(b, 1496, 0);
+        break;
+    case 1:
+    case 2:
+        send(b, 40u + fuzz_u16(in) % (XL_LINK_PACKET_CAPACITY - 40), (uint8_t)((op >> 3) % FLOWS));
+        break;
+    case 3:
+        pass(b, 1 + fuzz_u16(in));
+        break;
+    case 4:
+        b->now += fuzz_u8(in); /* not drained: the driver is late */
+        break;
+    case 5:
+        pass(b, 1000 * (uint64_t)fuzz_u8(in));
+        break;
+    case 6:
+        drain(b);
+        break;
+    default:
+        change(b, in);
+    }
+}
+
+static void check_log(bench *b) {
+    struct xl_link_stats s = xl_link_stats(b->link);
+    xl_link_log_flush(&b->log);
+    FUZZ_CHECK(b->lines['#'] == s.opportunities && b->lines['-'] == s.departed_packets);
+    FUZZ_CHECK(b->drops_in_log == s.queue_drops);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fuzz_input in = fuzz_input_of(data, size);
+    char error[512] = "";
+    bench *b = calloc(1, sizeof *b);
+    FUZZ_CHECK(b != NULL);
+    b->pool = xl_link_pool_new(0);
+    xl_link_log_init(&b->log, take_log, b);
+    choose_config(b, &in);
+    b->link = xl_link_new(&b->config, error, sizeof error);
+    FUZZ_CHECK(b->link != NULL || error[0] != 0);
+    for (int i = 0; b->link != NULL && i < OPERATIONS && fuzz_left(&in) > 0; i++)
+        operate(b, &in);
+    if (b->link != NULL) {
+        drain(b);
+        check_log(b);
+        fuzz_note_number(xl_link_stats(b->link).queue_drops);
+    }
+    xl_link_free(b->link);
+    FUZZ_CHECK(xl_link_pool_in_use(b->pool) == 0);
+    xl_link_pool_free(b->pool);
+    xl_trace_free(&b->trace[0]);
+    xl_trace_free(&b->trace[1]);
+    xl_delay_trace_free(&b->delays);
+    free(b);
+    return 0;
+}

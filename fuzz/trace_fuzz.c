@@ -1,0 +1,152 @@
+/* The texts that describe a link: traces, delay traces, rates, loss, on/off, queues, and the settings that name them.
+ * What is taken keeps its promises; what is refused comes with a sentence. */
+#include "fuzz/input.h"
+#include "emulator/link/settings.h"
+#include "emulator/link/queue.h"
+
+static void check_trace(fuzz_input *in) {
+    struct xl_trace trace;
+    char error[512] = "";
+    uint64_t at = fuzz_bytes_be(in, 5);
+    char *text = fuzz_rest_string(in);
+    int rc = xl_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
+    if (rc == 0) {
+        FUZZ_CHECK(trace.count >= 1 && trace.period_ms >= 1 && trace.period_ms == trace.at_ms[trace.count - 1]);
+        for (size_t i = 1; i < trace.count; i++)
+            FUZZ_CHECK(trace.at_ms[i - 1] <= trace.at_ms[i]);
+        uint64_t k = xl_trace_count_until_us(&trace, at);
+        FUZZ_CHECK(xl_trace_opportunity_us(&trace, k) > at);
+        FUZZ_CHECK(k == 0 || xl_trace_opportunity_us(&trace, k - 1) <= at);
+        fuzz_note_number(k);
+        xl_trace_free(&trace);
+    }
+    free(text);
+}
+
+static void check_delay_trace(fuzz_input *in) {
+    struct xl_delay_trace trace;
+    char error[512] = "";
+    uint64_t at = fuzz_bytes_be(in, 5);
+    bool hold = fuzz_bool(in);
+    char *text = fuzz_rest_string(in);
+    int rc = xl_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
+    if (rc == 0) {
+        FUZZ_CHECK(trace.count >= 1);
+        for (size_t i = 1; i < trace.count; i++)
+            FUZZ_CHECK(trace.steps[i - 1].at_us < trace.steps[i].at_us);
+        uint64_t delay = xl_delay_trace_at(&trace, at, hold);
+        size_t same = 0;
+        while (same < trace.count && trace.steps[same].delay_us != delay)
+            same++;
+        FUZZ_CHECK(same < trace.count);
+        fuzz_note_number(delay);
+        xl_delay_trace_free(&trace);
+    }
+    free(text);
+}
+
+static void check_rate(fuzz_input *in) {
+    uint64_t rate = 0, at = fuzz_bytes_be(in, 5);
+    char *text = fuzz_rest_string(in);
+    if (xl_trace_parse_rate(text, &rate)) {
+        FUZZ_CHECK(rate >= 1 && rate <= XL_TRACE_MAX_RATE_BPS);
+        struct xl_trace trace = xl_trace_constant(rate);
+        uint64_t k = xl_trace_count_until_us(&trace, at);
+        FUZZ_CHECK(xl_trace_opportunity_us(&trace, k) > at);
+        FUZZ_CHECK(k == 0 || xl_trace_opportunity_us(&trace, k - 1) <= at);
+        fuzz_note_number(k);
+    }
+    free(text);
+}
+
+static void check_loss(fuzz_input *in) {
+    struct xl_loss_state state = {.losses = {1}, .moves = {2}};
+    char error[256] = "";
+    char *text = fuzz_rest_string(in);
+    if (xl_loss_parse(&state.model, text, error, sizeof error) == 0) {
+        FUZZ_CHECK(xl_loss_is_valid(&state.model));
+        for (int i = 0; i < 100; i++)
+            fuzz_note_number(xl_loss_next(&state));
+    } else {
+        FUZZ_CHECK(error[0] != 0);
+    }
+    free(text);
+}
+
+static void check_onoff(fuzz_input *in) {
+    struct xl_onoff onoff;
+    struct xl_onoff_state state;
+    char error[256] = "";
+    uint64_t step = fuzz_u32(in);
+    char *text = fuzz_rest_string(in);
+    if (xl_onoff_parse(&onoff, text, error, sizeof error) == 0) {
+        FUZZ_CHECK(onoff.count <= XL_ONOFF_MAX_TIMES && onoff.count % 2 == 0);
+        xl_onoff_init(&state, &onoff, 1);
+        for (uint64_t i = 0, now = 0; i < 20; i++, now += step % 1000000)
+            fuzz_note_number(xl_onoff_is_on(&state, now));
+    } else {
+        FUZZ_CHECK(error[0] != 0);
+    }
+    free(text);
+}
+
+static void check_queue(fuzz_input *in) {
+    char error[512] = "";
+    struct xl_link_pool *pool = xl_link_pool_new(0);
+    char *text = fuzz_rest_string(in);
+    struct xl_queue *queue = xl_queue_new(text, pool, 1, error, sizeof error);
+    FUZZ_CHECK(queue != NULL || error[0] != 0);
+    FUZZ_CHECK(queue == NULL || memchr(queue->description, 0, sizeof queue->description) != NULL);
+    xl_queue_free(queue);
+    xl_link_pool_free(pool);
+    free(text);
+}
+
+/* key=value, one a line; then all of it as JSON, and as the configuration of a link. */
+static void check_settings(fuzz_input *in) {
+    struct xl_link_settings settings[2] = {0}, top[2] = {0};
+    char error[1024];
+    bool use_top = fuzz_bool(in), json = fuzz_bool(in);
+    char *text = fuzz_rest_string(in), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strchr(line, '=');
+        error[0] = 0;
+        if (value == NULL) {
+            use_top = !use_top;
+            continue;
+        }
+        *value++ = 0;
+        json_t *member = json ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
+        struct xl_link_settings *to = use_top ? top : settings;
+        int rc = member != NULL ? xl_link_settings_set_json(to, line, member, error, sizeof error)
+                                : xl_link_settings_set(to, line, value, error, sizeof error);
+        FUZZ_CHECK(rc == 0 || error[0] != 0);
+        json_decref(member);
+    }
+    FUZZ_CHECK(xl_link_settings_override(settings, top) == 0);
+    error[0] = 0;
+    FUZZ_CHECK(xl_link_settings_check(settings, error, sizeof error) == 0 || error[0] != 0);
+    json_t *path = json_object(), *direction = json_object();
+    xl_link_settings_report_path(settings, path);
+    xl_link_settings_report(&settings[0], direction);
+    char *dump = json_dumps(direction, JSON_SORT_KEYS);
+    fuzz_note(dump, strlen(dump));
+    free(dump);
+    json_decref(path);
+    json_decref(direction);
+    struct xl_link_config config = xl_link_settings_config(&settings[1], 5);
+    FUZZ_CHECK(xl_loss_is_valid(&config.loss));
+    xl_link_settings_free(settings);
+    xl_link_settings_free(top);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static void (*const checks[])(fuzz_input *) = {check_trace, check_delay_trace, check_rate,    check_loss,
+                                                   check_onoff, check_queue,       check_settings};
+    fuzz_input in = fuzz_input_of(data, size);
+    checks[fuzz_below(&in, sizeof checks / sizeof checks[0])](&in);
+    return 0;
+}

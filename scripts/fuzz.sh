@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# What `make fuzz`, `make fuzz-merge`, `make fuzz-coverage` and the tests do with the harnesses of fuzz/: docs/howto/fuzz.md.
+#   fuzz.sh run SECONDS RUNS ONLY   fuzzes each harness, or one, for so long or so many runs; -1: no limit
+#   fuzz.sh merge ONLY              takes what was found into fuzz/corpus, as few inputs as reach the same code
+#   fuzz.sh coverage                says which lines the corpora reach
+#   fuzz.sh replay BUILD_DIR        runs the corpora; fails where one is missing, or empty, or an input fails
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+MOST_FILES=300
+
+die() {
+    printf 'fuzz: %s\n' "$1" >&2
+    exit 2
+}
+
+# The harnesses by name: all, or the one that is asked for.
+harnesses() {
+    local source name found=0
+    for source in fuzz/*_fuzz.c; do
+        name=$(basename "$source" _fuzz.c)
+        [ -z "${1:-}" ] || [ "$1" = "$name" ] || continue
+        printf '%s\n' "$name"
+        found=1
+    done
+    [ $found = 1 ] || die "there is no harness '$1'; there are: $(basename -s _fuzz.c -a fuzz/*_fuzz.c | tr '\n' ' ')"
+}
+
+# Less memory of what was freed, and shorter stacks of where: several times the speed.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=16:malloc_context_size=5}
+
+fuzzer_of() {
+    local program=build/fuzz/fuzz/${1}_fuzz
+    [ -x "$program" ] || die "$program is missing; make VARIANT=fuzz fuzz-programs builds it."
+    printf '%s' "$program"
+}
+
+run() {
+    local seconds=$1 runs=$2 only=$3 failed=() name program place
+    local names
+    names=$(harnesses "$only") || exit 2
+    for name in $names; do
+        program=$(fuzzer_of "$name") || exit 2
+        place=build/fuzz/$name
+        mkdir -p "$place/found" "$place/crashes" "fuzz/corpus/$name"
+        printf 'fuzz: %s\n' "$name"
+        if ! nice -n 19 "$program" -max_total_time="$seconds" -runs="$runs" -timeout=20 -rss_limit_mb=2048 -max_len=4096 \
+            -print_final_stats=1 -artifact_prefix="$place/crashes/" "$place/found" "fuzz/corpus/$name" \
+            >"$place/log" 2>&1; then
+            failed+=("$name")
+            tail -n 40 "$place/log"
+        fi
+        grep -E '^stat::number_of_executed_units|^#[0-9]+.*DONE' "$place/log"
+    done
+    for name in "${failed[@]}"; do
+        for input in build/fuzz/"$name"/crashes/*; do
+            [ -e "$input" ] && printf 'fuzz: to repeat it: %s %s\n' "build/fuzz/fuzz/${name}_fuzz" "$input" | tee -a "build/fuzz/$name/repeat"
+        done
+    done
+    [ ${#failed[@]} -eq 0 ] || exit 1
+}
+
+merge() {
+    local name names program place
+    names=$(harnesses "$1") || exit 2
+    for name in $names; do
+        program=$(fuzzer_of "$name") || exit 2
+        place=build/fuzz/$name
+        mkdir -p "$place/found" "fuzz/corpus/$name"
+        rm -rf "$place/merged"
+        mkdir "$place/merged"
+        "$program" -set_cover_merge=1 -use_counters=0 -timeout=20 -max_len=4096 "$place/merged" "fuzz/corpus/$name" "$place/found" \
+            >"$place/merge.log" 2>&1 || die "the merge of $name failed; see $place/merge.log."
+        # Regression inputs have names; they stay, whatever else reaches the same code.
+        find "fuzz/corpus/$name" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
+        find "$place/merged" -type f -printf '%s %p\n' | sort -n | head -n "$MOST_FILES" | cut -d' ' -f2- |
+            xargs -r cp -t "fuzz/corpus/$name"
+        printf 'fuzz: %s: %d files, %s\n' "$name" "$(find "fuzz/corpus/$name" -type f | wc -l)" "$(du -sb "fuzz/corpus/$name" | cut -f1) bytes"
+    done
+}
+
+coverage() {
+    local name names place=build/fuzz-coverage program objects=() profiles=()
+    names=$(harnesses "") || exit 2
+    for name in $names; do
+        program=$place/fuzz/${name}_fuzz
+        LLVM_PROFILE_FILE=$place/$name.profraw "$program" "fuzz/corpus/$name" >"$place/$name.log" 2>&1 ||
+            die "$name failed; see $place/$name.log."
+        profiles+=("$place/$name.profraw")
+        objects+=(-object "$program")
+    done
+    llvm-profdata merge -sparse -o "$place/all.profdata" "${profiles[@]}" || exit 2
+    llvm-cov export -summary-only -instr-profile="$place/all.profdata" "${objects[@]:1}" >"$place/coverage.json" || exit 2
+    python3 scripts/fuzz-coverage.py "$place/coverage.json"
+}
+
+replay() {
+    local dir=$1 name inputs=0 count=0 failed=() log=$1/fuzz/replay.log out
+    for name in $(harnesses ""); do
+        count=$((count + 1))
+        if out=$(timeout 300 "$dir/fuzz/${name}_fuzz" "fuzz/corpus/$name" 2>"$log") && [ -n "$out" ]; then
+            inputs=$((inputs + ${out%% *}))
+        else
+            failed+=("$name")
+            tail -n 30 "$log"
+            echo "fuzz: $name failed, or fuzz/corpus/$name has no input."
+        fi
+    done
+    echo "Fuzzing corpora: $inputs inputs of $count harnesses passed, ${#failed[@]} harnesses failed"
+    [ ${#failed[@]} -eq 0 ] || exit 1
+}
+
+case ${1:-} in
+run) run "${2:-60}" "${3:--1}" "${4:-}" ;;
+merge) merge "${2:-}" ;;
+coverage) coverage ;;
+replay) replay "${2:?usage: fuzz.sh replay BUILD_DIR}" ;;
+*) die "it takes run, merge, coverage or replay." ;;
+esac
