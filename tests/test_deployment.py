@@ -248,7 +248,9 @@ def test_what_reaches_a_wrong_worker_is_passed_on_and_answered_by_the_right_one(
             sender.connect(("127.0.0.1", server.port))
             sender.settimeout(10)
             sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
-            sender.send(b"".join(bytes([0x40]) + rng.randbytes(size - 1) for _ in range(datagrams)))
+            # Rotation 0 and server ID 0: CIDs of this server, of any of its workers.
+            heads = [bytes([0x40, rng.randrange(32), 0]) for _ in range(datagrams)]
+            sender.send(b"".join(head + rng.randbytes(size - len(head)) for head in heads))
             resets = [sender.recv(2048) for _ in range(datagrams)]
         assert all(21 <= len(reset) < size for reset in resets)
     summary = server.records()[-1]

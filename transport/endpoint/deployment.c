@@ -86,3 +86,12 @@ unsigned xl_deployment_worker_of(const xl_deployment *d, const uint8_t *cid, siz
     }
     return (hash >> 8) % d->workers;
 }
+
+bool xl_deployment_is_own(const xl_deployment *d, const uint8_t *cid, size_t len) {
+    uint8_t id[XL_LB_SERVER_ID_MAX];
+    if (len < XL_HASHED_CID_BYTES || len != xl_lb_cid_bytes(d->lb, cid[0]))
+        return false;
+    int id_bytes = xl_lb_decode(d->lb, cid, len, id);
+    return id_bytes > 0 && memcmp(id, d->server_id, (size_t)id_bytes) == 0 &&
+           xl_deployment_worker_of(d, cid, len) == d->worker;
+}

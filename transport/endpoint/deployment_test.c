@@ -166,8 +166,8 @@ static void a_packet_of_another_worker_is_passed_on_not_answered(void **state) {
     xl_endpoint_get_stats(p.server, &stats);
     assert_int_equal(1, stats.misrouted);
     assert_int_equal(0, stats.stateless_resets);
-    /* Passed on to here: never on again, and what is nobody's gets its reset. */
-    assert_true(stray_packet(&p, &other, true, out) > 20);
+    /* Passed on to here: neither on again nor answered. */
+    assert_int_equal(0, stray_packet(&p, &other, true, out));
     assert_int_equal(1, self.forwarded);
     /* Its own, of a connection that is gone. */
     assert_true(stray_packet(&p, &self, false, out) > 20);
@@ -178,6 +178,37 @@ static void a_packet_of_another_worker_is_passed_on_not_answered(void **state) {
     pair_free(&p);
     xl_lb_free(self.lb);
     xl_lb_free(other.lb);
+}
+
+/* Whoever sees a CID could have its token from any server that shares the secret, and end the connection with it. */
+static void a_server_is_silent_about_the_connections_of_another(void **state) {
+    (void)state;
+    for (int encrypted = 0; encrypted < 2; encrypted++) {
+        worker own, other, unknown;
+        worker_init(&own, 0, 1, encrypted);
+        worker_init(&other, 0, 1, encrypted);
+        other.d.server_id[1] = 8;
+        worker_init(&unknown, 0, 1, false);
+        xl_lb_free(unknown.lb);
+        int error;
+        unknown.d.lb = unknown.lb =
+            xl_lb_new(&(xl_lb_config){.rotation = 4, .server_id_bytes = 2, .nonce_bytes = 6}, 1, 1, &error);
+        pair p;
+        pair_init(&p, 8, 1, 10000);
+        p.server_config.deployment = &own.d;
+        pair_connect(&p);
+        uint8_t out[PAIR_MTU];
+        assert_int_equal(0, stray_packet(&p, &other, false, out));
+        assert_int_equal(0, stray_packet(&p, &unknown, false, out));
+        assert_true(stray_packet(&p, &own, false, out) > 20);
+        xl_endpoint_stats stats;
+        xl_endpoint_get_stats(p.server, &stats);
+        assert_int_equal(1, stats.stateless_resets);
+        pair_free(&p);
+        xl_lb_free(own.lb);
+        xl_lb_free(other.lb);
+        xl_lb_free(unknown.lb);
+    }
 }
 
 static void a_new_process_resets_the_connections_of_the_old_one(void **state) {
@@ -233,6 +264,7 @@ int main(void) {
         cmocka_unit_test(clients_choices_are_spread_evenly_and_for_good),
         cmocka_unit_test(every_cid_of_a_connection_names_its_worker),
         cmocka_unit_test(a_packet_of_another_worker_is_passed_on_not_answered),
+        cmocka_unit_test(a_server_is_silent_about_the_connections_of_another),
         cmocka_unit_test(a_new_process_resets_the_connections_of_the_old_one),
         cmocka_unit_test(a_deployment_that_cannot_work_is_refused),
     };

@@ -356,8 +356,9 @@ static void send_version_negotiation(xl_endpoint *ep, const xl_datagram *in, con
 }
 
 static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h) {
+    const xl_deployment *d = ep->config.deployment;
     xl_stateless *s = next_stateless(ep, in);
-    if (!s || in->len < RESET_MIN)
+    if (!s || in->len < RESET_MIN || (d && !xl_deployment_is_own(d, h->dcid.id, h->dcid.len)))
         return;
     size_t len = in->len - 1 < 64 ? in->len - 1 : 42 + xl_random_next(&ep->random) % 22;
     xl_random_bytes(&ep->random, s->data, len);

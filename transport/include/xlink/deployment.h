@@ -51,6 +51,10 @@ size_t xl_deployment_make_cid(const xl_deployment *, const uint8_t *nonce, uint8
 size_t xl_deployment_cid_bytes(const xl_deployment *, uint8_t first_octet);
 /* The worker that a destination CID belongs to; of one shorter than XL_HASHED_CID_BYTES: this one. */
 unsigned xl_deployment_worker_of(const xl_deployment *, const uint8_t *cid, size_t len);
+/* Whether no other process than this one can have a connection with this CID: it has this server's ID, and belongs to
+ * this worker. The servers of a deployment share the secret that stateless reset tokens follow from, so each could make
+ * the token of another's CID, for anybody who saw the CID: it answers for its own only (RFC 9000 section 21.11). */
+bool xl_deployment_is_own(const xl_deployment *, const uint8_t *cid, size_t len);
 
 /* ---- For whoever computes the function elsewhere ---- */
 
