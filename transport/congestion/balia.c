@@ -48,6 +48,7 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
 const xl_cc_ops xl_cc_balia = {
     .name = "balia",
     .init = xl_coupled_init,
+    .set_mtu = xl_coupled_set_mtu,
     .join = xl_coupled_join,
     .on_sent = xl_reno_sent,
     .on_ack = on_ack,

@@ -248,6 +248,16 @@ static void init(void *state, uint64_t mtu_bytes, uint64_t now) {
     enter_startup(s);
 }
 
+static void set_mtu(void *state, uint64_t mtu_bytes) {
+    bbr *s = state;
+    uint64_t old_mtu = s->mtu;
+    s->mtu = mtu_bytes;
+    s->initial_cwnd = xl_cc_initial_window(mtu_bytes);
+    if (s->phase == STARTUP)
+        s->cwnd = (uint64_t)xl_cc_window_for_mtu((double)s->cwnd, old_mtu, mtu_bytes);
+    s->cwnd = max_u64(s->cwnd, least_window(s));
+}
+
 static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now) {
     (void)now;
     bbr *s = state;
@@ -308,6 +318,7 @@ static const char *phase_name(const void *state) {
 const xl_cc_ops xl_cc_bbr = {
     .name = "bbr",
     .init = init,
+    .set_mtu = set_mtu,
     .on_sent = on_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,

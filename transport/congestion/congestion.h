@@ -35,6 +35,9 @@ typedef struct {
 typedef struct {
     const char *name;
     void (*init)(void *state, uint64_t mtu_bytes, uint64_t now);
+    /* Packets are of another size from now on. The initial window is computed anew (RFC 9002 section 7.2) where the
+     * window is still that and what slow start added to it. */
+    void (*set_mtu)(void *state, uint64_t mtu_bytes);
     /* After init: the path is `member` of this group, which outlives it. NULL for controllers that are not coupled. */
     void (*join)(void *state, xl_cc_group *, size_t member);
     /* bytes_in_flight: with this packet; equal to bytes when the path was idle. */
@@ -66,6 +69,8 @@ extern const xl_cc_ops xl_cc_bbr; /* version 1; see bbr.c */
 /* RFC 9002 section 7.2. */
 uint64_t xl_cc_initial_window(uint64_t mtu_bytes);
 uint64_t xl_cc_minimum_window(uint64_t mtu_bytes);
+/* The initial window for packets of old_mtu, and what was added to it, as it would be for packets of new_mtu. */
+double xl_cc_window_for_mtu(double window, uint64_t old_mtu, uint64_t new_mtu);
 
 const xl_cc_ops *xl_cc_find(const char *name); /* NULL when unknown */
 

@@ -39,6 +39,37 @@ static void initial_and_minimum_window_are_those_of_rfc_9002(void **state) {
     assert_int_equal(xl_cc_minimum_window(1200), 2400);
 }
 
+/* RFC 9002 section 7.2. A controller that learns the size of packets when it has begun is as one that knew it. */
+static void the_size_of_packets_may_be_learnt_later(void **state) {
+    (void)state;
+    for (size_t i = 0; xl_congestion_name(i); i++) {
+        const xl_cc_ops *cc = xl_cc_find(xl_congestion_name(i));
+        alignas(16) uint8_t late[XL_CC_STATE_BYTES] = {0}, early[XL_CC_STATE_BYTES] = {0};
+        cc->init(late, 1200, 0);
+        cc->set_mtu(late, 1452);
+        cc->init(early, 1452, 0);
+        assert_memory_equal(early, late, sizeof early);
+        assert_int_equal(cc->window(late), 14520);
+
+        /* What slow start added stays; another size than 1452 does not matter any more. */
+        cc->init(late, 1200, 0);
+        cc->on_sent(late, 1200, 1200, 0);
+        cc->on_ack(
+            late,
+            &(xl_cc_ack){.now = 50000, .bytes = 1200, .srtt_us = 50000, .latest_rtt_us = 50000, .min_rtt_us = 50000});
+        uint64_t added = cc->window(late) - 12000;
+        cc->set_mtu(late, 1452);
+        assert_int_equal(cc->window(late), 14520 + added);
+
+        /* The minimum window is one of the new packets; it is that also where the size changes in a collapse. */
+        cc->on_persistent_congestion(late, 60000);
+        uint64_t packets = cc->window(late) / 1452;
+        assert_int_equal(cc->window(late), packets * 1452);
+        cc->set_mtu(late, 9000);
+        assert_int_equal(cc->window(late), packets * 9000);
+    }
+}
+
 /* What every controller owes, whatever its law of growth. */
 static void common_rules(const xl_cc_ops *cc) {
     alignas(16) uint8_t s[XL_CC_STATE_BYTES];
@@ -151,6 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controllers_are_found_by_name_and_complete),
         cmocka_unit_test(initial_and_minimum_window_are_those_of_rfc_9002),
+        cmocka_unit_test(the_size_of_packets_may_be_learnt_later),
         cmocka_unit_test(controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage),
         cmocka_unit_test(newreno_grows_one_packet_a_window),
     };

@@ -12,6 +12,12 @@ void xl_coupled_init(void *state, uint64_t mtu_bytes, uint64_t now) {
     xl_coupled_publish(s);
 }
 
+void xl_coupled_set_mtu(void *state, uint64_t mtu_bytes) {
+    xl_coupled *s = state;
+    xl_reno_set_mtu(&s->reno, mtu_bytes);
+    xl_coupled_publish(s);
+}
+
 void xl_coupled_join(void *state, xl_cc_group *group, size_t member) {
     xl_coupled *s = state;
     s->group = group;

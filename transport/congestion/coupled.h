@@ -19,6 +19,7 @@ typedef struct {
 static_assert(sizeof(xl_coupled) <= XL_CC_STATE_BYTES, "controller state too large");
 
 void xl_coupled_init(void *state, uint64_t mtu_bytes, uint64_t now);
+void xl_coupled_set_mtu(void *state, uint64_t mtu_bytes);
 void xl_coupled_join(void *state, xl_cc_group *, size_t member);
 void xl_coupled_on_persistent_congestion(void *state, uint64_t now);
 /* Takes in an acknowledgement. True: in congestion avoidance, the caller adds its increase to reno.cwnd and then calls

@@ -50,6 +50,16 @@ static void init(void *state, uint64_t mtu_bytes, uint64_t now) {
     xl_hystart_init(&s->hystart);
 }
 
+/* The curve is one of packets: with others a new stage of congestion avoidance begins. */
+static void set_mtu(void *state, uint64_t mtu_bytes) {
+    cubic *s = state;
+    bool is_first = s->c.ssthresh == UINT64_MAX;
+    double window = is_first ? xl_cc_window_for_mtu(s->c.cwnd, s->mtu, mtu_bytes) : s->c.cwnd;
+    s->mtu = mtu_bytes;
+    s->c.cwnd = at_least_minimum(s, window);
+    s->c.in_epoch = false;
+}
+
 /* The curve must not run ahead while nothing is sent (section 5.8). */
 static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now) {
     cubic *s = state;
@@ -197,6 +207,7 @@ static uint64_t ssthresh(const void *state) {
 const xl_cc_ops xl_cc_cubic = {
     .name = "cubic",
     .init = init,
+    .set_mtu = set_mtu,
     .on_sent = on_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,

@@ -31,6 +31,7 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
 const xl_cc_ops xl_cc_lia = {
     .name = "lia",
     .init = xl_coupled_init,
+    .set_mtu = xl_coupled_set_mtu,
     .join = xl_coupled_join,
     .on_sent = xl_reno_sent,
     .on_ack = on_ack,

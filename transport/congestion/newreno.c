@@ -17,6 +17,11 @@ static void init(void *state, uint64_t mtu_bytes, uint64_t now) {
     xl_reno_init(&s->reno, mtu_bytes);
 }
 
+static void set_mtu(void *state, uint64_t mtu_bytes) {
+    newreno *s = state;
+    xl_reno_set_mtu(&s->reno, mtu_bytes);
+}
+
 static void on_ack(void *state, const xl_cc_ack *ack) {
     newreno *s = state;
     if (!xl_reno_on_ack(&s->reno, ack))
@@ -44,6 +49,7 @@ static void on_persistent_congestion(void *state, uint64_t now) {
 const xl_cc_ops xl_cc_newreno = {
     .name = "newreno",
     .init = init,
+    .set_mtu = set_mtu,
     .on_sent = xl_reno_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,

@@ -9,6 +9,12 @@ void xl_reno_set_window(xl_reno *s, double bytes) {
     s->cwnd = bytes > least ? bytes : least;
 }
 
+void xl_reno_set_mtu(xl_reno *s, uint64_t mtu_bytes) {
+    double window = s->ssthresh == UINT64_MAX ? xl_cc_window_for_mtu(s->cwnd, s->mtu, mtu_bytes) : s->cwnd;
+    s->mtu = mtu_bytes;
+    xl_reno_set_window(s, window);
+}
+
 static bool is_of_last_event(const xl_reno *s, uint64_t sent_time) {
     return s->has_event && sent_time <= s->recovery_start;
 }

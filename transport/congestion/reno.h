@@ -15,6 +15,7 @@ typedef struct {
 } xl_reno;
 
 void xl_reno_init(xl_reno *, uint64_t mtu_bytes);
+void xl_reno_set_mtu(xl_reno *, uint64_t mtu_bytes);
 /* Grows the window in slow start. True: the path is in congestion avoidance, the caller grows it. */
 bool xl_reno_on_ack(xl_reno *, const xl_cc_ack *);
 /* True when it is a new congestion event: `keep` of the window is left then. */

@@ -325,6 +325,8 @@ void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has mo
 void xl_conn_offer_room(xl_connection *);
 
 /* paths.c */
+/* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
+uint64_t xl_conn_mtu(const xl_connection *);
 xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology);
 xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
 xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);

@@ -58,11 +58,8 @@ static void apply_peer_params(xl_connection *c) {
     c->max_streams_peer[1] = p->initial_max_streams_uni;
     c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
     c->qoe_field = c->multipath && p->qoe_field;
-    uint64_t mtu = c->config->limits.max_udp_payload_bytes;
-    if (p->max_udp_payload_size < mtu)
-        mtu = p->max_udp_payload_size;
     for (size_t i = 0; i < c->path_count; i++)
-        c->path[i].mtu = mtu;
+        xl_path_set_mtu(&c->path[i], xl_conn_mtu(c), c->now);
     if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
         memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
         c->remote_cids.at[0].has_token = true;

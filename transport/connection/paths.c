@@ -40,6 +40,13 @@ static xl_path *reusable_slot(xl_connection *c) {
     return NULL;
 }
 
+uint64_t xl_conn_mtu(const xl_connection *c) {
+    uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;
+    if (!c->peer_params_seen)
+        return XL_MIN_DATAGRAM;
+    return theirs < ours ? theirs : ours;
+}
+
 xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
     xl_path *p;
     if (c->path_count < XL_MAX_PATHS)
@@ -60,10 +67,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     if (counts_on)
         p->stats = stats;
     p->space = &c->space[XL_LEVEL_APP];
-    uint64_t mtu = c->handshake_complete ? c->config->limits.max_udp_payload_bytes : XL_MIN_DATAGRAM;
-    if (c->peer_params_seen && c->peer_params.max_udp_payload_size < mtu)
-        mtu = c->peer_params.max_udp_payload_size;
-    xl_path_reset_congestion(p, c->cc, mtu, c->now);
+    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
     return p;
 }
 

@@ -148,6 +148,34 @@ static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
     }
 }
 
+/* The first path began with the 1200 bytes of the handshake: nothing of that stays. */
+static void the_first_path_is_as_good_as_later_ones(void **state) {
+    (void)state;
+    for (size_t i = 0; xl_congestion_name(i); i++) {
+        pair p;
+        pair_init(&p, 112 + i, 2, 10000);
+        p.client_config.scheme.congestion = p.server_config.scheme.congestion = xl_congestion_name(i);
+        pair_multipath(&p, "minrtt", "none");
+        pair_connect(&p);
+        assert_true(xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now) > 0);
+        pair_handshake(&p);
+        pair_run(&p, 100000);
+        xl_connection *const ends[] = {p.cc, p.sc};
+        for (size_t end = 0; end < 2; end++) {
+            xl_path *first = &ends[end]->path[0], *second = &ends[end]->path[1];
+            assert_int_equal(PAIR_MTU, first->mtu);
+            assert_int_equal(second->mtu, first->mtu);
+            assert_true(xl_path_window(first) >= 10 * PAIR_MTU && xl_path_window(second) >= 10 * PAIR_MTU);
+            assert_int_equal(second->pacer.burst, first->pacer.burst);
+            first->cc->on_persistent_congestion(first->cc_state, p.now);
+            second->cc->on_persistent_congestion(second->cc_state, p.now);
+            assert_int_equal(xl_path_window(second), xl_path_window(first)); /* so many packets, of one size */
+            assert_int_equal(0, xl_path_window(first) % PAIR_MTU);
+        }
+        pair_free(&p);
+    }
+}
+
 static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) {
     (void)state;
     pair p;
@@ -579,6 +607,7 @@ int main(void) {
         cmocka_unit_test(the_fastest_path_carries_the_acks),
         cmocka_unit_test(acks_leave_a_path_that_has_gone_dark),
         cmocka_unit_test(a_standby_path_carries_no_data_and_stays_validated),
+        cmocka_unit_test(the_first_path_is_as_good_as_later_ones),
         cmocka_unit_test(an_idle_connection_does_not_keep_a_standby_path_awake),
         cmocka_unit_test(a_standby_path_takes_over_when_the_available_one_fails),
         cmocka_unit_test(each_side_takes_back_only_its_own_request),

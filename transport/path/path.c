@@ -111,6 +111,13 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->pto_count = 0;
 }
 
+void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
+    p->mtu = mtu;
+    p->cc->set_mtu(p->cc_state, mtu);
+    xl_pacer_set_burst(&p->pacer, PACING_BURST_PACKETS * mtu, now);
+    xl_path_update_pacer(p, now);
+}
+
 void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
     xl_rtt_sample(&p->ack_rtt, latest_us, ack_delay_us);
     if (!came_back_here)

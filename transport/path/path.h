@@ -132,6 +132,8 @@ typedef struct {
 void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *remote, xl_technology);
 /* Fresh RTT, pacer, window: a new path, or a migration (RFC 9000 section 9.4). */
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
+/* The size of its packets: to the window, its growth and the pacer too. */
+void xl_path_set_mtu(xl_path *, uint64_t mtu, uint64_t now);
 /* An acknowledgement that took latest_us came back, on the path itself or on another one. An acknowledgement from
  * elsewhere says nothing of this path's RTT: it would be the way there on one path and the way back on another. */
 void xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);

@@ -28,6 +28,12 @@ void xl_pacer_init(xl_pacer *p, uint64_t burst_bytes, uint64_t now) {
     p->tokens = full(p);
 }
 
+void xl_pacer_set_burst(xl_pacer *p, uint64_t burst_bytes, uint64_t now) {
+    refill(p, now);
+    p->tokens += ((int64_t)burst_bytes - (int64_t)p->burst) * TOKENS_PER_BYTE;
+    p->burst = burst_bytes;
+}
+
 void xl_pacer_set_rate(xl_pacer *p, uint64_t bytes_per_second, uint64_t now) {
     refill(p, now);
     p->rate = bytes_per_second;

@@ -13,6 +13,8 @@ typedef struct {
 } xl_pacer;
 
 void xl_pacer_init(xl_pacer *, uint64_t burst_bytes, uint64_t now);
+/* What the bucket lacks of being full stays as it is, as far as it fits. */
+void xl_pacer_set_burst(xl_pacer *, uint64_t burst_bytes, uint64_t now);
 void xl_pacer_set_rate(xl_pacer *, uint64_t bytes_per_second, uint64_t now);
 uint64_t xl_pacer_next(const xl_pacer *,
                        uint64_t now); /* earliest time at which a packet may leave: <= now means now */

@@ -89,6 +89,24 @@ static void a_new_rate_counts_from_now_on(void **state) {
     assert_int_equal(xl_pacer_next(&p, 1000), 1000 + 200000 + 1);
 }
 
+static void a_burst_of_another_size_leaves_what_is_owed(void **state) {
+    (void)state;
+    xl_pacer a, b;
+    xl_pacer_init(&a, 10 * MTU, 0);
+    xl_pacer_init(&b, 12 * MTU, 0);
+    xl_pacer_set_rate(&a, 1000000, 0);
+    xl_pacer_set_rate(&b, 1000000, 0);
+    for (int i = 0; i < 3; i++) {
+        xl_pacer_sent(&a, MTU, 100);
+        xl_pacer_sent(&b, MTU, 100);
+    }
+    xl_pacer_set_burst(&a, 12 * MTU, 200);
+    assert_int_equal(xl_pacer_next(&b, 200), xl_pacer_next(&a, 200));
+    xl_pacer_sent(&a, 12 * MTU, 300);
+    xl_pacer_sent(&b, 12 * MTU, 300);
+    assert_int_equal(xl_pacer_next(&b, 300), xl_pacer_next(&a, 300));
+}
+
 static void a_long_rest_and_a_huge_rate_do_not_overflow(void **state) {
     (void)state;
     xl_pacer p;
@@ -107,6 +125,7 @@ int main(void) {
         cmocka_unit_test(next_is_the_earliest_time_that_works),
         cmocka_unit_test(without_a_rate_nothing_waits),
         cmocka_unit_test(a_new_rate_counts_from_now_on),
+        cmocka_unit_test(a_burst_of_another_size_leaves_what_is_owed),
         cmocka_unit_test(a_long_rest_and_a_huge_rate_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
