@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 
 from conftest import FakeRun
 from railyard import campaign as campaign_module
+from railyard import confine
 from railyard.campaign import Campaign, run_campaign
 from railyard.errors import UserError
 from railyard.experiment import Experiment, load_experiment
@@ -360,16 +363,54 @@ def test_a_second_start_finds_everything_done(smoke: tuple[Path, Any]) -> None:
 
 
 def processes_in(session_words: str) -> list[str]:
-    """Command lines of living processes that mention the words."""
+    """Command lines of living processes that mention the words there or in the name of their current directory."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             text = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            where = str((entry.parent / "cwd").readlink())
         except OSError:
             continue
-        if session_words in text and str(os.getpid()) != entry.parent.name:
+        if (session_words in text or session_words in where) and str(os.getpid()) != entry.parent.name:
             found.append(text)
     return found
+
+
+def status_of(name: str, folder: Path) -> dict[str, str]:
+    """The lines of /proc/PID/status of the program that works in the folder."""
+    for entry in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):
+            if entry.read_text().strip() == name and (entry.parent / "cwd").readlink() == folder:
+                lines = (entry.parent / "status").read_text().splitlines()
+                return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return {}
+
+
+@pytest.mark.privileged
+@pytest.mark.slow
+def test_player_and_server_are_not_root(tmp_path: Path) -> None:
+    out = tmp_path / "confined"
+    command = [sys.executable, "-m", "railyard", "run", "smoke", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+        try:
+            wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), 60, "the first player to start")
+            run_dir = next(out.glob("runs/.partial-*/.player")).parent
+            found = [status_of(name, run_dir / f".{name[6:]}") for name in ("xlink-player", "xlink-server")]
+        finally:
+            running.send_signal(signal.SIGTERM)
+            running.communicate(timeout=60)
+    for status in found:
+        assert set(status["Uid"].split()) == {str(confine_user().pw_uid)}
+        assert confine_user().pw_uid != 0
+        assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb")} == {0}
+        assert status["NoNewPrivs"] == "1"
+    assert not list(out.glob("runs/.partial-*"))
+
+
+def confine_user() -> pwd.struct_passwd:
+    who = confine.user()
+    assert who is not None
+    return who
 
 
 @pytest.mark.privileged
@@ -383,7 +424,7 @@ def test_a_campaign_that_is_stopped_leaves_no_process(tmp_path: Path, number: si
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
-        wait_until(lambda: list(out.glob("runs/.partial-*/player.jsonl")), 60, "the first player to start")
+        wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), 60, "the first player to start")
         running.send_signal(number)
         _, words = running.communicate(timeout=60)
     if number != signal.SIGKILL:

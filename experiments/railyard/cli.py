@@ -81,6 +81,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Keep whole runs that are there, or do all again.")
     ] = True,
+    keep_awake: Annotated[
+        str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (where it helps), on, off.")
+    ] = None,
     repeat_budget: Annotated[
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the runs'."),
@@ -103,6 +106,10 @@ def run(
         changes["arena"] = arena
     if seeds is not None:
         changes["seeds"] = list(range(1, seeds + 1))
+    if keep_awake not in (None, "auto", "on", "off"):
+        raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
+    if keep_awake is not None:
+        changes["keep_awake"] = keep_awake
     if repeat_budget is not None:
         changes["repeat_budget_s"] = repeat_budget
     checked = checked.model_copy(update=changes)

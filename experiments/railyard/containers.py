@@ -146,8 +146,7 @@ def outside_command(run_dir: Path, name: str, owner: str, server: str) -> list[s
 
 def client_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[str]:
     seen, files = inside(spec)
-    player = runspec.player_command(seen, Path("xlink-player"), RESULTS)
-    inner = ["/bin/sh", str(SHARE / "inner.sh"), str(RESULTS / "player.netstat"), "--", *player]
+    inner = runspec.player_command(seen, Path("xlink-player"), RESULTS)
     control = str(JOIN / "control") if spec.link_events else None
     program, *rest = runspec.mpshell_command(seen, Path("mpshell"), RESULTS, inner, control)
     return [

@@ -311,6 +311,8 @@ class Experiment(Strict):
     buffers: BufferLimits = BufferLimits()
     qlog: bool = True
     link_logs: bool = True
+    # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
+    keep_awake: Literal["auto", "on", "off"] = "auto"
     # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 
@@ -320,6 +322,12 @@ class Experiment(Strict):
         if value not in ARENAS:
             raise ValueError(f"unknown arena '{value}'; {near_miss(value, ARENAS)}")
         return value
+
+    @field_validator("keep_awake", mode="before")
+    @classmethod
+    def _switch(cls, value: Any) -> Any:
+        """YAML reads on and off as true and false."""
+        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
     @field_validator("seeds", mode="before")
     @classmethod

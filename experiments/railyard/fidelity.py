@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from railyard.linkevents import DoneEvent
+from railyard.machine import Machine, cause
 from railyard.words import counted
 
 # The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
@@ -33,6 +34,10 @@ class Fidelity:
     missed: int
     device_drops: int
     sched_fifo: bool
+    # What the processors did meanwhile, and of a void run what made it late; none in records of before.
+    machine: dict[str, Any] | None = None
+    kept_awake: bool | None = None
+    cause: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,8 +55,10 @@ def _late_events(events: Sequence[DoneEvent], duration_s: float) -> list[str]:
     return reasons
 
 
-def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = ()) -> Fidelity:
-    """The verdict on the summary that mpshell wrote, and on the link events of the run."""
+def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = (), machine: Machine | None = None) -> Fidelity:
+    """The verdict on the summary that mpshell wrote, and on the link events of the run; `machine`: what the processors
+    did meanwhile."""
+    kept_awake = summary.get("keep_awake", {}).get("done")
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
     over = count = missed = drops = 0
@@ -89,4 +96,7 @@ def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = ()) -> Fidelity
         missed=missed,
         device_drops=drops,
         sched_fifo=bool(summary["sched_fifo"]),
+        machine=machine.as_json() if machine is not None else None,
+        kept_awake=kept_awake,
+        cause=cause(machine, kept_awake=bool(kept_awake)) if reasons and machine is not None else None,
     )

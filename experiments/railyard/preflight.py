@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from railyard import containers
+from railyard.confine import effective_capabilities
 from railyard.errors import UserError
 
 TUN = Path("/dev/net/tun")
@@ -14,19 +15,12 @@ TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
 
-def _effective_capabilities() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
-
-
 def check_machine() -> None:
     """Raises UserError with the one thing that is missing."""
     for tool, package in TOOLS.items():
         if shutil.which(tool) is None:
             raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
-    capabilities = _effective_capabilities()
+    capabilities = effective_capabilities()
     if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
         raise UserError(
             "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root."

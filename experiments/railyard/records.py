@@ -98,7 +98,7 @@ class Run:
         """Why a void run stayed void: what was late, what made it late, why there was no further try."""
         fidelity = self.record["fidelity"]
         told = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
-        return ". ".join(str(words) for words in told if words)
+        return ". ".join(str(words).removesuffix(".") for words in told if words)
 
     @property
     def redundancy(self) -> float | None:

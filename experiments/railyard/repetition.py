@@ -54,7 +54,10 @@ class Tries:
         if not self.void:
             return self.record | ended
         tries = counted(len(self.made), "try").replace("trys", "tries")
-        limit = "the most there are" if self.exhausted else f"the {budget_s:.0f} s for repetitions were used up"
+        limit = (
+            f"the {budget_s:.0f} s for repetitions were used up" if budget_s > 0 else "repetitions were not asked for"
+        )
+        limit = "no run has more" if self.exhausted else limit
         return self.record | ended | {"not_repeated": f"void in {tries}; {limit}"}
 
 
@@ -70,8 +73,8 @@ class Repetitions:
 
     def sentence(self) -> str:
         """Empty when there is nothing to tell."""
-        if not self.count and not self.void:
-            return ""
+        if not self.count:
+            return f"{counted(len(self.void), 'run')} stayed void." if self.void else ""
         words = f"{counted(self.count, 'repetition')} of void runs took {self.spent_s:.0f} s"
         if self.used_up:
             words += f"; the time for them, {self.budget_s:.0f} s, is used up (--repeat-budget gives more)"

@@ -177,6 +177,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             qlog=experiment.qlog,
                             link_logs=experiment.link_logs,
                             link_events=tuple(experiment.link_events),
+                            keep_awake=experiment.keep_awake,
                             programs_sha256=programs,
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )

@@ -81,6 +81,7 @@ class RunSpec(BaseModel):
     link_events: tuple[LinkEvent, ...] = ()
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
+    keep_awake: str = "auto"
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
 
@@ -98,7 +99,7 @@ class RunSpec(BaseModel):
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
-        left_out = dict.fromkeys({"experiment", "program"} | not_set, True)
+        left_out = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
         facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()
@@ -181,17 +182,31 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
 
 
 def mpshell_command(
-    spec: RunSpec, program: Path, run_dir: Path, inner: list[str], control: str | None = None
+    spec: RunSpec,
+    program: Path,
+    run_dir: Path,
+    inner: list[str],
+    control: str | None = None,
+    *,
+    settings: dict[str, str] | None = None,
+    user: str | None = None,
 ) -> list[str]:
+    """`settings`: sysctls of the network inside, where mpshell is to set them; `user`: whom the player runs as."""
     command = [str(program)]
     for path in spec.paths:
-        settings = ({"loss": path.loss} if path.loss else {}) | path.settings
-        keys = mpshell_keys(path.delay_ms, path.queue, settings, path.delay_traces)
+        effects = ({"loss": path.loss} if path.loss else {}) | path.settings
+        keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
         command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
-    command += ["--summary", str(run_dir / "mpshell.json")]
+    command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]
+    if spec.keep_awake != "auto":
+        command += ["--keep-awake", spec.keep_awake]
+    for name, value in (settings or {}).items():
+        command += ["--sysctl", f"{name}={value}"]
+    if user is not None:
+        command += ["--user", user]
     if control is not None:
         command += ["--control", control]
     if spec.transport == "mptcp":

@@ -71,6 +71,7 @@ def _print_outcome(console: Console, run: Run) -> None:
         soft_wrap=True,
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
+    verdict += f". {fidelity['cause'].removesuffix('.')}" if fidelity.get("cause") else ""
     lateness = (
         f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
         f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"

@@ -17,16 +17,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
-from railyard import containers, fidelity, provenance, runspec
+from railyard import confine, containers, fidelity, provenance, runspec
 from railyard.errors import UserError
 from railyard.jsonl import read_jsonl, summary_of
 from railyard.linkevents import Conductor
+from railyard.machine import Watch
 from railyard.paths import program
 from railyard.runspec import RunSpec
 
@@ -34,7 +37,7 @@ SCHEMA = 1
 LISTEN_LIMIT_S = 15.0
 STOP_LIMIT_S = 10.0
 PR_SET_CHILD_SUBREAPER = 36
-INNER = Path(__file__).with_name("inner.sh")
+SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
 
 
 class StartError(Exception):
@@ -45,11 +48,27 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + _signal)
 
 
-def _spawn(command: list[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
+@dataclass(frozen=True)
+class Start:
+    """How a program is started."""
+
+    recorded: list[str]  # the command for the record: with its files where they will lie
+    command: list[str]
+    rights: list[str] = field(default_factory=list)  # arguments of setpriv
+    folder: Path | None = None  # the current directory
+    fds: tuple[int, ...] = ()  # descriptors that the program keeps
+
+
+def _spawn(start: Start, log: Path, *, fds: Sequence[int] = (), **options: Any) -> subprocess.Popen[bytes]:
     """A child that ends when the worker does, whatever ends the worker."""
     with log.open("wb") as stderr:
         return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", "--", *command], stderr=stderr, stdin=subprocess.DEVNULL, **options
+            ["setpriv", "--pdeathsig", "TERM", *start.rights, "--", *start.command],
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            cwd=start.folder,
+            pass_fds=(*start.fds, *fds),
+            **options,
         )
 
 
@@ -101,6 +120,9 @@ def _exit_state(returncode: int | None) -> dict[str, Any]:
 class Site(Protocol):
     """Where a run takes place."""
 
+    # Whether player and server are children of the worker.
+    own_children: bool
+
     @property
     def control_folder(self) -> Path:
         """Where mpshell's control socket is for the worker."""
@@ -108,15 +130,19 @@ class Site(Protocol):
 
     def prepare(self) -> None: ...
 
-    def server_command(self) -> list[str]: ...
+    def server(self) -> Start: ...
 
-    def mpshell_command(self, control: str) -> list[str]:
+    def mpshell(self, control: str) -> Start:
         """Once the server listens; does what has to be done before mpshell starts. `control` is the socket that the
         worker will connect to, if links are to change."""
         ...
 
     def netstat(self) -> str:
         """The protocol counters of the server's namespace, while the server is there."""
+        ...
+
+    def gather(self) -> None:
+        """Once server and player have ended: what they wrote joins the run's files."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -140,43 +166,85 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
     return {name: provenance.read_sysctl(name) or "" for name in settings}
 
 
-def _inner_command(spec: RunSpec, run_dir: Path) -> list[str]:
-    settings = [f"{name}={value.replace(' ', ',')}" for name, value in runspec.sysctls(spec).items()]
-    player = runspec.player_command(spec, program("xlink-player"), run_dir)
-    return ["/bin/sh", str(INNER), str(run_dir / "player.netstat"), *settings, "--", *player]
-
-
 class Namespace:
-    """The worker's own network namespace."""
+    """The worker's own network namespace. Player and server run as an unprivileged user, where there is the right to
+    change users."""
+
+    own_children = True
 
     def __init__(self, spec: RunSpec, run_dir: Path) -> None:
         self.spec, self.run_dir = spec, run_dir
         self.settings: dict[str, str] = {}
         self.control_folder = run_dir
+        self.user = confine.user()
+        self.programs: dict[str, int] = {}  # descriptors of their folders
 
     def prepare(self) -> None:
         self.settings = _set_up_namespace(self.spec)
+        if self.user is not None:
+            for name in (SERVER_FOLDER, PLAYER_FOLDER):
+                confine.make_folder(self.run_dir / name, self.user)
+            for name in ("xlink-server", "xlink-player"):
+                self.programs[name] = os.open(program(name).parent, os.O_PATH)
 
-    def server_command(self) -> list[str]:
-        return runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
+    def _found(self, name: str) -> Path:
+        """The program for those who may not enter the folders above it."""
+        return Path(f"/proc/self/fd/{self.programs[name]}", name)
 
-    def mpshell_command(self, control: str) -> list[str]:
-        inner = _inner_command(self.spec, self.run_dir)
+    def server(self) -> Start:
+        recorded = runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
+        if self.user is None:
+            return Start(recorded, recorded)
+        right = "net_admin" if containers.server_needs_net_admin(self.spec) else None
+        command = runspec.server_command(self.spec, self._found("xlink-server"), Path())
+        return Start(
+            recorded,
+            command,
+            rights=confine.words(self.user, right),
+            folder=self.run_dir / SERVER_FOLDER,
+            fds=(self.programs["xlink-server"],),
+        )
+
+    def mpshell(self, control: str) -> Start:
         events = control if self.spec.link_events else None
-        return runspec.mpshell_command(self.spec, program("mpshell"), self.run_dir, inner, events)
+        settings = runspec.sysctls(self.spec)
+
+        def command(inner: list[str], user: str | None) -> list[str]:
+            shell = program("mpshell")
+            return runspec.mpshell_command(self.spec, shell, self.run_dir, inner, events, settings=settings, user=user)
+
+        recorded = command(runspec.player_command(self.spec, program("xlink-player"), self.run_dir), None)
+        if self.user is None:
+            return Start(recorded, recorded)
+        inner = runspec.player_command(self.spec, self._found("xlink-player"), Path())
+        return Start(
+            recorded,
+            command(inner, self.user.pw_name),
+            folder=self.run_dir / PLAYER_FOLDER,
+            fds=(self.programs["xlink-player"],),
+        )
 
     def netstat(self) -> str:
         return Path("/proc/net/netstat").read_text()
 
+    def gather(self) -> None:
+        for name in (SERVER_FOLDER, PLAYER_FOLDER):
+            confine.gather(self.run_dir / name, self.run_dir)
+
     def facts(self) -> dict[str, Any]:
-        return {"sysctls": self.settings, "versions": provenance.versions()}
+        name = self.user.pw_name if self.user is not None else None
+        return {"sysctls": self.settings, "versions": provenance.versions(), "user": name}
 
     def clear(self) -> None:
-        pass
+        self.gather()
+        while self.programs:
+            os.close(self.programs.popitem()[1])
 
 
 class Containers:
     """Three containers, see containers.py; the worker's children are the clients of the engine."""
+
+    own_children = False
 
     def __init__(self, spec: RunSpec, run_dir: Path) -> None:
         self.spec, self.run_dir = spec, run_dir
@@ -199,14 +267,16 @@ class Containers:
             for folder in (*folders, folders[0] / "qlog", self.run_dir, self.run_dir / "links", self.run_dir / "qlog"):
                 folder.chmod(0o777)
 
-    def server_command(self) -> list[str]:
-        return containers.server_command(self.spec, self.run_dir, self.names["server"], self.owner)
+    def server(self) -> Start:
+        command = containers.server_command(self.spec, self.run_dir, self.names["server"], self.owner)
+        return Start(command, command)
 
-    def mpshell_command(self, control: str) -> list[str]:
+    def mpshell(self, control: str) -> Start:
         del control  # another path inside
         command = containers.outside_command(self.run_dir, self.names["outside"], self.owner, self.names["server"])
-        self.outside = _spawn(command, self.run_dir / "outside.stderr", stdout=subprocess.DEVNULL)
-        return containers.client_command(self.spec, self.run_dir, self.names["client"], self.owner)
+        self.outside = _spawn(Start(command, command), self.run_dir / "outside.stderr", stdout=subprocess.DEVNULL)
+        command = containers.client_command(self.spec, self.run_dir, self.names["client"], self.owner)
+        return Start(command, command)
 
     def netstat(self) -> str:
         names = list(runspec.sysctls(self.spec))
@@ -227,15 +297,13 @@ class Containers:
             _stop(self.outside)
         self._gather()
 
+    def gather(self) -> None:
+        """Later: the containers have not ended yet."""
+
     def _gather(self) -> None:
         """The server's files join the player's."""
-        folder = self.run_dir / containers.SERVER_FOLDER
-        for file in (path for path in folder.rglob("*") if path.is_file()):
-            if os.geteuid() == 0:
-                os.chown(file, 0, 0)
-            file.rename(self.run_dir / file.relative_to(folder))
-        for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER):
-            shutil.rmtree(self.run_dir / name, ignore_errors=True)
+        confine.gather(self.run_dir / containers.SERVER_FOLDER, self.run_dir)
+        shutil.rmtree(self.run_dir / containers.JOIN_FOLDER, ignore_errors=True)
         if (self.run_dir / "outside.stderr").is_file() and not (self.run_dir / "outside.stderr").stat().st_size:
             (self.run_dir / "outside.stderr").unlink()
 
@@ -273,16 +341,19 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
 
 def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     conductor = Conductor(spec.link_events, site.control_folder)
-    commands = {"server": site.server_command()}
+    starting = site.server()
+    commands = {"server": starting.recorded}
     started, begin = datetime.now(UTC), time.monotonic()
+    watch = Watch()
     hung = False
-    with _spawn(commands["server"], run_dir / "server.stderr", stdout=subprocess.PIPE) as server:
+    with _spawn(starting, run_dir / "server.stderr", stdout=subprocess.PIPE) as server:
         try:
             listening = _wait_listening(server, run_dir / "server.stderr")
-            commands["mpshell"] = site.mpshell_command(conductor.control)
+            inner = site.mpshell(conductor.control)
+            commands["mpshell"] = inner.recorded
             with (run_dir / "player.stdout").open("wb") as stdout:
                 fds = [conductor.folder_fd] if spec.link_events else []
-                shell = _spawn(commands["mpshell"], run_dir / "mpshell.stderr", stdout=stdout, pass_fds=fds)
+                shell = _spawn(inner, run_dir / "mpshell.stderr", stdout=stdout, fds=fds)
             if spec.link_events:
                 conductor.start()
             try:
@@ -297,6 +368,8 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
             netstat = site.netstat()
         finally:
             _stop(server)
+    machine = watch.stop(own_children=site.own_children)
+    site.gather()
     if not (run_dir / "mpshell.json").is_file():
         raise StartError(_last_words(run_dir / "mpshell.stderr"))
     emulator = json.loads((run_dir / "mpshell.json").read_text())
@@ -317,7 +390,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "wall_s": round(wall_s, 3),
         "outcome": outcome,
         "message": message,
-        "fidelity": fidelity.judge(emulator, events).as_json(),
+        "fidelity": fidelity.judge(emulator, events, machine).as_json(),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
         "exit": {name: _exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
         "config": spec.model_dump(mode="json"),

@@ -1,0 +1,104 @@
+"""What the machine's processors did during a run: for the run itself, for others, for the host of a virtual machine."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+MIN_STEAL = 0.05  # of all cores: below that the host is no cause
+MIN_OTHERS = 0.10  # of all cores, likewise
+_BUSY = ("user", "nice", "system", "irq", "softirq")  # guest time is in user time, too
+_COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Seconds of processor time over all cores."""
+
+    wall_s: float
+    cores: int
+    busy_s: float  # in processes and in the kernel of this machine
+    steal_s: float  # taken by the host
+    guest_s: float  # of busy_s: in virtual machines on this one
+    own_s: float | None  # of busy_s: the run's own processes; none where they are not this process's children
+
+    @property
+    def others_s(self) -> float | None:
+        return None if self.own_s is None else max(0.0, self.busy_s - self.own_s)
+
+    @property
+    def steal_share(self) -> float:
+        return self.steal_s / (self.wall_s * self.cores) if self.wall_s > 0 else 0.0
+
+    @property
+    def others_cores(self) -> float | None:
+        """How many cores other processes kept busy, on average."""
+        return None if self.others_s is None or self.wall_s <= 0 else self.others_s / self.wall_s
+
+    def as_json(self) -> dict[str, Any]:
+        rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in asdict(self).items()}
+        return rounded | {"others_s": None if self.others_s is None else round(self.others_s, 3)}
+
+
+def parse(text: str, ticks: int) -> tuple[int, dict[str, float]]:
+    """Cores, and seconds by column, of the text of /proc/stat (proc(5)); old kernels have fewer columns."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("cpu")]
+    counts = dict.fromkeys(_COLUMNS, 0.0)
+    counts |= {name: int(word) / ticks for name, word in zip(_COLUMNS, lines[0][1:], strict=False)}
+    return len(lines) - 1, counts
+
+
+def _own_s() -> float:
+    """Processor time of this process and of its children that have ended and been waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+class Watch:
+    """Counts from now on."""
+
+    def __init__(self) -> None:
+        self._begin, self._before, self._own_before = time.monotonic(), self._read(), _own_s()
+
+    def _read(self) -> tuple[int, dict[str, float]]:
+        return parse(Path("/proc/stat").read_text(), os.sysconf("SC_CLK_TCK"))
+
+    def stop(self, *, own_children: bool) -> Machine:
+        """`own_children`: the run's processes were children of this one, and have ended."""
+        cores, now = self._read()
+        spent = {name: value - self._before[1][name] for name, value in now.items()}
+        return Machine(
+            wall_s=time.monotonic() - self._begin,
+            cores=cores,
+            busy_s=sum(spent[name] for name in _BUSY),
+            steal_s=spent["steal"],
+            guest_s=spent["guest"] + spent["guest_nice"],
+            own_s=_own_s() - self._own_before if own_children else None,
+        )
+
+
+def _all(cores: int) -> str:
+    return {1: "the core", 2: "both cores"}.get(cores, f"the {cores} cores")
+
+
+def cause(machine: Machine, *, kept_awake: bool) -> str:
+    """One sentence: what made timers late, as far as the counts tell."""
+    found = []
+    if machine.steal_share >= MIN_STEAL:
+        found.append(f"the host took {machine.steal_share * 100:.0f} % of {_all(machine.cores)} (steal)")
+    others = machine.others_cores
+    if others is not None and others >= MIN_OTHERS * machine.cores:
+        found.append(f"other processes took {others:.1f} of {machine.cores} cores")
+    if found:
+        words = " and ".join(found)
+    elif others is None:
+        words = f"the host took {machine.steal_share * 100:.0f} % (steal); what other processes took is not known here"
+    elif kept_awake:
+        words = "neither the host (steal) nor other processes: timers woke late although the cores were kept awake"
+    else:
+        words = "neither the host (steal) nor other processes: timers woke late; try --keep-awake on"
+    return words[0].upper() + words[1:] + "."

@@ -1,0 +1,120 @@
+"""What made a run late: the processors' time by who took it, and the sentence that a void run says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard import confine
+from railyard.fidelity import judge
+from railyard.machine import Machine, Watch, cause, parse
+
+BEFORE = "cpu  100 10 50 900 5 1 4 30 20 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n"
+
+
+def machine(steal_s: float = 0.0, others_s: float = 0.0, cores: int = 2, *, own_known: bool = True) -> Machine:
+    """10 s of it, 3 s of them in the run's own processes."""
+    own_s = 3.0
+    return Machine(10.0, cores, own_s + others_s, steal_s, 0.0, own_s if own_known else None)
+
+
+@pytest.mark.parametrize(
+    ("found", "kept_awake", "words"),
+    [
+        (machine(steal_s=3.6), False, "The host took 18 % of both cores (steal)."),
+        (machine(steal_s=8.0, cores=4), False, "The host took 20 % of the 4 cores (steal)."),
+        (machine(others_s=9.0), False, "Other processes took 0.9 of 2 cores."),
+        (machine(2.0, 9.0), True, "The host took 10 % of both cores (steal) and other processes took 0.9 of 2 cores."),
+        (
+            machine(0.5, 1.0),
+            False,
+            "Neither the host (steal) nor other processes: timers woke late; try --keep-awake on.",
+        ),
+        (
+            machine(),
+            True,
+            "Neither the host (steal) nor other processes: timers woke late although the cores were kept awake.",
+        ),
+        (
+            machine(own_known=False),
+            False,
+            "The host took 0 % (steal); what other processes took is not known here.",
+        ),
+    ],
+)
+def test_a_void_run_names_its_cause(found: Machine, kept_awake: bool, words: str) -> None:
+    assert cause(found, kept_awake=kept_awake) == words
+
+
+def summary(p99: float, *, kept_awake: bool) -> dict[str, Any]:
+    link = {
+        "lateness_us": {"p50": 20, "p99": p99, "max": p99, "over_1ms": 0, "count": 1000},
+        "missed": 0,
+        "opportunities": 1000,
+    }
+    path = {"name": "wifi", "up": link, "down": link, "device_drops": {"inside_tx": 0}}
+    return {"paths": [path], "duration_s": 10, "sched_fifo": True, "keep_awake": {"done": kept_awake}}
+
+
+def test_only_a_void_run_has_a_cause() -> None:
+    void = judge(summary(4000, kept_awake=True), (), machine(steal_s=3.6))
+    assert void.cause == "The host took 18 % of both cores (steal)."
+    assert void.kept_awake
+    assert void.machine is not None
+    assert void.machine["others_s"] == 0
+    on_time = judge(summary(90, kept_awake=False), (), machine(steal_s=3.6))
+    assert (on_time.void, on_time.cause) == (False, None)
+    old = summary(4000, kept_awake=False)
+    del old["keep_awake"]
+    assert (judge(old).kept_awake, judge(old).cause, judge(old).machine) == (None, None, None)
+
+
+def test_the_kernels_counts_are_read_by_column() -> None:
+    cores, counts = parse(BEFORE, 100)
+    assert cores == 2
+    assert (counts["user"], counts["steal"], counts["guest"]) == (1.0, 0.3, 0.2)
+    assert parse("cpu  100 10 50 900\ncpu0 1\n", 100)[1]["steal"] == 0.0
+
+
+def test_a_process_of_ones_own_is_not_among_the_others() -> None:
+    watch = Watch()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
+    found = watch.stop(own_children=True)
+    assert found.own_s is not None
+    assert found.own_s >= 0.3
+    assert found.others_s == max(0.0, found.busy_s - found.own_s)
+    assert watch.stop(own_children=False).others_cores is None
+    assert json.loads(json.dumps(found.as_json()))["cores"] == found.cores
+
+
+def test_records_from_before_are_still_shown() -> None:
+    old = Path(__file__).parent / "data" / "results-schema-1" / "runs" / "subway-1--xlink--s1"
+    shown = subprocess.run(
+        [sys.executable, "-m", "railyard", "show", str(old)], capture_output=True, text=True, check=False
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "fidelity:" in shown.stdout
+
+
+def test_only_plain_files_of_the_unprivileged_user_join_the_results(tmp_path: Path) -> None:
+    """A link could lead to any file of the machine, and root would change its owner."""
+    folder, secret = tmp_path / ".player", tmp_path / "secret"
+    (folder / "qlog").mkdir(parents=True)
+    (tmp_path / "qlog").mkdir()
+    secret.write_text("secret")
+    before = secret.stat()
+    (folder / "player.jsonl").write_text("{}")
+    (folder / "qlog" / "a.sqlog").write_text("{}")
+    (folder / "player.keys").symlink_to(secret)
+    os.link(secret, folder / "player.netstat")
+    confine.gather(folder, tmp_path)
+    found = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert found == {"player.jsonl", "qlog/a.sqlog", "secret"}
+    assert (secret.stat().st_uid, secret.read_text()) == (before.st_uid, "secret")
+    assert not folder.exists()
