@@ -198,7 +198,7 @@ static inline void live_deliver(live *l, bool to_server, const xl_addr *local, c
     if (to_server && live_is_victim(remote))
         l->from_victim[remote->port % LIVE_VICTIMS] += len;
     for (size_t i = 0; to_server && i < l->p.link_count; i++)
-        if (xl_addr_equal(remote, &l->p.link[i].client)) {
+        if (xl_addr_equal(remote, &l->p.link[i].client) || xl_addr_equal(remote, &l->p.link[i].nat)) {
             l->from_link[i] += len;
             l->may_be_valid[i] |= live_shows_address(data, len);
         }
