@@ -51,7 +51,6 @@ WALL_CLOCK = (
     "paths",
     "player_tcp",
     "quic_end_to_end",
-    "recorded",
     "saturatr",
 )
 
