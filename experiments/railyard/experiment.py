@@ -298,7 +298,8 @@ class Experiment(Strict):
     seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
     # 'spread': evenly over the shortest trace, a place a seed.
-    start_offset_ms: Literal["drawn", "spread"] | Annotated[int, Field(ge=0)] = "drawn"
+    # 'worst_of_primary': where the primary path's downlink has the least capacity over the length of the video.
+    start_offset_ms: Literal["drawn", "spread", "worst_of_primary"] | Annotated[int, Field(ge=0)] = "drawn"
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None

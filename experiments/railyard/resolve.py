@@ -23,6 +23,7 @@ from railyard.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, list_pairs
 from railyard.traces.settings import split_files
+from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 from railyard.yamlfile import Location, YamlDocument, near_miss
 
@@ -37,20 +38,36 @@ def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> P
     raise document.error(location, f"there is no trace pair '{name}' on the search path; {near_miss(name, known)}")
 
 
-def start_offset_ms(experiment: Experiment, pair: str, seed: int, traces: list[Trace]) -> int:
-    """Where in the traces a run starts: one draw per pair and seed, so every scheme starts at the same place.
+def start_offsets_ms(
+    experiment: Experiment, pair: str, paths: tuple[RunPath, ...], traces: list[Trace]
+) -> dict[int, int] | None:
+    """Where in the traces the runs of each seed start, the same place for every scheme.
 
-    Drawn uniformly from where the shortest trace still covers the time limit, so that no trace wraps around and the
-    paths stay aligned as recorded; from the whole of that trace where it is shorter than the time limit.
+    'drawn' and 'worst_of_primary' leave the time limit before the end of the shortest trace, so that no trace wraps
+    around and the paths stay aligned as recorded; where it is shorter than that, a draw is from the whole of it, and a
+    stretch begins where it ends with the trace. None where there are fewer such stretches than seeds.
     """
     if isinstance(experiment.start_offset_ms, int):
-        return experiment.start_offset_ms
+        return dict.fromkeys(experiment.seeds, experiment.start_offset_ms)
     shortest = min(trace.period_ms for trace in traces)
     if experiment.start_offset_ms == "spread":
-        return shortest * experiment.seeds.index(seed) // len(experiment.seeds)
+        return {seed: shortest * place // len(experiment.seeds) for place, seed in enumerate(experiment.seeds)}
     room = shortest - round(experiment.time_limit_s * 1000)
-    digest = hashlib.sha256(f"start offset {pair} {seed}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % max(1, room if room > 0 else shortest)
+    if experiment.start_offset_ms == "worst_of_primary":
+        length_ms = round(experiment.player.duration_s * 1000)
+        primary = read_trace(primary_path(paths, experiment.path_order).down)
+        last = room if room > 0 else max(0, shortest - length_ms)
+        found = worst_stretches(primary, length_ms, len(experiment.seeds), last)
+        if len(found) < len(experiment.seeds):
+            return None
+        return {seed: stretch.start_ms for seed, stretch in zip(experiment.seeds, found, strict=True)}
+    return {
+        seed: _draw(f"start offset {pair} {seed}") % max(1, room if room > 0 else shortest) for seed in experiment.seeds
+    }
+
+
+def _draw(label: str) -> int:
+    return int.from_bytes(hashlib.sha256(label.encode()).digest()[:8], "big")
 
 
 def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath, list[Trace]]:
@@ -150,8 +167,15 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
         paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
+        offsets = start_offsets_ms(experiment, pair.name, paths, traces)
+        if offsets is None:
+            message = (
+                f"the traces of {pair.name} have not so many stretches of {experiment.player.duration_s:g} s "
+                "beside each other; take fewer seeds or a shorter video."
+            )
+            raise document.error(("seeds",), message)
         for seed in experiment.seeds:
-            offset = start_offset_ms(experiment, pair.name, seed, traces)
+            offset = offsets[seed]
             for scheme_index, entry in enumerate(experiment.schemes):
                 if not runs_in(experiment.arena, entry.scheme):
                     continue

@@ -1,0 +1,37 @@
+"""Where a trace has the least capacity: places to start at that a rule finds and nobody picks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from railyard.traces.trace import OPPORTUNITY_BITS, Trace
+
+STEP_MS = 100
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """[start, start + length) of a trace's loop, and its mean capacity."""
+
+    start_ms: int
+    length_ms: int
+    mbps: float
+
+
+def worst_stretches(trace: Trace, length_ms: int, count: int, last_start_ms: int) -> list[Stretch]:
+    """The `count` stretches with the fewest opportunities, the worst first, none overlapping one before it.
+
+    Starts are multiples of STEP_MS from 0 to last_start_ms, the earliest of equals first. Fewer where there is no room
+    for more.
+    """
+    starts = np.arange(0, last_start_ms + 1, STEP_MS, dtype=np.int64)
+    opportunities = (trace.cumulative(starts + length_ms) - trace.cumulative(starts)).astype(np.float64)
+    found: list[Stretch] = []
+    while len(found) < count and np.isfinite(opportunities).any():
+        place = int(np.argmin(opportunities))
+        start = int(starts[place])
+        found.append(Stretch(start, length_ms, float(opportunities[place]) * OPPORTUNITY_BITS / 1e3 / length_ms))
+        opportunities[np.abs(starts - start) < length_ms] = np.inf
+    return found
