@@ -113,6 +113,7 @@ class FakeRun:
     pair: str = "subway-1"
     label: str = "xlink"
     scheme: str = "xlink"
+    primary: str = "wifi"
     seed: int = 1
     outcome: str = "complete"
     message: str = ""
@@ -176,7 +177,7 @@ class FakeRun:
         ]
         config: dict[str, Any] = {"experiment": "unit", "arena": "mpshell", "seed": self.seed}
         config |= {"pair": self.pair, "label": self.label}
-        config |= {"scheme": self.scheme, "primary": "wifi", "start_offset_ms": 1500, "paths": paths}
+        config |= {"scheme": self.scheme, "primary": self.primary, "start_offset_ms": 1500, "paths": paths}
         config |= {"programs_sha256": {"mpshell": "c" * 64}}
         record: dict[str, Any] = {"schema": 1, "run_id": self.run_id, "identity": self.identity}
         record |= {"wall_s": 12.0, "config": config}

@@ -132,7 +132,7 @@ def _finish(campaign: Campaign) -> None:
     write_parquet(runs, campaign.out)
     page = write_report(record, runs, campaign.out)
     console.print()
-    print_comparison(console, runs, record.get("not_run", []))
+    print_comparison(console, runs, record.get("not_run", []), record["experiment"].get("start_offset_ms"))
     console.print(f"report: {_shown(page)}", soft_wrap=True)
 
 

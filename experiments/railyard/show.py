@@ -183,7 +183,8 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
     if not campaign.whole:
         return
     _, runs = load_campaign(campaign.folder)
-    print_comparison(console, runs, campaign.record.get("not_run", []))
+    rule = campaign.record["experiment"].get("start_offset_ms")
+    print_comparison(console, runs, campaign.record.get("not_run", []), rule)
     table = Table("run", "outcome", "first frame s", "rebuffered s", "redundancy", "fidelity", header_style="bold")
     for run in runs:
         table.add_row(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from railyard import findings
 from railyard.aggregate import Cell, cells
 from railyard.records import RESULT_OUTCOMES, Run
 from railyard.terminal import print_table
@@ -60,37 +62,95 @@ def _written(value: Value, places: int | None) -> str:
     return str(value)
 
 
+@dataclass(frozen=True)
+class Column:
+    """One figure of the comparison: its name in two lines, and its text for each scheme, "–" where there is none."""
+
+    head: tuple[str, str]
+    texts: list[str]
+    number: bool = True
+
+    @property
+    def name(self) -> str:
+        return " ".join(part for part in self.head if part).replace("- ", "")
+
+
+def _chunks(cell: Cell) -> str:
+    done = len(cell.chunks) - cell.censored
+    return f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
+
+
+def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
+    """The columns that tell schemes apart, and those that cannot: equal in all rows. A quantile that no cell's chunks
+    carry is in neither."""
+    paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
+    quantiles = [
+        Column(("RCT s", word), [seconds(findings.shown(cell, q)) for cell in row])
+        for q, word in ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))
+    ]
+    largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
+    every = [
+        *(column for column in quantiles if set(column.texts) != {"–"}),
+        largest,
+        Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row]),
+        Column(("rebuffer", "rate"), [percent(cell.rebuffer_rate) for cell in row]),
+        Column(("redun-", "dancy"), [percent(cell.redundancy) for cell in row]),
+        Column(("effi-", "ciency"), [str(cell.efficiency or "–") for cell in row]),
+        Column(
+            ("MB down", paths),
+            ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
+        ),
+        Column(("", "chunks"), [_chunks(cell) for cell in row]),
+        Column(("", "outcome"), [cell.outcomes for cell in row], number=False),
+        Column(("", "fidelity"), [cell.fidelity for cell in row], number=False),
+    ]
+    same = [column for column in every if len(row) > 1 and len(set(column.texts)) == 1]
+    return [column for column in every if column not in same], same
+
+
+def same_in_words(same: Sequence[Column]) -> str:
+    """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
+    return ", ".join(f"{column.name} {column.texts[0]}" for column in same if column.texts[0] != "–")
+
+
 def comparison(pair: str, row: list[Cell]) -> Table:
     title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    shown, same = columns_of(row)
+    if same_in_words(same):
+        title |= {"caption": f"Equal in all rows: {same_in_words(same)}.", "caption_justify": "left"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
     table.add_column("\nscheme", no_wrap=True)
-    paths = next((list(cell.down_bytes) for cell in row if cell.runs), [])
-    figures = ("first\nframe s", "rebuffer\nrate", "redun-\ndancy", "effi-\nciency")
-    for name in ("RCT s\nmedian", "\np95", "\np99", "\nmax", *figures):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column(f"MB down\n{'/'.join(paths)}", justify="right", no_wrap=True)
-    table.add_column("\nchunks", justify="right", no_wrap=True)
-    table.add_column("\noutcome")
-    table.add_column("\nfidelity")
-    for cell in row:
-        done = len(cell.chunks) - cell.censored
-        chunks = f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
-        table.add_row(
-            cell.label,
-            *(seconds(cell.rct(q)) for q in (0.5, 0.95, 0.99, 1.0)),
-            seconds(cell.first_frame),
-            percent(cell.rebuffer_rate),
-            percent(cell.redundancy),
-            str(cell.efficiency or "–"),
-            "/".join(megabytes(value) for value in cell.down_bytes.values()) or "–",
-            chunks,
-            Text(cell.outcomes, style="" if cell.all_complete else "yellow"),
-            Text(cell.fidelity, style="red" if not cell.runs and not cell.not_run else ""),
+    seen = ""
+    for column in shown:
+        first = column.head[0] if column.head[0] != seen else ""
+        seen = column.head[0]
+        table.add_column(
+            f"{first}\n{column.head[1]}", justify="right" if column.number else "left", no_wrap=column.number
         )
+    for place, cell in enumerate(row):
+        styles = {
+            "outcome": "" if cell.all_complete else "yellow",
+            "fidelity": "red" if not cell.runs and not cell.not_run else "",
+        }
+        texts = [Text(column.texts[place], style=styles.get(column.name, "")) for column in shown]
+        table.add_row(Text(cell.label), *texts)
     return table
 
 
-def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> None:
+def print_findings(console: Console, found: findings.Findings | None) -> None:
+    """What came out, in sentences."""
+    if found is None:
+        return
+    console.print(found.headline, style="bold", markup=False)
+    for pair, sentences in found.of_pair.items():
+        for sentence in sentences:
+            console.print(f"{pair}: {sentence}", markup=False)
+
+
+def print_comparison(
+    console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
+) -> None:
+    """The table of each pair, what has to be known to read it, and what came out. `rule`: what placed the runs."""
     table = cells(runs, not_run)
     for pair, row in table.items():
         print_table(console, comparison(pair, row))
@@ -114,3 +174,4 @@ def print_comparison(console: Console, runs: Sequence[Run], not_run: Sequence[di
         failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
+    print_findings(console, findings.find(table, rule))

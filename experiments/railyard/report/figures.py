@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.aggregate import Cell
+from railyard.findings import shown
 from railyard.records import Run
 from railyard.report.style import (
     GRID,
@@ -120,18 +121,27 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
     return figure
 
 
+RCT_MARKS = (
+    (0.5, "median", "circle"),
+    (0.95, "p95", "diamond"),
+    (0.99, "p99", "square-open"),
+    (1.0, "max", "line-ns-open"),
+)
+
+
+def quantile_words(row: list[Cell]) -> str:
+    """ "median, p95 and max": the quantiles that a pair's chunks carry."""
+    words = [word for q, word, _ in RCT_MARKS if any(shown(cell, q) is not None for cell in row)]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
 def rct_ranges(row: list[Cell]) -> go.Figure:
-    """Median, p95, p99 and maximum of each scheme on one line."""
+    """The quantiles of each scheme that its chunks carry, on one line."""
     figure = go.Figure()
     styles = _styles(row)
-    marks = (
-        (0.5, "median", "circle"),
-        (0.95, "p95", "diamond"),
-        (0.99, "p99", "square-open"),
-        (1.0, "max", "line-ns-open"),
-    )
+    marks = [mark for mark in RCT_MARKS if any(shown(cell, mark[0]) is not None for cell in row)]
     for cell in row:
-        found = [(q, cell.rct(q)) for q, _, _ in marks]
+        found = [(q, shown(cell, q)) for q, _, _ in marks]
         values = [value.value for _, value in found if value is not None]
         if values:
             line = {"color": styles[cell.label].colour, "width": 2, "dash": styles[cell.label].dash}
@@ -146,7 +156,7 @@ def rct_ranges(row: list[Cell]) -> go.Figure:
                 )
             )
     for q, word, symbol in marks:
-        points = [(cell, value) for cell in row if (value := cell.rct(q)) is not None]
+        points = [(cell, value) for cell in row if (value := shown(cell, q)) is not None]
         figure.add_trace(
             go.Scatter(
                 x=[value.value for _, value in points],

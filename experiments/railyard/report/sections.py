@@ -15,13 +15,12 @@ import plotly.graph_objects as go
 
 from railyard import fidelity
 from railyard.aggregate import Cell, cells
-from railyard.errors import UserError
 from railyard.experiment import SCHEME_DESCRIPTION
+from railyard.findings import Findings, carries, find, replayed_traces
 from railyard.oracle import PAYLOAD_BYTES
 from railyard.records import Run
 from railyard.report import figures
-from railyard.tables import aligned, megabytes, percent, seconds
-from railyard.traces.trace import Trace, read_trace
+from railyard.tables import aligned, columns_of, megabytes, percent, same_in_words, seconds
 
 SERIES_PADDING_S = 0.5
 
@@ -64,6 +63,10 @@ class Context:
     def cells(self) -> dict[str, list[Cell]]:
         return cells(self.runs, self.campaign.get("not_run", []))
 
+    @cached_property
+    def findings(self) -> Findings | None:
+        return find(self.cells, self.experiment.get("start_offset_ms"))
+
     def replay_of(self, run: Run) -> str | None:
         """The address of the run's own page, as seen from this one; none where it has no page."""
         if self.folder is None or not (self.folder / "runs" / run.run_id / "replay.html").is_file():
@@ -95,40 +98,39 @@ def abstract(context: Context) -> Iterator[Section]:
     """What was compared, and the answer in one table."""
     labels = list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row))
     rows = []
+    changed: dict[str, bool] = {}
     for label in labels:
         entries = []
-        for row in context.cells.values():
+        for pair, row in context.cells.items():
             cell = next((cell for cell in row if cell.label == label), None)
             base = next((cell for cell in row if cell.label == "sp"), None)
-            entries.append({"cell": cell, "change": _change(cell, base, 0.5) if cell else "", "best": _best(row)})
+            change = _change(cell, base, 0.5) if cell else ""
+            changed[pair] = changed.get(pair, False) or bool(change)
+            entries.append({"pair": pair, "cell": cell, "change": change, "best": _best(row)})
         rows.append({"label": label, "entries": entries})
+    carried = {
+        pair: [q for q in (0.5, 0.95, 1.0) if any(carries(q, len(cell.chunks)) for cell in row if cell.runs)]
+        for pair, row in context.cells.items()
+    }
     void = [run for run in context.runs if run.void]
     cut = [run for run in context.runs if not run.void and run.outcome != "complete"]
-    yield Section("abstract", "Abstract", "abstract.html.j2", {"rows": rows, "void": void, "cut": cut})
+    yield Section(
+        "abstract",
+        "Abstract",
+        "abstract.html.j2",
+        {"rows": rows, "void": void, "cut": cut, "carried": carried, "changed": changed},
+    )
 
 
 def _best(row: list[Cell]) -> dict[float, float]:
-    """The smallest exact value of each quantile among the schemes of a pair."""
+    """The smallest value of each quantile among the schemes of a pair; none where it is a lower bound."""
     best: dict[float, float] = {}
     for q in (0.5, 0.95, 1.0):
-        exact = [value.value for cell in row if (value := cell.rct(q)) is not None and not value.at_least]
-        if exact:
-            best[q] = min(exact)
+        values = [value for cell in row if (value := cell.rct(q)) is not None]
+        least = min((value.value for value in values), default=0.0)
+        if values and not any(value.at_least for value in values if value.value == least):
+            best[q] = least
     return best
-
-
-def _traces_of(run: Run) -> dict[str, tuple[Trace, Trace]]:
-    """The run's traces as (uplink, downlink) by path; none where the files are not what was replayed."""
-    traces: dict[str, tuple[Trace, Trace]] = {}
-    for path in run.config["paths"]:
-        try:
-            up, down = read_trace(path["up"]), read_trace(path["down"])
-        except UserError:
-            return {}
-        if (up.sha256, down.sha256) != (path["up_sha256"], path["down_sha256"]):
-            return {}
-        traces[path["name"]] = (up, down)
-    return traces
 
 
 def pairs(context: Context) -> Iterator[Section]:
@@ -139,7 +141,7 @@ def pairs(context: Context) -> Iterator[Section]:
         first = runs[0]
         duration_s = max((run.buffer_s[-1][0] for run in measured if run.buffer_s), default=1.0) + SERIES_PADDING_S
         seed = first.seed
-        traces = _traces_of(first)
+        traces = replayed_traces(first)
         drawn: dict[str, Figure] = {}
         if traces:
             drawn["capacity"] = context.figure(
@@ -150,10 +152,13 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
+        shown, same = columns_of(row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
             "row": row,
+            "columns": shown,
+            "same": same_in_words(same),
             "paths": _described_paths(runs),
             "figures": drawn,
             "has_traces": bool(traces),
@@ -178,7 +183,7 @@ def _described_paths(runs: list[Run]) -> list[str]:
 def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, duration_s: float) -> dict[str, Figure]:
     figure = context.figure
     return {
-        "ranges": figure(figures.rct_ranges(row), f"Request completion time on {pair}: median, p95, p99 and maximum."),
+        "ranges": figure(figures.rct_ranges(row), f"Request completion time on {pair}: {figures.quantile_words(row)}."),
         "cdf": figure(
             figures.rct_cdf(row),
             f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
