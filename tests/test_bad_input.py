@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Done
+from in_process import railyard
 from railyard.paths import PROGRAM_NAMES, programs_dir
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
@@ -51,7 +53,7 @@ def no_results(tmp_path: Path) -> Iterator[None]:
     assert not list(tmp_path.glob("out/runs/*"))
 
 
-def one_sentence(done: subprocess.CompletedProcess[str], program: str, *words: str, code: int = 2) -> None:
+def one_sentence(done: Done | subprocess.CompletedProcess[str], program: str, *words: str, code: int = 2) -> None:
     """The program ended with the code and said one line, with all the words in it."""
     assert done.returncode == code, done.stderr
     lines = done.stderr.strip().splitlines()
@@ -61,10 +63,16 @@ def one_sentence(done: subprocess.CompletedProcess[str], program: str, *words: s
         assert word in lines[0], (word, lines[0])
 
 
-def run_yaml(tmp_path: Path, text: str, *more: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def run_yaml(
+    tmp_path: Path, text: str, *more: str, prefix: tuple[str, ...] = ()
+) -> Done | subprocess.CompletedProcess[str]:
+    """`railyard run` of the text, in this process; in one of its own where a program comes before it."""
     file = tmp_path / "e.yaml"
     file.write_text(text)
-    command = [*prefix, sys.executable, "-m", "railyard", "run", str(file), "--out", str(tmp_path / "out"), *more]
+    arguments = ["run", str(file), "--out", str(tmp_path / "out"), *more]
+    if not prefix:
+        return railyard(*arguments)
+    command = [*prefix, sys.executable, "-m", "railyard", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 

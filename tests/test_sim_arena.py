@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import FakeRun
+from conftest import Done, FakeRun
+from in_process import railyard
 from railyard.agreement import compare, ks_distance
 from railyard.campaign import default_jobs
 from railyard.errors import UserError
@@ -43,19 +42,8 @@ time_limit_s: 20
 """
 
 
-def railyard(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "railyard", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | environment,
-    )
-
-
 @pytest.fixture(scope="session")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     """The experiment above, run once."""
     folder = tmp_path_factory.mktemp("sim")
     (folder / "unit.yaml").write_text(YAML)
