@@ -235,14 +235,14 @@ forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_add
     if (w == NULL) {
         return NULL;
     }
-    uint64_t key;
-    memcpy(&key, file->secret, sizeof key);
+    xl_static_keys keys = {0};
+    bool has_keys = xl_static_keys_from(file->secret, &keys) == 0;
     w->front = -1;
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
     w->router = router_new(file);
     w->flows = flows_new(o->max_flows, NEW_TIMEOUT_US < o->idle_timeout_us ? NEW_TIMEOUT_US : o->idle_timeout_us,
-                         o->idle_timeout_us, key, on_flow_closed, w);
-    if (w->epoll >= 0 && w->router != NULL && w->flows != NULL && open_front(w, &o->listen, error)) {
+                         o->idle_timeout_us, keys.balancer[1], on_flow_closed, w);
+    if (has_keys && w->epoll >= 0 && w->router != NULL && w->flows != NULL && open_front(w, &o->listen, error)) {
         *bound = w->bound;
         return w;
     }

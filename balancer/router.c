@@ -49,14 +49,15 @@ static uint64_t hash_bytes(uint64_t h, const uint8_t *data, size_t len) {
 }
 
 static bool take_file(router *r, const lb_file *file) {
-    xl_lb *codec = lb_file_codec(file);
+    xl_static_keys keys;
+    xl_lb *codec = xl_static_keys_from(file->secret, &keys) == 0 ? lb_file_codec(file) : NULL;
     if (codec == NULL) {
         return false;
     }
     xl_lb_free(r->codec);
     r->codec = codec;
     r->file = *file;
-    memcpy(&r->key, file->secret, sizeof r->key);
+    r->key = keys.balancer[0];
     for (size_t i = 0; i < file->server_count; i++) {
         r->server_hash[i] = hash_bytes(r->key, file->server[i].id, file->server_id_bytes);
     }

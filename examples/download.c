@@ -78,6 +78,10 @@ int main(int argc, char **argv) {
     config.alpn = "hq-interop";
     config.scheme.enable_multipath = true;
     config.credentials = xl_credentials_client(NULL);
+    if (xl_udp_random_key(config.random_key) != 0) {
+        fprintf(stderr, "the system gives no random numbers\n");
+        return 1;
+    }
     int error = 0;
     xl_endpoint *endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
     xl_udp *udp = xl_udp_new();

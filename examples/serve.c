@@ -119,7 +119,11 @@ int main(int argc, char **argv) {
     config.is_server = true;
     config.alpn = "hq-interop";
     config.scheme.enable_multipath = true;
-    config.credentials = xl_credentials_self_signed("example.org", config.seed, (uint64_t)time(NULL) - 86400);
+    if (xl_udp_random_key(config.random_key) != 0) {
+        fprintf(stderr, "the system gives no random numbers\n");
+        return 1;
+    }
+    config.credentials = xl_credentials_self_signed("example.org", config.random_key, (uint64_t)time(NULL) - 86400);
     int error = 0;
     xl_endpoint *endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
     xl_udp *udp = xl_udp_new();

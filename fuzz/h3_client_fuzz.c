@@ -223,7 +223,7 @@ static void open_bench(bench *b, xl_credentials **credentials, uint8_t shape) {
                                             .authority = "xlink-server:443",
                                             .concurrency = 4,
                                             .scheme = schemes[shape % 5],
-                                            .seed = 1,
+                                            .random_key = {1},
                                             .null_crypto = true};
     const player_transport_callbacks callbacks = {.user = b,
                                                   .connected = on_connected,
@@ -244,6 +244,7 @@ static void open_bench(bench *b, xl_credentials **credentials, uint8_t shape) {
         FUZZ_CHECK(http3_client_open_path(b->client, i, &paths[i].local, b->e.now, error));
     b->e.endpoint[0] = http3_client_endpoint(b->client);
     xl_config_init(&c);
+    c.random_key[0] = 3;
     c.is_server = true;
     c.alpn = "h3";
     c.null_crypto = true;
@@ -273,7 +274,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bench *b = calloc(1, sizeof *b);
     if (credentials[0] == NULL) {
         credentials[0] = xl_credentials_client(NULL);
-        credentials[1] = xl_credentials_self_signed("xlink-server", 7, 1700000000);
+        credentials[1] =
+            xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);
     }
     fuzz_repeat_tls();
     FUZZ_CHECK(b != NULL);

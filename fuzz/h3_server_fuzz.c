@@ -110,8 +110,10 @@ static void operate(bench *b, fuzz_input *in) {
 
 static void open_bench(bench *b, xl_credentials **own, uint8_t shape) {
     static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink"};
-    const server_config config = {
-        .scheme = schemes[shape & 3], .seed = 2, .null_crypto = true, .send_buffer_bytes = shape & 4 ? 20000 : 0};
+    const server_config config = {.scheme = schemes[shape & 3],
+                                  .random_key = {2},
+                                  .null_crypto = true,
+                                  .send_buffer_bytes = shape & 4 ? 20000 : 0};
     const catalogue_video video = {.bitrate_bps = 4000000, .fps_milli = 30000};
     const http3_service_hooks hooks = {.user = b, .log = take_record, .next_connection = next_connection};
     const xl_addr local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 50000};
@@ -125,6 +127,7 @@ static void open_bench(bench *b, xl_credentials **own, uint8_t shape) {
     b->videos = catalogue_new(&video, NULL);
     b->service = http3_service_new(b->e.endpoint[1], b->videos, &hooks);
     xl_config_init(&c);
+    c.random_key[0] = 3;
     c.alpn = "h3";
     c.null_crypto = true;
     c.credentials = own[0];
@@ -157,7 +160,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bench *b = calloc(1, sizeof *b);
     if (credentials[0] == NULL) {
         credentials[0] = xl_credentials_client(NULL);
-        credentials[1] = xl_credentials_self_signed("xlink-server", 7, 1700000000);
+        credentials[1] =
+            xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);
     }
     fuzz_repeat_tls();
     FUZZ_CHECK(b != NULL);

@@ -283,14 +283,14 @@ static inline pair *pair_new(bool client_by_hand) {
     p->now = 1000000;
     p->fail_body_at = UINT64_MAX;
     p->raw_stream = UINT64_MAX;
-    p->server_credentials = xl_credentials_self_signed("server.test", 1, 1700000000);
+    p->server_credentials = xl_credentials_self_signed("server.test", (uint8_t[XL_RANDOM_KEY_BYTES]){1}, 1700000000);
     p->client_credentials = xl_credentials_client(NULL);
     assert_non_null(p->server_credentials);
     assert_non_null(p->client_credentials);
     xl_config config;
     xl_config_init(&config);
     config.alpn = "h3";
-    config.seed = 7;
+    assert_int_equal(0, xl_random_key_from_seed(7, "pair", config.random_key));
     config.limits.max_udp_payload_bytes = MTU_BYTES;
     config.limits.send_buffer_bytes = SEND_BUFFER;
     config.credentials = p->client_credentials;
@@ -298,7 +298,7 @@ static inline pair *pair_new(bool client_by_hand) {
     p->client.endpoint = xl_endpoint_new(&config, p->now, &error);
     assert_non_null(p->client.endpoint);
     config.is_server = true;
-    config.seed = 8;
+    assert_int_equal(0, xl_random_key_from_seed(8, "pair", config.random_key));
     config.credentials = p->server_credentials;
     p->server.endpoint = xl_endpoint_new(&config, p->now, &error);
     assert_non_null(p->server.endpoint);

@@ -16,6 +16,7 @@ static void every_scheme_is_something_that_the_transport_accepts(void **state) {
     for (; quic_scheme_names[count]; count++) {
         xl_config config;
         xl_config_init(&config);
+        config.random_key[0] = 1;
         config.credentials = credentials;
         config.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
         assert_true(quic_scheme_apply(quic_scheme_names[count], &config));

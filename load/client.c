@@ -228,13 +228,15 @@ static bool open_sockets(load_client *c, uint64_t number, xl_addr bound[XL_MAX_P
     return true;
 }
 
-static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, uint64_t now) {
+static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, uint64_t now, char *reason, size_t cap) {
     xl_config config;
     int error;
+    const random_seed seed = {.given = c->plan->seed.given, .seed = c->plan->seed.seed + number};
     xl_config_init(&config);
     if (!quic_scheme_apply(c->plan->scheme, &config))
         return false;
-    config.seed = c->plan->seed + number + 1;
+    if (!random_key_make(&seed, "client", config.random_key, reason, cap))
+        return false;
     config.credentials = c->plan->credentials;
     config.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     c->endpoint = xl_endpoint_new(&config, now, &error);
@@ -262,7 +264,8 @@ load_client *load_client_start(const load_plan *plan, uint64_t number, uint64_t 
     c->result.began = now;
     c->next_ping = now + plan->ping_us;
     c->udp = xl_udp_new();
-    if (c->udp && open_sockets(c, number, bound, error, error_cap) && connect_it(c, number, bound, now)) {
+    if (c->udp && open_sockets(c, number, bound, error, error_cap) &&
+        connect_it(c, number, bound, now, error, error_cap)) {
         load_client_step(c, now);
         return c;
     }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "http/random_key.h"
 #include "xlink/xlink.h"
 
 typedef enum {
@@ -30,7 +31,7 @@ typedef struct {
     char authority[64], host[64]; /* of the server: host is what its certificate has to name */
     uint64_t requests;            /* of each; 0: until this changes */
     uint64_t pause_us, ping_us;
-    uint64_t seed;
+    random_seed seed;
     xl_credentials *credentials;
 } load_plan;
 

@@ -223,6 +223,7 @@ static bool open_all(load *l, int argc, char **argv, char *error) {
         return false;
     }
     jsonl_write_start(l->log, argc, argv, json_object());
+    random_key_warn(&o->plan.seed, PROGRAM, l->log, l->start_us);
     return true;
 }
 

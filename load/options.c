@@ -19,7 +19,8 @@ const char *load_options_usage(void) {
            "  --url PATH (/synthetic/100000), --requests N (1) each, --pause-ms MS (0) between them;\n"
            "                         0 requests: until SIGTERM, which lets each connection finish the one it is at\n"
            "  --insecure | --ca FILE do not verify the server's certificate, or against these; it names ADDR\n"
-           "  --scheme NAME (vanilla-mp), --seed N (0)\n"
+           "  --scheme NAME (vanilla-mp)\n"
+           "  --seed N               random choices and keys follow from N: a run to repeat, not for deployment\n"
            "  --ping-ms MS           each connection makes itself heard that often (0: never)\n"
            "  --time-limit S (60), --out FILE.jsonl\n";
 }
@@ -136,7 +137,8 @@ static bool take_option(load_options *o, int option, const char *value, char *er
     case OPT_PAUSE:
         return take_number(option, value, 0, 3600000, 1000, &p->pause_us, error);
     case OPT_SEED:
-        return take_number(option, value, 0, INT64_MAX, 1, &p->seed, error);
+        p->seed.given = true;
+        return take_number(option, value, 0, INT64_MAX, 1, &p->seed.seed, error);
     case OPT_PING:
         return take_number(option, value, 0, 3600000, 1000, &p->ping_us, error);
     case OPT_TIME_LIMIT:

@@ -274,7 +274,7 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     xl_config c;
     xl_config_init(&c);
     c.alpn = "h3";
-    c.seed = config->seed;
+    memcpy(c.random_key, config->random_key, sizeof c.random_key);
     c.credentials = credentials;
     c.log = *log;
     c.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;

@@ -112,6 +112,7 @@ static bool open_files(driver *d, int argc, char **argv) {
         return false;
     }
     jsonl_write_start(d->log, argc, argv, player_session_describe(o));
+    random_key_warn(&o->transport_config.seed, PROGRAM, d->log, d->start_us);
     if (o->save_file != NULL) {
         d->save_fd = open(o->save_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (d->save_fd < 0) {
@@ -124,6 +125,12 @@ static bool open_files(driver *d, int argc, char **argv) {
 
 static int start(driver *d, int argc, char **argv) {
     sigset_t unblocked;
+    player_transport_config *transport = &d->options.transport_config;
+    char problem[PLAYER_ERROR_BYTES];
+    if (!random_key_make(&transport->seed, "client", transport->random_key, problem, sizeof problem)) {
+        fprintf(stderr, PROGRAM ": %s.\n", problem);
+        return 2;
+    }
     set_up_signals(&unblocked);
     d->start_us = clock_us();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);

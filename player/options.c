@@ -120,7 +120,8 @@ const char *player_options_usage(void) {
            "  --ack-path original|fastest       path of ACK_MP (quic)\n"
            "  --scheduler NAME, --cc NAME       of what the player sends, its requests (quic): docs/schedulers.md\n"
            "  --qoe ack|signals|both|off        what carries the player's state to the server (quic; ack)\n"
-           "  --seed N                          of the transport's random choices (0)\n"
+           "  --seed N                          random choices and keys follow from N: a run to repeat, not for "
+           "deployment\n"
            "  --out FILE.jsonl                  events and summary; --save FILE: the video's bytes\n"
            "  --qlog-dir DIR, --keylog FILE     logs of the quic transport\n";
 }
@@ -408,7 +409,8 @@ static bool take_option(parser *p, int option, const char *value) {
     case OPT_QOE:
         return parse_qoe(p, value);
     case OPT_SEED:
-        return parse_integer(p, "seed", value, 0, INT64_MAX, &c->seed);
+        c->seed.given = true;
+        return parse_integer(p, "seed", value, 0, INT64_MAX, &c->seed.seed);
     case OPT_OUT:
         p->o->out_file = value;
         return true;

@@ -26,6 +26,7 @@
 #include <jansson.h>
 
 #include "http/path_options.h"
+#include "http/random_key.h"
 #include "xlink/xlink.h"
 
 #define PLAYER_MAX_PATHS   XL_MAX_PATHS
@@ -55,13 +56,14 @@ typedef struct {
     const path_event *path_events; /* by time; their names are those of paths */
     size_t path_event_count;
     const char *qoe; /* what carries the QoE signal, a word of qoe_carriers; NULL: the scheme's own */
-    uint64_t seed;
-    bool insecure;           /* do not verify the server's certificate */
-    const char *ca_file;     /* PEM, or NULL */
-    const char *qlog_dir;    /* or NULL */
-    const char *keylog_file; /* appended to, or NULL */
-    bool null_crypto;        /* simulation only, see xl_config */
-    void *network;           /* the simulator's, of its own transport; NULL elsewhere */
+    random_seed seed;
+    uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
+    bool insecure;                           /* do not verify the server's certificate */
+    const char *ca_file;                     /* PEM, or NULL */
+    const char *qlog_dir;                    /* or NULL */
+    const char *keylog_file;                 /* appended to, or NULL */
+    bool null_crypto;                        /* simulation only, see xl_config */
+    void *network;                           /* the simulator's, of its own transport; NULL elsewhere */
 } player_transport_config;
 
 typedef struct {

@@ -6,21 +6,6 @@
 
 #include "balancer/lb_file.h"
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t next_word(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-static void secret_from_seed(uint64_t seed, uint8_t out[XL_STATIC_SECRET_BYTES]) {
-    for (size_t i = 0; i < XL_STATIC_SECRET_BYTES; i += sizeof seed) {
-        uint64_t word = next_word(&seed);
-        memcpy(out + i, &word, sizeof word);
-    }
-}
-
 static bool read_file(const server_config *config, lb_file *file, xl_deployment *out, char *error, size_t cap) {
     char reason[LB_ERROR_BYTES];
     if (!lb_file_read(config->lb_file, file, reason)) {
@@ -49,10 +34,12 @@ bool server_deployment_open(const server_config *config, xl_lb **lb, xl_deployme
     }
     *lb = ok ? lb_file_codec(file) : NULL;
     out->lb = *lb;
-    if (ok && file->has_secret) {
-        memcpy(out->secret, file->secret, sizeof out->secret);
-    } else if (ok) {
-        secret_from_seed(config->seed, out->secret);
+    /* Without a secret of the file: the keys of this server and its workers, as long as it runs. */
+    if (ok && *lb != NULL &&
+        xl_static_keys_from(file->has_secret ? file->secret : config->random_key, &out->keys) != 0) {
+        snprintf(error, error_cap, "cannot make the keys of the deployment.");
+        xl_lb_free(*lb);
+        *lb = NULL;
     }
     free(file);
     return *lb != NULL;

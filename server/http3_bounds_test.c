@@ -124,13 +124,13 @@ static world *world_new(const xl_limits *client_limits, size_t server_memory) {
     world *w = calloc(1, sizeof *w);
     const catalogue_files files = {.user = w, .open = file_open, .read = file_read, .close = file_close};
     const http3_service_hooks hooks = {.user = w, .log = count_record, .next_connection = next_number};
-    const server_config options = {.scheme = "sp", .seed = 3};
+    const server_config options = {.scheme = "sp", .random_key = {3}};
     char error[SERVER_ERROR_BYTES];
     int rv;
     assert_non_null(w);
     w->now = 1000000;
     w->last = &w->first;
-    w->server_credentials = xl_credentials_self_signed("server.test", 1, 1700000000);
+    w->server_credentials = xl_credentials_self_signed("server.test", options.random_key, 1700000000);
     w->client_credentials = xl_credentials_client(NULL);
     xl_config config;
     assert_true(http3_service_configure(&options, &config, error));
@@ -142,7 +142,7 @@ static world *world_new(const xl_limits *client_limits, size_t server_memory) {
     assert_non_null(w->videos);
     w->service = http3_service_new(w->server, w->videos, &hooks);
     xl_config_init(&config);
-    config.seed = 4;
+    config.random_key[0] = 4;
     config.credentials = w->client_credentials;
     config.limits = *client_limits;
     config.limits.max_udp_payload_bytes = MTU_BYTES;

@@ -291,7 +291,7 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
     xl_config_init(out);
     out->is_server = true;
     out->alpn = "h3";
-    out->seed = config->seed;
+    memcpy(out->random_key, config->random_key, sizeof out->random_key);
     out->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     out->null_crypto = config->null_crypto;
     if (!quic_scheme_apply(config->scheme, out)) {

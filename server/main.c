@@ -49,6 +49,7 @@ static int serve(server *s) {
     if (!server_open(s) || !open_log(s)) {
         return 2;
     }
+    random_key_warn(&s->config.seed, SERVER_PROGRAM, s->log, s->start_us);
     server_totals totals = {.paths = json_array()};
     json_t *by_worker = s->config.workers > 0 ? json_array() : NULL;
     int status = by_worker != NULL ? workers_run(s, &totals, by_worker) : serve_alone(s, &totals);

@@ -127,7 +127,8 @@ const char *server_options_usage(void) {
            "  --scheduler NAME, --cc NAME  which path carries the next packet, and congestion control, of what the\n"
            "                              server sends; an unknown name lists the known ones (docs/schedulers.md)\n"
            "  --ack-path original|fastest, --send-buffer BYTES\n"
-           "  --seed N                    of the transport's random choices (0)\n"
+           "  --seed N                    random choices, keys and secrets follow from N: a run to repeat, not for "
+           "deployment\n"
            "  --retry-above N             with so many handshakes under way new clients prove their address first, by "
            "Retry;\n"
            "                              0: always (256)\n"
@@ -306,7 +307,8 @@ static bool take_option(parser *p, int option, const char *value) {
     case OPT_T_TH2:
         return parse_ms(p, "t-th2", value, &o->t_th2_us, &o->t_th2_given);
     case OPT_SEED:
-        return parse_integer(p, "seed", value, 0, INT64_MAX, &o->seed);
+        o->seed.given = true;
+        return parse_integer(p, "seed", value, 0, INT64_MAX, &o->seed.seed);
     case OPT_WORKERS:
         return parse_integer(p, "workers", value, 1, XL_WORKERS_MAX, &o->workers);
     case OPT_FPS:

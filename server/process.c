@@ -237,6 +237,11 @@ bool server_reload(server *s) {
 }
 
 bool server_open(server *s) {
+    char error[SERVER_ERROR_BYTES];
+    if (!random_key_make(&s->base.seed, "server", s->base.random_key, error, sizeof error)) {
+        fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
+        return false;
+    }
     s->config = s->base;
     s->connections = mmap(NULL, sizeof *s->connections, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s->connections == MAP_FAILED) {

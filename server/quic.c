@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "http/text_file.h"
@@ -98,8 +97,8 @@ static void quic_free(server_service *s) {
 
 static bool make_credentials(server_service *s, const server_config *config, char *error) {
     if (!config->cert_file) {
-        s->credentials =
-            xl_credentials_self_signed(HTTP3_SERVER_NAME, config->seed, (uint64_t)time(NULL) - CLOCK_SKEW_ALLOWED);
+        s->credentials = xl_credentials_self_signed(HTTP3_SERVER_NAME, config->random_key,
+                                                    (uint64_t)time(NULL) - CLOCK_SKEW_ALLOWED);
         if (!s->credentials)
             snprintf(error, SERVER_ERROR_BYTES, "cannot make a self-signed certificate");
         return s->credentials != NULL;
@@ -130,17 +129,14 @@ static uint64_t next_connection(void *user) {
     return server_next_connection(user);
 }
 
-/* The process's part in the deployment. Its random choices are its own: with the seed of a process that was here before
- * it would issue that one's connection IDs again. */
+/* The process's part in the deployment. Its random choices are its own, also with --seed: with the key of a process
+ * that was here before it would issue that one's connection IDs again. */
 static bool join_deployment(server_service *s, xl_config *c, char *error) {
     s->deployment = *server_get_deployment(s->owner);
     s->deployment.forward = server_get_worker(s->owner) ? pass_on : NULL;
     s->deployment.forward_user = s;
     c->deployment = &s->deployment;
-    if (getrandom(&c->seed, sizeof c->seed, 0) == (ssize_t)sizeof c->seed)
-        return true;
-    snprintf(error, SERVER_ERROR_BYTES, "the system gives no random numbers: %s", strerror(errno));
-    return false;
+    return random_key_make(&(random_seed){0}, "server", c->random_key, error, SERVER_ERROR_BYTES);
 }
 
 static bool make_endpoint(server_service *s, const server_config *config, uint64_t now, char *error) {

@@ -1,9 +1,9 @@
 #include "server/report.h"
 
 json_t *server_describe(const server_config *o) {
-    json_t *out = json_pack("{s:s, s:s?, s:s?, s:b, s:s?, s:I, s:I, s:f, s:I}", "scheme", o->scheme, "reinjection",
+    json_t *out = json_pack("{s:s, s:s?, s:s?, s:b, s:s?, s:o, s:I, s:f, s:I}", "scheme", o->scheme, "reinjection",
                             o->reinjection, "congestion", o->congestion, "mptcp", (int)o->mptcp, "root", o->root,
-                            "seed", (json_int_t)o->seed, "bitrate_bps", (json_int_t)o->video.bitrate_bps, "fps",
+                            "seed", random_seed_json(&o->seed), "bitrate_bps", (json_int_t)o->video.bitrate_bps, "fps",
                             o->video.fps_milli / 1e3, "first_frame_bytes", (json_int_t)o->video.first_frame_bytes);
     json_object_set_new(out, "t_th1_ms", o->t_th1_given ? json_real((double)o->t_th1_us / 1e3) : json_null());
     json_object_set_new(out, "t_th2_ms", o->t_th2_given ? json_real((double)o->t_th2_us / 1e3) : json_null());

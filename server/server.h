@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "http/path_options.h"
+#include "http/random_key.h"
 #include "http/reinjection_options.h"
 #include "server/catalogue.h"
 #include "xlink/deployment.h"
@@ -41,8 +42,9 @@ typedef struct {
     bool ack_path_given;
     bool t_th1_given, t_th2_given;
     uint64_t t_th1_us, t_th2_us;
-    uint64_t seed;
-    uint64_t retry_above; /* of --retry-above, see xl_config */
+    random_seed seed;
+    uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
+    uint64_t retry_above;                    /* of --retry-above, see xl_config */
     bool retry_above_given;
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;

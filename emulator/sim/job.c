@@ -277,7 +277,7 @@ static void fill_server(server_config *c, const struct settings *s, const struct
     c->t_th2_given = s->t_th2_us != NOT_GIVEN;
     c->t_th1_us = c->t_th1_given ? s->t_th1_us : 0;
     c->t_th2_us = c->t_th2_given ? s->t_th2_us : 0;
-    c->seed = job->seed + i;
+    c->seed = (random_seed){.given = true, .seed = job->seed + i};
     c->send_buffer_bytes = s->send_buffer_bytes;
     c->video.bitrate_bps = s->bitrate_bps;
     c->video.fps_milli = (uint32_t)s->fps_milli;
@@ -299,7 +299,7 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe = s->reinjections.qoe;
     c->path_options = s->paths;
-    c->seed = job->seed + i;
+    c->seed = (random_seed){.given = true, .seed = job->seed + i};
     c->insecure = true;
     c->null_crypto = job->null_crypto;
     c->path_count = job->path_count;
@@ -355,6 +355,13 @@ static bool fill_paths(player_options *o, const struct settings *s, char *error,
            player_options_check_events(o, error, cap) && path_options_apply(&s->paths, &checked, error, cap);
 }
 
+static bool fill_keys(struct sim_player_job *entry) {
+    server_config *serves = &entry->server;
+    player_transport_config *plays = &entry->options.transport_config;
+    return xl_random_key_from_seed(serves->seed.seed, "server", serves->random_key) == 0 &&
+           xl_random_key_from_seed(plays->seed.seed, "client", plays->random_key) == 0;
+}
+
 /* object NULL: the only player, with the job's settings as they are. */
 static bool take_player(struct parser *p, const struct settings *base, json_t *object, size_t i) {
     struct settings s = *base;
@@ -379,6 +386,9 @@ static bool take_player(struct parser *p, const struct settings *base, json_t *o
     s.own_links = entry->own_links;
     fill_server(&entry->server, &s, p->job, i);
     fill_transport(&entry->options, &s, p->job, i);
+    if (!fill_keys(entry)) {
+        return sim_fail(p->error, "%s: no keys can be made from the seed", p->name);
+    }
     const char *problem = fill_play(&entry->options.player, &s);
     if (problem != NULL) {
         return sim_fail(p->error, "%s: %splayer: %s", p->name, prefix, problem);

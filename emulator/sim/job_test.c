@@ -70,7 +70,7 @@ static void a_player_overrides_member_by_member(void **state) {
     assert_int_equal(two->options.player.concurrency, 3);
     assert_int_equal(two->options.player.videos, 2);
     assert_int_equal(two->options.player.chunk_bytes, 1000);
-    assert_int_equal(two->server.seed, 6);
+    assert_int_equal(two->server.seed.seed, 6);
     /* Links of its own have addresses of their own. */
     assert_int_equal(one->options.paths[0].local.ip[2], 1);
     assert_int_equal(two->options.paths[0].local.ip[2], 3);

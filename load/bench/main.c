@@ -189,7 +189,8 @@ static void client_start(bench *b, size_t number, const xl_config *config) {
     xl_config own = *config;
     xl_addr to = server_addr();
     int error;
-    own.seed = number + 2;
+    if (xl_random_key_from_seed(number, "client", own.random_key) != 0)
+        fail("no random key");
     c->endpoint = xl_endpoint_new(&own, b->now, &error);
     for (unsigned i = 0; c->endpoint && i < PATHS; i++) {
         xl_addr from = client_addr(number, i);
@@ -320,8 +321,9 @@ int main(int argc, char **argv) {
     xl_config client_config = config;
     xl_credentials *client_credentials = client_config.credentials = xl_credentials_client(NULL);
     config.is_server = true;
-    config.seed = 1;
-    config.credentials = xl_credentials_self_signed("localhost", 1, 1700000000);
+    if (xl_random_key_from_seed(1, "server", config.random_key) != 0)
+        fail("no random key");
+    config.credentials = xl_credentials_self_signed("localhost", config.random_key, 1700000000);
     b.server = xl_endpoint_new(&config, b.now, &error);
     if (!b.clients || !b.server)
         fail("out of memory");

@@ -137,7 +137,7 @@ static void end_if_unanswered(xl_connection *c, const xl_path *p) {
 /* RFC 9000 section 21.4: a number left out now and then shows a peer that acknowledges what it never received. */
 static void maybe_skip(xl_connection *c, xl_space *space) {
     if (c->until_skip == 0)
-        c->until_skip = SKIP_MIN + (unsigned)(xl_random_next(&c->random) % SKIP_SPAN);
+        c->until_skip = SKIP_MIN + (unsigned)(xl_drbg_next(&c->random.skips) % SKIP_SPAN);
     if (--c->until_skip == 0)
         xl_ledger_skip(&space->ledger);
 }

@@ -25,8 +25,8 @@ static void params_from_config(xl_connection *c) {
     p->qoe_field = f->scheme.enable_multipath;
 }
 
-xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server, uint64_t seed,
-                           uint64_t now) {
+xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server,
+                           const xl_connection_random *random, uint64_t now) {
     xl_connection *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
@@ -35,7 +35,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->is_server = is_server;
     c->now = now;
     c->migrating_to = -1;
-    xl_random_seed(&c->random, seed);
+    c->random = *random;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_space_init(&c->space[i]);
         xl_send_init(&c->level[i].send, XL_CRYPTO_BUFFER);
@@ -144,7 +144,7 @@ bool xl_conn_is_live(const xl_connection *c) {
 static int add_local_cid(xl_connection *c) {
     xl_cid cid;
     uint8_t token[16];
-    c->hooks.make_cid(c->hooks.user, &c->random, &cid);
+    c->hooks.make_cid(c->hooks.user, &c->random.cids, &cid);
     c->local_cid_bytes = cid.len;
     c->hooks.reset_token(c->hooks.user, &cid, token);
     xl_cid_entry *e = xl_cids_issue(&c->local_cids, &cid, token);
@@ -186,7 +186,7 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology tech, uint64_t now) {
     c->odcid.len = XL_LOCAL_CID_BYTES;
-    xl_random_bytes(&c->random, c->odcid.id, c->odcid.len);
+    xl_drbg_bytes(&c->random.cids, c->odcid.id, c->odcid.len);
     c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->odcid, now), now);
     if (add_local_cid(c) != 0)
         return XL_ERR_MEMORY;

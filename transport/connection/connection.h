@@ -4,15 +4,15 @@
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
  *   paths.c       opening, validation            transmit.c   datagram out: path, content
  *   path_status.c PATH_STATUS, standby paths     migration.c  of a single-path connection
- *   builder.c     one packet out                 random.c     the seeded generator
+ *   builder.c     one packet out
  *   rebinding.c   addresses that change            management.c standby and abandon by themselves
  *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out
  *   room.c        what send buffers take */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
-#include "connection/random.h"
 #include "crypto/crypto.h"
+#include "crypto/random.h"
 #include "path/cids.h"
 #include "path/path.h"
 #include "qlog/qlog.h"
@@ -102,11 +102,16 @@ typedef struct {
 
 typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAINING, XL_CONN_CLOSED } xl_conn_state;
 
+/* The random choices of a connection: a stream of its own for each purpose. */
+typedef struct {
+    xl_drbg_stream cids, challenges, skips; /* skips: of packet numbers */
+} xl_connection_random;
+
 /* What a connection asks of its endpoint. */
 typedef struct {
     void *user;
     void (*event)(void *user, const xl_event *);
-    void (*make_cid)(void *user, xl_random *, xl_cid *); /* one that is not in use */
+    void (*make_cid)(void *user, xl_drbg_stream *, xl_cid *); /* one that is not in use */
     int (*cid_added)(void *user, const xl_cid *, xl_connection *);
     void (*cid_removed)(void *user, const xl_cid *);
     void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
@@ -121,7 +126,7 @@ struct xl_connection {
     void *user;
     bool is_server;
     xl_conn_state state;
-    xl_random random;
+    xl_connection_random random;
     xl_qlog *qlog;
     uint64_t now;            /* of the call being carried out */
     unsigned acks_in_packet; /* ACK frames, of the packet that is being taken */
@@ -230,7 +235,8 @@ struct xl_connection {
 };
 
 /* connection.c */
-xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, uint64_t seed, uint64_t now);
+xl_connection *xl_conn_new(const xl_config *, const xl_connection_hooks *, bool is_server, const xl_connection_random *,
+                           uint64_t now);
 void xl_conn_destroy(xl_connection *);
 /* The endpoint's configuration has changed: takes over what can change in mid-life. */
 void xl_conn_reconfigure(xl_connection *, uint64_t now);

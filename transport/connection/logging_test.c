@@ -49,7 +49,7 @@ static void send_first_flight(logged *l, uint64_t seed) {
     uint8_t buf[PAIR_MTU];
     xl_datagram d;
     xl_config config = p->client_config;
-    config.seed = seed;
+    pair_seed(&config, seed);
     xl_endpoint *stranger = xl_endpoint_new(&config, p->now, &error);
     const xl_addr from = pair_addr(9, (uint16_t)seed);
     assert_non_null(xl_endpoint_connect(stranger, "localhost", &from, &p->link[0].server, XL_TECH_WIFI, p->now));

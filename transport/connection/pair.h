@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "connection/connection.h"
+#include "connection/random.h"
 #include "endpoint/endpoint.h"
 
 #define PAIR_MTU      1452
@@ -100,6 +101,10 @@ static inline void pair_qlog_write(void *sink, const char *text, size_t len) {
     p->qlog_text[p->qlog_len] = 0;
 }
 
+static inline void pair_seed(xl_config *config, uint64_t seed) {
+    assert_int_equal(0, xl_random_key_from_seed(seed, "pair", config->random_key));
+}
+
 /* Configure p->client_config, p->server_config and links after this, before pair_connect(). */
 static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
     memset(p, 0, sizeof(*p));
@@ -108,9 +113,9 @@ static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t dela
     xl_config_init(&p->client_config);
     xl_config_init(&p->server_config);
     p->client_credentials = xl_credentials_client(NULL);
-    p->server_credentials = xl_credentials_self_signed("localhost", 7, 1700000000);
-    p->client_config.seed = seed;
-    p->server_config.seed = seed + 1;
+    pair_seed(&p->client_config, seed);
+    pair_seed(&p->server_config, seed + 1);
+    p->server_credentials = xl_credentials_self_signed("localhost", p->server_config.random_key, 1700000000);
     p->server_config.is_server = true;
     p->client_config.credentials = p->client_credentials;
     p->server_config.credentials = p->server_credentials;

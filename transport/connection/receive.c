@@ -103,10 +103,7 @@ static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, si
         return false;
     for (size_t i = 0; i < c->remote_cids.count; i++) {
         const xl_cid_entry *e = &c->remote_cids.at[i];
-        uint8_t difference = 0;
-        for (size_t k = 0; k < 16; k++)
-            difference |= (uint8_t)(e->reset_token[k] ^ packet[len - 16 + k]);
-        if (e->has_token && difference == 0)
+        if (e->has_token && xl_is_equal(e->reset_token, packet + len - 16, 16))
             return true;
     }
     return false;

@@ -9,6 +9,7 @@
 #include <gnutls/x509.h>
 
 #include "crypto/crypto.h"
+#include "crypto/random.h"
 
 /* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
  * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). X25519 is what is sent;
@@ -117,23 +118,14 @@ xl_credentials *xl_credentials_client(const char *ca_pem) {
     return c;
 }
 
-/* Bytes that follow from the seed, a different stream for each purpose. */
-static int derive(uint64_t seed, const char *purpose, uint8_t *out, size_t len) {
-    uint8_t key[8];
-    for (size_t i = 0; i < sizeof key; i++) {
-        key[i] = (uint8_t)(seed >> (56 - 8 * i));
-    }
-    return xl_hmac(key, sizeof key, (const uint8_t *)purpose, strlen(purpose), out, len);
-}
-
 /* An Ed25519 private key is any 32 bytes. It enters as PKCS #8 (RFC 8410 section 7) because GnuTLS then works out the
  * public key, which a raw import would want to be told. */
-static int import_seeded_key(gnutls_x509_privkey_t key, uint64_t seed) {
+static int import_derived_key(gnutls_x509_privkey_t key, const uint8_t *random_key) {
     static const uint8_t PKCS8_PREFIX[] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06,
                                            0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};
     uint8_t der[sizeof PKCS8_PREFIX + ED25519_KEY_BYTES];
     memcpy(der, PKCS8_PREFIX, sizeof PKCS8_PREFIX);
-    if (derive(seed, "self-signed key", der + sizeof PKCS8_PREFIX, ED25519_KEY_BYTES) != 0) {
+    if (xl_random_subkey(random_key, "self-signed key", der + sizeof PKCS8_PREFIX, ED25519_KEY_BYTES) != 0) {
         return -1;
     }
     const gnutls_datum_t datum = {der, sizeof der};
@@ -163,28 +155,29 @@ static int set_validity(gnutls_x509_crt_t crt, uint64_t not_before_s) {
                : -1;
 }
 
-static int set_serial(gnutls_x509_crt_t crt, uint64_t seed) {
+static int set_serial(gnutls_x509_crt_t crt, const uint8_t *random_key) {
     uint8_t serial[SERIAL_BYTES];
-    if (derive(seed, "self-signed serial", serial, sizeof serial) != 0) {
+    if (xl_random_subkey(random_key, "self-signed serial", serial, sizeof serial) != 0) {
         return -1;
     }
-    serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and of the same length for every seed */
+    serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and of the same length for every key */
     return gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
 }
 
-static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *name, uint64_t seed,
+static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *name, const uint8_t *random_key,
                          uint64_t not_before_s) {
-    const bool filled = gnutls_x509_crt_set_version(crt, X509_V3) == 0 && set_serial(crt, seed) == 0 &&
+    const bool filled = gnutls_x509_crt_set_version(crt, X509_V3) == 0 && set_serial(crt, random_key) == 0 &&
                         set_names(crt, name) == 0 && set_validity(crt, not_before_s) == 0 &&
                         gnutls_x509_crt_set_basic_constraints(crt, 0, -1) == 0 &&
                         gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE) == 0 &&
                         gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0) == 0 &&
                         gnutls_x509_crt_set_key(crt, key) == 0;
-    /* Ed25519 signatures are deterministic (RFC 8032): the same seed gives the same certificate, byte by byte. */
+    /* Ed25519 signatures are deterministic (RFC 8032): the same random key gives the same certificate, byte by byte. */
     return filled && gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0) == 0 ? 0 : -1;
 }
 
-xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint64_t not_before_s) {
+xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
+                                           uint64_t not_before_s) {
     if (!name || !*name) {
         return NULL;
     }
@@ -192,7 +185,8 @@ xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint
     gnutls_x509_crt_t crt = NULL;
     gnutls_x509_privkey_t key = NULL;
     const bool ok = c && gnutls_x509_crt_init(&crt) == 0 && gnutls_x509_privkey_init(&key) == 0 &&
-                    import_seeded_key(key, seed) == 0 && fill_and_sign(crt, key, name, seed, not_before_s) == 0 &&
+                    import_derived_key(key, random_key) == 0 &&
+                    fill_and_sign(crt, key, name, random_key, not_before_s) == 0 &&
                     gnutls_certificate_set_x509_key(c->certificates, &crt, 1, key) >= 0;
     if (key) {
         gnutls_x509_privkey_deinit(key);

@@ -154,15 +154,21 @@ static gnutls_datum_t certificate_of(const xl_credentials *c) {
     return der;
 }
 
+static xl_credentials *self_signed_by_seed(const char *name, uint64_t seed, uint64_t not_before_s) {
+    uint8_t key[XL_RANDOM_KEY_BYTES];
+    assert_int_equal(xl_random_key_from_seed(seed, "server", key), 0);
+    return xl_credentials_self_signed(name, key, not_before_s);
+}
+
 static gnutls_datum_t self_signed(const char *name, uint64_t seed, uint64_t not_before_s) {
-    xl_credentials *c = xl_credentials_self_signed(name, seed, not_before_s);
+    xl_credentials *c = self_signed_by_seed(name, seed, not_before_s);
     assert_non_null(c);
     const gnutls_datum_t der = certificate_of(c);
     xl_credentials_free(c);
     return der;
 }
 
-static void a_self_signed_certificate_follows_from_its_seed(void **state) {
+static void a_self_signed_certificate_follows_from_its_key(void **state) {
     (void)state;
     gnutls_datum_t first = self_signed("railyard.test", 42, NOW_S), same = self_signed("railyard.test", 42, NOW_S),
                    other = self_signed("railyard.test", 43, NOW_S);
@@ -220,10 +226,10 @@ static void a_self_signed_certificate_says_what_it_was_asked_to(void **state) {
 
 static void a_self_signed_certificate_needs_a_name_and_a_date(void **state) {
     (void)state;
-    assert_null(xl_credentials_self_signed(NULL, 1, NOW_S));
-    assert_null(xl_credentials_self_signed("", 1, NOW_S));
-    assert_null(xl_credentials_self_signed("railyard.test", 1, UINT64_MAX));
-    xl_credentials *epoch = xl_credentials_self_signed("railyard.test", 0, 0);
+    assert_null(self_signed_by_seed(NULL, 1, NOW_S));
+    assert_null(self_signed_by_seed("", 1, NOW_S));
+    assert_null(self_signed_by_seed("railyard.test", 1, UINT64_MAX));
+    xl_credentials *epoch = self_signed_by_seed("railyard.test", 0, 0);
     assert_non_null(epoch);
     xl_credentials_free(epoch);
     xl_credentials_free(NULL);
@@ -287,7 +293,7 @@ static void a_client_with_a_ca_refuses_certificates_out_of_their_time(void **sta
 
 static void a_client_with_a_ca_refuses_a_self_signed_server(void **state) {
     const authority *a = *state;
-    xl_credentials *server = xl_credentials_self_signed("railyard.test", 1, NOW_S - DAY_S);
+    xl_credentials *server = self_signed_by_seed("railyard.test", 1, NOW_S - DAY_S);
     assert_int_equal(handshake_alert(a->client, server, "railyard.test"), ALERT_UNKNOWN_CA);
     xl_credentials_free(server);
 }
@@ -303,7 +309,7 @@ static void a_self_signed_certificate_can_be_trusted_by_itself(void **state) {
     (void)state;
     const char *names[] = {"railyard.test", "192.0.2.1"};
     for (int i = 0; i < 2; i++) {
-        xl_credentials *server = xl_credentials_self_signed(names[i], 5, NOW_S);
+        xl_credentials *server = self_signed_by_seed(names[i], 5, NOW_S);
         gnutls_datum_t der = certificate_of(server), text = {NULL, 0};
         assert_int_equal(gnutls_pem_base64_encode2("CERTIFICATE", &der, &text), 0);
         xl_credentials *client = xl_credentials_client(pem(&text));
@@ -336,7 +342,7 @@ static void text_that_is_not_pem_gives_no_credentials(void **state) {
 int main(void) {
     gnutls_global_set_time_function(frozen_time);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_self_signed_certificate_follows_from_its_seed),
+        cmocka_unit_test(a_self_signed_certificate_follows_from_its_key),
         cmocka_unit_test(self_signed_certificates_are_of_one_length_and_have_positive_serials),
         cmocka_unit_test(a_self_signed_certificate_says_what_it_was_asked_to),
         cmocka_unit_test(a_self_signed_certificate_needs_a_name_and_a_date),

@@ -52,6 +52,9 @@ uint64_t xl_keys_integrity_limit(const xl_keys *);
 /* Retry integrity tag over the Retry pseudo-packet (RFC 9001 section 5.8). */
 int xl_retry_tag(const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);
 /* First `len` <= 32 bytes of HMAC-SHA256(key, data): stateless reset tokens, address tokens. */
+/* In a time that does not depend on the bytes: how much of a guess was right does not show. */
+bool xl_is_equal(const uint8_t *a, const uint8_t *b, size_t len);
+
 int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len);
 
 /* ---- The TLS handshake. CRYPTO bytes in and out; reordering is the caller's. ---- */

@@ -35,10 +35,20 @@ int xl_kdf_expand_label(gnutls_mac_algorithm_t mac, const uint8_t *secret, size_
     return gnutls_hkdf_expand(mac, &prk, &info_datum, out, out_len) == 0 ? 0 : -1;
 }
 
+int xl_kdf_expand_sha256(const uint8_t *secret, size_t secret_len, const uint8_t *info, size_t info_len, uint8_t *out,
+                         size_t out_len) {
+    const gnutls_datum_t prk = datum_of(secret, secret_len), info_datum = datum_of(info, info_len);
+    return gnutls_hkdf_expand(GNUTLS_MAC_SHA256, &prk, &info_datum, out, out_len) == 0 ? 0 : -1;
+}
+
 int xl_kdf_extract_sha256(const uint8_t *salt, size_t salt_len, const uint8_t *input, size_t input_len,
                           uint8_t out[32]) {
     const gnutls_datum_t key = datum_of(input, input_len), salt_datum = datum_of(salt, salt_len);
     return gnutls_hkdf_extract(GNUTLS_MAC_SHA256, &key, &salt_datum, out) == 0 ? 0 : -1;
+}
+
+bool xl_is_equal(const uint8_t *a, const uint8_t *b, size_t len) {
+    return gnutls_memcmp(a, b, len) == 0;
 }
 
 int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len) {

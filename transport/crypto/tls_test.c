@@ -104,7 +104,8 @@ static void close_end(end *e) {
 static void open_pair_alpn(pair *p, const char *client_alpn, const char *server_alpn) {
     memset(p, 0, sizeof *p);
     p->client_credentials = xl_credentials_client(NULL);
-    p->server_credentials = xl_credentials_self_signed("railyard.test", 1, NOT_BEFORE_S);
+    p->server_credentials =
+        xl_credentials_self_signed("railyard.test", (uint8_t[XL_RANDOM_KEY_BYTES]){1}, NOT_BEFORE_S);
     assert_non_null(p->client_credentials);
     assert_non_null(p->server_credentials);
     open_end(&p->client, false, p->client_credentials, client_alpn);
@@ -265,7 +266,9 @@ static void handshake_sizes_do_not_vary(void **state) {
         close_end(&p.server);
         memset(&p.server, 0, sizeof p.server);
         xl_credentials_free(p.server_credentials);
-        p.server_credentials = xl_credentials_self_signed("railyard.test", round, NOT_BEFORE_S);
+        uint8_t key[XL_RANDOM_KEY_BYTES];
+        assert_int_equal(xl_random_key_from_seed(round, "server", key), 0);
+        p.server_credentials = xl_credentials_self_signed("railyard.test", key, NOT_BEFORE_S);
         open_end(&p.server, true, p.server_credentials, "h3");
         assert_int_equal(xl_tls_start(p.client.tls), 0);
         const size_t client_now = p.client.out_len[XL_LEVEL_INITIAL];

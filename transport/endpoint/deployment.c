@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "crypto/crypto.h"
+#include "crypto/random.h"
 #include "path/cids.h"
 
 static uint32_t rotate(uint32_t x, unsigned k) {
@@ -39,15 +41,31 @@ uint32_t xl_cid_hash(xl_hash_key key, const uint8_t cid[XL_HASHED_CID_BYTES]) {
     return v[1] ^ v[3];
 }
 
-/* The secret's last bytes; the tokens' key is all of it through HMAC, which tells nothing of it. */
-xl_hash_key xl_deployment_hash_key(const xl_deployment *d) {
-    const uint8_t *p = d->secret + XL_STATIC_SECRET_BYTES - 8;
-    return (xl_hash_key){{word_at(p), word_at(p + 4)}};
+int xl_static_keys_from(const uint8_t secret[XL_STATIC_SECRET_BYTES], xl_static_keys *keys) {
+    uint8_t hash[8], balancer[16];
+    int error = xl_random_subkey(secret, "stateless reset tokens", keys->reset, sizeof(keys->reset));
+    if (!error)
+        error = xl_random_subkey(secret, "retry tokens", keys->retry, sizeof(keys->retry));
+    if (!error)
+        error = xl_random_subkey(secret, "process octets", hash, sizeof(hash));
+    if (!error)
+        error = xl_random_subkey(secret, "balancer", balancer, sizeof(balancer));
+    if (error) {
+        memset(keys, 0, sizeof(*keys));
+        return error;
+    }
+    keys->cid_hash = (xl_hash_key){{word_at(hash), word_at(hash + 4)}};
+    for (int i = 0; i < 2; i++)
+        keys->balancer[i] = (uint64_t)word_at(balancer + 8 * i) << 32 | word_at(balancer + 8 * i + 4);
+    return 0;
 }
 
 const char *xl_deployment_check(const xl_deployment *d) {
     if (d->workers < 1 || d->workers > XL_WORKERS_MAX || d->worker >= d->workers)
         return "the number of workers is out of range";
+    const xl_static_keys none = {0};
+    if (xl_is_equal((const uint8_t *)&d->keys, (const uint8_t *)&none, sizeof(none)))
+        return "it has no secret";
     for (size_t i = 0; i < xl_lb_config_count(d->lb); i++) {
         const xl_lb_config *c = xl_lb_config_at(d->lb, i);
         if (xl_lb_cid_bytes(d->lb, (uint8_t)(c->rotation << 5)) != 2u + c->server_id_bytes + c->nonce_bytes)
@@ -66,7 +84,7 @@ size_t xl_deployment_make_cid(const xl_deployment *d, const uint8_t *nonce, uint
         cid[0] = XL_LB_UNROUTABLE << 5 | (XL_LB_UNROUTABLE_BYTES - 1);
         return XL_LB_UNROUTABLE_BYTES;
     }
-    cid[len] = (uint8_t)(d->worker ^ xl_cid_hash(xl_deployment_hash_key(d), cid));
+    cid[len] = (uint8_t)(d->worker ^ xl_cid_hash(d->keys.cid_hash, cid));
     return (size_t)len + 1;
 }
 
@@ -78,7 +96,7 @@ size_t xl_deployment_cid_bytes(const xl_deployment *d, uint8_t first_octet) {
 unsigned xl_deployment_worker_of(const xl_deployment *d, const uint8_t *cid, size_t len) {
     if (len < XL_HASHED_CID_BYTES)
         return d->worker;
-    uint32_t hash = xl_cid_hash(xl_deployment_hash_key(d), cid);
+    uint32_t hash = xl_cid_hash(d->keys.cid_hash, cid);
     if (len == xl_lb_cid_bytes(d->lb, cid[0])) {
         unsigned worker = (cid[len - 1] ^ hash) & 0xff;
         if (worker < d->workers)

@@ -26,7 +26,9 @@ static void worker_init(worker *w, unsigned number, unsigned workers, bool encry
     w->lb = xl_lb_new(&c, 1, 1, &error);
     assert_non_null(w->lb);
     w->d = (xl_deployment){.lb = w->lb, .server_id = {0xa0, 7}, .worker = number, .workers = workers};
-    memset(w->d.secret, 0x5e, sizeof(w->d.secret));
+    uint8_t secret[XL_STATIC_SECRET_BYTES];
+    memset(secret, 0x5e, sizeof(secret));
+    assert_int_equal(0, xl_static_keys_from(secret, &w->d.keys));
     w->d.forward = note_forward;
     w->d.forward_user = w;
 }
@@ -73,15 +75,15 @@ static void clients_choices_are_spread_evenly_and_for_good(void **state) {
     }
     for (int i = 0; i < 4; i++)
         assert_in_range(share[i], 9500, 10500);
-    w.d.secret[31] ^= 1; /* whoever does not know the secret cannot aim at a worker */
+    w.d.keys.cid_hash.word[1] ^= 1; /* whoever does not know the secret cannot aim at a worker */
     unsigned moved = 0;
     for (int i = 0; i < 1000; i++) {
         uint8_t cid[8];
         xl_random_bytes(&r, cid, sizeof(cid));
         unsigned to = xl_deployment_worker_of(&w.d, cid, sizeof(cid));
-        w.d.secret[31] ^= 1;
+        w.d.keys.cid_hash.word[1] ^= 1;
         moved += to != xl_deployment_worker_of(&w.d, cid, sizeof(cid));
-        w.d.secret[31] ^= 1;
+        w.d.keys.cid_hash.word[1] ^= 1;
     }
     assert_in_range(moved, 650, 850);
     xl_lb_free(w.lb);
@@ -223,7 +225,7 @@ static void a_new_process_resets_the_connections_of_the_old_one(void **state) {
     pair_handshake(&p);
     pair_run(&p, 100000);
     xl_endpoint_free(p.server);
-    p.server_config.seed = 12345; /* nothing in common but the secret */
+    pair_seed(&p.server_config, 12345); /* nothing in common but the secret */
     int error;
     p.server = xl_endpoint_new(&p.server_config, p.now, &error);
     p.sc = NULL;

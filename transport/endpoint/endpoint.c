@@ -88,20 +88,20 @@ static void forget_events(xl_endpoint *ep, const xl_connection *c) {
 }
 
 /* A CID that collides with one in use is made again: with the shortest nonce that does happen. */
-static void on_make_cid(void *user, xl_random *random, xl_cid *cid) {
+static void on_make_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
     xl_endpoint *ep = user;
     const xl_deployment *d = ep->config.deployment;
     if (!d) {
         cid->len = XL_LOCAL_CID_BYTES;
-        xl_random_bytes(random, cid->id, cid->len);
+        xl_drbg_bytes(random, cid->id, cid->len);
         return;
     }
     int tries = 0;
     do {
-        uint8_t nonce[XL_LB_NONCE_MAX];
-        xl_random_bytes(random, nonce, sizeof(nonce));
+        uint8_t drawn[XL_LB_NONCE_MAX + 1];
+        xl_drbg_bytes(random, drawn, sizeof(drawn));
         *cid = (xl_cid){0};
-        cid->len = (uint8_t)xl_deployment_make_cid(d, nonce, (uint8_t)xl_random_next(random), cid->id);
+        cid->len = (uint8_t)xl_deployment_make_cid(d, drawn, drawn[XL_LB_NONCE_MAX], cid->id);
     } while (xl_cid_map_get(&ep->map, cid) && ++tries < MAKE_CID_TRIES);
 }
 
@@ -136,7 +136,7 @@ static void on_touched(void *user, xl_connection *c) {
 
 static void on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
     xl_endpoint *ep = user;
-    if (xl_hmac(ep->reset_key, sizeof(ep->reset_key), cid->id, cid->len, token, 16) != 0)
+    if (xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) != 0)
         memset(token, 0, 16);
 }
 
@@ -235,6 +235,43 @@ static int copy_config(xl_endpoint *ep, const xl_config *config) {
     return config->credentials ? 0 : XL_ERR_ARGUMENT;
 }
 
+static bool is_zero(const uint8_t *bytes, size_t len) {
+    uint8_t any = 0;
+    for (size_t i = 0; i < len; i++)
+        any |= bytes[i];
+    return any == 0;
+}
+
+static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
+    static const char *const labels[XL_PURPOSES] = {
+        [XL_PURPOSE_CIDS] = "connection IDs",        [XL_PURPOSE_CHALLENGES] = "path challenges",
+        [XL_PURPOSE_SKIPS] = "packet number skips",  [XL_PURPOSE_RESETS] = "padding of stateless resets",
+        [XL_PURPOSE_HEADERS] = "unused header bits",
+    };
+    for (size_t i = 0; i < XL_PURPOSES; i++)
+        if (!(ep->generator[i] = xl_drbg_new(random_key, labels[i])))
+            return XL_ERR_CRYPTO;
+    ep->stray_cids = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CIDS], 0);
+    ep->resets = xl_drbg_stream_of(ep->generator[XL_PURPOSE_RESETS], 0);
+    ep->headers = xl_drbg_stream_of(ep->generator[XL_PURPOSE_HEADERS], 0);
+    return 0;
+}
+
+/* All that is left to chance, from the configuration's key; what workers and successors share, from their secret. */
+static int open_random(xl_endpoint *ep, const xl_config *config) {
+    if (is_zero(config->random_key, sizeof(config->random_key)))
+        return XL_ERR_ARGUMENT;
+    uint64_t hash_key[2];
+    int error = open_generators(ep, config->random_key);
+    if (!error && config->deployment)
+        ep->keys = config->deployment->keys;
+    else if (!error)
+        error = xl_static_keys_from(config->random_key, &ep->keys);
+    if (!error)
+        error = xl_random_subkey(config->random_key, "map of connection IDs", (uint8_t *)hash_key, sizeof(hash_key));
+    return error ? error : xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
+}
+
 xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
     (void)now;
     xl_endpoint *ep = calloc(1, sizeof(*ep));
@@ -243,14 +280,9 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     *error = ep ? copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_budget_pool_init(&ep->send_pool, ep->config.limits.endpoint_send_bytes, ep->config.limits.max_connections);
-        xl_random_seed(&ep->random, config->seed);
-        xl_random_bytes(&ep->random, ep->reset_key, sizeof(ep->reset_key));
-        if (config->deployment)
-            memcpy(ep->reset_key, config->deployment->secret, sizeof(ep->reset_key));
-        *error = xl_retry_key(ep->reset_key, ep->retry_key);
+        memset(ep->config.random_key, 0, sizeof(ep->config.random_key)); /* what follows from it is enough */
+        *error = open_random(ep, config);
     }
-    if (*error == 0)
-        *error = xl_cid_map_init(&ep->map, xl_random_next(&ep->random), xl_random_next(&ep->random));
     if (*error == 0)
         return ep;
     if (ep)
@@ -284,6 +316,8 @@ void xl_endpoint_free(xl_endpoint *ep) {
         xl_cid_map_free(&ep->map);
     free_names(ep->names);
     free(ep->alpn);
+    for (size_t i = 0; i < XL_PURPOSES; i++)
+        xl_drbg_free(ep->generator[i]);
     free(ep->event);
     xl_timer_heap_free(&ep->timers);
     free(ep);
@@ -302,7 +336,13 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
         return NULL;
     xl_connection_hooks hooks = {ep,      on_event,   on_make_cid,    on_cid_added,  on_cid_removed,
                                  on_wake, on_touched, on_reset_token, &ep->send_pool};
-    xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, xl_random_next(&ep->random), now);
+    const uint64_t number = ++ep->connections_begun;
+    const xl_connection_random random = {
+        .cids = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CIDS], number),
+        .challenges = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CHALLENGES], number),
+        .skips = xl_drbg_stream_of(ep->generator[XL_PURPOSE_SKIPS], number),
+    };
+    xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, &random, now);
     if (!c)
         return NULL;
     ep->half_open += is_server;
@@ -351,7 +391,7 @@ static void send_version_negotiation(xl_endpoint *ep, const xl_datagram *in, con
     if (!s || in->len < XL_MIN_DATAGRAM)
         return;
     s->to.len = xl_packet_put_version_negotiation(s->data, sizeof(s->data), &h->scid, &h->dcid,
-                                                  (uint8_t)xl_random_next(&ep->random));
+                                                  (uint8_t)xl_drbg_next(&ep->headers));
     ep->stateless_count += s->to.len > 0;
 }
 
@@ -360,8 +400,8 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
     xl_stateless *s = next_stateless(ep, in);
     if (!s || in->len < RESET_MIN || (d && !xl_deployment_is_own(d, h->dcid.id, h->dcid.len)))
         return;
-    size_t len = in->len - 1 < 64 ? in->len - 1 : 42 + xl_random_next(&ep->random) % 22;
-    xl_random_bytes(&ep->random, s->data, len);
+    size_t len = in->len - 1 < 64 ? in->len - 1 : 42 + xl_drbg_next(&ep->resets) % 22;
+    xl_drbg_bytes(&ep->resets, s->data, len);
     s->data[0] = (uint8_t)((s->data[0] & 0x3f) | 0x40);
     on_reset_token(ep, &h->dcid, s->data + len - 16);
     s->to.len = len;
@@ -384,8 +424,8 @@ static void send_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     if (!s)
         return;
     xl_cid scid;
-    on_make_cid(ep, &ep->random, &scid);
-    s->to.len = xl_retry_put(ep->retry_key, h, &in->remote, &scid, (uint8_t)xl_random_next(&ep->random), now, s->data,
+    on_make_cid(ep, &ep->stray_cids, &scid);
+    s->to.len = xl_retry_put(ep->keys.retry, h, &in->remote, &scid, (uint8_t)xl_drbg_next(&ep->headers), now, s->data,
                              sizeof(s->data));
     ep->stateless_count += s->to.len > 0;
     ep->stats.retries += s->to.len > 0;
@@ -405,7 +445,7 @@ static bool is_welcome(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     if (in->len < XL_MIN_DATAGRAM)
         return false;
     *odcid = h->dcid;
-    xl_token_verdict verdict = xl_retry_check(ep->retry_key, h, &in->remote, now, odcid);
+    xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, now, odcid);
     *is_proven = verdict == XL_TOKEN_VALID;
     if (*is_proven)
         return ep->count < ep->config.limits.max_connections;

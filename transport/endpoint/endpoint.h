@@ -17,6 +17,16 @@ typedef struct {
     uint8_t data[XL_RETRY_MAX_BYTES];
 } xl_stateless;
 
+/* What is drawn by chance, each by a generator of its own. */
+typedef enum {
+    XL_PURPOSE_CIDS,
+    XL_PURPOSE_CHALLENGES,
+    XL_PURPOSE_SKIPS,
+    XL_PURPOSE_RESETS,
+    XL_PURPOSE_HEADERS,
+    XL_PURPOSES,
+} xl_purpose;
+
 typedef struct {
     xl_event event;    /* connection NULL: it was freed before its event was asked for */
     uint64_t previous; /* number of its connection's event before; 0 = none */
@@ -25,9 +35,12 @@ typedef struct {
 struct xl_endpoint {
     xl_config config;
     char *alpn, *names[XL_SCHEME_NAMES]; /* owned copies of the strings of config */
-    xl_random random;
-    uint8_t reset_key[32];
-    uint8_t retry_key[XL_RETRY_KEY_BYTES];
+    xl_drbg *generator[XL_PURPOSES];
+    uint64_t connections_begun; /* numbers their streams, from 1; streams of number 0 are the endpoint's own … */
+    xl_drbg_stream stray_cids;  /* … of Retry packets */
+    xl_drbg_stream resets;      /* length and padding of stateless resets */
+    xl_drbg_stream headers;     /* bits without meaning, of Version Negotiation and Retry */
+    xl_static_keys keys;
     size_t half_open; /* server: connections whose handshake is not complete */
     xl_cid_map map;
     xl_connection **connection;

@@ -120,7 +120,7 @@ static void floods_are_bounded(void **state) {
     for (uint64_t i = 0; i < 10; i++) {
         int error;
         xl_config c = p.client_config;
-        c.seed = 1000 + i;
+        pair_seed(&c, 1000 + i);
         xl_endpoint *client = xl_endpoint_new(&c, p.now, &error);
         xl_endpoint_connect(client, "localhost", &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
         size_t n = xl_endpoint_transmit(client, data, sizeof(data), &d, p.now);
@@ -266,7 +266,7 @@ static void accept_many(pair *p, size_t n) {
         uint8_t data[PAIR_MTU];
         xl_datagram d;
         xl_config c = p->client_config;
-        c.seed = 1000 + i;
+        pair_seed(&c, 1000 + i);
         xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
         xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
         size_t len = xl_endpoint_transmit(client, data, sizeof(data), &d, p->now);

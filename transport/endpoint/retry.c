@@ -14,11 +14,6 @@
 #define TOKEN_MOST  (TOKEN_LEAST + XL_MAX_CID_BYTES)
 #define ADDR_BYTES  (1 + 16 + 2)
 
-int xl_retry_key(const uint8_t secret[32], uint8_t key[XL_RETRY_KEY_BYTES]) {
-    static const uint8_t label[] = "railyard retry token";
-    return xl_hmac(secret, 32, label, sizeof(label) - 1, key, XL_RETRY_KEY_BYTES) == 0 ? 0 : XL_ERR_CRYPTO;
-}
-
 static void put_u64(xl_writer *w, uint64_t v) {
     xl_write_u32(w, (uint32_t)(v >> 32));
     xl_write_u32(w, (uint32_t)v);
@@ -54,14 +49,6 @@ size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_heade
     return w.failed ? 0 : (size_t)(w.p - buf);
 }
 
-/* In constant time: how much of a guess was right does not show. */
-static bool is_equal(const uint8_t *a, const uint8_t *b, size_t len) {
-    uint8_t differs = 0;
-    for (size_t i = 0; i < len; i++)
-        differs |= a[i] ^ b[i];
-    return differs == 0;
-}
-
 xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial,
                                 const xl_addr *remote, uint64_t now, xl_cid *odcid) {
     const uint8_t *token = initial->token;
@@ -76,7 +63,7 @@ xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_
         return XL_TOKEN_INVALID;
     memcpy(odcid->id, xl_read_bytes(&r, odcid->len), odcid->len);
     uint8_t mac[MAC_BYTES];
-    if (token_mac(key, token, len, remote, &initial->dcid, mac) != 0 || !is_equal(mac, token + len, MAC_BYTES))
+    if (token_mac(key, token, len, remote, &initial->dcid, mac) != 0 || !xl_is_equal(mac, token + len, MAC_BYTES))
         return XL_TOKEN_INVALID;
     return issued <= now && now - issued <= XL_RETRY_LIFETIME_US ? XL_TOKEN_VALID : XL_TOKEN_INVALID;
 }

@@ -15,8 +15,6 @@ typedef enum {
     XL_TOKEN_INVALID, /* one of ours, but forged, of another address, or too old: section 8.1.3 */
 } xl_token_verdict;
 
-/* The key of tokens, from the secret that workers and restarts share. 0 or XL_ERR_CRYPTO. */
-int xl_retry_key(const uint8_t secret[32], uint8_t key[XL_RETRY_KEY_BYTES]);
 /* The Retry that answers `initial` from `remote`; scid: the CID that the client is to send to from now on. `random`
  * fills bits without meaning. Returns its length, 0 when cap is short or the cryptography fails. */
 size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial, const xl_addr *remote,

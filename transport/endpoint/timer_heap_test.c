@@ -1,3 +1,4 @@
+#include "connection/random.h"
 #include "endpoint/timer_heap.h"
 
 #include <setjmp.h>

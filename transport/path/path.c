@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "crypto/crypto.h"
+
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10
@@ -289,7 +291,7 @@ void xl_path_challenge_sent(xl_path *p, uint64_t now) {
 }
 
 bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
-    if (!p->challenge_outstanding || memcmp(p->challenge, data, 8) != 0)
+    if (!p->challenge_outstanding || !xl_is_equal(p->challenge, data, 8))
         return false;
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;

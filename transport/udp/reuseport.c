@@ -145,7 +145,7 @@ static void compile(program *p, const xl_deployment *d) {
     p->code[to_short].k = (uint32_t)(p->len - is_short - 2);
     locate(p, d->lb, false);
     p->code[to_hash].k = (uint32_t)(p->len - to_hash - 1);
-    hash(p, xl_deployment_hash_key(d));
+    hash(p, d->keys.cid_hash);
     load_x(p, OCTET_AT);
     emit(p, BPF_MISC | BPF_TXA, 0, 0, 0);
     emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, 0);

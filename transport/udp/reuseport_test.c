@@ -34,7 +34,9 @@ static void group_init(group *g) {
     *g = (group){.d = {.lb = xl_lb_new(c, 2, 1, &error), .workers = WORKERS}};
     assert_non_null(g->d.lb);
     xl_random_seed(&g->random, 11);
-    xl_random_bytes(&g->random, g->d.secret, sizeof g->d.secret);
+    uint8_t secret[XL_STATIC_SECRET_BYTES];
+    xl_random_bytes(&g->random, secret, sizeof secret);
+    assert_int_equal(0, xl_static_keys_from(secret, &g->d.keys));
     assert_int_equal(0, xl_udp_open_group(&local, &g->d, g->fds, &bound));
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(bound.port)};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -40,13 +40,14 @@ static host host_new(bool is_server, const xl_addr *local) {
     assert_non_null(h.udp);
     assert_int_equal(xl_udp_add_socket(h.udp, local, &h.bound), 0);
     assert_int_not_equal(h.bound.port, 0);
-    h.credentials = is_server ? xl_credentials_self_signed("host.test", 1, 1700000000) : xl_credentials_client(NULL);
-    assert_non_null(h.credentials);
     xl_config config;
     xl_config_init(&config);
+    assert_int_equal(xl_udp_random_key(config.random_key), 0);
+    h.credentials = is_server ? xl_credentials_self_signed("host.test", config.random_key, 1700000000)
+                              : xl_credentials_client(NULL);
+    assert_non_null(h.credentials);
     config.is_server = is_server;
     config.alpn = "test";
-    config.seed = is_server ? 1 : 2;
     config.credentials = h.credentials;
     int error = 0;
     h.endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);

@@ -27,13 +27,27 @@ XL_BEGIN_DECLS
 #define XL_HASHED_CID_BYTES    8 /* a server with workers issues no shorter CIDs; clients may not (RFC 9000 7.2) */
 #define XL_STATIC_SECRET_BYTES 32
 
+typedef struct {
+    uint32_t word[2];
+} xl_hash_key;
+
+/* The keys of what is the same in all workers and after a restart. They follow from one secret, and tell nothing of it
+ * or of each other. */
+typedef struct {
+    uint8_t reset[XL_STATIC_SECRET_BYTES]; /* of stateless reset tokens (RFC 9000 section 10.3.2) */
+    uint8_t retry[XL_STATIC_SECRET_BYTES]; /* of the tokens of Retry packets (section 8.1.4) */
+    xl_hash_key cid_hash;                  /* of H */
+    uint64_t balancer[2];                  /* of a balancer's hashes: of connection IDs, of its flows */
+} xl_static_keys;
+
+/* 0 or XL_ERR_CRYPTO. */
+int xl_static_keys_from(const uint8_t secret[XL_STATIC_SECRET_BYTES], xl_static_keys *);
+
 typedef struct xl_deployment {
     const xl_lb *lb; /* with one own octet */
     uint8_t server_id[XL_LB_SERVER_ID_MAX];
     unsigned worker, workers; /* this process, 0 to workers - 1; their number, 1 to XL_WORKERS_MAX */
-    /* The same in all workers and after a restart: stateless reset tokens (RFC 9000 section 10.3.2) and H follow from
-     * it. */
-    uint8_t secret[XL_STATIC_SECRET_BYTES];
+    xl_static_keys keys;      /* of the secret: xl_static_keys_from() */
     /* Takes a datagram that belongs to another worker: whoever drives the endpoint passes it on, and hands it in there
      * with xl_datagram.forwarded. May be NULL: such datagrams are dropped, never answered. */
     void (*forward)(void *user, unsigned worker, const xl_datagram *, const uint8_t *data);
@@ -59,10 +73,6 @@ bool xl_deployment_is_own(const xl_deployment *, const uint8_t *cid, size_t len)
 /* ---- For whoever computes the function elsewhere ---- */
 
 /* H: one word of HalfSipHash-1-3 (Aumasson, Bernstein 2012) over two words in network byte order. */
-typedef struct {
-    uint32_t word[2];
-} xl_hash_key;
-xl_hash_key xl_deployment_hash_key(const xl_deployment *);
 uint32_t xl_cid_hash(xl_hash_key, const uint8_t cid[XL_HASHED_CID_BYTES]);
 
 XL_END_DECLS

@@ -79,6 +79,8 @@ void xl_udp_flush(xl_udp *, xl_endpoint *, uint64_t now);
 void xl_udp_get_stats(const xl_udp *, xl_udp_stats *);
 /* CLOCK_MONOTONIC, microseconds. */
 uint64_t xl_udp_now(void);
+/* The random key of one endpoint (xl_config.random_key), from the system. 0 or -errno. */
+int xl_udp_random_key(uint8_t key[XL_RANDOM_KEY_BYTES]);
 
 XL_END_DECLS
 

@@ -1,8 +1,11 @@
 /* libxlink: multipath QUIC (RFC 9000, 9001, 9002; multipath dialect `xlink`) with XLINK's QoE-driven re-injection.
  *
- * Sans-IO. The library never reads a clock, a socket, a file or a random device: time enters as `now` (microseconds on
- * any monotonic clock of the caller), datagrams come in by xl_endpoint_receive() and go out by xl_endpoint_transmit(),
- * randomness comes from a generator seeded by xl_config.seed. A driver's loop is:
+ * Sans-IO. The library's own code reads no clock, no socket, no file and no random device: time enters as `now`
+ * (microseconds on any monotonic clock of the caller), datagrams come in by xl_endpoint_receive() and go out by
+ * xl_endpoint_transmit(), and connection IDs, challenges, tokens, packet-number skips and the keys behind them follow
+ * from xl_config.random_key. Two things come from GnuTLS instead: it draws the random values and key shares of TLS from
+ * its own generator, which reads the system's, and it asks for the time of day when it checks a certificate. A driver's
+ * loop is:
  *
  *     receive datagrams -> xl_endpoint_receive()
  *     now >= xl_endpoint_next_timeout() -> xl_endpoint_handle_timeout()
@@ -32,6 +35,8 @@ const char *xl_version(void);
 #define XL_NEVER         UINT64_MAX
 #define XL_MAX_PATHS     8
 #define XL_MAX_CID_BYTES 20
+
+#define XL_RANDOM_KEY_BYTES 32
 
 typedef enum {
     XL_OK = 0,
@@ -94,12 +99,18 @@ typedef enum {
     XL_QOE_IN_BOTH = 3,
 } xl_qoe_carrier;
 
+/* A random key for a run that must repeat: the same key for the same seed and role ("server", "client"); two endpoints
+ * of one run need keys of their own. It is known to whoever knows the seed, so it is of no use against an adversary:
+ * an endpoint on a real network has its key from the system (xl_udp_random_key()). 0 or XL_ERR_CRYPTO. */
+int xl_random_key_from_seed(uint64_t seed, const char *role, uint8_t key[XL_RANDOM_KEY_BYTES]);
+
 /* TLS credentials, shared by endpoints, freed after them. PEM text in memory, never files. */
 typedef struct xl_credentials xl_credentials;
 xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem);
-/* A self-signed Ed25519 certificate for `name`, made in memory; key and serial follow from `seed`, validity from
- * not_before_s (Unix seconds) and ten years. */
-xl_credentials *xl_credentials_self_signed(const char *name, uint64_t seed, uint64_t not_before_s);
+/* A self-signed Ed25519 certificate for `name`, made in memory; its private key and serial follow from random_key,
+ * which may be that of an endpoint, validity from not_before_s (Unix seconds) and ten years. */
+xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
+                                           uint64_t not_before_s);
 /* A client: verifies against the CA certificates in ca_pem; NULL ca_pem = no verification (a testbed's self-signed
  * server). */
 xl_credentials *xl_credentials_client(const char *ca_pem);
@@ -185,14 +196,17 @@ typedef struct {
 typedef struct {
     bool is_server;
     const char *alpn; /* "h3" */
-    uint64_t seed;    /* of CIDs, challenges, tokens, packet-number skips */
+    /* 256 bits that nobody can guess, of this endpoint alone: all its random choices follow from them, each purpose
+     * from a key of its own. The caller fills them from the system (xl_udp_random_key()), or by
+     * xl_random_key_from_seed() where a run must repeat. Zeros are refused: they were forgotten. */
+    uint8_t random_key[XL_RANDOM_KEY_BYTES];
     xl_credentials *credentials;
     xl_log log;
     xl_scheme scheme;
     xl_limits limits;
 
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
-     * nobody balances, random CIDs, stateless reset tokens that follow from the seed. */
+     * nobody balances, random CIDs, stateless reset tokens that follow from random_key. */
     const struct xl_deployment *deployment;
 
     /* For simulation only, both ends alike: TLS is real, but packets are not encrypted and carry a tag of the same size
@@ -212,8 +226,8 @@ const char *xl_congestion_name(size_t i);
 typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
 
-/* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller. The config is copied;
- * the strings it points to are not needed afterwards, the credentials are. */
+/* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller, and without a random_key.
+ * The config is copied; the strings it points to are not needed afterwards, the credentials are. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
 /* Changes the algorithms in mid-life. Live connections take over scheduler (its state begins anew), re-injection with
  * its control, and the path of acknowledgements; congestion control and what the handshake negotiates (multipath) are
