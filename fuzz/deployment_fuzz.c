@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_file file = fuzz_file_of(in.p, len);
     in.p += len;
     const server_config config = {.workers = workers % (XL_WORKERS_MAX + 2),
-                                  .seed = flags,
+                                  .random_key = {flags},
                                   .lb_file = flags & 1 ? file.name : NULL,
                                   .server_id = id};
     xl_deployment d;
