@@ -17,6 +17,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from railyard.experiment import find_experiment, load_experiment
+from railyard.paths import RESULTS_DIR
+
 REFERENCE, VANILLA = "sp", "vanilla-mp"
 CANDIDATES = ("xlink", "xlink+")
 
@@ -89,13 +92,15 @@ def print_targets(table: dict[str, dict[str, dict[str, float]]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--experiment", default="evaluation", help="name or file (evaluation)")
-    parser.add_argument("--out", type=Path, default=Path("results/evaluation"))
+    parser.add_argument("--out", type=Path, help="directory of the results (results/NAME)")
     options = parser.parse_args()
-    command = [sys.executable, "-m", "railyard", "run", options.experiment, "--out", str(options.out)]
+    folder = options.out or RESULTS_DIR / load_experiment(find_experiment(options.experiment))[0].name
+    where = ["--out", str(options.out)] if options.out else []
+    command = [sys.executable, "-m", "railyard", "run", options.experiment, *where]
     done = subprocess.run(command, check=False, stdout=sys.stderr)
     if done.returncode != 0:
         sys.exit(done.returncode)
-    table = rows_of(options.out)
+    table = rows_of(folder)
     print_table(table)
     print_targets(table)
 

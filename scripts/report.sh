@@ -6,8 +6,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 size=${1:-default}
 case $size in
-default) out=results options=() ;;
-small | full) out=results/$size options=(--size "$size") ;;
+default) out=${RAILYARD_RESULTS:-results} options=() ;;
+small | full) out=${RAILYARD_RESULTS:-results}/$size options=(--size "$size") ;;
 *)
     echo "report: unknown size '$size'; it takes small, default or full." >&2
     exit 2
@@ -16,13 +16,12 @@ esac
 trap 'echo "report: stopped; the whole runs are kept, and the same command goes on from there." >&2; exit 130' INT TERM
 begin=$SECONDS
 failed=()
-where=()
 names=$(.venv/bin/python -c 'from railyard.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
 mkdir -p "$out"
+export RAILYARD_RESULTS=$out
 for name in $names; do
     echo "== $name"
-    [ "$out" = results ] || where=(--out "$out/$name")
-    .venv/bin/railyard run "$name" "${options[@]}" "${where[@]}" || failed+=("$name")
+    .venv/bin/railyard run "$name" "${options[@]}" || failed+=("$name")
 done
 if [ -e "$out/demo/campaign.json" ]; then
     .venv/bin/railyard report "$out/demo" --replay || failed+=(demo)

@@ -220,6 +220,6 @@ def test_the_first_tutorial_runs(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{block}\n{done.stderr}"
         outputs.append(done.stdout)
     run, show, query = outputs
-    assert "report: results/first/report.html" in run and "xlink" in run
+    assert "report: results/first-sim-" in run and "xlink" in run
     assert "To do it again" in show and "5 rows" in query
     assert (tmp_path / "results" / "first" / "report.html").is_file()

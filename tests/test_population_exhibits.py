@@ -71,10 +71,11 @@ def test_the_exhibit_is_whole_and_makes_its_claims(results: Path, name: str) -> 
 
 
 def test_exhibits_of_one_population_share_its_plays(results: Path) -> None:
-    parts = sorted((results / "population" / "parts").iterdir())
+    parts = sorted((results / "fig1c" / "parts").iterdir())
+    assert parts and all(file.samefile(results / "table1" / "parts" / file.name) for file in parts), "the same arms"
     before = load_exhibit(results / "fig1c")
     _run("fig1c", results)
-    assert sorted((results / "population" / "parts").iterdir()) == parts, "what is there was played again"
+    assert sorted((results / "fig1c" / "parts").iterdir()) == parts, "what is there was played again"
     after = load_exhibit(results / "fig1c")
     assert after.tables == before.tables
     assert after.claims == before.claims

@@ -96,7 +96,7 @@ def run_experiment(folder: Path, thresholds: str) -> list[dict[str, Any]]:
 
 def test_an_experiment_resolves_percentiles_and_records_where_they_came_from(tmp_path: Path) -> None:
     records = run_experiment(tmp_path, "[60, 20]")
-    measuring = list((tmp_path / "out" / "thresholds").iterdir())
+    measuring = [folder for folder in (tmp_path / "out" / "thresholds").iterdir() if not folder.is_symlink()]
     assert len(measuring) == 1
     ordered = samples_by_hand(measuring[0] / "runs")
     for record in records:

@@ -1,17 +1,18 @@
 """A campaign: all runs of an experiment, some side by side, each whole or not there.
 
-Layout of the campaign's directory:
+Layout of the campaign's directory, which `railyard.store.folders` finds or makes:
     campaign.json         the experiment, the command, when and with what
     runs/<run>/           one whole run; `run.json` in it is its record
     runs/.partial-<run>/  a run under way; renamed when whole, removed at the next start when not
     runs/.partial-<run>-void/  a void try of a run that is to be repeated
+    aside/<run>/          what was in a run's place and could not be read as that run
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
+import hashlib
 import json
 import math
 import os
@@ -19,20 +20,22 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from railyard import provenance, sim
 from railyard.errors import UserError
 from railyard.experiment import Experiment
 from railyard.repetition import Repetitions, Tries, default_budget_s
 from railyard.runspec import HANG_GRACE_S, RunSpec
+from railyard.store import folders
 from railyard.store.columns import STORED
+from railyard.store.folders import Identity
 
 CAMPAIGN_SCHEMA = 1
 PARTIAL = ".partial-"
@@ -40,6 +43,24 @@ STOP_LIMIT_S = 25.0  # a worker stops its own children within less
 SLACK_S = 60.0  # set-up and collection around a run
 SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
+    """What a campaign's results depend on. Its description is no part of that, nor where its files lie."""
+    settings = experiment.model_dump(mode="json", exclude={"name", "description", "arena", "repeat_budget_s"})
+    runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
+    facts = {
+        "settings": settings | (further or {}),
+        "programs": {name: sha for spec in specs for name, sha in spec.programs_sha256.items()},
+        "traces": {
+            file.name: sha
+            for spec in specs
+            for path in spec.paths
+            for file, sha in ((path.up, path.up_sha256), (path.down, path.down_sha256))
+        },
+        "runs": hashlib.sha256(runs.encode()).hexdigest(),
+    }
+    return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts)
 
 
 class Reporter(Protocol):
@@ -72,20 +93,26 @@ class Campaign:
         """The runs still to do: those that are not there, or came from other settings, traces or programs."""
         return [spec for spec in specs if (self.record(spec.run_id) or {}).get("identity") != spec.identity()]
 
-    def write_record(self, experiment: Experiment, specs: list[RunSpec], not_run: list[dict[str, str]]) -> None:
-        """`campaign.json`: what was asked for, by which command, and which runs and rows that makes."""
+    def write_record(
+        self,
+        experiment: Experiment,
+        specs: list[RunSpec],
+        not_run: list[dict[str, str]],
+        further: dict[str, Any] | None = None,
+    ) -> None:
+        """`campaign.json`: what was asked for, by which command, and which runs and rows that makes. `further`: more
+        members."""
         record = {
             "schema": CAMPAIGN_SCHEMA,
             "experiment": experiment.model_dump(mode="json"),
-            "command": shlex.join(["railyard", *sys.argv[1:]]),
+            # What goes on with the campaign, and does not begin another.
+            "command": shlex.join(["railyard", *(word for word in sys.argv[1:] if word != "--fresh")]),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "git": provenance.git_state(),
             "runs": [spec.run_id for spec in specs],
             "not_run": not_run,
         }
-        partial = self.out / ".campaign.json.partial"
-        partial.write_text(json.dumps(record, indent=1) + "\n")
-        partial.rename(self.out / "campaign.json")
+        folders.write_json(self.out / "campaign.json", record | (further or {}))
 
     def sweep(self) -> None:
         """Removes what a campaign that was killed left half done."""
@@ -95,37 +122,35 @@ class Campaign:
             else:
                 partial.unlink(missing_ok=True)
 
+    def borrow(self, specs: list[RunSpec]) -> dict[str, int]:
+        """Takes over runs that another campaign of the same experiment has whole, with the same settings, traces and
+        programs; not where this one was to be fresh. Returns how many, by the name of the folder."""
+        taken: dict[str, int] = {}
+        facts = folders.read_facts(self.out)
+        if facts.get("fresh", True):
+            return taken
+        others = [Campaign(folder) for folder in folders.siblings(self.out, facts["name"])]
+        for spec in self.pending(specs) if others else []:
+            for other in others:
+                record = other.record(spec.run_id)
+                if record is None or record.get("identity") != spec.identity() or record["fidelity"]["void"]:
+                    continue
+                if spec.qlog and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
+                    continue  # they were not kept there
+                partial = self.runs / f"{PARTIAL}{spec.run_id}"
+                shutil.rmtree(partial, ignore_errors=True)
+                folders.linked_copy(other.runs / spec.run_id, partial)
+                self.install(partial, spec.run_id)
+                taken[other.out.name] = taken.get(other.out.name, 0) + 1
+                break
+        return taken
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One campaign a directory at a time; the lock goes with the process."""
-        try:
-            self.runs.mkdir(parents=True, exist_ok=True)
-            lock = (self.out / ".lock").open("w")
-        except OSError as error:
-            raise UserError(
-                f"{self.out}: cannot write results there: {error.strerror}; choose another directory with --out."
-            ) from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise self._taken() from None
-            if not self._is_lock(lock):
-                raise self._taken()
-            try:
-                yield
-            finally:
-                (self.out / ".lock").unlink(missing_ok=True)
-
-    def _is_lock(self, lock: TextIO) -> bool:
-        """Whether the file is still the lock: its last holder may have removed it between our opening and locking."""
-        try:
-            return os.path.samestat(os.fstat(lock.fileno()), (self.out / ".lock").stat())
-        except FileNotFoundError:
-            return False
-
-    def _taken(self) -> UserError:
-        return UserError(f"{self.out}: another campaign is writing there; wait for it, or choose another with --out.")
+        self.runs.mkdir(parents=True, exist_ok=True)
+        with folders.locked(self.out):
+            yield
 
     def forget_tables(self) -> None:
         """Removes the Parquet files: they would be of runs that are about to be replaced or joined by others."""
@@ -148,16 +173,11 @@ class Campaign:
             probe.unlink(missing_ok=True)
 
     def install(self, partial: Path, run_id: str) -> None:
-        """Puts a whole run in its place, by rename."""
+        """Puts a whole run in its place, by rename. What is there, and is not that run, is set aside."""
         final = self.runs / run_id
         if final.exists():
-            old = self.runs / f"{PARTIAL}{run_id}-replaced"
-            shutil.rmtree(old, ignore_errors=True)
-            final.rename(old)
-            partial.rename(final)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            partial.rename(final)
+            folders.set_aside(final, self.out / "aside")
+        partial.rename(final)
 
 
 def default_jobs(arena: str) -> int:

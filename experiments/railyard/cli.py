@@ -1,9 +1,7 @@
-"""The command line: `railyard run`, `report`, `list`, `show`, `repeat`, `query`, `gate`, `diff`, `agreement`, `traces`,
-`link-plot`, `link-stats`."""
+"""The command line: every command of `railyard`."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +10,7 @@ import typer
 
 from railyard import __version__, agreement, thresholds
 from railyard.aggregate import write_parquet
-from railyard.campaign import Campaign, default_jobs
+from railyard.campaign import Campaign, default_jobs, identity_of
 from railyard.errors import UserError
 from railyard.exhibits import registry
 from railyard.exhibits.model import SIZES
@@ -23,7 +21,7 @@ from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
 from railyard.linklog.cli import link_plot_command, link_stats_command
 from railyard.paths import RESULTS_DIR
-from railyard.pending import run_pending
+from railyard.pending import make_whole, stopped
 from railyard.population.cli import population_command
 from railyard.preflight import check_arena, check_machine
 from railyard.qlogdiff import parting
@@ -31,7 +29,10 @@ from railyard.records import Run, load_campaign
 from railyard.report import write_report
 from railyard.report.cli import replay_command, report_command
 from railyard.resolve import not_run, resolve, runs_in
+from railyard.runspec import RunSpec
+from railyard.store.clean import clean_command
 from railyard.store.cli import list_command, query_command, repeat_command, show_command
+from railyard.store.folders import OUT_HELP, results_folder, shown
 from railyard.tables import print_comparison
 from railyard.terminal import new_console
 from railyard.traces.cli import app as traces_app
@@ -51,6 +52,7 @@ app.command("replay")(replay_command)
 app.command("link-plot")(link_plot_command)
 app.command("link-stats")(link_stats_command)
 app.command("list")(list_command)
+app.command("clean")(clean_command)
 app.command("show")(show_command)
 app.command("repeat")(repeat_command)
 app.command("query")(query_command)
@@ -58,12 +60,8 @@ app.command("population")(population_command)
 console = new_console()
 
 
-def _shown(path: Path) -> str:
-    """A path as short as it is clear from here."""
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+def _tell(sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -74,12 +72,13 @@ def run(
         int | None, typer.Option(min=1, help="Runs side by side. Default: what fidelity allows; sim: one a core.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
     size: Annotated[
         str, typer.Option(help=f"Of a figure or table of the paper: {', '.join(SIZES)}. How many places and seeds.")
     ] = "default",
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Keep whole runs that are there, or do all again.")
+        bool,
+        typer.Option("--resume/--fresh", help="Keep runs that are there, or do all again, elsewhere."),
     ] = True,
     keep_awake: Annotated[
         str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (where it helps), on, off.")
@@ -114,16 +113,13 @@ def run(
         changes["repeat_budget_s"] = repeat_budget
     checked = checked.model_copy(update=changes)
     check_arena(checked.arena)
-    campaign = Campaign((out or RESULTS_DIR / checked.name).resolve())
-    checked = thresholds.resolved(checked, document, campaign.out / "thresholds", default_jobs("sim"), console.print)
-    specs, left_out = resolve(checked, document), not_run(checked, document)
-    with campaign.locked():
-        campaign.sweep()
-        if not resume:
-            shutil.rmtree(campaign.runs, ignore_errors=True)
-            campaign.runs.mkdir()
-        campaign.write_record(checked, specs, left_out)
-        run_pending(console, campaign, specs, jobs, checked.repeat_budget_s)
+    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
+    specs = resolve(checked, document)
+    identity = identity_of(checked, specs)
+    with results_folder(identity, _tell, out=out, fresh=not resume) as folder:
+        campaign = Campaign(folder)
+        left_out = not_run(checked, document)
+        make_whole(campaign, checked, specs, jobs=jobs, console=console, not_run=left_out)
         _finish(campaign)
 
 
@@ -133,7 +129,7 @@ def _finish(campaign: Campaign) -> None:
     page = write_report(record, runs, campaign.out)
     console.print()
     print_comparison(console, runs, record.get("not_run", []), record["experiment"].get("start_offset_ms"))
-    console.print(f"report: {_shown(page)}", soft_wrap=True)
+    console.print(f"report: {shown(page)}", soft_wrap=True)
 
 
 @app.command()
@@ -147,9 +143,9 @@ def gate(
     """Say whether the working tree made a scheme worse than the baseline: exit code 0 or 1."""
     checked, document = load_suite(find_suite(suite))
     try:
-        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), console.print)
+        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell)
     except KeyboardInterrupt:
-        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
+        stopped()
         raise typer.Exit(INTERRUPTED) from None
     if junit is not None:
         output.write(junit, output.junit(verdict))
@@ -164,30 +160,34 @@ def gate(
 def agreement_of_arenas(
     experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
 ) -> None:
     """Run the same jobs in sim and in mpshell, and say how far their completion times are apart."""
     checked, document = load_experiment(find_experiment(experiment))
     if seeds is not None:
         checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
     check_machine()
-    folder = (out or RESULTS_DIR / checked.name).resolve()
 
-    def runs_of(arena: str, start_ms: int = 0) -> list[Run]:
+    def specs_of(arena: str, start_ms: int) -> list[RunSpec]:
         here = checked.model_copy(update={"arena": arena})
         change = {"player_start_ms": start_ms}
-        specs = [spec.model_copy(update=change) for spec in resolve(here, document) if runs_in("sim", spec.scheme)]
-        campaign = Campaign(folder / (f"{arena}-{start_ms}ms-later" if start_ms else arena))
-        with campaign.locked():
-            campaign.sweep()
-            campaign.write_record(here, specs, not_run(here, document))
-            run_pending(console, campaign, specs, None, here.repeat_budget_s)
-        return load_campaign(campaign.out)[1]
+        return [spec.model_copy(update=change) for spec in resolve(here, document) if runs_in("sim", spec.scheme)]
 
-    wall, sim = runs_of("mpshell"), runs_of("sim")
-    rows = agreement.compare(sim, wall, [runs_of("sim", shift) for shift in agreement.SHIFTS_MS])
-    agreement.print_agreement(console, rows)
-    console.print(f"distributions: {_shown(agreement.write(folder, rows, sim, wall))}")
+    shifts = (0, *agreement.SHIFTS_MS)
+    jobs = {"mpshell": specs_of("mpshell", 0)}
+    jobs |= {f"sim-{shift}ms-later" if shift else "sim": specs_of("sim", shift) for shift in shifts}
+    identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
+    with results_folder(identity, _tell, out=out) as folder:
+        found: dict[str, list[Run]] = {}
+        for name, specs in jobs.items():
+            here = checked.model_copy(update={"arena": specs[0].arena})
+            campaign = Campaign(folder / name)
+            make_whole(campaign, here, specs, console=console, not_run=not_run(here, document))
+            found[name] = load_campaign(campaign.out)[1]
+        wall, sim = found.pop("mpshell"), found.pop("sim")
+        rows = agreement.compare(sim, wall, list(found.values()))
+        agreement.print_agreement(console, rows)
+        console.print(f"distributions: {shown(agreement.write(folder, rows, sim, wall))}")
 
 
 @app.command("thresholds")
@@ -206,7 +206,7 @@ def thresholds_of(
     ] = None,
     arena: Annotated[str, typer.Option(help=f"Where to measure: {', '.join(ARENAS)}.")] = "sim",
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Results. Default: results/thresholds-NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP.replace("NAME", "thresholds-NAME"))] = None,
 ) -> None:
     """Measure play-time left with the control off, and print T_th1 = th(X), T_th2 = th(Y)."""
     if arena not in ARENAS:
@@ -216,16 +216,15 @@ def thresholds_of(
     given = {name: value for name, value in player.items() if value is not None}
     checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
     check_arena(arena)
-    folder = (out or RESULTS_DIR / f"thresholds-{checked.name}").resolve()
     try:
-        found = thresholds.measure(checked, document, entry, folder, jobs or default_jobs(arena), arena)
+        found, folder = thresholds.measure_named(checked, document, entry, jobs, arena, out, _tell)
     except KeyboardInterrupt:
-        print("railyard: stopped; the whole runs are kept, and the same command goes on from there.", file=sys.stderr)
+        stopped()
         raise typer.Exit(INTERRUPTED) from None
     rows = thresholds.rows_of(found, settings)
     basis = thresholds.record_of(found, checked, entry, arena)
     thresholds.print_rows(console, found, rows)
-    console.print(f"written: {_shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
+    console.print(f"written: {shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 
 from rich.console import Console
@@ -17,9 +19,19 @@ TEXT_WIDTH = 20
 """Text may be broken into lines of so many letters, frame included; figures and words may not."""
 
 
+class _Console(Console):
+    """One whose reader may be gone: then the program ends as others do, and not somewhere within a run."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise BrokenPipeError
+
+
 def new_console(*, markup: bool = True) -> Console:
     """Standard output: as wide as the terminal that it is, or a log."""
-    return Console(highlight=False, markup=markup, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    return _Console(highlight=False, markup=markup, width=None if sys.stdout.isatty() else LOG_WIDTH)
 
 
 def print_table(console: Console, table: Table, keys: int = 1) -> None:

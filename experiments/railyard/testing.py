@@ -102,7 +102,7 @@ class Railyard:
         """
         data = _document(scheme, pair, seed, settings)
         document = YamlDocument(Path("railyard.run"), data, {})
-        experiment = resolved(parse(document, Experiment), document, self._folder / "thresholds", 1, lambda _: None)
+        experiment = resolved(parse(document, Experiment), document, self._folder, 1, lambda _: None)
         spec = resolve(experiment, document)[0]
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)

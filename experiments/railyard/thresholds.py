@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from railyard.campaign import Campaign, run_campaign
+from railyard.campaign import Campaign, identity_of
 from railyard.errors import UserError
 from railyard.experiment import (
     Experiment,
@@ -31,10 +31,12 @@ from railyard.experiment import (
     load_experiment,
 )
 from railyard.jsonl import read_jsonl
-from railyard.progress import Silent
+from railyard.pending import make_whole
 from railyard.records import RESULT_OUTCOMES, Run, load_run
 from railyard.resolve import resolve
+from railyard.runspec import RunSpec
 from railyard.statistics import nearest_rank
+from railyard.store.folders import results_folder
 from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss, parse
 
@@ -109,20 +111,19 @@ def measuring(entry: SchemeEntry) -> SchemeEntry:
     return SchemeEntry.model_construct(**plain)
 
 
-def measure(
-    experiment: Experiment, document: YamlDocument, entry: SchemeEntry, folder: Path, jobs: int, arena: str = "sim"
-) -> Distribution:
-    """Runs the experiment's pairs and seeds under that scheme with the control off; runs that are there are kept."""
+def _measuring_runs(
+    experiment: Experiment, document: YamlDocument, entry: SchemeEntry, arena: str
+) -> tuple[Experiment, list[RunSpec]]:
+    """The experiment's pairs and seeds under that scheme with the control off."""
     change = {"arena": arena, "schemes": [measuring(entry)], "qlog": False, "link_logs": False}
     checked = experiment.model_copy(update=change)
-    specs = resolve(checked, document)
+    return checked, resolve(checked, document)
+
+
+def _measure(experiment: Experiment, specs: list[RunSpec], folder: Path, jobs: int | None) -> Distribution:
+    """Does the runs in that folder, and reads them; runs that are there are kept."""
     campaign = Campaign(folder)
-    with campaign.locked():
-        campaign.sweep()
-        campaign.write_record(checked, specs, [])
-        pending = campaign.pending(specs)
-        if pending:
-            run_campaign(campaign, pending, jobs, Silent())
+    make_whole(campaign, experiment, specs, jobs=jobs)
     samples: list[Sample] = []
     runs: list[Run] = []
     for spec in specs:
@@ -135,6 +136,22 @@ def measure(
     if not samples:
         raise UserError(f"{folder}: no measuring run got as far as playing, so there is no play-time left to measure.")
     return Distribution(samples, runs)
+
+
+def measure_named(
+    experiment: Experiment,
+    document: YamlDocument,
+    entry: SchemeEntry,
+    jobs: int | None,
+    arena: str,
+    out: Path | None,
+    tell: Callable[[str], None],
+) -> tuple[Distribution, Path]:
+    """Measures into results of their own, `thresholds-NAME`, and returns their folder, too."""
+    checked, specs = _measuring_runs(experiment, document, entry, arena)
+    identity = identity_of(checked.model_copy(update={"name": f"thresholds-{checked.name}"}), specs)
+    with results_folder(identity, tell, out=out) as folder:
+        return _measure(checked, specs, folder, jobs), folder
 
 
 def record_of(distribution: Distribution, experiment: Experiment, entry: SchemeEntry, arena: str) -> dict[str, Any]:
@@ -157,7 +174,7 @@ def resolved(
     re-injection.
 
     One distribution for all pairs and seeds of the experiment, as one server has one setting for all of its clients.
-    Measuring runs lie below `folder`, one campaign for each scheme that differs in more than its thresholds.
+    Measuring runs lie below `folder`/thresholds, one campaign for each scheme that differs in more than its thresholds.
     """
     entries: list[SchemeEntry] = []
     for entry in experiment.schemes:
@@ -168,10 +185,10 @@ def resolved(
             change = {"label": entry.base_label(), "thresholds": None, "reinjection": "none"}
             entries.append(entry.model_copy(update=change))
             continue
-        facts = json.dumps(measuring(entry).model_dump(mode="json"), sort_keys=True)
-        place = folder / hashlib.sha256(facts.encode()).hexdigest()[:12]
         tell(f"measuring play-time left with the control off, for {entry.base_label()}")
-        found = measure(experiment, document, entry, place, jobs)
+        checked, specs = _measuring_runs(experiment, document, entry, "sim")
+        with results_folder(identity_of(checked, specs), lambda _: None, results=folder / "thresholds") as place:
+            found = _measure(checked, specs, place, jobs)
         x, y = entry.thresholds
         measured = MeasuredThresholds(
             x=x,

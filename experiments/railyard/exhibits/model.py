@@ -158,8 +158,27 @@ def load_exhibit(folder: Path) -> Exhibit:
         ) from None
 
 
-def find_exhibits(results: Path) -> list[Exhibit]:
-    """All exhibits below a results directory, in the order of the paper, others after them."""
-    found = [load_exhibit(file.parent) for file in results.glob(f"*/{FILE}")]
+def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str]]:
+    """Of each exhibit below a results directory the newest, with its folder: in the order of the paper, others after
+    them. And a sentence for each folder that is left out."""
+    newest: dict[str, tuple[Exhibit, Path]] = {}
+    left_out: list[str] = []
+    seen: set[Path] = set()
+    # Names first: they are what a reader knows the folder by.
+    for file in sorted(results.glob(f"*/{FILE}"), key=lambda file: (not file.parent.is_symlink(), file)):
+        if file.parent.resolve() in seen:
+            continue
+        seen.add(file.parent.resolve())
+        try:
+            found = (load_exhibit(file.parent), file.parent)
+        except UserError as error:
+            left_out.append(str(error))
+            continue
+        other = newest.setdefault(found[0].name, found)
+        if other is not found:
+            older, newer = sorted((other, found), key=lambda one: one[0].provenance.created)
+            newest[found[0].name] = newer
+            left_out.append(f"{older[1].name}: {newer[1].name} is newer, and the same exhibit.")
     place = {name: number for number, name in enumerate(ORDER)}
-    return sorted(found, key=lambda exhibit: (place.get(exhibit.name, len(place)), exhibit.name))
+    ordered = sorted(newest.values(), key=lambda one: (place.get(one[0].name, len(place)), one[1].name))
+    return ordered, left_out

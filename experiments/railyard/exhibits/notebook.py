@@ -33,12 +33,13 @@ def results_dir() -> Path:
 
 def get(name: str) -> Exhibit:
     """The exhibit as it is in the results, or made at the small size where it is not there."""
-    folder = results_dir() / name
+    folder = results_dir().resolve() / name
     if not (folder / FILE).is_file():
-        command = [sys.executable, "-m", "railyard", "run", name, "--out", str(folder)]
+        command = [sys.executable, "-m", "railyard", "run", name]
         command += ["--size", os.environ.get(SIZE_VARIABLE, "small")]
         command += ["--arena", os.environ[ARENA_VARIABLE]] if ARENA_VARIABLE in os.environ else []
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = os.environ | {RESULTS_VARIABLE: str(folder.parent)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             raise UserError(done.stderr.strip().removeprefix("railyard: ") or f"{name} ended with {done.returncode}")
     return load_exhibit(folder)

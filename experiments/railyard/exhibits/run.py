@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
-import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from railyard.aggregate import write_parquet
-from railyard.campaign import Campaign
+from railyard.campaign import Campaign, identity_of
 from railyard.errors import UserError
 from railyard.exhibits import registry
 from railyard.exhibits.model import Exhibit
 from railyard.exhibits.registry import RunRequest
 from railyard.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
 from railyard.experiment import ARENAS
-from railyard.paths import EXPERIMENTS_DIR, RESULTS_DIR
-from railyard.pending import run_pending
+from railyard.paths import EXPERIMENTS_DIR
+from railyard.pending import make_whole
 from railyard.preflight import check_arena
 from railyard.records import load_campaign
 from railyard.resolve import not_run
+from railyard.store.folders import Identity, Tell, results_folder, shown
 from railyard.tables import aligned
 from railyard.terminal import print_table
 from railyard.yamlfile import YamlDocument, near_miss
@@ -61,48 +63,60 @@ def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
 
 def run(document: YamlDocument, request: RunRequest) -> None:
     spec = requested(document, request)
-    out = (request.out or RESULTS_DIR / spec.name).resolve()
-    made = _without_runs(spec, out) if not spec.experiment else _with_runs(spec, document, out, request)
-    file = made.write(out)
-    print_exhibit(request.console, made)
-    request.console.print(f"exhibit: {file}", soft_wrap=True)
-
-
-def _without_runs(spec: ExhibitSpec, out: Path) -> Exhibit:
-    return registry.builder(spec.name)(out, spec)
-
-
-def _with_runs(spec: ExhibitSpec, document: YamlDocument, out: Path, request: RunRequest) -> Exhibit:
     make = registry.builder(spec.name)
+    if spec.experiment:
+        _with_runs(spec, document, request, make)
+        return
+    with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
+        made = make(Path(nowhere), spec)
+    with results_folder(_identity(made), _teller(request), out=request.out, fresh=not request.resume) as folder:
+        _write(made, folder, request)
+
+
+def _teller(request: RunRequest) -> Tell:
+    return lambda sentence: request.console.print(sentence, soft_wrap=True)
+
+
+def _identity(made: Exhibit) -> Identity:
+    """Of an exhibit that runs nothing: what it says, and the traces that it read."""
+    said = made.model_dump(mode="json", exclude={"provenance", "command", "name"})
+    sha256 = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    settings = {"size": made.size, "settings": made.settings, "content": sha256}
+    return Identity(made.name, made.arena, {"settings": settings, "traces": made.provenance.traces})
+
+
+def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> None:
     parts = experiments(spec, document)
     specs = all_runs(parts)
     for arena in {run.arena for run in specs}:
         check_arena(arena)
-    campaign = Campaign(out)
-    with campaign.locked():
-        campaign.sweep()
-        if not request.resume:
-            shutil.rmtree(campaign.runs, ignore_errors=True)
-            campaign.runs.mkdir()
-        absent = [row for _, experiment, inner in parts for row in not_run(experiment, inner)]
-        campaign.write_record(parts[0][1], specs, absent)
-        _write_spec(campaign.out, spec, parts)
-        asked = request.repeat_budget_s
-        budget_s = parts[0][1].repeat_budget_s if asked is None else asked
-        run_pending(request.console, campaign, specs, request.jobs, budget_s)
-        write_parquet(load_campaign(campaign.out)[1], campaign.out)
-        return make(campaign.out, spec)
+    exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
+    asked = request.repeat_budget_s
+    first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})
+    identity = identity_of(first.model_copy(update={"name": spec.name}), specs, {"exhibit": exhibit})
+    with results_folder(identity, _teller(request), out=request.out, fresh=not request.resume) as folder:
+        campaign = Campaign(folder)
+        make_whole(
+            campaign,
+            first,
+            specs,
+            jobs=request.jobs,
+            console=request.console,
+            not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
+            # Which exhibit it is, and which parts it came to.
+            further={
+                "exhibit": spec.model_dump(mode="json"),
+                "parts": {part.key: part.values for part, _, _ in parts},
+            },
+        )
+        write_parquet(load_campaign(folder)[1], folder)
+        _write(make(folder, spec), folder, request)
 
 
-def _write_spec(out: Path, spec: ExhibitSpec, parts: list[Any]) -> None:
-    """Adds to the campaign's record which exhibit it is, and which parts it came to."""
-    file = out / "campaign.json"
-    record = json.loads(file.read_text())
-    record["exhibit"] = spec.model_dump(mode="json")
-    record["parts"] = {part.key: part.values for part, _, _ in parts}
-    partial = out / ".campaign.json.partial"
-    partial.write_text(json.dumps(record, indent=1) + "\n")
-    partial.rename(file)
+def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
+    file = made.write(folder)
+    print_exhibit(request.console, made)
+    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)
 
 
 def print_exhibit(console: Console, exhibit: Exhibit) -> None:

@@ -6,23 +6,25 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from railyard.campaign import Campaign, run_campaign
+from railyard.campaign import Campaign, identity_of
 from railyard.errors import UserError
 from railyard.gate import build
 from railyard.gate.compare import Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
-from railyard.progress import Silent
+from railyard.pending import make_whole
 from railyard.qlogdiff import parting
 from railyard.records import Run, load_run
 from railyard.resolve import resolve
 from railyard.runspec import RunSpec
+from railyard.store.folders import results_folder
 from railyard.words import counted
 from railyard.yamlfile import YamlDocument
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
+Place = tuple[str, str]  # pair and label
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -30,36 +32,28 @@ def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
     return [spec.model_copy(update=change) for spec in specs]
 
 
-def _carry_out(specs: list[RunSpec], suite: Suite, version: build.Build, folder: Path, jobs: int) -> Path:
-    """Runs what is not there yet, and returns the folder of the runs."""
-    campaign = Campaign(folder)
-    with campaign.locked():
-        campaign.sweep()
-        campaign.write_record(suite, specs, [])
-        pending = campaign.pending(specs)
-        if pending:
-            try:
-                run_campaign(campaign, pending, jobs, Silent())
-            except UserError as error:
-                raise UserError(f"{version.title}: {error}") from None
-    return campaign.runs
+def _carry_out(
+    specs: list[RunSpec], suite: Suite, version: build.Build, jobs: int, purpose: str = ""
+) -> tuple[Path, list[Run]]:
+    """Runs what is not there yet. Returns the folder of the runs, and the runs."""
+    identity = identity_of(suite.model_copy(update={"name": f"{suite.name}-{version.key}{purpose}"}), specs)
+    with results_folder(identity, lambda _: None, results=build.GATE_DIR / "results") as folder:
+        campaign = Campaign(folder)
+        try:
+            make_whole(campaign, suite, specs, jobs=jobs)
+        except UserError as error:
+            raise UserError(f"{version.title}: {error}") from None
+        return campaign.runs, [load_run(campaign.runs / spec.run_id) for spec in specs]
 
 
-def _loaded(specs: list[RunSpec], runs: Path) -> list[Run]:
-    return [load_run(runs / spec.run_id) for spec in specs]
-
-
-def _partings(
-    rows: list[Row], specs: list[RunSpec], both: list[tuple[build.Build, Path]], suite: Suite
-) -> dict[tuple[str, str], str]:
+def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Place, str]:
     """Where the worst seed of each failed row parts: the two runs once more, with qlog."""
-    found: dict[tuple[str, str], str] = {}
+    found: dict[Place, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         spec = next(s for s in specs if (s.pair, s.label, s.seed) == (row.pair, row.label, row.worst_seed))
-        again = spec.model_copy(update={"qlog": True})
+        again = [spec.model_copy(update={"qlog": True})]
         runs = [
-            _carry_out(_of_build([again], version), suite, version, folder / "evidence" / spec.run_id, 1) / spec.run_id
-            for version, folder in both
+            _carry_out(_of_build(again, version), suite, version, 1, "-evidence")[0] / spec.run_id for version in both
         ]
         try:
             found[row.pair, row.label] = str(parting(runs[0], runs[1]))
@@ -75,16 +69,16 @@ def run_gate(suite: Suite, document: YamlDocument, baseline: str, jobs: int, tel
         after = build.working_tree()
         before = build.baseline(baseline)
         specs = resolve(suite, document)
-        both = [(version, build.GATE_DIR / "results" / f"{suite.name}-{version.key}") for version in (before, after)]
+        both = [before, after]
+        folders: list[Path] = []
         loaded: list[list[Run]] = []
-        for version, folder in both:
+        for version in both:
             tell(f"{counted(len(specs), 'run')} of {version.title}")
-            loaded.append(_loaded(specs, _carry_out(_of_build(specs, version), suite, version, folder, jobs)))
+            folder, runs = _carry_out(_of_build(specs, version), suite, version, jobs)
+            folders.append(folder)
+            loaded.append(runs)
         hashes = {
-            spec.run_id: (
-                outputs_sha256(both[0][1] / "runs" / spec.run_id),
-                outputs_sha256(both[1][1] / "runs" / spec.run_id),
-            )
+            spec.run_id: (outputs_sha256(folders[0] / spec.run_id), outputs_sha256(folders[1] / spec.run_id))
             for spec in specs
         }
         rows = compare(loaded[0], loaded[1], hashes, suite.floors, suite.alpha)

@@ -1,22 +1,21 @@
 """A campaign over a population: viewers drawn, thresholds measured on the pilot, every arm played, parts gathered.
 
-Layout of its folder:
+Layout of its folder, which `railyard.store.folders` finds or makes:
+    folder.json       what its results depend on
     population.json   the population as it was asked for, the command, where and with what
     traces/           pairs generated for it
     parts/            plays, in batches; each file whole or not there
-    plays.parquet     the plays of the last command in one file
+    plays.parquet     the plays that were asked for, in one file
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +33,7 @@ from railyard.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.population.scenes import Library
 from railyard.population.viewers import PILOT_DAY, Viewer, draw_viewers
 from railyard.sim import PROGRAM
+from railyard.store.folders import Identity, read_facts, results_folder, write_json
 from railyard.thresholds import measuring, th
 
 RECORD_SCHEMA = 1
@@ -61,29 +61,10 @@ class Asked:
 class Outcome:
     """What a campaign came to."""
 
+    folder: Path
     rows: list[Row]  # of all arms, without the pilot
     entries: list[SchemeEntry]
     record: dict[str, Any]
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """One campaign a folder at a time; the lock goes with the process."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("w")
-    except OSError as error:
-        raise UserError(
-            f"{out}: cannot write results there: {error.strerror}; choose another directory with --out."
-        ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(
-                f"{out}: another campaign is writing there; wait for it, or choose another with --out."
-            ) from None
-        yield
 
 
 def scale_of(population: Population, asked: Asked) -> Scale:
@@ -111,6 +92,8 @@ def _batches(tasks: Sequence[Task], known: set[str]) -> list[Batch]:
 
 def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress) -> list[Row]:
     """Plays what is missing, and returns the rows of all tasks."""
+    wanted = [name for task in tasks for name in task.identities()]
+    parts.borrow(set(wanted))
     batches = _batches(tasks, parts.known())
     total, done = sum(len(task.arms) for task in tasks), 0
     done = total - sum(batch.plays for batch in batches)
@@ -119,7 +102,6 @@ def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Pro
         parts.add(rows)
         done += len(rows)
         progress(done, total)
-    wanted = [name for task in tasks for name in task.identities()]
     found = parts.rows(wanted)
     if len(found) != len(set(wanted)):
         raise UserError(f"{parts.folder}: {len(set(wanted)) - len(found)} plays are missing; run the command again.")
@@ -190,35 +172,56 @@ class _Work:
         return MeasuredScheme.model_construct(**given, measured=found)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where results go: under a name, or into the user's own folder."""
+
+    name: str
+    out: Path | None = None
+
+
 def run_population(
-    population: Population, out: Path, asked: Asked, executor: Executor, tell: Tell, progress: Progress
+    population: Population, place: Place, asked: Asked, executor: Executor, tell: Tell, progress: Progress
 ) -> Outcome:
     """Plays every arm for every viewer, as far as that is not there yet."""
     binary = program(PROGRAM)
     scale = scale_of(population, asked)
     labels = asked.arms or tuple(arm.base_label() for arm in population.arms)
+    arms = [population.arm(label) for label in labels]
     begin = time.monotonic()
-    with locked(out):
-        parts = Parts(out / "parts")
+    identity = _identity(population.model_copy(update={"arms": arms}), place.name, scale, asked, binary)
+    with results_folder(identity, tell, out=place.out, fresh=asked.fresh) as out:
+        parts = Parts(out / "parts", [] if read_facts(out).get("fresh") else _others(out))
         parts.sweep()
-        if asked.fresh:
-            for file in parts.folder.glob("part-*.parquet"):
-                file.unlink()
         library = Library(population, out / "traces", recorded=asked.recorded)
         pilot = draw_viewers(population, library, [PILOT_DAY], scale.pilot_viewers)
         viewers = draw_viewers(population, library, range(1, scale.days + 1), scale.viewers_per_day)
         work = _Work(population, parts, executor, progress, tell, binary, pilot)
-        entries = work.resolve([population.arm(label) for label in labels])
+        entries = work.resolve(arms)
         tell(f"{len(viewers)} viewers, {len(entries)} arms: {len(viewers) * len(entries)} plays")
         tasks = tasks_of(population, viewers, [arm_of(entry) for entry in entries], binary)
         rows = _play(parts, tasks, executor, progress)
         record = _record(population, entries, scale, asked, viewers, binary)
         record["wall_s"] = round(time.monotonic() - begin, 1)
         write_plays(rows, out / PLAYS_FILE)
-        partial = out / f".{RECORD_FILE}.partial"
-        partial.write_text(json.dumps(record, indent=1) + "\n")
-        partial.rename(out / RECORD_FILE)
-    return Outcome(rows, entries, record)
+        write_json(out / RECORD_FILE, record)
+    return Outcome(out, rows, entries, record)
+
+
+def _others(out: Path) -> list[Path]:
+    """The parts of other populations beside this one: plays are known by what decides them, whoever asked for them."""
+    return sorted(folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
+
+
+def _identity(population: Population, name: str, scale: Scale, asked: Asked, binary: Path) -> Identity:
+    """What the results depend on. Generated pairs follow from the settings, and are kept in the folder."""
+    settings = population.model_dump(mode="json", exclude={"description", "sizes"}, exclude_none=True)
+    facts = {
+        "settings": settings | {"scale": scale.model_dump(mode="json"), "recorded": asked.recorded},
+        "programs": {PROGRAM: provenance.sha256_of(binary)},
+        "traces": Library(population, Path(), recorded=asked.recorded).traces(),
+    }
+    return Identity(name, "sim", facts)
 
 
 def _record(

@@ -16,13 +16,13 @@ from railyard.exhibits.model import SIZES, Exhibit, Size
 from railyard.exhibits.registry import RunRequest
 from railyard.exhibits.run import print_exhibit
 from railyard.experiment import find_experiment
-from railyard.paths import RESULTS_DIR
-from railyard.population.campaign import Asked, Outcome, Progress, run_population
+from railyard.population.campaign import Asked, Outcome, Place, Progress, run_population
 from railyard.population.executors import DaskExecutor, Executor, LocalExecutor
 from railyard.population.figures import Plays
 from railyard.population.model import Population, load_exhibit_spec, load_population
 from railyard.population.parts import PLAYS_FILE
 from railyard.statistics import nearest_rank
+from railyard.store.folders import OUT_HELP, shown
 from railyard.terminal import new_console, print_table
 from railyard.yamlfile import YamlDocument, load_yaml, near_miss
 
@@ -61,11 +61,11 @@ def _executor(name: str, scheduler: str | None, jobs: int | None) -> Executor:
 
 
 def _carry_out(
-    population: Population, folder: Path, asked: Asked, executor: Executor, console: Console
+    population: Population, place: Place, asked: Asked, executor: Executor, console: Console
 ) -> tuple[Outcome, float]:
     begin = time.monotonic()
     outcome = run_population(
-        population, folder, asked, executor, lambda text: console.print(text, soft_wrap=True), _progress(console)
+        population, place, asked, executor, lambda text: console.print(text, soft_wrap=True), _progress(console)
     )
     return outcome, time.monotonic() - begin
 
@@ -85,9 +85,12 @@ def population_command(
     rate: Annotated[
         str | None, typer.Option(help="PATH=FACTOR: so many times a path's rate in generated pairs, as lte=0.5.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results. Default: results/NAME.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=OUT_HELP),
+    ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Keep plays that are there, or do all again.")
+        bool, typer.Option("--resume/--fresh", help="Keep plays that are there, or do all again, elsewhere.")
     ] = True,
 ) -> None:
     """Draw viewers and play every arm for each of them, in virtual time."""
@@ -100,12 +103,11 @@ def population_command(
     for label in asked.arms or ():
         if label not in known:
             raise UserError(f"the population has no arm '{label}'; {near_miss(label, known)}")
-    folder = (out or RESULTS_DIR / population.name).resolve()
     console = new_console()
     who = _executor(executor, scheduler, jobs)
-    outcome, wall_s = _carry_out(population, folder, asked, who, console)
+    outcome, wall_s = _carry_out(population, Place(population.name, out), asked, who, console)
     print_arms(console, outcome)
-    console.print(f"{len(outcome.rows)} plays in {wall_s:.1f} s: {folder / PLAYS_FILE}", soft_wrap=True)
+    console.print(f"{len(outcome.rows)} plays in {wall_s:.1f} s: {shown(outcome.folder / PLAYS_FILE)}", soft_wrap=True)
 
 
 def rate_of(text: str) -> tuple[str, float]:
@@ -145,10 +147,10 @@ def print_arms(console: Console, outcome: Outcome) -> None:
 def run_population_file(document: YamlDocument, request: RunRequest) -> None:
     """`railyard run` with a file of kind population."""
     population = load_population(document)
-    folder = (request.out or RESULTS_DIR / population.name).resolve()
     asked = Asked(request.size, fresh=not request.resume)
     _only_sim(request)
-    outcome, _ = _carry_out(population, folder, asked, LocalExecutor(request.jobs), request.console)
+    place = Place(population.name, request.out)
+    outcome, _ = _carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
     print_arms(request.console, outcome)
 
 
@@ -160,15 +162,13 @@ def _only_sim(request: RunRequest) -> None:
 
 
 def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
-    """`railyard run` with a file of kind population-exhibit. Exhibits of one population share its plays."""
+    """`railyard run` with a file of kind population-exhibit. Plays that another folder has are taken from there."""
     spec, population, _ = load_exhibit_spec(document)
     _only_sim(request)
-    folder = (request.out or RESULTS_DIR / spec.name).resolve()
-    # Beside the exhibit's folder, so that exhibits of one results directory find each other's plays.
-    plays = folder.parent / population.name
     asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
-    outcome, _ = _carry_out(population, plays, asked, LocalExecutor(request.jobs), request.console)
-    exhibit: Exhibit = registry.builder(spec.name)(folder, (spec, outcome))
-    file = exhibit.write(folder)
+    place = Place(spec.name, request.out)
+    outcome, _ = _carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
+    exhibit: Exhibit = registry.builder(spec.name)(outcome.folder, (spec, outcome))
+    file = exhibit.write(outcome.folder)
     print_exhibit(request.console, exhibit)
-    request.console.print(f"exhibit: {file}", soft_wrap=True)
+    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from railyard.errors import UserError
 from railyard.population.play import Row
+from railyard.store.folders import link_file
 
 SCHEMA_VERSION = 2  # 1 had no first_frames_s
 PLAYS_FILE = "plays.parquet"
@@ -55,10 +56,25 @@ def _bytes(rows: Sequence[Row]) -> bytes:
 
 
 class Parts:
-    """The folder of parts of one campaign."""
+    """The folder of parts of one campaign. `others`: folders of other campaigns, whose plays are as good."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
+        self.folder, self._others = folder, others
+
+    def borrow(self, wanted: set[str]) -> None:
+        """Takes over the parts of other campaigns in which a wanted play is; by hard links where that is possible."""
+        missing = wanted - self.known() if self._others else set()
+        seen = {file.name for file in self._files()}
+        for other in self._others:
+            for file in sorted(other.glob("part-*.parquet")):
+                if not missing or file.name in seen:
+                    continue
+                seen.add(file.name)
+                found = missing.intersection(_read(file, ["identity"]).column("identity").to_pylist())
+                if found:
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                    link_file(file, self.folder / file.name)
+                    missing -= found
 
     def sweep(self) -> None:
         """Removes what a campaign that was killed was writing."""

@@ -14,7 +14,7 @@ from railyard.traces.index import Pair
 from railyard.traces.library import PROJECT_LIBRARY, list_pairs
 from railyard.traces.parameters import MobilityModel, PathModel
 from railyard.traces.settings import Value
-from railyard.traces.trace import read_trace
+from railyard.traces.trace import read_trace, sha256_file
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,11 @@ class Library:
                 if not found:
                     raise UserError(f"the scene {scene.name} has no pair: no scenario {' or '.join(scene.scenarios)}.")
                 self._found[scene.name] = sorted(found, key=lambda pair: pair.name)
+
+    def traces(self) -> dict[str, str]:
+        """The files of the pairs that are not generated, by name, with the SHA-256 of each."""
+        paths = [path for pairs in self._found.values() for pair in pairs for path in pair.paths]
+        return {file.name: sha256_file(file) for path in paths for file in (path.uplink, path.downlink)}
 
     def count(self, scene: Scene) -> int:
         return scene.pairs if scene.model is not None else len(self._found[scene.name])

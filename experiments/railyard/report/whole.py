@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from railyard.errors import UserError
-from railyard.exhibits.model import FILE, ORDER, Claim, Exhibit, load_exhibit
+from railyard.exhibits.model import FILE, ORDER, Claim, Exhibit, newest_exhibits
 from railyard.records import load_campaign
 from railyard.report import page
 from railyard.report.sections import Context, Figure, Section, embedded
@@ -253,16 +254,9 @@ def _run_records(folder: Path) -> list[dict[str, Any]]:
 
 def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart], list[str]]:
     """The exhibits in the order of the paper, others after them, and a sentence for each that cannot be read."""
-    found: list[tuple[Exhibit, Path]] = []
-    left_out: list[str] = []
-    for file in sorted(results.glob(f"*/{FILE}")):
-        try:
-            found.append((load_exhibit(file.parent), file.parent))
-        except UserError as error:
-            left_out.append(str(error))
-    place = {name: number for number, name in enumerate(ORDER)}
+    found, left_out = newest_exhibits(results)
     parts = []
-    for exhibit, folder in sorted(found, key=lambda one: (place.get(one[0].name, len(place)), one[1].name)):
+    for exhibit, folder in found:
         figures = []
         for plot in exhibit.plots:
             drawn, height = prepared(plot.figure, plot.title)
@@ -270,7 +264,11 @@ def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart],
             figures.append(Figure(next(numbers), plot.title, text, height, plot.alt))
         runs = _run_records(folder)
         pages = {run["run_id"]: folder / "runs" / run["run_id"] / "replay.html" for run in runs}
-        replays = {run: quote(page.relative_to(results).as_posix()) for run, page in pages.items() if page.is_file()}
+        # By the folder itself: its name may name another one tomorrow.
+        place = Path(os.path.relpath(folder.resolve(), results.resolve()))
+        replays = {
+            run: quote((place / page.relative_to(folder)).as_posix()) for run, page in pages.items() if page.is_file()
+        }
         parts.append(ExhibitPart(exhibit, folder, figures, runs, replays))
     return parts, left_out
 

@@ -14,11 +14,13 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from railyard.errors import UserError
+from railyard.records import RESULT_OUTCOMES
+from railyard.store.folders import LOCK, MARKS, read_facts
 from railyard.yamlfile import near_miss
 
 MAX_DEPTH = 4
+ENDS = ("agreement.json", "runs.parquet")  # what the commands write at their end that write no record
 PARTS = "parts/part-*.parquet"  # what a population under way has played so far
-MARKS = ("campaign.json", "exhibit.json", "population.json", "runs.parquet")
 
 
 def _json(file: Path) -> dict[str, Any] | None:
@@ -60,8 +62,24 @@ class StoredCampaign:
         return _json(self.folder / "exhibit.json") or {}
 
     @cached_property
+    def facts(self) -> dict[str, Any]:
+        """`folder.json`: what the results depend on."""
+        return read_facts(self.folder)
+
+    @cached_property
     def experiment(self) -> dict[str, Any]:
         found = self.record.get("experiment")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def experiment_name(self) -> str:
+        """Under which name the results are known: of folders of one name the newest is what the name stands for."""
+        found = self.facts.get("name") or self.exhibit.get("name") or self.experiment.get("name")
+        return str(found or "")
+
+    @property
+    def git(self) -> dict[str, Any]:
+        found = self.record.get("git") or self.exhibit.get("provenance", {}).get("git")
         return found if isinstance(found, dict) else {}
 
     @cached_property
@@ -94,15 +112,23 @@ class StoredCampaign:
         return len(self.whole) if (self.folder / "runs").is_dir() else (self.in_parquet or 0)
 
     @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return [_json(folder / "run.json") or {} for folder in self.whole]
+
+    @cached_property
     def runs_void(self) -> int:
-        records = (_json(folder / "run.json") or {} for folder in self.whole)
-        return sum(bool(record.get("fidelity", {}).get("void")) for record in records)
+        return sum(bool(record.get("fidelity", {}).get("void")) for record in self._records)
+
+    @cached_property
+    def runs_failed(self) -> int:
+        """Runs that a program's fault ended."""
+        return sum(record.get("outcome") not in RESULT_OUTCOMES for record in self._records)
 
     @property
     def running(self) -> bool:
         """Whether a campaign holds the folder's lock now. Only looked at: to try it would keep a campaign from it."""
         try:
-            found = (self.folder / ".lock").stat()
+            found = (self.folder / LOCK).stat()
             locks = Path("/proc/locks").read_text()
         except OSError:
             return False
@@ -111,20 +137,27 @@ class StoredCampaign:
 
     @property
     def state(self) -> str:
-        if not self.record:
-            if any(self.folder.glob(PARTS)):
-                return "partial"
-            return "complete" if self.exhibit or self.in_parquet is not None else "unreadable"
+        if self.record:
+            if self.running:
+                return f"running {self.runs_whole}/{len(self.asked)}"
+            return f"partial {self.runs_whole}/{len(self.asked)}" if self.runs_whole < len(self.asked) else "complete"
         if self.running:
-            return f"running {self.runs_whole}/{len(self.asked)}"
-        if self.runs_whole < len(self.asked):
-            return f"partial {self.runs_whole}/{len(self.asked)}"
-        return "complete"
+            return "running"
+        if not self.exhibit and any(self.folder.glob(PARTS)):
+            return "partial"
+        if self.exhibit or any((self.folder / file).is_file() for file in ENDS):
+            return "complete"
+        return "partial" if self.facts else "unreadable"
 
     @property
     def started(self) -> datetime | None:
         """When it was last started; of an exhibit alone, when it was made."""
-        text = self.record.get("started") or self.exhibit.get("provenance", {}).get("created") or ""
+        texts = (
+            self.record.get("started"),
+            self.exhibit.get("provenance", {}).get("created"),
+            self.facts.get("created"),
+        )
+        text = next((text for text in texts if text), "")
         try:
             return datetime.fromisoformat(text)
         except ValueError:
@@ -132,7 +165,7 @@ class StoredCampaign:
 
     @property
     def arena(self) -> str | None:
-        return self.experiment.get("arena") or self.exhibit.get("arena")
+        return self.experiment.get("arena") or self.exhibit.get("arena") or self.facts.get("arena")
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
@@ -165,6 +198,29 @@ def campaigns_or_error(results: Path) -> list[StoredCampaign]:
     return found
 
 
+def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:
+    """Of each name, and folder of folders, the campaign that was started last."""
+    newest: dict[str, StoredCampaign] = {}
+    for campaign in campaigns:
+        key = f"{Path(campaign.name).parent}/{campaign.experiment_name}"
+        if key not in newest or _moment(campaign) >= _moment(newest[key]):
+            newest[key] = campaign
+    for campaign in campaigns:  # where there is a link, it says so
+        if _is_named(campaign):
+            newest[f"{Path(campaign.name).parent}/{campaign.experiment_name}"] = campaign
+    return newest
+
+
+def _is_named(campaign: StoredCampaign) -> bool:
+    """Whether its name is a link to it."""
+    named = campaign.folder.parent / campaign.experiment_name
+    return bool(campaign.experiment_name) and named.is_symlink() and named.resolve() == campaign.folder
+
+
+def _moment(campaign: StoredCampaign) -> float:
+    return campaign.started.timestamp() if campaign.started else 0.0
+
+
 def find_run_or_campaign(name: str, results: Path) -> Path:
     """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results."""
     given = Path(name)
@@ -174,12 +230,19 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
     by_name = {campaign.name: campaign.folder for campaign in campaigns}
     if name in by_name:
         return by_name[name]
+    first, _, run_id = name.partition("/")
+    if (results / first).is_symlink():  # NAME or NAME/RUN: of the folder that the name stands for
+        folder = (results / first).resolve()
+        folder = folder / "runs" / run_id if run_id else folder
+        if folder.is_dir():
+            return folder
     runs = [
         (campaign, folder)
         for campaign in campaigns
         for folder in [campaign.folder / "runs" / given.name]
         if name in (given.name, f"{campaign.name}/{given.name}") and (folder / "run.json").is_file()
     ]
+    runs = [(campaign, folder) for campaign, folder in runs if _is_named(campaign)] or runs
     if len(runs) == 1:
         return runs[0][1]
     if runs:

@@ -19,8 +19,9 @@ from railyard.preflight import check_arena
 from railyard.records import load_run
 from railyard.repeat import changes, repeat
 from railyard.show import print_campaign, print_run
-from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
+from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign, newest_of
 from railyard.store.columns import CAMPAIGN, TABLES
+from railyard.store.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.store.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.terminal import new_console, print_table
 from railyard.words import counted
@@ -58,30 +59,46 @@ def _experiments() -> RichTable:
 
 
 def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
-    table = _table("campaign", "experiment", "arena", "state", "runs", "void", "started", "exhibit")
+    heads = ("campaign", "arena", "state", "runs", "void", "failed", "size", "started", "revision")
+    table = _table(*heads, "what differs", "exhibit")
+    newest = {campaign.folder for campaign in newest_of(campaigns).values()}
+    differs = differences_of(campaigns)
     for campaign in campaigns:
         verdicts = [str(claim.get("verdict")) for claim in campaign.exhibit.get("claims", [])]
         counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
         name = campaign.exhibit.get("name", "")
         table.add_row(
-            campaign.name,
-            campaign.experiment.get("name") or name,
+            f"{campaign.name}{' *' if campaign.folder in newest else ''}",
             campaign.arena or "–",
             campaign.state,
             str(campaign.runs_whole),
             str(campaign.runs_void),
+            str(campaign.runs_failed),
+            size_words(disk_bytes([campaign.folder])),
             f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–",
+            revision_words(campaign.git),
+            differs[campaign.folder],
             f"{name}: {counts}" if counts else name,
         )
     return table
 
 
+def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
+    print_table(console, _campaigns(campaigns))
+    console.print(
+        f"* the newest of its name, which {results}/NAME stands for; revision+: the work tree had changes. "
+        f"{counted(len(campaigns), 'folder')}, {size_words(disk_bytes(campaign.folder for campaign in campaigns))} "
+        "on disk (a file that two have is counted once); `railyard clean` removes what you name.",
+        soft_wrap=True,
+    )
+
+
 def list_command(results: Results = RESULTS_DIR) -> None:
-    """List the experiments in experiments/, and the campaigns in results/ with how far each has come."""
+    """List the experiments in experiments/, and the campaigns in results/: how far each has come, what differs."""
     console.print(_experiments())
     found = find_campaigns(results)
     if found:
-        print_table(console, _campaigns(found))
+        _print_campaigns(found, results)
     else:
         console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
 

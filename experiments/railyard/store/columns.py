@@ -180,6 +180,8 @@ CAMPAIGNS = Table(
         Column("runs_asked", INT, "runs that the experiment makes"),
         Column("runs_whole", INT, "of these, done"),
         Column("runs_void", INT, "of these, void"),
+        Column("runs_failed", INT, "of these, ended by a program's fault"),
+        Column("newest", BOOL, "the last of its name: what `results/NAME` stands for"),
         Column("started", TIME, "when it was last started, UTC"),
         Column("command", STRING, "the command that made it"),
         Column("git_revision", STRING, "revision of the project"),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.errors import UserError
-from railyard.store.campaigns import StoredCampaign, campaigns_or_error
+from railyard.store.campaigns import StoredCampaign, campaigns_or_error, newest_of
 from railyard.store.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, Table
 from railyard.store.upgrade import as_now, stored_tables, version_of
 
@@ -46,7 +46,7 @@ FROM runs WHERE NOT void AND first_frame_s IS NOT NULL
 """
 
 
-def _campaign_row(campaign: StoredCampaign) -> dict[str, Any]:
+def _campaign_row(campaign: StoredCampaign, newest: bool) -> dict[str, Any]:
     git = campaign.record.get("git", {})
     file = campaign.folder / "runs.parquet"
     return {
@@ -57,6 +57,8 @@ def _campaign_row(campaign: StoredCampaign) -> dict[str, Any]:
         "runs_asked": len(campaign.asked) if campaign.record else None,
         "runs_whole": campaign.runs_whole,
         "runs_void": campaign.runs_void,
+        "runs_failed": campaign.runs_failed,
+        "newest": newest,
         "started": campaign.started,
         "command": campaign.record.get("command") or campaign.exhibit.get("command"),
         "git_revision": git.get("revision"),
@@ -123,7 +125,10 @@ def _plays(campaigns: Sequence[StoredCampaign]) -> pa.Table:
 
 
 def _tables(campaigns: Sequence[StoredCampaign]) -> dict[str, pa.Table]:
-    made: dict[str, list[dict[str, Any]]] = {"campaigns": [_campaign_row(campaign) for campaign in campaigns]}
+    newest = {campaign.folder for campaign in newest_of(list(campaigns)).values()}
+    made: dict[str, list[dict[str, Any]]] = {
+        "campaigns": [_campaign_row(campaign, campaign.folder in newest) for campaign in campaigns]
+    }
     stored: dict[str, list[pa.Table]] = {table.name: [] for table in STORED}
     for campaign in campaigns:
         if campaign.in_parquet is not None or campaign.whole:

@@ -1,0 +1,424 @@
+"""Where results go: a folder for each distinct campaign, a name for the newest, and nothing replaced or lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, Done
+from railyard import campaign as campaigns
+from railyard import cli, fidelity
+from railyard.campaign import Campaign
+from railyard.errors import UserError
+from railyard.exhibits.model import newest_exhibits
+from railyard.gate.compare import outputs_sha256
+from railyard.paths import program
+from railyard.runspec import RunSpec
+from railyard.store import folders
+from railyard.store.campaigns import find_campaigns, find_run_or_campaign
+from railyard.store.folders import Identity, results_folder
+from report_exhibit import exhibit_of
+
+YAML = """\
+name: unit
+arena: sim
+pairs: [subway-1]
+schemes: [xlink]
+seeds: 2
+player: {duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}
+time_limit_s: 10
+link_logs: false
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    file = tmp_path / "unit.yaml"
+    file.write_text(YAML)
+    return file
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "results"
+    monkeypatch.setattr(folders, "RESULTS_DIR", folder)
+    monkeypatch.setattr(cli, "RESULTS_DIR", folder)
+    return folder
+
+
+def whole(results: Path) -> dict[str, str]:
+    """Every file of every run in every folder of results, by what is in it."""
+    runs = [file.parent for file in results.glob("*/runs/[!.]*/run.json") if not file.parents[2].is_symlink()]
+    return {str(run.relative_to(results)): outputs_sha256(run) + (run / "run.json").read_text() for run in runs}
+
+
+def folders_of(results: Path) -> list[str]:
+    return sorted(entry.name for entry in results.iterdir() if not entry.is_symlink())
+
+
+def named(results: Path, name: str = "unit") -> str:
+    assert (results / name).is_symlink()
+    return str((results / name).readlink())
+
+
+def good(done: Done) -> Done:
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def one_sentence(done: Done) -> str:
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    return done.stderr
+
+
+def wall_clock_run(spec: RunSpec, partial: Path) -> None:
+    """What a run in mpshell leaves, as far as a campaign looks at it."""
+    late = {"p50": 10, "p99": 100, "max": 200, "over_1ms": 0, "count": 9}
+    link = {"opportunities": 9, "missed": 0, "departed_bytes": 9, "queue_drops": 0, "lateness_us": late}
+    paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
+    emulator = {"schema": 1, "sched_fifo": True, "t0_monotonic_us": 0, "paths": paths}
+    (partial / "mpshell.json").write_text(json.dumps(emulator))
+    request = {"t": 0.1, "event": "request", "chunk": 0, "first": 0, "last": 9}
+    events = [{"t": 0.0, "event": "start", "monotonic_us": 5}, request]
+    events += [{"t": 0.3, "event": "chunk_done", "chunk": 0, "bytes": 10, "rct_s": 0.2}]
+    events += [{"t": 0.3, "event": "summary", "outcome": "complete", "play_time_s": 1.0, "bytes": 10}]
+    (partial / "player.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    (partial / "server.jsonl").write_text("")
+    verdict = fidelity.judge(emulator).as_json()
+    record = {"schema": 1, "run_id": spec.run_id, "identity": spec.identity(), "outcome": "complete", "message": ""}
+    record |= {"started": datetime.now(UTC).isoformat(), "wall_s": 1.0, "fidelity": verdict, "exit": {}}
+    record |= {"config": spec.model_dump(mode="json"), "commands": {}, "sysctls": {}, "kernel": "Linux"}
+    record |= {"mptcp": {"server": {}, "player": {}}, "cpu": {"model": "", "cores": 2}, "versions": {}}
+    (partial / "run.json").write_text(json.dumps(record | {"git": {"revision": None, "dirty": None}}))
+
+
+def test_another_arena_through_the_name_leaves_the_first_ones_runs_whole(
+    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def execute(spec: RunSpec, partial: Path) -> None:
+        wall_clock_run(spec, partial)
+
+    monkeypatch.setattr(campaigns, "_run_worker", execute)
+    monkeypatch.setattr(cli, "check_arena", lambda arena: None)
+    good(command_line("run", str(experiment), "--arena", "mpshell"))
+    before, wall = whole(results), named(results)
+    assert len(before) == 2 and wall.startswith("unit-mpshell-")
+    done = good(command_line("run", str(experiment), "--arena", "sim"))
+    assert before.items() <= whole(results).items() and len(whole(results)) == 4
+    assert named(results) != wall and named(results) in done.stdout
+    # And back: the name stands for it again, and nothing is run a second time.
+    again = good(command_line("run", str(experiment), "--arena", "mpshell"))
+    assert named(results) == wall and "2 of 2 runs are there already" in again.stdout
+    assert len(folders_of(results)) == 2
+
+
+def test_the_name_given_with_out_cannot_replace_what_it_stands_for(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    before = whole(results)
+    experiment.write_text(YAML.replace("1000000", "1500000"))
+    said = one_sentence(command_line("run", str(experiment), "--out", str(results / "unit")))
+    assert "it holds results of unit in sim that differ in player.bitrate_bps, and none are replaced" in said
+    assert whole(results) == before and len(folders_of(results)) == 1
+
+
+def test_an_edited_file_of_the_same_name_leaves_the_earlier_results_whole(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    before, first = whole(results), named(results)
+    experiment.write_text(YAML.replace("65536", "131072"))
+    good(command_line("run", str(experiment)))
+    assert before.items() <= whole(results).items() and len(whole(results)) == 4
+    assert sorted([first, named(results)]) == folders_of(results) and first != named(results)
+    listed = good(command_line("list", "--results", str(results))).stdout
+    assert "player.chunk_bytes 65536" in listed and "player.chunk_bytes 131072" in listed
+    assert f"{named(results)} *" in listed and f"{first} *" not in listed
+
+
+@pytest.mark.parametrize(("old", "new"), [("xlink", "vanilla-mp"), ("subway-1", "hsr-1"), ("link_logs: false", "")])
+def test_whatever_decides_the_results_has_a_folder_of_its_own(
+    experiment: Path, results: Path, command_line: Command, old: str, new: str
+) -> None:
+    good(command_line("run", str(experiment)))
+    before = whole(results)
+    experiment.write_text(YAML.replace(old, new))
+    good(command_line("run", str(experiment)))
+    assert before.items() <= whole(results).items() and len(folders_of(results)) == 2
+
+
+def test_another_build_of_the_programs_has_a_folder_of_its_own(
+    experiment: Path, results: Path, command_line: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good(command_line("run", str(experiment)))
+    before = whole(results)
+    built = program("xlink-sim")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "xlink-sim").write_bytes(built.read_bytes() + b"\0")
+    (tmp_path / "bin" / "xlink-sim").chmod(0o755)
+    monkeypatch.setenv("RAILYARD_BIN", str(tmp_path / "bin"))
+    good(command_line("run", str(experiment)))
+    assert before.items() <= whole(results).items() and len(folders_of(results)) == 2
+
+
+def test_words_about_an_experiment_do_not_make_it_another(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    experiment.write_text(YAML + "description: the same, in other words\n")
+    assert "2 of 2 runs are there already" in good(command_line("run", str(experiment))).stdout
+    assert len(folders_of(results)) == 1
+
+
+def test_runs_that_are_the_same_are_taken_over_and_afresh_they_are_not(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    first = results / named(results)
+    more = good(command_line("run", str(experiment), "--seeds", "3"))
+    assert "2 of 3 runs are the same in" in more.stdout and "1 run to do" in more.stdout
+    one, other = (folder / "runs/subway-1--xlink--s1/run.json" for folder in (first, results / "unit"))
+    assert one.samefile(other), "the same run takes room once"
+    fresh = good(command_line("run", str(experiment), "--fresh"))
+    assert "2 runs to do" in fresh.stdout and named(results) == f"{first.name}-2"
+    assert not one.samefile(results / "unit/runs/subway-1--xlink--s1/run.json")
+    shutil.rmtree(results / "unit/runs/subway-1--xlink--s1")
+    again = good(command_line("run", str(experiment)))
+    assert "1 of 2 runs" in again.stdout and "1 run to do" in again.stdout, "a fresh campaign takes none over"
+    assert named(results) == f"{first.name}-2" and "--fresh" not in (results / "unit/campaign.json").read_text()
+
+
+def test_a_folder_that_has_the_name_itself_is_left_whole_under_another(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    shutil.copytree(results / named(results), results / "old")
+    (results / "old" / folders.FILE).unlink()
+    folders.remove_folder(results / named(results), results)
+    (results / "unit").unlink()
+    (results / "old").rename(results / "unit")  # as earlier versions left it
+    before = {run.removeprefix("unit/"): text for run, text in whole(results).items()}
+    done = good(command_line("run", str(experiment)))
+    assert "unit is" in done.stdout and "unit-earlier from now on" in done.stdout
+    assert "2 of 2 runs are the same in unit-earlier" in done.stdout
+    after = whole(results)
+    assert {f"unit-earlier/{run}": text for run, text in before.items()}.items() <= after.items()
+    assert named(results).startswith("unit-sim-") and len(after) == 4
+
+
+def test_a_folder_of_ones_own_is_used_again_for_the_same_results_only(
+    experiment: Path, tmp_path: Path, command_line: Command
+) -> None:
+    out = tmp_path / "own"
+    run = ("run", str(experiment), "--out", str(out))
+    good(command_line(*run))
+    assert "2 of 2 runs are there already" in good(command_line(*run)).stdout
+    before = {file: file.stat().st_mtime_ns for file in out.glob("runs/*/*")}
+    assert "differ in seeds" in one_sentence(command_line(*run, "--seeds", "1"))
+    assert "--fresh needs another --out" in one_sentence(command_line(*run, "--fresh"))
+    (out / folders.FILE).unlink()  # an earlier version's
+    assert "it holds other results" in one_sentence(command_line(*run))
+    assert {file: file.stat().st_mtime_ns for file in out.glob("runs/*/*")} == before
+
+
+def unit(**settings: int) -> Identity:
+    return Identity("unit", "sim", {"settings": settings})
+
+
+def test_two_commands_at_once_never_share_a_folder(tmp_path: Path) -> None:
+    said: list[str] = []
+    with results_folder(unit(a=1), said.append, results=tmp_path) as one:
+        with (
+            pytest.raises(UserError, match="another campaign is writing there"),
+            results_folder(unit(a=1), said.append, results=tmp_path),
+        ):
+            pass
+        with results_folder(unit(a=2), said.append, results=tmp_path) as two:
+            assert one != two and (tmp_path / "unit").resolve() == two
+        with results_folder(unit(a=1), said.append, fresh=True, results=tmp_path) as three:
+            assert three.name == f"{one.name}-2"
+    assert len(folders_of(tmp_path)) == 3 and len(said) == 3
+
+
+def test_many_commands_at_once_make_one_folder(tmp_path: Path) -> None:
+    """Processes that start together: each has the folder for itself, or is told that another has it."""
+    source = """
+import sys
+from pathlib import Path
+from railyard.errors import UserError
+from railyard.store.folders import Identity, results_folder
+sys.stdin.readline()
+for number in range(30):
+    try:
+        with results_folder(Identity("unit", "sim", {"n": number}), lambda _: None, results=Path(sys.argv[1])):
+            pass
+    except UserError as error:
+        assert "another campaign" in str(error), error
+"""
+    command = [sys.executable, "-c", source, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, text=True) for _ in range(4)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    assert len(folders_of(tmp_path)) == 30, "a folder was made twice, or left half made"
+    assert (tmp_path / "unit").resolve().parent == tmp_path
+
+
+def test_a_name_is_moved_from_one_moment_to_the_next(tmp_path: Path) -> None:
+    with results_folder(unit(a=1), lambda _: None, results=tmp_path):
+        pass
+    first = named(tmp_path)
+    with results_folder(unit(a=2), lambda _: None, results=tmp_path):
+        assert named(tmp_path) != first
+    with results_folder(unit(a=1), lambda _: None, results=tmp_path):
+        assert named(tmp_path) == first
+
+
+def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    for chunk_bytes in ("65536", "131072"):
+        experiment.write_text(YAML.replace("65536", chunk_bytes))
+        good(command_line("run", str(experiment)))
+    newest = (results / "unit").resolve()
+    run = "subway-1--xlink--s1"
+    for name in (run, f"unit/{run}"):
+        assert find_run_or_campaign(name, results) == newest / "runs" / run
+    assert find_run_or_campaign("unit", results) == newest
+    older = next(name for name in folders_of(results) if name != newest.name)
+    assert find_run_or_campaign(f"{older}/{run}", results) == results / older / "runs" / run
+
+
+def test_of_an_exhibit_with_several_folders_the_newest_is_shown(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    experiment.write_text(YAML.replace("[xlink]", "[sp, xlink]"))
+    good(command_line("run", str(experiment)))
+    made = exhibit_of(results / "unit", "fig13")
+    for name, created in (("fig13-sim-a", "2026-01-02"), ("fig13-sim-b", "2026-01-03"), ("fig13-sim-c", "2026-01-01")):
+        provenance = made.provenance.model_copy(update={"created": f"{created}T00:00:00+00:00"})
+        made.model_copy(update={"provenance": provenance}).write(results / name)
+    [(_, folder)], left_out = newest_exhibits(results)
+    assert folder.name == "fig13-sim-b" and len(left_out) == 2
+
+
+Made = Callable[[str, int], Path]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Makes a folder of results of a name, started so many days ago."""
+
+    def make(name: str, days: int) -> Path:
+        identity = Identity(name, "sim", {"settings": {"days": days}})
+        with results_folder(identity, lambda _: None, results=tmp_path / "results") as folder:
+            started = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+            record = {"schema": 1, "experiment": {"name": name, "arena": "sim"}, "started": started, "runs": []}
+            (folder / "campaign.json").write_text(json.dumps(record))
+            (folder / "report.html").write_text("x" * 5000)
+            return folder
+
+    return make
+
+
+def test_clean_removes_what_is_named_and_the_name_moves_on(made: Made, tmp_path: Path, command_line: Command) -> None:
+    results = tmp_path / "results"
+    old, middle, new = made("demo", 30), made("demo", 10), made("demo", 0)
+    other = made("smoke", 20)
+    done = good(command_line("clean", "demo", "--yes", "--results", str(results)))
+    assert new.name in done.stdout and not new.exists(), "a name stands for its folder"
+    assert (results / "demo").resolve() == middle
+    good(command_line("clean", str(middle), "--yes", "--results", str(results)))
+    assert (results / "demo").resolve() == old
+    good(command_line("clean", "demo-sim-*", "--yes", "--results", str(results)))
+    assert sorted(entry.name for entry in results.iterdir()) == sorted([other.name, "smoke"])
+
+
+def test_clean_keeps_the_newest_and_the_young(made: Made, tmp_path: Path, command_line: Command) -> None:
+    results = tmp_path / "results"
+    demos = [made("demo", days) for days in (40, 30, 20, 10)]
+    smokes = [made("smoke", days) for days in (35, 5)]
+    good(command_line("clean", "--older-than", "25d", "--keep", "1", "--yes", "--results", str(results)))
+    assert [demo.exists() for demo in demos] == [False, False, True, True]
+    assert [smoke.exists() for smoke in smokes] == [False, True]
+    good(command_line("clean", "demo-*", "--keep", "1", "--yes", "--results", str(results)))
+    assert [demo.exists() for demo in demos] == [False, False, False, True] and smokes[1].exists()
+
+
+def test_clean_asks_and_without_a_terminal_removes_nothing(made: Made, tmp_path: Path, command_line: Command) -> None:
+    folder = made("demo", 1)
+    said = one_sentence(command_line("clean", "demo", "--results", str(tmp_path / "results")))
+    assert "no terminal to ask at" in said and "--yes" in said
+    assert folder.is_dir()
+    assert "say what to remove" in one_sentence(command_line("clean", "--results", str(tmp_path / "results")))
+    assert "as 30d" in one_sentence(command_line("clean", "--older-than", "soon", "--results", str(tmp_path)))
+
+
+def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path: Path, command_line: Command) -> None:
+    results, folder = tmp_path / "results", made("demo", 1)
+    outside = tmp_path / "outside"
+    shutil.copytree(folder, outside)
+    (results / "away").symlink_to(outside)
+    (results / "mine").mkdir()
+    (results / "mine" / "notes.txt").write_text("mine")
+    for name in ("away", "mine", "../outside", str(outside), "/", ".", str(results), "demo/runs", "no-such", ""):
+        said = one_sentence(command_line("clean", name, "--yes", "--results", str(results)))
+        assert "is no folder of results" in said and "Nothing is removed" in said
+    (folder / "link").symlink_to(outside)
+    good(command_line("clean", "*", "--yes", "--results", str(results)))
+    assert not folder.exists() and (outside / "campaign.json").is_file(), "links are not followed"
+    assert (results / "mine" / "notes.txt").is_file()
+
+
+def test_clean_leaves_a_campaign_alone_that_is_running(made: Made, tmp_path: Path, command_line: Command) -> None:
+    folder = made("demo", 1)
+    with folders.locked(folder):
+        said = one_sentence(command_line("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
+    assert "a campaign is running there" in said and folder.is_dir()
+
+
+def test_clean_removes_leftovers_only_where_asked(made: Made, tmp_path: Path, command_line: Command) -> None:
+    results, folder = tmp_path / "results", made("demo", 1)
+    left = [folder / "runs" / ".partial-x", results / f"{folders.NEW}abc", results / f"{folders.REMOVED}1-demo"]
+    for path in [*left, folder / "runs" / "whole"]:
+        path.mkdir(parents=True)
+        (path / "run.json").write_text("{}")
+    good(command_line("clean", "--leftovers", "--yes", "--results", str(results)))
+    assert not any(path.exists() for path in left)
+    assert (folder / "runs" / "whole" / "run.json").is_file() and (results / "demo").resolve() == folder
+
+
+def test_list_says_how_many_runs_failed_and_what_is_on_disk(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    good(command_line("run", str(experiment)))
+    file = results / "unit/runs/subway-1--xlink--s2/run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"outcome": "crashed"}))
+    good(command_line("run", str(experiment), "--seeds", "1"))
+    by_name = {campaign.name: campaign for campaign in find_campaigns(results)}
+    assert sorted(campaign.runs_failed for campaign in by_name.values()) == [0, 1]
+    listed = good(command_line("list", "--results", str(results))).stdout
+    assert "seeds 1 to 2" in listed and "seeds [1]" in listed and "2 folders" in listed
+
+
+def test_a_run_in_whose_place_something_else_is_sets_that_aside(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    for number in range(3):
+        (tmp_path / f"new-{number}").mkdir()
+        (tmp_path / f"new-{number}" / "log").write_text(str(number))
+        campaign.runs.mkdir(exist_ok=True)
+        campaign.install(tmp_path / f"new-{number}", "run")
+    assert (campaign.runs / "run" / "log").read_text() == "2"
+    assert sorted(file.read_text() for file in (tmp_path / "aside").glob("*/log")) == ["0", "1"]
