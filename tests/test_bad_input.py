@@ -94,7 +94,7 @@ def run_yaml(
         ("duration_s: 5", "duration_s: -5", 9, ("player.duration_s", "more than 0", "not -5")),
         ("name: bad-input", "name: a/b", 1, ("name", "letters, digits", "not 'a/b'")),
         ("pairs:\n  - subway-1", "pairs: []", 2, ("pairs", "at least 1 entry")),
-        ("seeds: 1", "seeds: 1\nqlog: maybe", 8, ("qlog", "true or false", "'maybe'")),
+        ("seeds: 1", "seeds: 1\nqlog: maybe", 8, ("qlog", "'all', 'none' or 'worst'", "'maybe'")),
         ("duration_s: 5", "duratoin_s: 5", 9, ("player.duratoin_s", "did you mean 'duration_s'?")),
         ("duration_s: 5", "duration_s: 5\n  duration_s: 6", 10, ("player.duration_s", "already given on line 9")),
         ("time_limit_s: 20", "time_limit_s: 2", 10, ("time_limit_s (2) is less than",)),

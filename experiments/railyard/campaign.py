@@ -46,8 +46,10 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
-    """What a campaign's results depend on. Its description is no part of that, nor where its files lie."""
-    settings = experiment.model_dump(mode="json", exclude={"name", "description", "arena", "repeat_budget_s"})
+    """What a campaign's results depend on. Its description is no part of that, nor where its files lie, nor what only
+    helps the emulator to be on time."""
+    no_part = {"name", "description", "arena", "keep_awake", "repeat_budget_s"}
+    settings = experiment.model_dump(mode="json", exclude=no_part)
     runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
     facts = {
         "settings": settings | (further or {}),
@@ -122,9 +124,10 @@ class Campaign:
             else:
                 partial.unlink(missing_ok=True)
 
-    def borrow(self, specs: list[RunSpec]) -> dict[str, int]:
+    def borrow(self, specs: list[RunSpec], *, qlogs: bool) -> dict[str, int]:
         """Takes over runs that another campaign of the same experiment has whole, with the same settings, traces and
-        programs; not where this one was to be fresh. Returns how many, by the name of the folder."""
+        programs; not where this one was to be fresh. `qlogs`: only those that have kept theirs. Returns how many, by
+        the name of the folder."""
         taken: dict[str, int] = {}
         facts = folders.read_facts(self.out)
         if facts.get("fresh", True):
@@ -135,7 +138,7 @@ class Campaign:
                 record = other.record(spec.run_id)
                 if record is None or record.get("identity") != spec.identity() or record["fidelity"]["void"]:
                     continue
-                if spec.qlog and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
+                if qlogs and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
                     continue  # they were not kept there
                 partial = self.runs / f"{PARTIAL}{spec.run_id}"
                 shutil.rmtree(partial, ignore_errors=True)

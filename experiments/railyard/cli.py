@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from railyard import __version__, agreement, thresholds
+from railyard import __version__, agreement, qlogs, thresholds
 from railyard.aggregate import write_parquet
 from railyard.campaign import Campaign, default_jobs, identity_of
 from railyard.errors import UserError
 from railyard.exhibits import registry
 from railyard.exhibits.model import SIZES
 from railyard.exhibits.registry import RunRequest
-from railyard.experiment import ARENAS, find_experiment, load_experiment
+from railyard.experiment import ARENAS, QLOGS, find_experiment, load_experiment
 from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
@@ -28,7 +28,7 @@ from railyard.qlogdiff import parting
 from railyard.records import Run, load_campaign
 from railyard.report import write_report
 from railyard.report.cli import replay_command, report_command
-from railyard.resolve import not_run, resolve, runs_in
+from railyard.resolve import not_run, qlog_of, resolve, runs_in
 from railyard.runspec import RunSpec
 from railyard.store.clean import clean_command
 from railyard.store.cli import list_command, query_command, repeat_command, show_command
@@ -83,6 +83,10 @@ def run(
     keep_awake: Annotated[
         str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (where it helps), on, off.")
     ] = None,
+    qlog: Annotated[
+        str | None,
+        typer.Option(help=f"Whose qlogs to keep: {', '.join(QLOGS)}. Default: as suits their number."),
+    ] = None,
     repeat_budget: Annotated[
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the runs'."),
@@ -93,8 +97,10 @@ def run(
     carry_out = registry.runner(load_yaml(file))
     if size not in SIZES:
         raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
+    if qlog is not None and qlog not in QLOGS:
+        raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
     if carry_out is not None:
-        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget)
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog)
         carry_out(load_yaml(file), request)
         return
     if arena is not None and arena not in ARENAS:
@@ -109,16 +115,20 @@ def run(
         raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
     if keep_awake is not None:
         changes["keep_awake"] = keep_awake
+    if qlog is not None:
+        changes["qlog"] = qlog
     if repeat_budget is not None:
         changes["repeat_budget_s"] = repeat_budget
     checked = checked.model_copy(update=changes)
     check_arena(checked.arena)
     checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
     specs = resolve(checked, document)
+    checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
     identity = identity_of(checked, specs)
     with results_folder(identity, _tell, out=out, fresh=not resume) as folder:
         campaign = Campaign(folder)
         left_out = not_run(checked, document)
+        console.print(qlogs.sentence(checked.qlog or "all", asked=qlog is not None), soft_wrap=True)
         make_whole(campaign, checked, specs, jobs=jobs, console=console, not_run=left_out)
         _finish(campaign)
 

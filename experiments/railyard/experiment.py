@@ -74,6 +74,10 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
+Qlog = Literal["all", "none", "worst"]
+QLOGS: tuple[Qlog, ...] = ("all", "none", "worst")
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -310,7 +314,8 @@ class Experiment(Strict):
     path_order: list[Technology] = Field(default=["5g-sa", "5g-nsa", "wifi", "lte"], min_length=1)
     congestion: Congestion = "cubic"
     buffers: BufferLimits = BufferLimits()
-    qlog: bool = True
+    # Whose qlogs are kept; none: what suits the number of runs (railyard.qlogs).
+    qlog: Qlog | None = None
     link_logs: bool = True
     # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
     keep_awake: Literal["auto", "on", "off"] = "auto"
@@ -329,6 +334,11 @@ class Experiment(Strict):
     def _switch(cls, value: Any) -> Any:
         """YAML reads on and off as true and false."""
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+    @field_validator("qlog", mode="before")
+    @classmethod
+    def _which(cls, value: Any) -> Any:
+        return {True: "all", False: "none"}.get(value, value) if isinstance(value, bool) else value
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -7,10 +7,12 @@ from typing import Any
 
 from rich.console import Console
 
+from railyard import qlogs
 from railyard.campaign import Campaign, default_jobs, run_campaign
 from railyard.experiment import Experiment
 from railyard.progress import Silent, Stopwatch, reporter
 from railyard.repetition import default_budget_s
+from railyard.resolve import qlog_of
 from railyard.runspec import RunSpec
 from railyard.words import counted
 
@@ -39,12 +41,15 @@ def make_whole(
     campaign.sweep()
     campaign.write_record(experiment, specs, not_run or [], further)
     done = len(specs) - len(campaign.pending(specs))
-    taken = campaign.borrow(specs)
+    qlog = qlog_of(experiment, len(specs))
+    taken = campaign.borrow(specs, qlogs=qlog == "all")
     if console is None:
         pending = campaign.pending(specs)
         if pending:
             jobs = jobs or default_jobs(specs[0].arena)
             run_campaign(campaign, pending, jobs, Silent(), experiment.repeat_budget_s)
+        if qlog == "worst":
+            qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
         return
     if done:
         words = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
@@ -57,6 +62,9 @@ def make_whole(
             soft_wrap=True,
         )
     _run(console, campaign, specs, jobs, experiment.repeat_budget_s)
+    if qlog == "worst":
+        said = qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
+        console.print(said, soft_wrap=True) if said else None
 
 
 def _run(

@@ -72,7 +72,8 @@ def server_qlogs(run: Path) -> list[Path]:
     found = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_time(file), file.name))
     if not found:
         raise UserError(
-            f"{run}: there is no qlog of the server; run the experiment with 'qlog: true', and a QUIC scheme."
+            f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
+            "qlogs, where its scheme is one over QUIC."
         )
     return found
 

@@ -73,9 +73,11 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
     return lines[:-1]
 
 
-def repeat(record: dict[str, Any], out: Path) -> None:
-    """Does the run again, once, into a folder of its own. Raises UserError when the folder is there already."""
+def repeat(record: dict[str, Any], out: Path, *, qlog: bool = False) -> None:
+    """Does the run again, once, into a folder of its own; with `qlog`, with qlogs even where it had none. Raises
+    UserError when the folder is there already."""
     spec = RunSpec.model_validate(record["config"])
+    spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
     try:
         out.mkdir(parents=True)
     except FileExistsError:

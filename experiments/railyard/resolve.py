@@ -14,6 +14,7 @@ from railyard.experiment import (
     Experiment,
     MeasuredScheme,
     PairChoice,
+    Qlog,
     SchemeEntry,
     Technology,
 )
@@ -26,6 +27,8 @@ from railyard.traces.settings import split_files
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 from railyard.yamlfile import Location, YamlDocument, near_miss
+
+QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the worst ones' qlogs are kept
 
 
 def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
@@ -146,6 +149,13 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
     return rows
 
 
+def qlog_of(experiment: Experiment, runs: int) -> Qlog:
+    """Whose qlogs are kept: as the experiment says, or as suits so many runs."""
+    if experiment.qlog is not None:
+        return experiment.qlog
+    return "worst" if experiment.arena == "sim" and runs > QLOGS_OF_ALL else "all"
+
+
 def _programs(arena: str) -> dict[str, str]:
     """What runs in an arena, by content: part of each run's identity."""
     if arena == "docker":
@@ -198,7 +208,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             player=experiment.player,
                             time_limit_s=experiment.time_limit_s,
                             buffers=experiment.buffers,
-                            qlog=experiment.qlog,
+                            qlog=False,
                             link_logs=experiment.link_logs,
                             link_events=tuple(experiment.link_events),
                             keep_awake=experiment.keep_awake,
@@ -206,6 +216,9 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )
                     )
+    qlog = qlog_of(experiment, len(specs))
+    if qlog == "all" or (qlog == "worst" and experiment.arena != "sim"):
+        specs = [spec.model_copy(update={"qlog": True}) for spec in specs]
     seen: set[str] = set()
     for spec in specs:
         if spec.run_id in seen:

@@ -115,7 +115,7 @@ def _measuring_runs(
     experiment: Experiment, document: YamlDocument, entry: SchemeEntry, arena: str
 ) -> tuple[Experiment, list[RunSpec]]:
     """The experiment's pairs and seeds under that scheme with the control off."""
-    change = {"arena": arena, "schemes": [measuring(entry)], "qlog": False, "link_logs": False}
+    change = {"arena": arena, "schemes": [measuring(entry)], "qlog": "none", "link_logs": False}
     checked = experiment.model_copy(update=change)
     return checked, resolve(checked, document)
 

@@ -59,6 +59,7 @@ class RunRequest:
     resume: bool = True
     size: Size = "default"
     repeat_budget_s: float | None = None
+    qlog: str | None = None
 
 
 Runner = Callable[[YamlDocument, RunRequest], None]

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from railyard import qlogs
 from railyard.aggregate import write_parquet
 from railyard.campaign import Campaign, identity_of
 from railyard.errors import UserError
@@ -24,7 +25,7 @@ from railyard.paths import EXPERIMENTS_DIR
 from railyard.pending import make_whole
 from railyard.preflight import check_arena
 from railyard.records import load_campaign
-from railyard.resolve import not_run
+from railyard.resolve import not_run, qlog_of
 from railyard.store.folders import Identity, Tell, results_folder, shown
 from railyard.tables import aligned
 from railyard.terminal import print_table
@@ -43,6 +44,8 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         change["arena"] = request.arena
     if request.seeds is not None:
         change["seeds"] = request.seeds
+    if request.qlog is not None:
+        change["qlog"] = request.qlog
     update: dict[str, Any] = {"size": request.size}
     if spec.experiment:  # the command line goes before what sizes and arenas change
         update["experiment"] = spec.experiment | change
@@ -56,7 +59,7 @@ def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
     """The command line that makes this exhibit."""
     known = document.path.resolve() == (EXPERIMENTS_DIR / f"{name}.yaml").resolve()
     words = ["railyard", "run", name if known else str(document.path)]
-    options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out}
+    options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out, "--qlog": request.qlog}
     options["--size"] = request.size if request.size != "default" else None
     return shlex.join([*words, *(str(word) for pair in options.items() if pair[1] is not None for word in pair)])
 
@@ -96,6 +99,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     identity = identity_of(first.model_copy(update={"name": spec.name}), specs, {"exhibit": exhibit})
     with results_folder(identity, _teller(request), out=request.out, fresh=not request.resume) as folder:
         campaign = Campaign(folder)
+        _teller(request)(qlogs.sentence(qlog_of(first, len(specs)), asked=request.qlog is not None))
         make_whole(
             campaign,
             first,

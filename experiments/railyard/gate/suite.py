@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from railyard.experiment import TRANSPORT_OF_SCHEME, Experiment, Strict
+from railyard.experiment import TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
 from railyard.paths import EXPERIMENTS_DIR
 from railyard.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
 
@@ -31,7 +31,7 @@ class Suite(Experiment):
     """What the gate runs on both versions."""
 
     arena: str = "sim"
-    qlog: bool = False
+    qlog: Qlog | None = "none"
     link_logs: bool = False
     floors: Floors = Floors()
     # The probability of even one false alarm among all comparisons of the suite.

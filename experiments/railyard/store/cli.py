@@ -119,6 +119,7 @@ def show_command(
 def repeat_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the repetition goes: a new folder.")] = Path("again"),
+    qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even where the run had none.")] = False,
     results: Results = RESULTS_DIR,
 ) -> None:
     """Do one recorded run again, with the settings, traces and seed that it had, and show it."""
@@ -126,7 +127,7 @@ def repeat_command(
     check_arena(record["config"]["arena"])
     for change in changes(record):
         console.print(f"it may differ: {change}", soft_wrap=True)
-    repeat(record, out.resolve())
+    repeat(record, out.resolve(), qlog=qlog)
     print_run(new_console(), out)
 
 
