@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-#include "connection/reinject.h"
-
 #define QUIET_PACKETS_MAX 16
 #define MIN_STREAM_ROOM   32
+#define MAX_STREAM_HEADER (1 + 8 + 8 + 2)
 
 /* ---- Acknowledgements ---- */
 
@@ -176,13 +175,6 @@ void xl_content_put_control(xl_builder *b) {
 
 /* ---- Stream data ---- */
 
-typedef struct {
-    xl_stream *stream;
-    xl_send_piece piece;
-    xl_copy copy;      /* without an original: this is none */
-    bool is_redundant; /* a copy by the redundant scheduler */
-} choice;
-
 static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
     uint64_t by_connection = s->send.sent + xl_flow_out_left(&c->flow_out);
     return s->send_flow.limit < by_connection ? s->send_flow.limit : by_connection;
@@ -202,7 +194,8 @@ bool xl_content_has_unsent(const xl_connection *c) {
     return false;
 }
 
-static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, choice *out) {
+static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
+                        xl_content_choice *out) {
     if (!xl_conn_choose_copy(c, s, onto, scope, &out->copy))
         return false;
     const xl_sent_frame *r = out->copy.original;
@@ -212,7 +205,7 @@ static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_
 }
 
 /* Redundant scheduler: what this path has not carried yet and nobody has acknowledged; false at the stream's front. */
-static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max_len, choice *out) {
+static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max_len, xl_content_choice *out) {
     uint64_t from = s->carried_to[onto->index] > s->send.base ? s->carried_to[onto->index] : s->send.base;
     bool carried_fin = s->fin_carried >> onto->index & 1, wants_fin = s->send.fin_sent && !s->send.fin_acked;
     xl_range gap;
@@ -227,27 +220,27 @@ static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max
     return wants_fin && !carried_fin;
 }
 
-static bool choose_for_every_path(xl_connection *c, const xl_path *onto, size_t max_len, choice *out) {
+static bool choose_for_every_path(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
     memset(out, 0, sizeof(*out));
     for (xl_stream *s = c->send_head; s; s = s->send_next) {
         out->stream = s;
         if (!is_sending(s))
             continue;
         out->is_redundant = false;
-        if (xl_send_has_lost(&s->send) && xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece))
+        if (xl_send_has_lost(&s->send) && xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece))
             return true;
-        if (choose_redundant(s, onto, max_len, out))
+        if (choose_redundant(s, onto, 1, out))
             return true;
         out->is_redundant = false;
-        if (xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece))
+        if (xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece))
             return true;
     }
     return false;
 }
 
-static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice *out) {
+bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
     if (c->scheduler->copies)
-        return choose_for_every_path(c, onto, max_len, out);
+        return choose_for_every_path(c, onto, out);
     bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
     bool has_unsent = may_copy && xl_content_has_unsent(c);
     memset(out, 0, sizeof(*out));
@@ -257,7 +250,7 @@ static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice
         xl_reinjection_scope scope = may_copy ? xl_conn_copy_scope(c, s, has_unsent) : XL_REINJECT_NOTHING;
         if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
             return true;
-        if (xl_send_next(&s->send, stream_credit(c, s), max_len, &out->piece)) {
+        if (xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece)) {
             out->stream = s;
             return true;
         }
@@ -267,12 +260,16 @@ static bool choose(xl_connection *c, const xl_path *onto, size_t max_len, choice
     return false;
 }
 
-bool xl_content_has_stream_data(xl_connection *c, const xl_path *onto) {
-    choice pick;
-    return choose(c, onto, 1, &pick);
+/* The choice was made for one byte: takes as much of the same as the packet has room for. */
+static void lengthen(const xl_builder *b, xl_content_choice *pick) {
+    size_t left = xl_builder_left(b), exact = xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
+    if (pick->is_redundant)
+        choose_redundant(pick->stream, b->path, left - MAX_STREAM_HEADER, pick);
+    else if (!pick->copy.original)
+        xl_send_next(&pick->stream->send, stream_credit(b->c, pick->stream), left - exact, &pick->piece);
 }
 
-static void count_sent(xl_connection *c, xl_path *p, const choice *pick, size_t len) {
+static void count_sent(xl_connection *c, xl_path *p, const xl_content_choice *pick, size_t len) {
     c->stats.stream_bytes_sent += len;
     p->stats.stream_bytes_sent += len;
     if (pick->copy.original || pick->is_redundant) {
@@ -285,7 +282,7 @@ static void count_sent(xl_connection *c, xl_path *p, const choice *pick, size_t 
 }
 
 /* A path on which these bytes went before. */
-static int carrier(const xl_connection *c, const choice *pick, const xl_path *onto) {
+static int carrier(const xl_connection *c, const xl_content_choice *pick, const xl_path *onto) {
     uint64_t end = pick->piece.offset + pick->piece.len;
     for (size_t i = 0; i < c->path_count; i++)
         if ((int)i != onto->index && pick->stream->carried_to[i] >= end)
@@ -293,7 +290,7 @@ static int carrier(const xl_connection *c, const choice *pick, const xl_path *on
     return -1;
 }
 
-static void note_carried(xl_builder *b, const choice *pick) {
+static void note_carried(xl_builder *b, const xl_content_choice *pick) {
     xl_stream *s = pick->stream;
     const xl_send_piece *piece = &pick->piece;
     if (pick->is_redundant)
@@ -305,10 +302,11 @@ static void note_carried(xl_builder *b, const choice *pick) {
         s->carried_to[b->path->index] = piece->offset + piece->len;
 }
 
-static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
+static bool put_piece(xl_builder *b, xl_content_choice *pick) {
     xl_connection *c = b->c;
     xl_stream *s = pick->stream;
     xl_send_piece *piece = &pick->piece;
+    size_t max_len = xl_builder_left(b) - xl_frame_stream_header_len(s->id, piece->offset);
     if (piece->len > max_len) {
         piece->len = max_len;
         piece->fin = false;
@@ -338,18 +336,15 @@ static bool put_piece(xl_builder *b, choice *pick, size_t max_len) {
     return true;
 }
 
-void xl_content_put_streams(xl_builder *b) {
-    choice pick;
-    while (xl_builder_left(b) >= MIN_STREAM_ROOM) {
-        /* Offsets and IDs are known only after the choice: first ask with the largest header in mind. With more room
-         * the choice is the same, only the piece is longer. */
-        size_t header = 1 + 8 + 8 + 2, left = xl_builder_left(b);
-        if (!choose(b->c, b->path, left - header, &pick))
+void xl_content_put_streams(xl_builder *b, const xl_content_choice *first) {
+    xl_content_choice pick;
+    for (; xl_builder_left(b) >= MIN_STREAM_ROOM; first = NULL) {
+        if (first)
+            pick = *first;
+        else if (!xl_content_choose(b->c, b->path, &pick))
             return;
-        size_t exact = xl_frame_stream_header_len(pick.stream->id, pick.piece.offset);
-        if (!pick.copy.original && !pick.is_redundant && pick.piece.len == left - header && exact < header)
-            xl_send_next(&pick.stream->send, stream_credit(b->c, pick.stream), left - exact, &pick.piece);
-        if (!put_piece(b, &pick, left - exact))
+        lengthen(b, &pick);
+        if (!put_piece(b, &pick))
             return;
     }
 }

@@ -3,15 +3,27 @@
 #define XL_CONNECTION_CONTENT_H
 
 #include "connection/connection.h"
+#include "connection/reinject.h"
 
 /* The path on which acknowledgements of packets received on p go back (paper section 5.3). */
 const xl_path *xl_content_ack_path(const xl_connection *, const xl_path *p);
 void xl_content_put_acks(xl_builder *);
 bool xl_content_has_control(const xl_connection *);
 void xl_content_put_control(xl_builder *);
-/* New data, lost data or a re-injection that may go onto this path now. */
-bool xl_content_has_stream_data(xl_connection *, const xl_path *onto);
-void xl_content_put_streams(xl_builder *);
+
+/* Which stream data goes next onto a path: new data, lost data or a re-injection. Its length is known in the packet. */
+typedef struct {
+    xl_stream *stream;
+    xl_send_piece piece;
+    xl_copy copy;      /* without an original: this is none */
+    bool is_redundant; /* a copy by the redundant scheduler */
+} xl_content_choice;
+
+/* Makes the choice: it logs the reasons against a re-injection, and sets the timer that looks for one again. False:
+ * there is nothing to send on this path now. */
+bool xl_content_choose(xl_connection *, const xl_path *onto, xl_content_choice *);
+/* Fills the packet, with `first` first, which was chosen for its path since anything was sent; NULL: nothing was. */
+void xl_content_put_streams(xl_builder *, const xl_content_choice *first);
 /* Whether any stream has something to send, on whatever path. */
 bool xl_content_has_unsent(const xl_connection *);
 /* What schedulers with `wants_backlog` look at. */

@@ -577,6 +577,34 @@ static void delivery_time_counts_paths_with_unacknowledged_packets_only(void **s
 
 /* ---- Cost ---- */
 
+static unsigned times_asked;
+
+static xl_reinjection_scope count_and_copy_nothing(const xl_reinjection_view *view) {
+    (void)view;
+    times_asked++;
+    return XL_REINJECT_NOTHING;
+}
+
+/* One stream with plenty to send fills each packet at one go. A choice when the pacer still holds the packet back, and
+ * one when it is sent; what was chosen to find the path is what the packet carries. */
+static void what_goes_into_a_packet_is_chosen_once(void **state) {
+    (void)state;
+    const xl_reinjection_ops counting = {.name = "counting", .scope = count_and_copy_nothing};
+    pair p;
+    two_paths(&p, 79, 10000, 60000, "stream");
+    start(&p);
+    p.sc->reinjection = &counting;
+    times_asked = 0;
+    size_t i = pair_ask(&p, 500 * PACKET);
+    uint64_t before = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent;
+    until_flushed(&p, i);
+    uint64_t packets = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent - before;
+    assert_true(packets >= 400);
+    assert_true(times_asked < 2 * packets + packets / 4);
+    p.sc->reinjection = &xl_reinjection_none;
+    pair_free(&p);
+}
+
 /* Packets looked at for one decision, with so many in flight on the slow path. */
 static double steps_a_decision(size_t in_flight, const char *mode, bool unconditional) {
     pair p;
@@ -634,6 +662,7 @@ int main(void) {
         cmocka_unit_test(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count),
         cmocka_unit_test(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way),
         cmocka_unit_test(delivery_time_counts_paths_with_unacknowledged_packets_only),
+        cmocka_unit_test(what_goes_into_a_packet_is_chosen_once),
         cmocka_unit_test(a_decision_costs_the_same_whatever_is_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
          * a path that has gone dark would block the stream once more. */
         if (p->probes > 0 && xl_path_may_carry_data(p) && !(c->multipath && xl_conn_has_healthy_path_beside(c, p))) {
             xl_content_put_control(&b);
-            xl_content_put_streams(&b);
+            xl_content_put_streams(&b, NULL);
         }
         if (!b.ack_eliciting)
             xl_content_put_ping(&b);
@@ -173,7 +173,9 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         xl_content_fill_backlog(c, view);
 }
 
-static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, uint8_t *buf, size_t cap, xl_datagram *out) {
+/* first: of the stream data, where that was chosen already. */
+static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const xl_content_choice *first, uint8_t *buf,
+                               size_t cap, xl_datagram *out) {
     xl_builder b;
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
@@ -181,7 +183,7 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, uint8
     xl_content_put_acks(&b);
     xl_content_put_control(&b);
     if (streams)
-        xl_content_put_streams(&b);
+        xl_content_put_streams(&b, first);
     size_t n = xl_builder_finish(&b);
     if (n && b.has_stream_data && c->scheduler->sent)
         c->scheduler->sent(c->scheduler_state, p->index, n);
@@ -250,10 +252,11 @@ static void wake_no_later_than(xl_connection *c, uint64_t at) {
 
 /* Paths that are only held back by a pacer: their time will come without an acknowledgement. */
 static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
+    xl_content_choice unused;
     for (size_t i = 0; i < view->count; i++) {
         xl_path *p = &c->path[view->path[i].index];
         if (view->path[i].is_paced && !view->path[i].has_window && xl_path_has_window(p) &&
-            (xl_content_has_control(c) || xl_content_has_stream_data(c, p)))
+            (xl_content_has_control(c) || xl_content_choose(c, p, &unused)))
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
     }
 }
@@ -267,7 +270,7 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
     xl_path *p = &c->path[view->path[order[0]].index];
     if (xl_content_has_unsent(c))
         log_waiting(c);
-    return xl_content_has_control(c) ? transmit_data_on(c, p, false, buf, cap, out) : 0;
+    return xl_content_has_control(c) ? transmit_data_on(c, p, false, NULL, buf, cap, out) : 0;
 }
 
 /* What could be sent and is not, because there is nothing to send or the scheduler prefers another path, is not the
@@ -289,7 +292,8 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
     bool control = d->count > 0 && xl_content_has_control(c);
     for (size_t i = 0; i < d->count; i++) {
         xl_path *p = &c->path[view->path[d->order[i]].index];
-        if (!control && !xl_content_has_stream_data(c, p))
+        xl_content_choice choice;
+        if (!control && !xl_content_choose(c, p, &choice))
             continue;
         /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
          * it a scheduler of idle pacers rather than of small RTTs. Those that are of that kind say so. */
@@ -300,7 +304,7 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
                 continue;
             return 0;
         }
-        size_t sent = transmit_data_on(c, p, true, buf, cap, out);
+        size_t sent = transmit_data_on(c, p, true, control ? NULL : &choice, buf, cap, out);
         if (sent) {
             log_selection(c, view, i);
             return sent;
