@@ -85,7 +85,7 @@ static void check_onoff(fuzz_input *in) {
         FUZZ_CHECK(onoff.count <= XL_ONOFF_MAX_TIMES && onoff.count % 2 == 0);
         xl_onoff_init(&state, &onoff, 1);
         for (uint64_t i = 0, now = 0; i < 20; i++, now += step % 1000000)
-            fuzz_note_number(xl_onoff_is_on(&state, now));
+            fuzz_note_number(xl_onoff_advance(&state, now));
     } else {
         FUZZ_CHECK(error[0] != 0);
     }

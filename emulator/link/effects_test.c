@@ -97,7 +97,7 @@ static void on_and_off_last_as_long_as_they_should(void **state) {
     uint64_t sum[2] = {0}, shorter[2] = {0}, bursts[2] = {0}, since = 0;
     bool was_on = true;
     for (uint64_t now = 0; now < 100 * S; now += 100) {
-        bool is_on = xl_onoff_is_on(&s, now);
+        bool is_on = xl_onoff_advance(&s, now);
         if (is_on != was_on) {
             size_t i = was_on ? 0 : 1;
             sum[i] += now - since;

@@ -250,7 +250,7 @@ static void end_delay(struct xl_link *link) {
     uint64_t t = packet->due_us;
     bool is_lost = xl_loss_next(&link->loss);
     bool twice = link->duplicate > 0.0 && xl_link_rng_uniform(&link->duplicate_rng) < link->duplicate;
-    bool is_on = xl_onoff_is_on(&link->onoff, t) && !link->down;
+    bool is_on = xl_onoff_advance(&link->onoff, t) && !link->down;
     if (is_lost || !is_on) {
         link->stats.off_losses += !is_on;
         link->stats.random_losses += is_on;

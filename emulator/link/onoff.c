@@ -65,7 +65,7 @@ void xl_onoff_init(struct xl_onoff_state *state, const struct xl_onoff *model, u
     state->switch_us = model->count == 0 ? UINT64_MAX : duration(state);
 }
 
-bool xl_onoff_is_on(struct xl_onoff_state *state, uint64_t now) {
+bool xl_onoff_advance(struct xl_onoff_state *state, uint64_t now) {
     while (now >= state->switch_us) {
         state->phase = (state->phase + 1) % state->model.count;
         state->switch_us += duration(state);

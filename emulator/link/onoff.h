@@ -29,7 +29,7 @@ struct xl_onoff_state {
  * phrase, in error. */
 int xl_onoff_parse(struct xl_onoff *onoff, const char *text, char *error, size_t error_size);
 void xl_onoff_init(struct xl_onoff_state *state, const struct xl_onoff *model, uint64_t seed);
-/* Whether the link is on at time now, which must not decrease. */
-bool xl_onoff_is_on(struct xl_onoff_state *state, uint64_t now);
+/* Moves on to time now, which must not decrease; true: the link is on. */
+bool xl_onoff_advance(struct xl_onoff_state *state, uint64_t now);
 
 #endif

@@ -439,9 +439,9 @@ static void refuse_token(xl_endpoint *ep, const xl_datagram *in, const xl_packet
     ep->stateless_count += s->to.len > 0;
 }
 
-/* Whether a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
-static bool is_welcome(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now, xl_cid *odcid,
-                       bool *is_proven) {
+/* True: a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
+static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now, xl_cid *odcid,
+                  bool *is_proven) {
     if (in->len < XL_MIN_DATAGRAM)
         return false;
     *odcid = h->dcid;
@@ -464,7 +464,7 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
                               uint64_t now) {
     xl_cid odcid;
     bool is_proven;
-    if (!is_welcome(ep, in, h, now, &odcid, &is_proven))
+    if (!admit(ep, in, h, now, &odcid, &is_proven))
         return;
     xl_connection *c = new_connection(ep, true, now);
     if (!c)
