@@ -1,5 +1,6 @@
 /* HTTP/1.1 over TCP, and over MPTCP where the listener is one. Nothing a client does holds more than one connection's
- * fixed buffers, and each state of a connection has a time limit. */
+ * fixed buffers, and each state of a connection has a time limit. Where there is no room for a further connection, or
+ * none for one of its address, the one that has waited longest without a request under way makes room. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,13 +17,14 @@
 #include "http/tcp_stats.h"
 #include "server/server.h"
 
-#define MAX_CONNECTIONS    256
+#define MAX_CONNECTIONS    256 /* unless --max-connections says otherwise */
 #define MAX_LOGGED_PATHS   1024
 #define OUT_BYTES          ((size_t)65536)
 #define SENDS_PER_ROUND    16
 #define HEAD_LIMIT_US      UINT64_C(10000000)  /* from the first byte of a head to its last */
 #define IDLE_LIMIT_US      UINT64_C(120000000) /* between requests, and without progress while sending */
 #define DRAIN_LIMIT_US     UINT64_C(2000000)   /* after an error: so that the client gets to read the answer */
+#define STALLED_US         UINT64_C(10000000)  /* a response without progress for so long counts as idle */
 #define ACCEPT_PAUSE_US    UINT64_C(100000)
 #define SAMPLE_INTERVAL_US UINT64_C(1000000)
 
@@ -37,6 +39,7 @@ typedef struct connection {
     connection_state state;
     uint32_t events;
     uint64_t number, requests, deadline, written;
+    uint64_t since; /* accepted, or a response done; while there is one: its last progress */
     xl_addr remote;
     char in[HTTP1_MAX_HEAD_BYTES];
     size_t in_len, scanned;
@@ -55,7 +58,7 @@ struct service {
     bool listening, mptcp;
     uint64_t resume_accept, next_sample;
     connection *first;
-    size_t count;
+    size_t count, most, most_per_address; /* 0: no limit */
     server_totals totals;
 };
 
@@ -178,6 +181,7 @@ static void take_request(connection *c, uint64_t now) {
     if (head == 0) {
         return;
     }
+    c->since = now;
     if (head < 0) {
         int status = (int)-head;
         c->keep_alive = false;
@@ -203,6 +207,7 @@ static void response_done(connection *c, uint64_t now) {
                now);
     catalogue_body_close(&c->response.body);
     c->requests++;
+    c->since = now;
     if (c->keep_alive) {
         c->state = READING;
         c->deadline = now + (c->in_len > 0 ? HEAD_LIMIT_US : IDLE_LIMIT_US);
@@ -241,6 +246,7 @@ static const char *send_response(connection *c, uint64_t now) {
         c->out_sent += (size_t)n;
         c->written += (size_t)n;
         c->deadline = now + IDLE_LIMIT_US;
+        c->since = now;
     }
     return NULL;
 }
@@ -311,9 +317,41 @@ static bool set_congestion(int fd, const char *controller, char *error) {
     return false;
 }
 
+static size_t count_of(const service *s, const xl_addr *remote) {
+    size_t n = 0;
+    for (const connection *c = s->first; c != NULL; c = c->next) {
+        n += xl_addr_same_client(&c->remote, remote);
+    }
+    return n;
+}
+
+/* Closes the connection that has been idle longest; of that client only where one is given. False: there is none. */
+static bool evict(service *s, const xl_addr *of, uint64_t now) {
+    connection *oldest = NULL;
+    for (connection *c = s->first; c != NULL; c = c->next) {
+        bool is_idle = c->state != RESPONDING || now - c->since >= STALLED_US;
+        if (is_idle && (of == NULL || xl_addr_same_client(&c->remote, of)) &&
+            (oldest == NULL || c->since <= oldest->since)) {
+            oldest = c;
+        }
+    }
+    if (oldest != NULL) {
+        close_connection(oldest, "made room for another", now);
+    }
+    return oldest != NULL;
+}
+
+static bool make_room(service *s, const xl_addr *remote, uint64_t now) {
+    if (s->most_per_address > 0 && count_of(s, remote) >= s->most_per_address) {
+        return evict(s, remote, now);
+    }
+    return s->count < s->most || evict(s, NULL, now);
+}
+
 static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
-    connection *c = s->count < MAX_CONNECTIONS ? calloc(1, sizeof *c) : NULL;
+    connection *c = make_room(s, remote, now) ? calloc(1, sizeof *c) : NULL;
     if (c == NULL) {
+        s->totals.refused++;
         static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         close(fd);
@@ -328,6 +366,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     c->remote = *remote;
     c->response.body.handle = -1;
     c->deadline = now + HEAD_LIMIT_US;
+    c->since = now;
     c->events = EPOLLIN;
     c->watch = (server_watch){.fd = fd, .ready = on_ready, .user = c};
     if (!server_watch_add(s->server, &c->watch, EPOLLIN)) {
@@ -418,6 +457,8 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
     }
     s->server = srv;
     s->mptcp = config->mptcp;
+    s->most = config->max_connections > 0 ? (size_t)config->max_connections : MAX_CONNECTIONS;
+    s->most_per_address = (size_t)server_max_per_address(config, s->most);
     s->listener = (server_watch){.fd = fd, .ready = on_accept, .user = s};
     s->listening = true;
     s->next_sample = now + SAMPLE_INTERVAL_US;
@@ -479,6 +520,7 @@ static void add_totals(const server_service *handle, server_totals *totals) {
     totals->stream_bytes_sent += own->stream_bytes_sent;
     totals->retransmitted_bytes += own->retransmitted_bytes;
     totals->connections += own->connections;
+    totals->refused += own->refused;
     totals->kernel_connections += own->connections;
     json_array_extend(totals->paths, own->paths);
 }

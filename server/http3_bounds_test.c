@@ -362,12 +362,96 @@ static void many_downloads_keep_within_the_memory_of_the_endpoint(void **state) 
     world_free(w);
 }
 
+/* 20 fields of the size given, which count 32 bytes more each (RFC 9114 section 4.2.2). */
+static void get_with_fields(client *c, size_t field_bytes) {
+    enum { FIELDS = 20 };
+    char *value = malloc(field_bytes + 1);
+    h3_header header[FIELDS];
+    uint64_t stream;
+    memset(value, 'x', field_bytes);
+    value[field_bytes] = '\0';
+    for (int i = 0; i < FIELDS; i++)
+        header[i] = (h3_header){"cookie", value};
+    assert_int_equal(0, h3_submit(c->session, "GET", "server.test", "/synthetic/10", header, FIELDS, &stream));
+    act(c->owner);
+    free(value);
+}
+
+/* More than H3_MAX_FIELD_SECTION_BYTES, and more than the window of a stream of requests. */
+static void a_request_with_too_large_a_head_ends_alone(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    client *c = connect_client(w);
+    get_with_fields(c, 700);
+    run(w, 500000);
+    assert_int_equal(1, c->ended);
+    get_with_fields(c, 1000);
+    run(w, 500000);
+    assert_int_equal(1, c->aborted);
+    assert_int_equal(H3_EXCESSIVE_LOAD, c->abort_code);
+    c->abort_code = 0;
+    get_with_fields(c, 20000);
+    run(w, 1000000);
+    assert_int_equal(2, c->aborted);
+    assert_int_equal(H3_EXCESSIVE_LOAD, c->abort_code);
+    get(c, "/synthetic/1000", NULL);
+    run(w, 500000);
+    assert_int_equal(2, c->ended);
+    assert_false(c->closed);
+    assert_int_equal(2, w->request_records);
+    world_free(w);
+}
+
+/* What may be on its way to a server of requests without content is what it may have to hold. */
+static void a_client_may_have_tens_of_kilobytes_under_way_to_the_server(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    client *c = connect_client(w);
+    uint64_t stream;
+    assert_int_equal(0, xl_stream_open(c->connection, true, &stream));
+    assert_int_equal(65536, xl_stream_send_capacity(c->connection, stream));
+    const server_config options = {.scheme = "sp"};
+    char error[SERVER_ERROR_BYTES];
+    xl_config config;
+    assert_true(http3_service_configure(&options, &config, error));
+    assert_int_equal(4 * 65536, config.limits.max_data);
+    world_free(w);
+}
+
+static void rooms_are_shared_out_as_the_options_say(void **state) {
+    (void)state;
+    server_config options = {.scheme = "sp"};
+    char error[SERVER_ERROR_BYTES];
+    xl_config config;
+    assert_true(http3_service_configure(&options, &config, error));
+    assert_int_equal(1024, config.limits.max_connections);
+    assert_int_equal(256, config.limits.max_per_client);
+    options.max_connections = 3;
+    assert_true(http3_service_configure(&options, &config, error));
+    assert_int_equal(3, config.limits.max_connections);
+    assert_int_equal(1, config.limits.max_per_client);
+    options.lb_file = "lb.conf"; /* all clients have the balancer's address */
+    assert_true(http3_service_configure(&options, &config, error));
+    assert_int_equal(0, config.limits.max_per_client);
+    options.max_per_address = 2;
+    options.max_per_address_given = true;
+    assert_true(http3_service_configure(&options, &config, error));
+    assert_int_equal(2, config.limits.max_per_client);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
         cmocka_unit_test(what_waits_for_the_congestion_window_is_not_read_yet),
         cmocka_unit_test(a_thousand_requests_that_are_reset_leave_nothing),
         cmocka_unit_test(a_download_that_is_cancelled_gives_its_memory_back),
+        cmocka_unit_test(a_request_with_too_large_a_head_ends_alone),
+        cmocka_unit_test(rooms_are_shared_out_as_the_options_say),
+        cmocka_unit_test(a_client_may_have_tens_of_kilobytes_under_way_to_the_server),
         cmocka_unit_test(many_downloads_keep_within_the_memory_of_the_endpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

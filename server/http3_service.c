@@ -10,6 +10,9 @@
 
 #define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
 #define FIRST_FRAME_URGENCY 0
+/* Clients send requests without content: what may be under way of one, and of all of a connection. */
+#define REQUEST_WINDOW  65536
+#define REQUESTS_WINDOW (4 * 65536)
 
 struct http3_service {
     xl_endpoint *endpoint;
@@ -293,6 +296,8 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
     out->alpn = "h3";
     memcpy(out->random_key, config->random_key, sizeof out->random_key);
     out->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    out->limits.max_stream_data = REQUEST_WINDOW;
+    out->limits.max_data = REQUESTS_WINDOW;
     out->null_crypto = config->null_crypto;
     if (!quic_scheme_apply(config->scheme, out)) {
         snprintf(error, SERVER_ERROR_BYTES, "unknown scheme %s", config->scheme);
@@ -315,6 +320,9 @@ bool http3_service_configure(const server_config *config, xl_config *out, char *
         out->limits.retry_always = config->retry_above == 0;
         out->limits.retry_above = (size_t)config->retry_above;
     }
+    if (config->max_connections)
+        out->limits.max_connections = (size_t)config->max_connections;
+    out->limits.max_per_client = (size_t)server_max_per_address(config, out->limits.max_connections);
     if (config->send_buffer_bytes)
         out->limits.send_buffer_bytes = (size_t)config->send_buffer_bytes;
     return true;
@@ -362,6 +370,7 @@ void http3_service_add_totals(const http3_service *s, server_totals *totals) {
     xl_endpoint_stats stats;
     xl_endpoint_get_stats(s->endpoint, &stats);
     totals->retries += stats.retries;
+    totals->refused += stats.refused;
     totals->stateless_resets += stats.stateless_resets;
     totals->misrouted += stats.misrouted;
     totals->forwarded += stats.forwarded;

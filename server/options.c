@@ -51,6 +51,8 @@ enum {
     OPT_FIRST_FRAME_BYTES,
     OPT_SEND_BUFFER,
     OPT_RETRY_ABOVE,
+    OPT_MAX_CONNECTIONS,
+    OPT_MAX_PER_ADDRESS,
     OPT_QLOG_FILES,
     OPT_WORKERS,
     OPT_LB_CONFIG,
@@ -93,6 +95,8 @@ static const struct option long_options[] = {
     {"first-frame-bytes", required_argument, NULL, OPT_FIRST_FRAME_BYTES},
     {"send-buffer", required_argument, NULL, OPT_SEND_BUFFER},
     {"retry-above", required_argument, NULL, OPT_RETRY_ABOVE},
+    {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
+    {"max-connections-per-address", required_argument, NULL, OPT_MAX_PER_ADDRESS},
     {"workers", required_argument, NULL, OPT_WORKERS},
     {"lb-config", required_argument, NULL, OPT_LB_CONFIG},
     {"server-id", required_argument, NULL, OPT_SERVER_ID},
@@ -132,6 +136,13 @@ const char *server_options_usage(void) {
            "  --retry-above N             with so many handshakes under way new clients prove their address first, by "
            "Retry;\n"
            "                              0: always (256)\n"
+           "  --max-connections N         at a time, of each protocol and process: QUIC clients beyond are refused, "
+           "of\n"
+           "                              HTTP/1.1's the one that is idle longest makes room (QUIC 1024, HTTP/1.1 "
+           "256)\n"
+           "  --max-connections-per-address N\n"
+           "                              of them, of one IPv4 address or IPv6 /64; 0: no limit (a quarter; with\n"
+           "                              --lb-config no limit)\n"
            "  --workers N                 N processes, each connection with one of them\n"
            "  --lb-config FILE --server-id HEX\n"
            "                              connection IDs that xlink-balancer can route\n"
@@ -324,6 +335,11 @@ static bool take_option(parser *p, int option, const char *value) {
     case OPT_RETRY_ABOVE:
         o->retry_above_given = true;
         return parse_integer(p, "retry-above", value, 0, 1 << 20, &o->retry_above);
+    case OPT_MAX_CONNECTIONS:
+        return parse_integer(p, "max-connections", value, 1, 1 << 20, &o->max_connections);
+    case OPT_MAX_PER_ADDRESS:
+        o->max_per_address_given = true;
+        return parse_integer(p, "max-connections-per-address", value, 0, 1 << 20, &o->max_per_address);
     default:
         return take_plain_option(p, option, value);
     }
@@ -371,6 +387,13 @@ bool server_options_parse(int argc, char **argv, server_config *out, bool *help,
         return fail(&p, "unexpected argument '%s'; see --help.", argv[optind]);
     }
     return *help || check(&p);
+}
+
+uint64_t server_max_per_address(const server_config *o, uint64_t max_connections) {
+    if (o->max_per_address_given)
+        return o->max_per_address;
+    /* Behind a balancer that forwards like a NAT all clients have its address. */
+    return o->lb_file != NULL ? 0 : (max_connections + 3) / 4;
 }
 
 /* ---- The parameter file ---- */

@@ -30,6 +30,8 @@ json_t *server_summary_fields(const server_totals *t) {
     json_object_update_new(fields, json_pack("{s:I, s:I, s:I, s:I}", "retries", (json_int_t)t->retries,
                                              "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
                                              (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded));
+    if (t->refused > 0)
+        json_object_set_new(fields, "refused", json_integer((json_int_t)t->refused));
     json_object_set_new(fields, "reinjected_bytes",
                         known ? json_integer((json_int_t)t->reinjected_bytes) : json_null());
     json_object_set_new(fields, "redundancy", known ? json_real(redundancy) : json_null());

@@ -46,6 +46,9 @@ typedef struct {
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
     uint64_t retry_above;                    /* of --retry-above, see xl_config */
     bool retry_above_given;
+    uint64_t max_connections; /* of each protocol and process; 0: the service's default */
+    uint64_t max_per_address; /* of them; 0: no limit */
+    bool max_per_address_given;
     uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
     const char *out_file, *qlog_dir, *keylog_file;
     uint64_t qlog_files;                           /* of --qlog-files */
@@ -61,6 +64,7 @@ typedef struct {
     uint64_t migrations, connections;
     uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
     uint64_t retries, stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
+    uint64_t refused;                                         /* clients that found no room */
     json_t *paths;
 } server_totals;
 
@@ -73,6 +77,9 @@ typedef struct {
     int inbox;         /* datagrams that reached another worker come here: server/forward.h */
     const int *outbox; /* of each worker */
 } server_worker;
+
+/* What --max-connections-per-address means where a service has room for so many connections; 0: no limit. */
+uint64_t server_max_per_address(const server_config *, uint64_t max_connections);
 
 const server_config *server_get_config(const server *);
 const xl_deployment *server_get_deployment(const server *); /* NULL: none */

@@ -56,13 +56,13 @@ static void send_report(int fd, const char *text, size_t len) {
 }
 
 static void report_totals(int fd, const server_totals *t) {
-    json_t *all =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "stream_bytes_sent",
-                  (json_int_t)t->stream_bytes_sent, "reinjected_bytes", (json_int_t)t->reinjected_bytes,
-                  "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "migrations", (json_int_t)t->migrations,
-                  "connections", (json_int_t)t->connections, "kernel_connections", (json_int_t)t->kernel_connections,
-                  "retries", (json_int_t)t->retries, "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
-                  (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded, "paths", t->paths);
+    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "stream_bytes_sent",
+                            (json_int_t)t->stream_bytes_sent, "reinjected_bytes", (json_int_t)t->reinjected_bytes,
+                            "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "migrations",
+                            (json_int_t)t->migrations, "connections", (json_int_t)t->connections, "kernel_connections",
+                            (json_int_t)t->kernel_connections, "retries", (json_int_t)t->retries, "stateless_resets",
+                            (json_int_t)t->stateless_resets, "misrouted", (json_int_t)t->misrouted, "forwarded",
+                            (json_int_t)t->forwarded, "refused", (json_int_t)t->refused, "paths", t->paths);
     char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text != NULL)
         send_report(fd, text, strlen(text));
@@ -166,6 +166,7 @@ static void take_summary(worker *w) {
     t->stateless_resets += member(o, "stateless_resets");
     t->misrouted += member(o, "misrouted");
     t->forwarded += member(o, "forwarded");
+    t->refused += member(o, "refused");
     json_array_extend(t->paths, json_object_get(o, "paths"));
     json_decref(o);
 }
@@ -386,6 +387,7 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
         totals->stateless_resets += t->stateless_resets;
         totals->misrouted += t->misrouted;
         totals->forwarded += t->forwarded;
+        totals->refused += t->refused;
         for (size_t k = 0; k < json_array_size(t->paths) && json_array_size(totals->paths) < MAX_SUMMARY_PATHS; k++)
             json_array_append(totals->paths, json_array_get(t->paths, k));
         json_array_append_new(by_worker, json_pack("{s:i, s:i, s:I, s:I, s:I, s:I}", "worker", (int)i, "starts",

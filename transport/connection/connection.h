@@ -232,6 +232,8 @@ struct xl_connection {
     size_t endpoint_index, timer_slot, touched_place;
     uint64_t last_event;          /* number of its newest event; 0 = none yet */
     struct xl_cid_node *cid_head; /* its CIDs in the endpoint's map */
+    struct xl_client *client;     /* server: whom it counts for; NULL: nobody */
+    bool is_proven;               /* … as a connection whose address is proven */
 };
 
 /* connection.c */

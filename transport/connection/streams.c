@@ -369,6 +369,7 @@ size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {
 
 int xl_stream_expect(xl_connection *c, uint64_t id, uint64_t bytes) {
     xl_stream *s = xl_conn_stream(c, id);
+    xl_conn_touch(c);
     if (!s || !s->has_send)
         return XL_ERR_STREAM_STATE;
     s->expected = bytes;

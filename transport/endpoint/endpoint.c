@@ -8,6 +8,8 @@
 #define MAKE_CID_TRIES   16
 #define CONN_SEND_BYTES  ((size_t)16 << 20)
 #define ALL_SEND_BYTES   ((size_t)256 << 20)
+#define REFUSALS_US      1000000
+#define REFUSALS_MOST    1000
 #define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
 void xl_scheme_init(xl_scheme *s) {
@@ -69,10 +71,19 @@ static bool grow_events(xl_endpoint *ep) {
     return true;
 }
 
+/* A client that completes its handshake has received what was sent to its address. */
+static void prove(xl_connection *c) {
+    if (c->client && !c->is_proven)
+        xl_clients_prove(c->client);
+    c->is_proven = true;
+}
+
 static void on_event(void *user, const xl_event *e) {
     xl_endpoint *ep = user;
-    if (e->type == XL_EVENT_CONNECTED && ep->config.is_server)
+    if (e->type == XL_EVENT_CONNECTED && ep->config.is_server) {
         ep->half_open--;
+        prove(e->connection);
+    }
     if (ep->event_next - ep->event_head == ep->event_cap && !grow_events(ep))
         return;
     *event_number(ep, ep->event_next) = (xl_queued_event){*e, e->connection->last_event};
@@ -261,7 +272,7 @@ static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
 static int open_random(xl_endpoint *ep, const xl_config *config) {
     if (is_zero(config->random_key, sizeof(config->random_key)))
         return XL_ERR_ARGUMENT;
-    uint64_t hash_key[2];
+    uint64_t hash_key[2], client_key[2];
     int error = open_generators(ep, config->random_key);
     if (!error && config->deployment)
         ep->keys = config->deployment->keys;
@@ -269,6 +280,10 @@ static int open_random(xl_endpoint *ep, const xl_config *config) {
         error = xl_static_keys_from(config->random_key, &ep->keys);
     if (!error)
         error = xl_random_subkey(config->random_key, "map of connection IDs", (uint8_t *)hash_key, sizeof(hash_key));
+    if (!error)
+        error = xl_random_subkey(config->random_key, "map of clients", (uint8_t *)client_key, sizeof(client_key));
+    if (!error && config->is_server && config->limits.max_per_client)
+        error = xl_clients_init(&ep->clients, ep->config.limits.max_connections, client_key);
     return error ? error : xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
 }
 
@@ -314,6 +329,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
     free(ep->connection);
     if (ep->map.bucket)
         xl_cid_map_free(&ep->map);
+    xl_clients_free(&ep->clients);
     free_names(ep->names);
     free(ep->alpn);
     for (size_t i = 0; i < XL_PURPOSES; i++)
@@ -357,6 +373,8 @@ void xl_connection_free(xl_connection *c) {
         return;
     xl_endpoint *ep = c->hooks.user;
     ep->half_open -= c->is_server && !c->connected_reported;
+    if (c->client)
+        xl_clients_remove(&ep->clients, c->client, c->is_proven);
     xl_cid_map_remove_all_of(&ep->map, c);
     forget_events(ep, c);
     unready(ep, c);
@@ -431,12 +449,31 @@ static void send_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     ep->stats.retries += s->to.len > 0;
 }
 
-static void refuse_token(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h) {
-    xl_stateless *s = next_stateless(ep, in);
+/* Refusals cost keys for each: so many a second, and the rest hears nothing. */
+static bool may_refuse(xl_endpoint *ep, uint64_t now) {
+    if (ep->refusals == 0 || now - ep->refusals_since >= REFUSALS_US) {
+        ep->refusals_since = now;
+        ep->refusals = 0;
+    }
+    return ep->refusals++ < REFUSALS_MOST;
+}
+
+static void refuse(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t code, uint64_t now) {
+    xl_stateless *s = may_refuse(ep, now) ? next_stateless(ep, in) : NULL;
     if (!s)
         return;
-    s->to.len = xl_retry_put_refusal(h, s->data, sizeof(s->data));
+    s->to.len = xl_retry_put_refusal(h, code, s->data, sizeof(s->data));
     ep->stateless_count += s->to.len > 0;
+}
+
+static bool is_full(size_t connections, const xl_limits *limits) {
+    return connections >= limits->max_per_client;
+}
+
+static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
+    const xl_limits *limits = &ep->config.limits;
+    return limits->retry_always || ep->half_open >= limits->retry_above ||
+           (client && is_full(client->proven + client->unproven, limits));
 }
 
 /* True: a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
@@ -445,19 +482,33 @@ static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header
     if (in->len < XL_MIN_DATAGRAM)
         return false;
     *odcid = h->dcid;
+    const xl_limits *limits = &ep->config.limits;
+    const xl_client *client = limits->max_per_client ? xl_clients_find(&ep->clients, &in->remote) : NULL;
     xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, now, odcid);
     *is_proven = verdict == XL_TOKEN_VALID;
-    if (*is_proven)
-        return ep->count < ep->config.limits.max_connections;
-    if (h->dcid.len < MIN_INITIAL_DCID)
+    if (!*is_proven && h->dcid.len < MIN_INITIAL_DCID)
         return false;
-    if (verdict == XL_TOKEN_INVALID)
-        refuse_token(ep, in, h);
-    else if (ep->config.limits.retry_always || ep->half_open >= ep->config.limits.retry_above)
+    if (verdict == XL_TOKEN_INVALID) {
+        refuse(ep, in, h, XL_QERR_INVALID_TOKEN, now);
+        return false;
+    }
+    if (!*is_proven && has_to_prove(ep, client)) {
         send_retry(ep, in, h, now);
-    else
-        return ep->count < ep->config.limits.max_connections;
-    return false;
+        return false;
+    }
+    bool has_room = ep->count < limits->max_connections && !(client && is_full(client->proven, limits));
+    if (!has_room) {
+        refuse(ep, in, h, XL_QERR_CONNECTION_REFUSED, now);
+        ep->stats.refused++;
+    }
+    return has_room;
+}
+
+/* Nobody is turned away for want of memory to count him. */
+static void count_client(xl_endpoint *ep, xl_connection *c, const xl_addr *remote, bool is_proven) {
+    c->is_proven = is_proven;
+    if (ep->config.limits.max_per_client)
+        c->client = xl_clients_add(&ep->clients, remote, is_proven);
 }
 
 static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint8_t *data,
@@ -469,6 +520,7 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
     xl_connection *c = new_connection(ep, true, now);
     if (!c)
         return;
+    count_client(ep, c, &in->remote, is_proven);
     if (xl_conn_start_server(c, h, is_proven ? &odcid : NULL, &in->local, &in->remote, now) != 0 ||
         xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
         xl_connection_free(c);

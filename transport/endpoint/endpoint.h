@@ -5,6 +5,7 @@
 
 #include "connection/connection.h"
 #include "endpoint/cid_map.h"
+#include "endpoint/clients.h"
 #include "endpoint/retry.h"
 #include "endpoint/timer_heap.h"
 #include "xlink/deployment.h"
@@ -42,6 +43,9 @@ struct xl_endpoint {
     xl_drbg_stream headers;     /* bits without meaning, of Version Negotiation and Retry */
     xl_static_keys keys;
     size_t half_open; /* server: connections whose handshake is not complete */
+    xl_clients clients;
+    uint64_t refusals_since; /* refusals are counted from then on, for a second */
+    unsigned refusals;
     xl_cid_map map;
     xl_connection **connection;
     size_t count, cap;

@@ -68,14 +68,14 @@ xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_
     return issued <= now && now - issued <= XL_RETRY_LIFETIME_US ? XL_TOKEN_VALID : XL_TOKEN_INVALID;
 }
 
-size_t xl_retry_put_refusal(const xl_packet_header *initial, uint8_t *buf, size_t cap) {
+size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code, uint8_t *buf, size_t cap) {
     xl_keys *client = NULL, *server = NULL;
     xl_writer w = xl_writer_of(buf, cap);
     size_t length_offset, sealed = 0;
     xl_packet_put_long(&w, XL_PACKET_INITIAL, &initial->scid, &initial->dcid, NULL, 0, 0, 1, buf, &length_offset);
     size_t payload_at = (size_t)(w.p - buf);
     xl_write_u8(&w, 0x1c); /* CONNECTION_CLOSE: error, type of the frame that caused it, length of the reason */
-    xl_write_varint(&w, XL_QERR_INVALID_TOKEN);
+    xl_write_varint(&w, error_code);
     xl_write_u8(&w, 0);
     xl_write_u8(&w, 0);
     size_t payload = (size_t)(w.p - buf) - payload_at;

@@ -102,12 +102,13 @@ static void nothing_is_written_past_the_buffer(void **state) {
     exchange_init(&e, XL_MAX_CID_BYTES, 0);
     uint8_t buf[XL_RETRY_MAX_BYTES];
     size_t whole = xl_retry_put(e.key, &e.initial, &HERE, &e.scid, 0, 0, buf, sizeof(buf));
-    size_t refusal = xl_retry_put_refusal(&e.initial, buf, sizeof(buf));
+    size_t refusal = xl_retry_put_refusal(&e.initial, XL_QERR_INVALID_TOKEN, buf, sizeof(buf));
     assert_true(whole > 0 && refusal > 0);
     for (size_t cap = 0; cap < sizeof(buf); cap++) {
         uint8_t *tight = malloc(cap + 1);
         assert_int_equal(cap >= whole ? whole : 0, xl_retry_put(e.key, &e.initial, &HERE, &e.scid, 0, 0, tight, cap));
-        assert_int_equal(cap >= refusal ? refusal : 0, xl_retry_put_refusal(&e.initial, tight, cap));
+        assert_int_equal(cap >= refusal ? refusal : 0,
+                         xl_retry_put_refusal(&e.initial, XL_QERR_INVALID_TOKEN, tight, cap));
         free(tight);
     }
 }

@@ -9,6 +9,18 @@ bool xl_addr_same_host(const xl_addr *a, const xl_addr *b) {
     return a->family == b->family && memcmp(a->ip, b->ip, n) == 0;
 }
 
+size_t xl_addr_client_bytes(const xl_addr *a) {
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    if (a->family == 4)
+        return 4;
+    return memcmp(a->ip, mapped, sizeof mapped) == 0 ? 16 : 8;
+}
+
+bool xl_addr_same_client(const xl_addr *a, const xl_addr *b) {
+    size_t n = xl_addr_client_bytes(a);
+    return a->family == b->family && n == xl_addr_client_bytes(b) && memcmp(a->ip, b->ip, n) == 0;
+}
+
 bool xl_addr_equal(const xl_addr *a, const xl_addr *b) {
     return a->port == b->port && xl_addr_same_host(a, b);
 }

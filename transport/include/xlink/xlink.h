@@ -59,6 +59,10 @@ typedef struct {
 
 bool xl_addr_equal(const xl_addr *a, const xl_addr *b);
 bool xl_addr_same_host(const xl_addr *a, const xl_addr *b); /* ports aside */
+/* So many leading bytes of `ip` are one client's: all of an IPv4 address, also of one in IPv6's form ::ffff:0:0/96, and
+ * half of another IPv6 address, of which every client has a /64. */
+size_t xl_addr_client_bytes(const xl_addr *);
+bool xl_addr_same_client(const xl_addr *a, const xl_addr *b);
 /* "192.0.2.1:443" or "[2001:db8::1]:443"; buf of at least 64 bytes; returns buf. */
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap);
 
@@ -178,16 +182,18 @@ typedef struct {
     size_t endpoint_send_bytes;   /* … of all connections: 256 MiB, or twice a connection's if that is more. A half is
                                     * anybody's; of the other half each of max_connections has its equal part */
     size_t max_udp_payload_bytes; /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
-    size_t max_connections;       /* server: 1024 */
-    size_t retry_above;           /* server: with so many handshakes under way a new client has to prove its address by
+    size_t max_connections;       /* server: 1024; further clients are refused */
+    size_t max_per_client;     /* … connections of one client, see xl_addr_client_bytes(); 0: no limit. At it a client
+                                    * has to prove its address by Retry, and is refused if so many were proven */
+    size_t retry_above;        /* server: with so many handshakes under way a new client has to prove its address by
                                     * Retry first (RFC 9000 section 8.1.2): 256 */
-    bool retry_always;            /* … with any number */
-    uint64_t probe_silence_us;    /* enable_migration: silence while data is expected before another path is
+    bool retry_always;         /* … with any number */
+    uint64_t probe_silence_us; /* enable_migration: silence while data is expected before another path is
                                     * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
-    unsigned migrate_ptos;        /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
+    unsigned migrate_ptos;     /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
                                     * starts them after one PTO of silence; 0 = by silence */
-    bool migrate_back;            /* enable_migration: back to the first path when it has answered challenges, one */
-    uint64_t migrate_back_us;     /* a second, for so long; else only when the path in use dies */
+    bool migrate_back;         /* enable_migration: back to the first path when it has answered challenges, one */
+    uint64_t migrate_back_us;  /* a second, for so long; else only when the path in use dies */
     xl_path_management path_management;
     uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
                                 * 1 s */
@@ -254,6 +260,7 @@ typedef struct {
     size_t connections;        /* now */
     size_t send_bytes;         /* memory of all send buffers, now */
     uint64_t retries;          /* sent */
+    uint64_t refused;          /* clients: no room, or their address has too many connections */
     uint64_t stateless_resets; /* sent */
     uint64_t misrouted;        /* datagrams that belong to another worker of the deployment */
     uint64_t forwarded;        /* datagrams that another worker passed on to this one */

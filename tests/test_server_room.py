@@ -1,0 +1,136 @@
+"""xlink-server when more clients come than it has room for, on loopback: each address of 127.0.0.0/8 is a client."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quic_programs import Child, Server, events, read_jsonl
+from railyard.paths import program
+
+
+@contextmanager
+def http1_server(folder: Path, *arguments: str) -> Iterator[tuple[int, Path]]:
+    log = folder / "server.jsonl"
+    with Child([program("xlink-server"), "--http1", "127.0.0.1:0", "--out", log, *arguments]) as server:
+        yield int(json.loads(server.first_line)["http1"].rsplit(":", 1)[1]), log
+
+
+class Visitors:
+    """HTTP/1.1 connections, each from the address that it is given."""
+
+    def __init__(self, port: int, stack: ExitStack) -> None:
+        self.port = port
+        self.stack = stack
+
+    def come(self, address: str = "127.0.0.1") -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=10, source_address=(address, 0))
+        return self.stack.enter_context(connection)
+
+
+def ask(connection: socket.socket, method: str = "HEAD", path: str = "/synthetic/10") -> bytes:
+    """The answer as far as it has come with its head; nothing when the server has closed the connection."""
+    answer = b""
+    try:
+        connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+        while b"\r\n\r\n" not in answer and (piece := connection.recv(65536)):
+            answer += piece
+    except (ConnectionResetError, BrokenPipeError):
+        return b""
+    return answer
+
+
+def is_served(connection: socket.socket) -> bool:
+    return ask(connection).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_connection_that_is_idle_longest_makes_room(tmp_path: Path) -> None:
+    limits = ("--max-connections", "3", "--max-connections-per-address", "0")
+    with http1_server(tmp_path, *limits) as (port, log), ExitStack() as stack:
+        visitors = Visitors(port, stack)
+        first, second, third = visitors.come(), visitors.come(), visitors.come()
+        assert is_served(first) and is_served(second) and is_served(third) and is_served(first)
+        fourth = visitors.come()
+        assert is_served(fourth)
+        assert ask(second) == b""
+        assert is_served(first) and is_served(third)
+    reasons = [record["reason"] for record in events(read_jsonl(log), "connection_closed")]
+    assert reasons.count("made room for another") == 1
+
+
+def test_an_address_at_its_limit_replaces_its_own(tmp_path: Path) -> None:
+    limits = ("--max-connections", "8", "--max-connections-per-address", "2")
+    with http1_server(tmp_path, *limits) as (port, _), ExitStack() as stack:
+        visitors = Visitors(port, stack)
+        other = visitors.come("127.0.0.2")
+        assert is_served(other)
+        mine = [visitors.come() for _ in range(3)]
+        assert is_served(mine[1]) and is_served(mine[2])
+        assert ask(mine[0]) == b""
+        assert is_served(other)
+
+
+def test_a_head_that_comes_in_drops_does_not_keep_others_out(tmp_path: Path) -> None:
+    limits = ("--max-connections", "4", "--max-connections-per-address", "0")
+    with http1_server(tmp_path, *limits) as (port, _), ExitStack() as stack:
+        visitors = Visitors(port, stack)
+        slow = [visitors.come("127.0.0.2") for _ in range(4)]
+        for connection in slow:
+            connection.sendall(b"GET / HTTP/1.1\r\nX: ")
+        assert all(is_served(visitors.come()) for _ in range(4))
+
+
+def test_without_anybody_idle_the_answer_is_503(tmp_path: Path) -> None:
+    limits = ("--max-connections", "2", "--max-connections-per-address", "0")
+    with http1_server(tmp_path, *limits) as (port, log), ExitStack() as stack:
+        visitors = Visitors(port, stack)
+        busy = [visitors.come() for _ in range(2)]
+        for connection in busy:
+            assert ask(connection, "GET", "/synthetic/1000000000").startswith(b"HTTP/1.1 200 ")
+        assert visitors.come().recv(4096).startswith(b"HTTP/1.1 503 ")
+    assert read_jsonl(log)[-1]["refused"] == 1
+
+
+def load(folder: Path, server: Server, clients: int, *arguments: str) -> list[dict[str, Any]]:
+    out = folder / "load.jsonl"
+    command: list[str | Path] = [
+        program("xlink-load"),
+        "--server",
+        f"127.0.0.1:{server.port}",
+        "--path",
+        "127.0.1.1/24",
+        "--insecure",
+    ]
+    command += ["--connections", str(clients), "--requests", "0", "--time-limit", "3", "--out", out, *arguments]
+    subprocess.run(command, capture_output=True, timeout=60, check=False)
+    return read_jsonl(out)
+
+
+def test_a_quic_client_without_room_is_refused(tmp_path: Path) -> None:
+    with Server(tmp_path, "--max-connections", "2", address="0.0.0.0") as server:  # noqa: S104
+        records = load(tmp_path, server, 4)
+    assert read_jsonl(tmp_path / "server.jsonl")[-1]["refused"] == 2, records
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--max-connections", "0"),
+        ("--max-connections", "many"),
+        ("--max-connections", "1048577"),
+        ("--max-connections-per-address", "-1"),
+        ("--max-connections-per-address", "1048577"),
+    ],
+)
+def test_bad_limits_end_in_one_sentence(option: str, value: str) -> None:
+    command: list[str | Path] = [program("xlink-server"), "--quic", "127.0.0.1:0", option, value]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and option in done.stderr and value in done.stderr
