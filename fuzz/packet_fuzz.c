@@ -46,7 +46,7 @@ static void check_token(const xl_packet_header *h, const xl_addr *from) {
     initial.token = bent;
     FUZZ_CHECK(xl_retry_check(key, &initial, from, 2000, &odcid) != XL_TOKEN_VALID);
     free(bent);
-    FUZZ_CHECK(xl_retry_put_refusal(h, room, sizeof room) > 0);
+    FUZZ_CHECK(xl_retry_put_refusal(h, XL_QERR_INVALID_TOKEN, room, sizeof room) > 0);
 }
 
 static void check_version_negotiation(const xl_packet_header *h, uint8_t random) {
