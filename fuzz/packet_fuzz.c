@@ -3,6 +3,7 @@
 #include "fuzz/input.h"
 #include "crypto/crypto.h"
 #include "endpoint/retry.h"
+#include "wire/frame.h"
 #include "wire/packet.h"
 
 #define OWN_CID_BYTES 8
