@@ -31,6 +31,7 @@ seeds: [{seed}]
 start_offset_ms: {offset}
 player: {{bitrate_bps: {bitrate}, duration_s: {duration}, chunk_bytes: 262144}}
 time_limit_s: {limit}
+repeat_budget_s: 0  # a page shows a void run as well
 """
 
 
