@@ -131,8 +131,10 @@ if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1
 fi
 [ -x .venv/bin/python ] || quietly "could not make the virtual environment .venv." "$python" -m venv --clear .venv
 # What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
+# Python compiles a module when it is first imported; compiling all of them now would take longer than all else here.
 quietly "pip could not install the Python packages that requirements.lock names; see above." \
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+    --only-binary :all: -r requirements.lock
 quietly "pip could not install the project itself; see above." \
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
