@@ -287,7 +287,7 @@ def test_a_name_is_moved_from_one_moment_to_the_next(tmp_path: Path) -> None:
 
 
 def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
-    experiment: Path, results: Path, command_line: Command
+    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for chunk_bytes in ("65536", "131072"):
         experiment.write_text(YAML.replace("65536", chunk_bytes))
@@ -297,6 +297,12 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     for name in (run, f"unit/{run}"):
         assert find_run_or_campaign(name, results) == newest / "runs" / run
     assert find_run_or_campaign("unit", results) == newest
+    for module in ("railyard.report.cli", "railyard.cli"):
+        monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
+    good(command_line("replay", run))
+    good(command_line("report", "unit"))
+    assert (newest / "runs" / run / "replay.html").is_file()
+    assert "identical" in good(command_line("diff", run, f"unit/{run}")).stdout
     older = next(name for name in folders_of(results) if name != newest.name)
     assert find_run_or_campaign(f"{older}/{run}", results) == results / older / "runs" / run
 

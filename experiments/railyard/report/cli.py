@@ -14,6 +14,7 @@ from railyard.records import load_campaign
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
+from railyard.store.campaigns import folder_or_name
 
 REPLAYED_RUNS = 24
 
@@ -43,17 +44,17 @@ def _replay_small_ones(results: Path) -> None:
 
 
 def replay_command(
-    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, results/NAME/runs/RUN.")],
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, or its name in the results.")],
 ) -> None:
     """Write a run's own page, replay.html: links, packets, copies, windows and buffer on one time axis."""
-    _say(write_replay(directory))
+    _say(write_replay(folder_or_name(directory, RESULTS_DIR)))
 
 
 def report_command(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]", help="A campaign's or a run's directory; with --all, one that holds campaigns."
+            metavar="[DIR]", help="A campaign's or a run's directory or name; with --all, a directory of campaigns."
         ),
     ] = None,
     everything: Annotated[
@@ -77,7 +78,7 @@ def report_command(
     elif directory is None:
         raise UserError("say which campaign, results/NAME, or --all for everything below results.")
     else:
-        page = _one(directory, replay)
+        page = _one(folder_or_name(directory, RESULTS_DIR), replay)
     _say(page)
     if pdf:
         printed = page.with_suffix(".pdf")

@@ -221,6 +221,16 @@ def _moment(campaign: StoredCampaign) -> float:
     return campaign.started.timestamp() if campaign.started else 0.0
 
 
+def folder_or_name(given: Path, results: Path) -> Path:
+    """A folder as it was given, or the run or campaign of that name in the results. What is neither stays as it is."""
+    if given.exists():
+        return given
+    try:
+        return find_run_or_campaign(str(given), results)
+    except UserError:
+        return given
+
+
 def find_run_or_campaign(name: str, results: Path) -> Path:
     """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results."""
     given = Path(name)

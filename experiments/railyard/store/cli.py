@@ -21,6 +21,7 @@ from railyard.repeat import changes, repeat
 from railyard.show import print_campaign, print_run
 from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign, newest_of
 from railyard.store.columns import CAMPAIGN, TABLES
+from railyard.store.folders import shown
 from railyard.store.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.store.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.terminal import new_console, print_table
@@ -86,7 +87,7 @@ def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
 def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     print_table(console, _campaigns(campaigns))
     console.print(
-        f"* the newest of its name, which {results}/NAME stands for; revision+: the work tree had changes. "
+        f"* the newest of its name, which {shown(results)}/NAME stands for; revision+: the work tree had changes. "
         f"{counted(len(campaigns), 'folder')}, {size_words(disk_bytes(campaign.folder for campaign in campaigns))} "
         "on disk (a file that two have is counted once); `railyard clean` removes what you name.",
         soft_wrap=True,
