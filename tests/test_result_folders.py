@@ -345,6 +345,7 @@ def test_clean_removes_what_is_named_and_the_name_moves_on(made: Made, tmp_path:
     other = made("smoke", 20)
     done = good(command_line("clean", "demo", "--yes", "--results", str(results)))
     assert new.name in done.stdout and not new.exists(), "a name stands for its folder"
+    assert "Removed 1 folder; " in done.stdout
     assert (results / "demo").resolve() == middle
     good(command_line("clean", str(middle), "--yes", "--results", str(results)))
     assert (results / "demo").resolve() == old

@@ -154,7 +154,7 @@ def clean_command(
     if not _agreed(yes, len(picked) + len(rest)):
         print("Nothing is removed.")
         return
-    freed = disk_bytes([*gone, *rest])
+    before = disk_bytes([results])
     for place in gone:
         folders.remove_folder(place, results)
     for path in rest:
@@ -163,4 +163,5 @@ def clean_command(
         else:
             path.unlink(missing_ok=True)
     _named_anew(results)
-    print(f"Removed {counted(len(gone) + len(rest), 'thing')}, {size_words(freed)} at most.")
+    number = counted(len(gone), "folder") if gone else counted(len(rest), "left-over")
+    print(f"Removed {number}; {size_words(max(0, before - disk_bytes([results])))} are free again.")
