@@ -22,6 +22,7 @@ typedef struct {
     uint64_t now;
     xl_endpoint *endpoint[2];
     void (*act[2])(void *user, uint64_t now);
+    void (*see)(void *user, bool to_server, const uint8_t *data, size_t len); /* each datagram; may be NULL */
     void *user;
     ends_flight *air;
     size_t first, count; /* a ring */
@@ -44,6 +45,8 @@ static inline void ends_transmit(ends *e) {
         unsigned sent = 0;
         while ((len = xl_endpoint_transmit(e->endpoint[side], buf, sizeof buf, &head, e->now)) > 0) {
             FUZZ_CHECK(++sent < 4096);
+            if (e->see != NULL)
+                e->see(e->user, side == 0, buf, len);
             if (e->count == ENDS_IN_AIR) /* lost */
                 continue;
             ends_flight *f = &e->air[(e->first + e->count++) % ENDS_IN_AIR];

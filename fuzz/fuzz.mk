@@ -21,7 +21,7 @@ $(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
--include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/fuzz/replay.d
+-include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/fuzz/replay.d $(OUT)/fuzz/seeds.d
 
 .PHONY: fuzz-programs
 fuzz-programs: $(FUZZ_BIN)
@@ -31,6 +31,16 @@ fuzz: EXTRAS := fuzz
 fuzz: setup ## fuzz each harness of fuzz/ for SECONDS=60 (RUNS=N, ONLY=NAME): clang, libFuzzer, ASan, UBSan
 	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz fuzz-programs
 	@scripts/fuzz.sh run "$(SECONDS)" "$(RUNS)" "$(ONLY)"
+
+# Inputs from real exchanges, for harnesses whose inputs are what goes over the wire.
+$(OUT)/fuzz/seeds: $(OUT)/fuzz/seeds.o $(OUT)/fuzz/repeatable.o $(LIBHOUSE) $(LIBXLINK)
+	@echo "LD   $@"
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+
+.PHONY: fuzz-seeds
+fuzz-seeds: setup ## write inputs from real exchanges into build/fuzz/NAME/found
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=asan build/asan/fuzz/seeds
+	@build/asan/fuzz/seeds build/fuzz
 
 .PHONY: fuzz-merge
 fuzz-merge: EXTRAS := fuzz
