@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -17,7 +18,8 @@
 #include "emulator/mpshell/shell.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
-#define LOWEST_WEIGHT    "19"       /* of a session's scheduling group, as a nice value */
+#define LOWEST_WEIGHT    "19" /* of a session's scheduling group, as a nice value */
+#define USUAL_WEIGHT     "0"
 #define LOCK_INTERVAL_NS 100000000l /* a waiting spinner tries that often */
 
 /* The cores of this process, and their locks while the spinners are being started. */
@@ -71,18 +73,6 @@ static bool all_held(const struct cores *cores) {
 
 /* ---- a spinner */
 
-/* The kernel shares a core between sessions before it looks at the class of their processes: a session that spins has
- * to be one of the lowest weight, apart from COMMAND's. */
-static void leave_session(void) {
-    setsid();
-    int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) { /* kernels without such groups have no such file */
-        ssize_t n = write(fd, LOWEST_WEIGHT, strlen(LOWEST_WEIGHT));
-        (void)n;
-        close(fd);
-    }
-}
-
 /* Nothing but the lock stays open: a pipe's reader must not wait for a spinner. */
 static int keep_lock_only(int lock) {
     int fd = lock >= 0 ? dup2(lock, 0) : -1;
@@ -99,26 +89,40 @@ static void pause_core(void) {
 }
 
 __attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, bool held) {
-    struct sched_param none = {.sched_priority = 0};
     const struct timespec interval = {.tv_sec = 0, .tv_nsec = LOCK_INTERVAL_NS};
     cpu_set_t set;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "mpshell-awake");
-    leave_session();
+    setsid();
     CPU_ZERO(&set);
     CPU_SET(core, &set);
-    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0 ||
-        sched_setscheduler(0, SCHED_IDLE, &none) != 0) {
+    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0) {
         _exit(1);
     }
     lock = keep_lock_only(lock);
-    raise(SIGSTOP); /* until it is wanted */
+    raise(SIGSTOP); /* until it is wanted, and has its class */
     while (!held && lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0) {
         nanosleep(&interval, NULL);
     }
     for (;;) {
         pause_core();
     }
+}
+
+/* The kernel shares a core between sessions before it looks at the class of their processes: a session that spins has
+ * to be one of the lowest weight, apart from COMMAND's. mpshell gives a spinner both when it is ready, and takes them
+ * back before it ends it: on a busy machine such a process hardly gets as far as to end. */
+static bool set_class(pid_t pid, int class, const char *group_nice) {
+    struct sched_param none = {.sched_priority = 0};
+    char path[48];
+    snprintf(path, sizeof(path), "/proc/%d/autogroup", (int)pid);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) { /* kernels without such groups have no such file */
+        ssize_t n = write(fd, group_nice, strlen(group_nice));
+        (void)n;
+        close(fd);
+    }
+    return sched_setscheduler(pid, class, &none) == 0;
 }
 
 /* One spinner a core, each of them stopped; those that could not start are left out. */
@@ -133,7 +137,12 @@ static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
         while (pid > 0 && waitpid(pid, &status, WUNTRACED) < 0 && errno == EINTR) {
         }
         if (pid > 0 && WIFSTOPPED(status)) {
-            awake->spinners[awake->count++] = pid;
+            if (set_class(pid, SCHED_IDLE, LOWEST_WEIGHT)) {
+                awake->spinners[awake->count++] = pid;
+            } else {
+                kill(pid, SIGKILL);
+                waitpid(pid, &status, 0);
+            }
         }
     }
     awake->spinning = true;
@@ -145,6 +154,7 @@ static void end_spinners(struct mp_awake *awake) {
     }
     awake->spinning = false;
     for (size_t i = 0; i < awake->count; i++) {
+        set_class(awake->spinners[i], SCHED_OTHER, USUAL_WEIGHT);
         kill(awake->spinners[i], SIGKILL);
     }
     for (size_t i = 0; i < awake->count; i++) {
