@@ -6,6 +6,7 @@ import csv
 import itertools
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -223,3 +224,23 @@ def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
     for name in ("Makefile", "transport", "emulator", "http", "player", "server"):
         assert name in kept
         assert (ROOT / name).exists()
+
+
+def test_make_finds_all_that_it_builds_from_among_what_the_image_copies(tmp_path: Path) -> None:
+    lines = (DOCKER / "Dockerfile").read_text().splitlines()
+    copied = [line.split()[1:] for line in lines if line.startswith("COPY ") and "--from=" not in line]
+    kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for source, target in copied:
+        if source.startswith("docker/"):
+            continue
+        assert source in kept, "it is not in the build context"
+        place = tmp_path / target / Path(source).name if target.endswith("/") else tmp_path / target
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, place)
+        else:
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / source, place)
+    command = ["make", "--dry-run", "build"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "emulator/mpshell/main.c" in done.stdout
