@@ -181,7 +181,7 @@ static void call(live *l) {
     case 11:
         xl_conn_enter(c, l->p.now);
         if (xl_conn_may_update_keys(c))
-            FUZZ_CHECK(xl_conn_update_keys(c, false) == 0);
+            FUZZ_CHECK(xl_conn_update_keys(c) == 0);
         break;
     default:
         use_streams(l, c);

@@ -20,6 +20,7 @@ typedef struct {
     bool any_acked[XL_MAX_PATHS];
     loss_run run[XL_MAX_PATHS];
     uint64_t lost_packets;
+    bool is_out_of_phase; /* a packet under new keys was acknowledged by one under old keys */
     const char *trigger;
 } settlement;
 
@@ -209,17 +210,11 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
         xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
         p->cc->on_ack(p->cc_state, &ack);
     }
-    if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from)
+    if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from) {
         p->phase_was_acked = true;
+        m->is_out_of_phase |= c->packet_is_old;
+    }
     settle(c, pkt, record_acked);
-}
-
-static void update_phase(xl_connection *c) {
-    bool all = true;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]) && c->path[i].state == XL_PATH_ACTIVE)
-            all &= c->path[i].phase_was_acked;
-    c->phase_acked = all;
 }
 
 static void sample_rtt(settlement *m, const xl_ack_frame *f) {
@@ -306,8 +301,10 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         if (c->is_server || c->address_validated_by_peer)
             path_answered(c, p);
     }
+    if (m.is_out_of_phase) /* it has seen our keys and did not follow (RFC 9001 section 6.2) */
+        return XL_QERR_KEY_UPDATE;
     if (level == XL_LEVEL_APP)
-        update_phase(c);
+        xl_conn_phase_was_acked(c);
     xl_conn_detect_losses(c, space, level);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];

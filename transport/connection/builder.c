@@ -169,10 +169,8 @@ size_t xl_builder_finish(xl_builder *b) {
     b->path->stats.bytes_sent += bytes;
     if (!b->path->validated)
         b->path->sent_unvalidated += bytes;
-    if (c->level[b->level].write == b->keys && b->level == XL_LEVEL_APP &&
-        xl_keys_sealed_count(b->keys) > xl_keys_confidentiality_limit(b->keys) / 2 && xl_conn_may_update_keys(c) &&
-        xl_conn_update_keys(c, false) != 0)
-        xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
+    if (b->level == XL_LEVEL_APP)
+        xl_conn_count_sealed(c);
     end_if_unanswered(c, b->path);
     return bytes;
 }

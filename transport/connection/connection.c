@@ -359,6 +359,8 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         at = earlier(at, path_pto_at(c, p));
         at = earlier(at, p->challenge_deadline);
     }
+    if (c->previous_read)
+        at = earlier(at, c->previous_read_until);
     at = earlier(at, earlier(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
     return earlier(at, xl_conn_migration_deadline(c));
 }
@@ -411,10 +413,7 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         xl_conn_management_timer(c);
     if (xl_conn_migration_deadline(c) <= now)
         xl_conn_migration_timer(c);
-    if (c->previous_read && now >= c->previous_read_until) {
-        xl_keys_free(c->previous_read);
-        c->previous_read = NULL;
-    }
+    xl_conn_forget_previous_keys(c);
     xl_conn_offer_room(c);
     xl_conn_wake(c);
 }

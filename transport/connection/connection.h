@@ -7,7 +7,7 @@
  *   builder.c     one packet out
  *   rebinding.c   addresses that change            management.c standby and abandon by themselves
  *   reinject.c    what is sent twice             qoe.c        when the player's signal goes out
- *   room.c        what send buffers take */
+ *   room.c        what send buffers take         key_update.c generations of the 1-RTT keys, limits of their use */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
@@ -147,9 +147,17 @@ struct xl_connection {
 
     /* Key update (RFC 9001 section 6). */
     bool key_phase;
-    xl_keys *next_read, *previous_read;
-    uint64_t previous_read_until; /* when previous_read is thrown away */
-    bool phase_acked;             /* on each open path a packet of the present phase was acknowledged */
+    uint64_t key_generation; /* updates of the reading keys so far; the sending keys follow before the next packet */
+    uint64_t write_generation;
+    xl_keys *next_read;           /* made ahead; NULL from an update to the next datagram out */
+    xl_keys *previous_read;       /* for packets that are late */
+    uint64_t previous_read_until; /* when previous_read is thrown away; XL_NEVER: nothing of this phase has come yet */
+    uint64_t phase_seen_at;       /* the first packet of this phase came then; XL_NEVER = none has */
+    bool phase_answered;          /* an acknowledgement of one has left */
+    bool phase_acked;             /* on each open path a packet that we sent in this phase was acknowledged */
+    uint64_t update_from;         /* we may update from then on */
+    bool packet_is_old;           /* the packet that is being taken was opened by previous_read */
+    uint64_t forged_packets;      /* that no key opened, of all levels and paths */
 
     /* Connection IDs and paths. */
     xl_cids local_cids, remote_cids;
@@ -275,8 +283,6 @@ void xl_conn_crypto_received(xl_connection *, xl_level);
 void xl_conn_discard_level(xl_connection *, xl_level);
 void xl_conn_confirm_handshake(xl_connection *);
 void xl_conn_retry(xl_connection *, const xl_packet_header *, const uint8_t *packet, size_t len);
-int xl_conn_update_keys(xl_connection *, bool by_peer);
-bool xl_conn_may_update_keys(const xl_connection *);
 
 /* receive.c */
 void xl_conn_receive(xl_connection *, const xl_datagram *, uint8_t *data, uint64_t now);
@@ -296,6 +302,23 @@ typedef struct {
     uint64_t pn;
 } xl_packet_context;
 uint64_t xl_conn_take_frame(xl_connection *, const xl_frame *, const xl_packet_context *);
+
+/* key_update.c */
+typedef enum { XL_KEYS_PREVIOUS, XL_KEYS_PRESENT, XL_KEYS_NEXT } xl_key_age;
+/* As xl_keys_open(), with the keys of the packet's phase. Nothing changes yet: that is xl_conn_take_phase(). */
+ssize_t xl_conn_open_1rtt(xl_connection *, const xl_packet_context *, uint64_t path_id, uint8_t *packet, size_t len,
+                          size_t pn_offset, size_t pn_len, uint8_t **payload, xl_key_age *);
+/* An authentic packet that is no duplicate: 0 or the transport error to close with. The peer's update is followed. */
+uint64_t xl_conn_take_phase(xl_connection *, xl_space *, uint64_t pn, xl_key_age);
+/* Makes the keys that are missing after an update; before each datagram out. 0 or XL_ERR_MEMORY. */
+int xl_conn_prepare_keys(xl_connection *);
+bool xl_conn_may_update_keys(const xl_connection *);
+int xl_conn_update_keys(xl_connection *);           /* ours, where xl_conn_may_update_keys() */
+void xl_conn_forget_previous_keys(xl_connection *); /* when it is time */
+void xl_conn_phase_was_acked(xl_connection *);      /* perhaps: an acknowledgement came */
+/* A packet was protected, or did not open: updates the keys in time, closes where a limit is reached. */
+void xl_conn_count_sealed(xl_connection *);
+void xl_conn_count_forged(xl_connection *, const xl_keys *);
 
 /* acks.c */
 uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_level, xl_path *arrived_on, const xl_ack_frame *);

@@ -399,7 +399,7 @@ static void both_sides_can_update_keys_in_mid_transfer(void **state) {
         pair_run(&p, 100000);
         xl_connection *c = k % 2 ? p.cc : p.sc;
         if (xl_conn_may_update_keys(c)) {
-            assert_int_equal(0, xl_conn_update_keys(c, false));
+            assert_int_equal(0, xl_conn_update_keys(c));
             updates++;
         }
     }

@@ -53,6 +53,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     if (as_mp && with_qoe)
         c->qoe_fresh = false;
     xl_space_ack_sent(space);
+    c->phase_answered |= b->level == XL_LEVEL_APP && space->phase_first != UINT64_MAX;
 }
 
 static void put_path_ack(xl_builder *b, xl_path *p) {

@@ -21,12 +21,6 @@ static int on_keys(void *user, xl_level level, xl_keys *read, xl_keys *write) {
     if (read) {
         xl_keys_free(c->level[level].read);
         c->level[level].read = read;
-        if (level == XL_LEVEL_APP) {
-            xl_keys_free(c->next_read);
-            c->next_read = xl_keys_next(read);
-            if (!c->next_read)
-                return XL_ERR_MEMORY;
-        }
     }
     if (write) {
         xl_keys_free(c->level[level].write);
@@ -209,37 +203,4 @@ void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *p
     xl_conn_give_up_in_flight(c, &c->path[0]);
     xl_qlog_connection(c->qlog, c->now, "retry_received", "");
     xl_conn_wake(c);
-}
-
-/* RFC 9001 section 6, and for multipath: a packet of the current phase was acknowledged on each open path. The ledger
- * of every open path must have been acknowledged past the start of the phase; phase_acked says so for all of them. */
-bool xl_conn_may_update_keys(const xl_connection *c) {
-    return c->handshake_confirmed && c->phase_acked && !c->previous_read && c->next_read;
-}
-
-int xl_conn_update_keys(xl_connection *c, bool by_peer) {
-    xl_level_state *app = &c->level[XL_LEVEL_APP];
-    xl_keys *write = xl_keys_next(app->write);
-    xl_keys *after_next = c->next_read ? xl_keys_next(c->next_read) : NULL;
-    if (!write || !after_next) {
-        xl_keys_free(write);
-        xl_keys_free(after_next);
-        return XL_ERR_MEMORY;
-    }
-    xl_keys_free(app->write);
-    app->write = write;
-    xl_keys_free(c->previous_read);
-    c->previous_read = app->read;
-    c->previous_read_until = c->now + 3 * xl_conn_max_pto(c);
-    app->read = c->next_read;
-    c->next_read = after_next;
-    c->key_phase = !c->key_phase;
-    c->phase_acked = false;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].space) {
-            c->path[i].phase_from = c->path[i].space->ledger.next_pn;
-            c->path[i].phase_was_acked = false;
-        }
-    xl_qlog_connection(c->qlog, c->now, "key_updated", by_peer ? "remote_update" : "local_update");
-    return 0;
 }

@@ -78,32 +78,13 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
 }
 
-/* Opens with the keys of the packet's phase; on the other phase tries a key update (RFC 9001 section 6.3). */
-static ssize_t open_1rtt(xl_connection *c, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t len, size_t pn_offset,
-                         size_t pn_len, uint8_t **payload) {
-    bool phase = (packet[0] & 0x04) != 0;
-    xl_level_state *app = &c->level[XL_LEVEL_APP];
-    if (phase == c->key_phase)
-        return xl_keys_open(app->read, path_id, pn, packet, len, pn_offset, pn_len, payload);
-    if (c->previous_read) {
-        ssize_t n = xl_keys_open(c->previous_read, path_id, pn, packet, len, pn_offset, pn_len, payload);
-        if (n >= 0)
-            return n;
-    }
-    if (!c->next_read || !c->handshake_confirmed)
-        return -1;
-    ssize_t n = xl_keys_open(c->next_read, path_id, pn, packet, len, pn_offset, pn_len, payload);
-    if (n >= 0 && xl_conn_update_keys(c, true) != 0)
-        xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
-    return n;
-}
-
 static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, size_t len) {
     if (len < 21)
         return false;
     for (size_t i = 0; i < c->remote_cids.count; i++) {
         const xl_cid_entry *e = &c->remote_cids.at[i];
-        if (e->has_token && xl_is_equal(e->reset_token, packet + len - 16, 16))
+        /* Only of CIDs that were used (RFC 9000 section 10.3.1). */
+        if (e->has_token && e->in_use && xl_is_equal(e->reset_token, packet + len - 16, 16))
             return true;
     }
     return false;
@@ -189,11 +170,13 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     }
     ctx.pn = xl_packet_number_decode(ctx.space ? ctx.space->largest_received : UINT64_MAX, truncated, pn_len);
     uint8_t *payload;
-    ssize_t n = ctx.level == XL_LEVEL_APP ? open_1rtt(c, c->multipath ? ctx.local_seq : 0, ctx.pn, packet, len,
-                                                      h->pn_offset, pn_len, &payload)
+    xl_key_age age = XL_KEYS_PRESENT;
+    ssize_t n = ctx.level == XL_LEVEL_APP ? xl_conn_open_1rtt(c, &ctx, c->multipath ? ctx.local_seq : 0, packet, len,
+                                                              h->pn_offset, pn_len, &payload, &age)
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
         drop(c, len, "payload_decrypt_error", path_index(&ctx));
+        xl_conn_count_forged(c, read);
         return;
     }
     uint8_t reserved = h->type == XL_PACKET_1RTT ? 0x18 : 0x0c;
@@ -207,6 +190,11 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     }
     if (!settle_context(c, d, &ctx)) {
         drop(c, len, "unknown_connection_id", -1);
+        return;
+    }
+    uint64_t error = ctx.level == XL_LEVEL_APP ? xl_conn_take_phase(c, ctx.space, ctx.pn, age) : 0;
+    if (error) {
+        xl_conn_fail(c, error, "keys of the wrong phase");
         return;
     }
     if (h->type != XL_PACKET_1RTT)

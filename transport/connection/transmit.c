@@ -407,6 +407,10 @@ static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_data
 
 size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now) {
     xl_conn_enter(c, now);
+    if (xl_conn_prepare_keys(c) != 0) {
+        xl_conn_abort(c, XL_CLOSE_INTERNAL, "out of memory");
+        return 0;
+    }
     if (c->state == XL_CONN_CLOSING)
         return c->close_pending ? transmit_close(c, buf, cap, out) : 0;
     if (!xl_conn_is_live(c))

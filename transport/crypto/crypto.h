@@ -40,14 +40,13 @@ size_t xl_keys_protect(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *
 int xl_keys_unmask(const xl_keys *, uint8_t *packet, size_t packet_len, size_t pn_offset, uint64_t *truncated_pn,
                    size_t *pn_len);
 /* Decrypts in place after xl_keys_unmask. Returns the payload length, or -1 when authentication fails: the ciphertext
- * is then UNTOUCHED (so that another key phase can be tried); *payload points to pn_offset + pn_len. Nothing opens any
- * more once the integrity limit is reached: the connection is to be closed with AEAD_LIMIT_REACHED. */
+ * is then UNTOUCHED (so that another key phase can be tried); *payload points to pn_offset + pn_len. The caller counts
+ * failures: at the integrity limit the connection is to be closed with AEAD_LIMIT_REACHED. */
 ssize_t xl_keys_open(const xl_keys *, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t packet_len,
                      size_t pn_offset, size_t pn_len, uint8_t **payload);
 uint64_t xl_keys_sealed_count(const xl_keys *);          /* packets protected with these keys */
-uint64_t xl_keys_forged_count(const xl_keys *);          /* packets that failed authentication */
 uint64_t xl_keys_confidentiality_limit(const xl_keys *); /* RFC 9001 section 6.6 */
-uint64_t xl_keys_integrity_limit(const xl_keys *);
+uint64_t xl_keys_integrity_limit(const xl_keys *);       /* over all keys of a connection */
 
 /* Retry integrity tag over the Retry pseudo-packet (RFC 9001 section 5.8). */
 int xl_retry_tag(const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);

@@ -62,8 +62,8 @@ static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const 
     keys->key_len = s->key_len;
     keys->secret_len = len;
     memcpy(keys->secret, secret, len);
-    keys->usage = calloc(1, sizeof *keys->usage);
-    bool ok = keys->usage && xl_kdf_expand_label(s->mac, secret, len, "quic key", keys->key, s->key_len) == 0 &&
+    keys->sealed = calloc(1, sizeof *keys->sealed);
+    bool ok = keys->sealed && xl_kdf_expand_label(s->mac, secret, len, "quic key", keys->key, s->key_len) == 0 &&
               xl_kdf_expand_label(s->mac, secret, len, "quic iv", keys->iv, sizeof keys->iv) == 0;
     if (ok && hp_key) {
         memcpy(keys->hp_key, hp_key, s->key_len);
@@ -128,7 +128,7 @@ void xl_keys_free(xl_keys *keys) {
     if (keys->hp_cipher) {
         gnutls_cipher_deinit(keys->hp_cipher);
     }
-    free(keys->usage);
+    free(keys->sealed);
     gnutls_memset(keys, 0, sizeof *keys);
     free(keys);
 }
@@ -168,7 +168,7 @@ size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                        size_t pn_len, size_t payload_len) {
     /* Beyond the confidentiality limit these keys must not be used any more, whatever the caller thinks. */
     if (pn_len < 1 || pn_len > XL_PN_MAX_LEN || pn_len + payload_len < XL_PN_MAX_LEN ||
-        keys->usage->sealed >= suite_of(keys)->confidentiality_limit) {
+        *keys->sealed >= suite_of(keys)->confidentiality_limit) {
         return 0;
     }
     if (keys->is_null) {
@@ -182,7 +182,7 @@ size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                                    payload_len, payload, &sealed_len) != 0) {
         return 0;
     }
-    keys->usage->sealed++;
+    ++*keys->sealed;
     if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
         return 0;
     }
@@ -233,10 +233,8 @@ ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
     uint8_t nonce[XL_AEAD_IV];
     size_t plain_len = packet_len - header_len - XL_AEAD_TAG;
     xl_keys_nonce(keys, path_id, pn, nonce);
-    if (keys->usage->forged >= suite_of(keys)->integrity_limit ||
-        gnutls_aead_cipher_decrypt(keys->cipher, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG,
+    if (gnutls_aead_cipher_decrypt(keys->cipher, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG,
                                    packet + header_len, packet_len - header_len, plaintext, &plain_len) != 0) {
-        keys->usage->forged++;
         return -1;
     }
     *payload = packet + header_len;
@@ -245,11 +243,7 @@ ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
 }
 
 uint64_t xl_keys_sealed_count(const xl_keys *keys) {
-    return keys->usage->sealed;
-}
-
-uint64_t xl_keys_forged_count(const xl_keys *keys) {
-    return keys->usage->forged;
+    return *keys->sealed;
 }
 
 uint64_t xl_keys_confidentiality_limit(const xl_keys *keys) {

@@ -15,12 +15,6 @@
 #define XL_PN_MAX_LEN   4
 #define XL_PN_LEN_BITS  0x03 /* of the first byte: packet number length - 1 */
 
-/* How often keys were used: changes while the keys themselves stay what they are. */
-typedef struct {
-    uint64_t sealed; /* packets protected */
-    uint64_t forged; /* packets that failed authentication */
-} xl_keys_usage;
-
 struct xl_keys {
     xl_aead aead;
     bool is_null;                  /* simulation: see null.c */
@@ -32,7 +26,7 @@ struct xl_keys {
     size_t key_len; /* of key and of hp_key */
     gnutls_aead_cipher_hd_t cipher;
     gnutls_cipher_hd_t hp_cipher;
-    xl_keys_usage *usage; /* owned */
+    uint64_t *sealed; /* packets protected; owned: it changes while the keys themselves stay what they are */
 };
 
 /* Header protection mask of a sample (RFC 9001 section 5.4). Returns 0 or -1. */

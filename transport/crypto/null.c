@@ -22,7 +22,7 @@ size_t xl_null_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                        size_t pn_len, size_t payload_len) {
     const size_t len = pn_offset + pn_len + payload_len;
     make_tag(keys, path_id, pn, packet + len);
-    keys->usage->sealed++;
+    ++*keys->sealed;
     return len + XL_AEAD_TAG;
 }
 
@@ -39,10 +39,8 @@ ssize_t xl_null_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
                      size_t pn_offset, size_t pn_len, uint8_t **payload) {
     uint8_t tag[XL_AEAD_TAG];
     make_tag(keys, path_id, pn, tag);
-    if (memcmp(tag, packet + packet_len - XL_AEAD_TAG, XL_AEAD_TAG) != 0) {
-        keys->usage->forged++;
+    if (memcmp(tag, packet + packet_len - XL_AEAD_TAG, XL_AEAD_TAG) != 0)
         return -1;
-    }
     *payload = packet + pn_offset + pn_len;
     return (ssize_t)(packet_len - pn_offset - pn_len - XL_AEAD_TAG);
 }

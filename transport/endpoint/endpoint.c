@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_INITIAL_DCID 8
-#define MAKE_CID_TRIES   16
-#define CONN_SEND_BYTES  ((size_t)16 << 20)
-#define ALL_SEND_BYTES   ((size_t)256 << 20)
-#define REFUSALS_US      1000000
-#define REFUSALS_MOST    1000
-#define RESET_MIN        22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
+#define MIN_INITIAL_DCID    8
+#define MAKE_CID_TRIES      16
+#define CONN_SEND_BYTES     ((size_t)16 << 20)
+#define ALL_SEND_BYTES      ((size_t)256 << 20)
+#define PACKETS_PER_KEY_MIN 64
+#define REFUSALS_US         1000000
+#define REFUSALS_MOST       1000
+#define RESET_MIN           22 /* a stateless reset has at least 21 bytes and is shorter than what it answers (10.3) */
 
 void xl_scheme_init(xl_scheme *s) {
     *s = (xl_scheme){.scheduler = "minrtt",
@@ -229,7 +230,8 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     if (!l->endpoint_send_bytes)
         l->endpoint_send_bytes = larger(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
     bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
-    return has_valid_size ? 0 : XL_ERR_ARGUMENT;
+    bool has_valid_keys = l->packets_per_key == 0 || l->packets_per_key >= PACKETS_PER_KEY_MIN;
+    return has_valid_size && has_valid_keys ? 0 : XL_ERR_ARGUMENT;
 }
 
 static int copy_config(xl_endpoint *ep, const xl_config *config) {

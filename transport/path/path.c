@@ -17,7 +17,7 @@ void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof(*s));
     xl_ledger_init(&s->ledger);
     xl_ranges_init(&s->received);
-    s->largest_received = UINT64_MAX;
+    s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
     s->ack_deadline = XL_NEVER;
     s->loss_time = XL_NEVER;
 }

@@ -26,6 +26,8 @@ typedef struct {
     uint64_t unacked_eliciting;   /* ack-eliciting packets received since the last acknowledgement was sent */
     uint64_t ack_deadline;        /* XL_NEVER when no acknowledgement is owed */
     uint64_t loss_time;           /* when the next packet will be declared lost by time threshold */
+    /* Packet numbers received: the smallest of the present key phase, the largest of those before; UINT64_MAX = none */
+    uint64_t phase_first, before_phase;
     bool ack_now;
 } xl_space;
 

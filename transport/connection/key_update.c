@@ -1,0 +1,203 @@
+/* Generations of the 1-RTT keys (RFC 9001 section 6): which of them opens a packet, when the next one comes, and when
+ * the connection has to end because keys were used too often. All paths share the keys; packet numbers are a path's. */
+#include "connection/connection.h"
+
+/* Packets that the keys have to last for after the connection began to close: the close is repeated. */
+#define CLOSE_RESERVE 16
+
+/* ---- Generations ---- */
+
+static bool takes_part(const xl_connection *c, const xl_path *p) {
+    return p->space && (c->multipath || p->index == c->active) &&
+           (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY);
+}
+
+/* Where a packet of the present phase was not acknowledged yet the peer may still need the keys before it. A path that
+ * does not answer is not waited for. */
+static bool is_acked_everywhere(const xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (takes_part(c, &c->path[i]) && !c->path[i].phase_was_acked)
+            return false;
+    return true;
+}
+
+bool xl_conn_may_update_keys(const xl_connection *c) {
+    return c->handshake_confirmed && c->phase_acked && c->now >= c->update_from && c->next_read &&
+           is_acked_everywhere(c);
+}
+
+/* The reading half at once, as the packet at hand needs it. The rest is left to xl_conn_prepare_keys(): what a packet
+ * costs must not tell an observer that it began a phase (section 6.3). */
+static void enter_next_phase(xl_connection *c, bool by_peer) {
+    xl_level_state *app = &c->level[XL_LEVEL_APP];
+    xl_keys_free(c->previous_read);
+    c->previous_read = app->read;
+    c->previous_read_until = XL_NEVER;
+    app->read = c->next_read;
+    c->next_read = NULL;
+    c->key_phase = !c->key_phase;
+    c->key_generation++;
+    c->phase_seen_at = XL_NEVER;
+    c->phase_answered = c->phase_acked = false;
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!p->space)
+            continue;
+        p->phase_from = p->space->ledger.next_pn;
+        p->phase_was_acked = false;
+        p->space->before_phase = p->space->largest_received;
+        p->space->phase_first = UINT64_MAX;
+    }
+    xl_qlog_connection(c->qlog, c->now, "key_updated", by_peer ? "remote_update" : "local_update");
+}
+
+static bool advance(xl_keys **keys, const xl_keys *from) {
+    xl_keys *next = xl_keys_next(from);
+    if (!next)
+        return false;
+    xl_keys_free(*keys);
+    *keys = next;
+    return true;
+}
+
+int xl_conn_prepare_keys(xl_connection *c) {
+    xl_level_state *app = &c->level[XL_LEVEL_APP];
+    if (c->next_read || !c->handshake_complete)
+        return 0;
+    while (c->write_generation < c->key_generation) {
+        if (!advance(&app->write, app->write))
+            return XL_ERR_MEMORY;
+        c->write_generation++;
+    }
+    return advance(&c->next_read, app->read) ? 0 : XL_ERR_MEMORY;
+}
+
+int xl_conn_update_keys(xl_connection *c) {
+    int error = xl_conn_prepare_keys(c);
+    if (error)
+        return error;
+    enter_next_phase(c, false);
+    return xl_conn_prepare_keys(c);
+}
+
+void xl_conn_forget_previous_keys(xl_connection *c) {
+    if (!c->previous_read || c->now < c->previous_read_until)
+        return;
+    xl_keys_free(c->previous_read);
+    c->previous_read = NULL;
+}
+
+/* ---- A packet comes ---- */
+
+/* While there are keys of three generations every packet that is not authentic costs two attempts, else one, whatever
+ * its key phase: how long it took tells nothing of a bit that is protected (section 6.3). */
+ssize_t xl_conn_open_1rtt(xl_connection *c, const xl_packet_context *ctx, uint64_t path_id, uint8_t *packet, size_t len,
+                          size_t pn_offset, size_t pn_len, uint8_t **payload, xl_key_age *age) {
+    const xl_keys *read = c->level[XL_LEVEL_APP].read;
+    const xl_keys *next = c->next_read ? c->next_read : read; /* read: opens nothing of the other phase */
+    bool other_phase = ((packet[0] & 0x04) != 0) != c->key_phase;
+    const xl_keys *order[2] = {other_phase ? next : read, c->previous_read};
+    for (int i = 0; i < 2 && order[i]; i++) {
+        ssize_t n = xl_keys_open(order[i], path_id, ctx->pn, packet, len, pn_offset, pn_len, payload);
+        if (n < 0)
+            continue;
+        *age = i == 1 ? XL_KEYS_PREVIOUS : order[i] == read ? XL_KEYS_PRESENT : XL_KEYS_NEXT;
+        return other_phase == (*age != XL_KEYS_PRESENT) ? n : -1;
+    }
+    return -1;
+}
+
+static uint64_t shortest_pto(const xl_connection *c) {
+    uint64_t shortest = XL_NEVER;
+    for (size_t i = 0; i < c->path_count; i++) {
+        uint64_t pto = xl_rtt_pto(&c->path[i].ack_rtt, xl_conn_peer_ack_delay_us(c));
+        if (xl_path_is_open(&c->path[i]) && pto < shortest)
+            shortest = pto;
+    }
+    return shortest == XL_NEVER ? 0 : shortest;
+}
+
+/* The peer must have an acknowledgement of a packet of the present phase before it begins another (section 6.1), which
+ * takes a round trip; and no faster than one in the shortest PTO, so that updates cannot be made to keep us busy. */
+static bool may_peer_update(const xl_connection *c) {
+    if (c->key_generation == 0)
+        return true;
+    return c->phase_answered && c->phase_seen_at != XL_NEVER && c->now - c->phase_seen_at >= shortest_pto(c);
+}
+
+static void note_of_phase(xl_connection *c, xl_space *space, uint64_t pn) {
+    if (space->phase_first == UINT64_MAX || pn < space->phase_first)
+        space->phase_first = pn;
+    if (c->phase_seen_at != XL_NEVER)
+        return;
+    c->phase_seen_at = c->now;
+    c->previous_read_until = c->now + 3 * xl_conn_max_pto(c); /* section 6.5 */
+}
+
+static bool is_above(uint64_t pn, uint64_t least) {
+    return least != UINT64_MAX && pn > least;
+}
+
+/* Higher numbers have the same keys or newer ones (section 6.4). */
+uint64_t xl_conn_take_phase(xl_connection *c, xl_space *space, uint64_t pn, xl_key_age age) {
+    c->packet_is_old = age == XL_KEYS_PREVIOUS;
+    if (age == XL_KEYS_PREVIOUS) {
+        if (is_above(pn, space->phase_first))
+            return XL_QERR_KEY_UPDATE;
+        if (space->before_phase == UINT64_MAX || pn > space->before_phase)
+            space->before_phase = pn;
+        return 0;
+    }
+    if (age == XL_KEYS_NEXT) {
+        if (!may_peer_update(c))
+            return XL_QERR_KEY_UPDATE;
+        enter_next_phase(c, true);
+    }
+    if (space->before_phase != UINT64_MAX && pn < space->before_phase)
+        return XL_QERR_KEY_UPDATE;
+    note_of_phase(c, space, pn);
+    return 0;
+}
+
+void xl_conn_phase_was_acked(xl_connection *c) {
+    if (c->phase_acked || !is_acked_everywhere(c))
+        return;
+    c->phase_acked = true;
+    /* The peer may not have the keys for another update at once (section 6.5). */
+    c->update_from = c->key_generation > 0 ? c->now + 3 * xl_conn_max_pto(c) : c->now;
+}
+
+/* ---- How often keys are used (section 6.6) ---- */
+
+static uint64_t least(uint64_t limit, uint64_t configured) {
+    return configured && configured < limit ? configured : limit;
+}
+
+void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
+    c->forged_packets++;
+    if (c->forged_packets > least(xl_keys_integrity_limit(keys), c->config->limits.forged_packets))
+        xl_conn_fail(c, XL_QERR_AEAD_LIMIT, "too many packets that are not authentic");
+}
+
+/* Paths on which nothing of this phase was acknowledged, and nothing is on its way that could be. */
+static void ask_for_acks(xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (takes_part(c, p) && !p->phase_was_acked && p->eliciting_in_flight == 0)
+            p->ping_pending = true;
+    }
+}
+
+void xl_conn_count_sealed(xl_connection *c) {
+    const xl_keys *write = c->level[XL_LEVEL_APP].write;
+    uint64_t limit = least(xl_keys_confidentiality_limit(write), c->config->limits.packets_per_key);
+    uint64_t sealed = xl_keys_sealed_count(write);
+    if (sealed < limit / 2 || !xl_conn_is_live(c))
+        return;
+    if (sealed + CLOSE_RESERVE >= limit)
+        xl_conn_fail(c, XL_QERR_AEAD_LIMIT, "the keys are used up and cannot be updated");
+    else if (!xl_conn_may_update_keys(c))
+        ask_for_acks(c);
+    else if (xl_conn_update_keys(c) != 0)
+        xl_conn_fail(c, XL_QERR_INTERNAL, "key update failed");
+}
