@@ -248,7 +248,7 @@ void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word t
 
 typedef struct {
     xl_addr local, remote;
-    uint8_t ecn;
+    uint8_t ecn;    /* of the IP header; the library neither reads it nor asks for a mark: it is 0 in what is sent */
     bool forwarded; /* received by another worker, which passed it on (xlink/deployment.h) */
     size_t len;
 } xl_datagram;
