@@ -137,6 +137,16 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
     case XL_SF_MAX_STREAMS_UNI:
         c->max_streams_pending[1] = true;
         break;
+    case XL_SF_DATA_BLOCKED: /* of no use where the limit has been raised since */
+        c->data_blocked_pending = r->offset == c->flow_out.limit;
+        break;
+    case XL_SF_STREAM_DATA_BLOCKED:
+        if ((s = xl_conn_stream(c, r->id)))
+            s->blocked_pending = r->offset == s->send_flow.limit;
+        break;
+    case XL_SF_STREAMS_BLOCKED:
+        c->streams_blocked_pending[r->id] = r->offset == c->max_streams_peer[r->id];
+        break;
     case XL_SF_NEW_CID:
         if ((e = xl_cids_by_sequence(&c->local_cids, r->id)))
             e->announced = false;

@@ -55,6 +55,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->gate.extrapolate = !config->scheme.no_qoe_extrapolation;
     params_from_config(c);
     xl_flow_in_init(&c->flow_in, config->limits.max_data);
+    c->streams_blocked_at[0] = c->streams_blocked_at[1] = UINT64_MAX;
     c->send_budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
     c->max_streams_local[0] = config->limits.max_streams_bidi;
     c->max_streams_local[1] = config->limits.max_streams_uni;

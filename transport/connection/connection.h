@@ -41,6 +41,9 @@ typedef enum {
     XL_SF_MAX_STREAM_DATA,
     XL_SF_MAX_STREAMS_BIDI,
     XL_SF_MAX_STREAMS_UNI,
+    XL_SF_DATA_BLOCKED,
+    XL_SF_STREAM_DATA_BLOCKED,
+    XL_SF_STREAMS_BLOCKED,
     XL_SF_NEW_CID,
     XL_SF_RETIRE_CID,
     XL_SF_HANDSHAKE_DONE,
@@ -57,8 +60,9 @@ struct xl_sent_frame {
     uint8_t copied_on;            /* bit set of the paths that carried a copy */
     int8_t path;                  /* index of the path it is in flight on */
     uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
-    uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space */
-    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged */
+    uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space;
+                                   * SF_STREAMS_BLOCKED: 1 unidirectional */
+    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit */
     uint64_t sent_at, sent_total; /* when, and the path's bytes ever sent by then */
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };
@@ -79,7 +83,7 @@ typedef struct xl_stream {
     xl_frame_mark mark;
     bool reset_pending, reset_sent, reset_acked; /* our RESET_STREAM */
     bool stop_pending, stop_sent;
-    bool max_data_pending;
+    bool max_data_pending, blocked_pending;
     uint64_t carried_to[XL_MAX_PATHS]; /* redundant scheduler: how far that path has walked through the stream */
     uint8_t fin_carried;               /* bit i: path i carried the FIN */
     uint64_t reset_code, stop_code;
@@ -187,6 +191,8 @@ struct xl_connection {
     uint64_t max_streams_local[2];   /* announced to the peer */
     uint64_t closed_by_peer_side[2]; /* peer's streams that are done: raises max_streams_local */
     bool max_streams_pending[2];
+    bool data_blocked_pending, streams_blocked_pending[2];
+    uint64_t streams_blocked_at[2]; /* limit at which STREAMS_BLOCKED was last sent, UINT64_MAX none */
     bool max_data_pending;
     bool control_dirty; /* some stream may have a control frame to send */
     xl_flow_out flow_out;
@@ -334,6 +340,8 @@ xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
 /* The stream that a received frame names: opens the peer's. NULL with *error = 0: it is gone already, ignore. */
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
 void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */
+/* Tells the peer, once for each limit, that flow control holds back what the stream has to send (RFC 9000, 4.1). */
+void xl_conn_note_blocked(xl_connection *, xl_stream *);
 void xl_conn_notify_readable(xl_connection *, xl_stream *);
 bool xl_conn_is_reset(const xl_stream *); /* by us: RESET_STREAM is to be sent, or was */
 void xl_conn_reset_sending(xl_connection *, xl_stream *, uint64_t error_code);

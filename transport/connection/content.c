@@ -85,6 +85,7 @@ static bool room_for(const xl_builder *b, size_t n) {
 
 bool xl_content_has_control(const xl_connection *c) {
     if (c->handshake_done_pending || c->max_data_pending || c->max_streams_pending[0] || c->max_streams_pending[1] ||
+        c->data_blocked_pending || c->streams_blocked_pending[0] || c->streams_blocked_pending[1] ||
         c->remote_cids.retire_count > 0 || c->control_dirty || xl_conn_qoe_signal_is_due(c))
         return true;
     if (c->handshake_complete)
@@ -95,6 +96,40 @@ bool xl_content_has_control(const xl_connection *c) {
         if (xl_path_status_is_due(&c->path[i]))
             return true;
     return false;
+}
+
+/* RFC 9000 section 19.13. Not where the limit was raised before the frame could leave. */
+static void put_stream_blocked(xl_builder *b, xl_stream *s) {
+    uint64_t limit = s->send_flow.limit;
+    if (s->blocked_pending && (xl_flow_out_left(&s->send_flow) > 0 || xl_conn_is_reset(s)))
+        s->blocked_pending = false;
+    if (!s->blocked_pending || !room_for(b, 24) || !xl_builder_note(b, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
+        return;
+    xl_frame_put_max(&b->w, XL_FRAME_STREAM_DATA_BLOCKED, s->id, limit);
+    s->blocked_pending = false;
+}
+
+static void put_data_blocked(xl_builder *b) {
+    xl_connection *c = b->c;
+    uint64_t limit = c->flow_out.limit;
+    if (xl_flow_out_left(&c->flow_out) > 0)
+        c->data_blocked_pending = false;
+    if (!c->data_blocked_pending || !room_for(b, 12) || !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
+        return;
+    xl_frame_put_max(&b->w, XL_FRAME_DATA_BLOCKED, 0, limit);
+    c->data_blocked_pending = false;
+}
+
+static void put_streams_blocked(xl_builder *b, int kind) {
+    xl_connection *c = b->c;
+    uint64_t limit = c->max_streams_peer[kind];
+    if (c->next_stream[kind] < limit)
+        c->streams_blocked_pending[kind] = false;
+    if (!c->streams_blocked_pending[kind] || !room_for(b, 12) ||
+        !xl_builder_note(b, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
+        return;
+    xl_frame_put_max(&b->w, kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI, 0, limit);
+    c->streams_blocked_pending[kind] = false;
 }
 
 static void put_stream_control(xl_builder *b, xl_stream *s) {
@@ -113,7 +148,8 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
         xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow));
         s->max_data_pending = false;
     }
-    if (s->reset_pending || s->stop_pending || s->max_data_pending)
+    put_stream_blocked(b, s);
+    if (s->reset_pending || s->stop_pending || s->max_data_pending || s->blocked_pending)
         c->control_dirty = true;
 }
 
@@ -158,6 +194,9 @@ void xl_content_put_control(xl_builder *b) {
     }
     put_max_streams(b, 0);
     put_max_streams(b, 1);
+    put_data_blocked(b);
+    put_streams_blocked(b, 0);
+    put_streams_blocked(b, 1);
     put_cids(b);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
@@ -330,6 +369,7 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
         xl_send_mark_sent(&s->send, piece);
         c->flow_out.used += s->send.sent - before;
         s->send_flow.used = s->send.sent;
+        xl_conn_note_blocked(c, s);
         if (c->multipath && c->reinjection != &xl_reinjection_none && !c->scheduler->copies)
             xl_conn_unacked_push(s, r);
     }

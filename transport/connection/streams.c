@@ -287,6 +287,24 @@ bool xl_conn_expects_data(const xl_connection *c) {
     return false;
 }
 
+void xl_conn_note_blocked(xl_connection *c, xl_stream *s) {
+    bool has_more = s->send.sent < s->send.written || s->writable_wanted;
+    if (!has_more || xl_conn_is_reset(s))
+        return;
+    if (xl_flow_out_take_blocked(&s->send_flow))
+        s->blocked_pending = c->control_dirty = true;
+    if (xl_flow_out_take_blocked(&c->flow_out))
+        c->data_blocked_pending = true;
+}
+
+static void note_streams_blocked(xl_connection *c, int kind) {
+    if (c->streams_blocked_at[kind] == c->max_streams_peer[kind])
+        return;
+    c->streams_blocked_at[kind] = c->max_streams_peer[kind];
+    c->streams_blocked_pending[kind] = true;
+    xl_conn_wake(c);
+}
+
 /* ---- Public API ---- */
 
 int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
@@ -294,8 +312,12 @@ int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
     xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
-    if (!c->peer_params_seen || c->next_stream[kind] >= c->max_streams_peer[kind])
+    if (!c->peer_params_seen)
         return XL_ERR_STREAM_LIMIT;
+    if (c->next_stream[kind] >= c->max_streams_peer[kind]) {
+        note_streams_blocked(c, kind);
+        return XL_ERR_STREAM_LIMIT;
+    }
     *id = c->next_stream[kind] << 2 | (uint64_t)kind << 1 | c->is_server;
     if (!stream_new(c, *id))
         return XL_ERR_MEMORY;
@@ -356,6 +378,7 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
         xl_send_finish(&s->send);
     if (fin && is_local(c, id))
         c->expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+    xl_conn_note_blocked(c, s);
     if ((size_t)taken == len)
         xl_conn_offer_room(c); /* it may have no more to write: the next one's turn */
     xl_conn_wake(c);
