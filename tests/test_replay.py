@@ -109,7 +109,7 @@ def test_bins_cover_the_whole_run() -> None:
 def test_a_run_without_logs_still_has_its_page(make_campaign: Callable[..., Path]) -> None:
     out = make_campaign(FakeRun(label="mptcp", scheme="mptcp", unfinished_s=[2.0], outcome="time_limit"))
     page = write_replay(out / "runs" / FakeRun(label="mptcp").run_id).read_text()
-    assert "left no qlog" in page and "plays again, after 0.50 s" in page and "≥ 2.000" in page
+    assert "There is no qlog of the server" in page and "plays again, after 0.50 s" in page and "≥ 2.000" in page
 
 
 def test_a_damaged_log_ends_in_one_sentence(runs: dict[str, Path], tmp_path: Path) -> None:
