@@ -43,8 +43,8 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
-TEST_SRC := $(wildcard transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
+TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
 	balancer/*_test.c load/*_test.c)
 
 TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)

@@ -110,18 +110,17 @@ static void operate(bench *b, fuzz_input *in) {
 
 static void open_bench(bench *b, xl_credentials **own, uint8_t shape) {
     static const char *const schemes[] = {"sp", "cm", "vanilla-mp", "xlink"};
-    const server_config config = {.scheme = schemes[shape & 3],
-                                  .random_key = {2},
-                                  .null_crypto = true,
-                                  .send_buffer_bytes = shape & 4 ? 20000 : 0};
+    server_config config = {.random_key = {2}, .null_crypto = true};
     const catalogue_video video = {.bitrate_bps = 4000000, .fps_milli = 30000};
     const http3_service_hooks hooks = {.user = b, .log = take_record, .next_connection = next_connection};
     const xl_addr local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 50000};
     const xl_addr remote = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443};
-    char error[SERVER_ERROR_BYTES];
     int rv;
     xl_config c;
-    FUZZ_CHECK(http3_service_configure(&config, &c, error));
+    quic_settings_init(&config.settings);
+    FUZZ_CHECK(quic_settings_choose(&config.settings, schemes[shape & 3]));
+    config.settings.limits.send_buffer_bytes = shape & 4 ? 20000 : 0;
+    http3_service_configure(&config, &c);
     c.credentials = own[1];
     b->e.endpoint[1] = xl_endpoint_new(&c, b->e.now, &rv);
     b->videos = catalogue_new(&video, NULL);

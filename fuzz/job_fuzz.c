@@ -2,9 +2,9 @@
  * words of options. What must hold: each is taken, or refused with a sentence in printable text. */
 #include "fuzz/input.h"
 #include "emulator/sim/job.h"
-#include "http/path_options.h"
 #include "http/video.h"
 #include "server/catalogue.h"
+#include "schemes/path_grammars.h"
 #include "server/ffprobe.h"
 
 static void check_sentence(bool ok, const char *error) {
@@ -52,7 +52,11 @@ static void check_ffprobe(const char *text) {
     fuzz_note_number(end);
 }
 
-static void check_path_options(const char *text) {
+static void check_word(bool ok, const char *error) {
+    check_sentence(ok, ok ? "" : error);
+}
+
+static void check_path_grammars(const char *text) {
     xl_limits limits = {0};
     unsigned rank[XL_TECH_UNKNOWN + 1];
     path_event events[PATH_EVENTS_MAX];
@@ -61,8 +65,12 @@ static void check_path_options(const char *text) {
     const char *words[5] = {0};
     for (int i = 0; i < 5; i++)
         words[i] = strtok_r(i == 0 ? copy : NULL, "\n", &rest);
-    const path_options options = {words[0], words[1], words[2]};
-    check_sentence(path_options_apply(&options, &limits, error, sizeof error), error);
+    if (words[0] != NULL)
+        check_word(path_management_read(words[0], &limits.path_management, error, sizeof error), error);
+    if (words[1] != NULL)
+        check_word(migrate_after_read(words[1], &limits, error, sizeof error), error);
+    if (words[2] != NULL)
+        check_word(migrate_back_read(words[2], &limits, error, sizeof error), error);
     error[0] = 0;
     if (words[3] != NULL) {
         bool ok = path_order_parse(words[3], rank, error, sizeof error);
@@ -88,7 +96,7 @@ static void check_video(const char *text) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const checks[])(const char *) = {check_job, check_frame_index, check_ffprobe, check_path_options,
+    static void (*const checks[])(const char *) = {check_job, check_frame_index, check_ffprobe, check_path_grammars,
                                                    check_video};
     fuzz_input in = fuzz_input_of(data, size);
     size_t which = fuzz_below(&in, sizeof checks / sizeof checks[0]);

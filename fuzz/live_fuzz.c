@@ -34,13 +34,14 @@ static void choose_scheme(xl_scheme *c, xl_limits *limits, fuzz_input *in) {
     c->ack_path = flags & 0x10 ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe_control = flags & 0x20;
     c->reinjection_unconditional = flags & 0x40;
-    c->no_qoe_extrapolation = flags & 0x80;
+    c->qoe_extrapolation = !(flags & 0x80);
     c->qoe_carrier = (xl_qoe_carrier)(more & 3);
     limits->path_management.enabled = more & 4;
     limits->migrate_back = more & 8;
     limits->migrate_ptos = (more >> 4) & 3;
     c->max_reinjections = (uint8_t)(1 + (more >> 6));
-    c->rescue_gain_us = more & 0x20 ? 50000 : 0;
+    c->rescue = more & 0x20;
+    c->rescue_gain_us = 50000;
     c->rescue_permille = 100;
 }
 

@@ -1,9 +1,18 @@
 #include "http/random_key.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "xlink/udp.h"
+
+bool random_seed_read(random_seed *s, const char *text, char *reason, size_t cap) {
+    s->given = number_parse(text, strlen(text), &s->seed) && s->seed <= INT64_MAX;
+    if (!s->given)
+        snprintf(reason, cap, "takes a whole number from 0 to %" PRId64 ", not '%.60s'", INT64_MAX, text);
+    return s->given;
+}
 
 bool random_key_make(const random_seed *s, const char *role, uint8_t key[XL_RANDOM_KEY_BYTES], char *error,
                      size_t cap) {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "http/http3.h"
-#include "http/quic_scheme.h"
 #include "http/video.h"
 #include "xlink/udp.h"
 
@@ -229,16 +228,14 @@ static bool open_sockets(load_client *c, uint64_t number, xl_addr bound[XL_MAX_P
 }
 
 static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, uint64_t now, char *reason, size_t cap) {
+    const random_seed seed = {.given = c->plan->seed.given, .seed = c->plan->seed.seed + number};
     xl_config config;
     int error;
-    const random_seed seed = {.given = c->plan->seed.given, .seed = c->plan->seed.seed + number};
     xl_config_init(&config);
-    if (!quic_scheme_apply(c->plan->scheme, &config))
-        return false;
+    quic_settings_configure(&c->plan->settings, &config);
     if (!random_key_make(&seed, "client", config.random_key, reason, cap))
         return false;
     config.credentials = c->plan->credentials;
-    config.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     c->endpoint = xl_endpoint_new(&config, now, &error);
     if (c->endpoint)
         c->connection = xl_endpoint_connect(c->endpoint, c->plan->host, &bound[0], &c->plan->server, XL_TECH_WIFI, now);

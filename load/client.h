@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "http/random_key.h"
+#include "schemes/quic_settings.h"
 #include "xlink/xlink.h"
 
 typedef enum {
@@ -27,7 +28,8 @@ typedef struct {
     xl_addr path[XL_MAX_PATHS]; /* base address of each path */
     unsigned prefix[XL_MAX_PATHS];
     size_t paths;
-    const char *scheme, *url;
+    quic_settings settings;
+    const char *url;
     char authority[64], host[64]; /* of the server: host is what its certificate has to name */
     uint64_t requests;            /* of each; 0: until this changes */
     uint64_t pause_us, ping_us;

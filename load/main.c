@@ -247,7 +247,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (l.o.help) {
-        fputs(load_options_usage(), stdout);
+        char *usage = load_options_usage();
+        fputs(usage ? usage : "out of memory\n", stdout);
+        free(usage);
         return 0;
     }
     signal(SIGINT, on_signal);

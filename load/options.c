@@ -1,160 +1,98 @@
 #include "load/options.h"
 
 #include <arpa/inet.h>
-#include <getopt.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "http/http1.h"
+#include "base/numbers.h"
 #include "http/net.h"
-#include "http/quic_scheme.h"
 
-const char *load_options_usage(void) {
-    return "usage: xlink-load --server ADDR:PORT --path ADDR[/PREFIX] [--path ...] [options]\n"
-           "  --path ADDR[/PREFIX]   source address of path k; with a prefix client i has ADDR + i\n"
-           "  --connections N (100), --concurrent N (all)\n"
-           "  --interval-us N        between the starts of two connections (0)\n"
-           "  --url PATH (/synthetic/100000), --requests N (1) each, --pause-ms MS (0) between them;\n"
-           "                         0 requests: until SIGTERM, which lets each connection finish the one it is at\n"
-           "  --insecure | --ca FILE do not verify the server's certificate, or against these; it names ADDR\n"
-           "  --scheme NAME (vanilla-mp)\n"
-           "  --seed N               random choices and keys follow from N: a run to repeat, not for deployment\n"
-           "  --ping-ms MS           each connection makes itself heard that often (0: never)\n"
-           "  --time-limit S (60), --out FILE.jsonl\n";
+/* ---- Settings with a form of their own ---- */
+
+static bool read_server(void *into, const char *text, char *reason, size_t cap) {
+    load_options *o = into;
+    const bool ok = net_parse_endpoint(text, &o->plan.server) && o->plan.server.port != 0;
+    if (!ok)
+        snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
+    return ok;
 }
 
-enum {
-    OPT_SERVER = 256,
-    OPT_PATH,
-    OPT_CONNECTIONS,
-    OPT_CONCURRENT,
-    OPT_INTERVAL,
-    OPT_URL,
-    OPT_REQUESTS,
-    OPT_PAUSE,
-    OPT_SCHEME,
-    OPT_CA,
-    OPT_INSECURE,
-    OPT_SEED,
-    OPT_PING,
-    OPT_TIME_LIMIT,
-    OPT_OUT,
-    OPT_HELP
-};
-
-static const struct option long_options[] = {
-    {"server", required_argument, NULL, OPT_SERVER},
-    {"path", required_argument, NULL, OPT_PATH},
-    {"connections", required_argument, NULL, OPT_CONNECTIONS},
-    {"concurrent", required_argument, NULL, OPT_CONCURRENT},
-    {"interval-us", required_argument, NULL, OPT_INTERVAL},
-    {"url", required_argument, NULL, OPT_URL},
-    {"requests", required_argument, NULL, OPT_REQUESTS},
-    {"pause-ms", required_argument, NULL, OPT_PAUSE},
-    {"scheme", required_argument, NULL, OPT_SCHEME},
-    {"ca", required_argument, NULL, OPT_CA},
-    {"insecure", no_argument, NULL, OPT_INSECURE},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"ping-ms", required_argument, NULL, OPT_PING},
-    {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
-    {"out", required_argument, NULL, OPT_OUT},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, LOAD_ERROR_BYTES, format, args);
-    va_end(args);
-    return false;
-}
-
-static bool take_number(int option, const char *text, uint64_t least, uint64_t most, uint64_t scale, uint64_t *out,
-                        char *error) {
-    const char *name = long_options[option - OPT_SERVER].name;
-    if (!http1_parse_number(text, strlen(text), out) || *out < least || *out > most) {
-        return fail(error, "--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'.", name, least, most,
-                    text);
-    }
-    *out *= scale;
-    return true;
-}
-
-static bool take_path(load_plan *p, const char *text, char *error) {
+static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+    load_plan *p = &((load_options *)into)->plan;
     char address[64];
-    size_t len = strcspn(text, "/");
+    const size_t len = strcspn(text, "/");
+    uint64_t prefix = 128;
     if (p->paths == XL_MAX_PATHS) {
-        return fail(error, "at most %d --path.", XL_MAX_PATHS);
+        snprintf(reason, cap, "may be given %d times", XL_MAX_PATHS);
+        return false;
     }
     snprintf(address, sizeof address, "%.*s", (int)(len < sizeof address ? len : 0), text);
     xl_addr *a = &p->path[p->paths];
     bool ok = net_parse_ip(address, a);
-    uint64_t prefix = 128;
-    if (ok && text[len] == '/') {
-        ok = a->family == 4 && http1_parse_number(text + len + 1, strlen(text + len + 1), &prefix) && prefix <= 32;
-    }
-    if (!ok) {
-        return fail(error, "--path takes an IP address, an IPv4 one perhaps with a prefix length, not '%s'.", text);
-    }
-    p->prefix[p->paths++] = (unsigned)prefix;
-    return true;
+    if (ok && text[len] == '/')
+        ok = a->family == 4 && number_parse(text + len + 1, strlen(text + len + 1), &prefix) && prefix <= 32;
+    if (ok)
+        p->prefix[p->paths++] = (unsigned)prefix;
+    else
+        snprintf(reason, cap, "takes an IP address, an IPv4 one perhaps with a prefix length, not '%.60s'", text);
+    return ok;
 }
 
-static bool take_scheme(load_plan *p, const char *name, char *error) {
-    xl_config scratch;
-    xl_config_init(&scratch);
-    p->scheme = name;
-    if (quic_scheme_apply(name, &scratch)) {
-        return true;
-    }
-    char known[128] = "";
-    for (size_t i = 0; quic_scheme_names[i] != NULL; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", quic_scheme_names[i]);
-    }
-    return fail(error, "'%s' is not a scheme; known are %s.", name, known);
+static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
+    return random_seed_read(&((load_options *)into)->plan.seed, text, reason, cap);
 }
 
-static bool take_option(load_options *o, int option, const char *value, char *error) {
-    load_plan *p = &o->plan;
-    switch (option) {
-    case OPT_SERVER:
-        return (net_parse_endpoint(value, &p->server) && p->server.port != 0) ||
-               fail(error, "--server takes ADDR:PORT with an IP address, not '%s'.", value);
-    case OPT_PATH:
-        return take_path(p, value, error);
-    case OPT_CONNECTIONS:
-        return take_number(option, value, 1, 1000000, 1, &o->connections, error);
-    case OPT_CONCURRENT:
-        return take_number(option, value, 1, 1000000, 1, &o->concurrent, error);
-    case OPT_INTERVAL:
-        return take_number(option, value, 0, 60000000, 1, &o->interval_us, error);
-    case OPT_REQUESTS:
-        return take_number(option, value, 0, 1000000, 1, &p->requests, error);
-    case OPT_PAUSE:
-        return take_number(option, value, 0, 3600000, 1000, &p->pause_us, error);
-    case OPT_SEED:
-        p->seed.given = true;
-        return take_number(option, value, 0, INT64_MAX, 1, &p->seed.seed, error);
-    case OPT_PING:
-        return take_number(option, value, 0, 3600000, 1000, &p->ping_us, error);
-    case OPT_TIME_LIMIT:
-        return take_number(option, value, 1, 86400, 1000000, &o->time_limit_us, error);
-    case OPT_SCHEME:
-        return take_scheme(p, value, error);
-    case OPT_INSECURE:
-        o->insecure = true;
-        return true;
-    case OPT_HELP:
-        o->help = true;
-        return true;
-    default:
-        *(option == OPT_URL ? &p->url : option == OPT_CA ? &o->ca_file : &o->out_file) = value;
-        return true;
-    }
+/* ---- The table ---- */
+
+#define FIELD(member) SETTING_FIELD(load_options, member)
+
+static const setting rows[] = {
+    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT", .help = "The server or balancer."},
+    {"path", SETTING_OWN, .read = read_path, .value = "ADDR[/PREFIX]",
+     .help = "Source address of a path. With a prefix client i has ADDR + i. Give it once for each path."},
+    {"connections", SETTING_WHOLE, FIELD(connections), .least = 1, .most = 1000000, .value = "N", .fallback = "100",
+     .help = "Connections in all."},
+    {"concurrent", SETTING_WHOLE, FIELD(concurrent), .least = 1, .most = 1000000, .value = "N", .fallback = "all",
+     .help = "Connections at a time."},
+    {"interval_us", SETTING_WHOLE, FIELD(interval_us), .most = 60000000, .value = "US", .fallback = "0",
+     .help = "Time between the starts of two connections."},
+    {"url", SETTING_TEXT, FIELD(plan.url), .value = "PATH", .fallback = "/synthetic/100000",
+     .help = "What each request is for."},
+    {"requests", SETTING_WHOLE, FIELD(plan.requests), .most = 1000000, .value = "N", .fallback = "1",
+     .help = "Requests of each connection. 0: until SIGTERM, which lets each connection finish the one it is at."},
+    {"pause_ms", SETTING_WHOLE, FIELD(plan.pause_us), .most = 3600000, .scale = 1000, .value = "MS", .fallback = "0",
+     .help = "Time between two requests."},
+    {"ca", SETTING_TEXT, FIELD(ca_file), .value = "FILE",
+     .help = "Verify the server's certificate, which names ADDR, against these."},
+    {"insecure", SETTING_FLAG, FIELD(insecure), .help = "Do not verify it."},
+    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+     .help = "Random choices, keys and secrets follow from N: for a run to repeat, not for deployment."},
+    {"ping_ms", SETTING_WHOLE, FIELD(plan.ping_us), .most = 3600000, .scale = 1000, .value = "MS", .fallback = "0",
+     .help = "Each connection sends a PING on each path this often. 0: never."},
+    {"time_limit", SETTING_WHOLE, FIELD(time_limit_us), .least = 1, .most = 86400, .scale = 1000000, .value = "S",
+     .fallback = "60", .help = "End then, whatever the state."},
+    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "One record a connection, and a summary."},
+    {0},
+};
+
+char *load_options_usage(void) {
+    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
+    if (own && scheme &&
+        asprintf(&text, "usage: xlink-load --server ADDR:PORT --path ADDR[/PREFIX] [--path ...] [options]\n%s%s", own,
+                 scheme) < 0)
+        text = NULL;
+    free(own);
+    free(scheme);
+    return text;
+}
+
+static const char *problem(const load_options *o) {
+    if (o->plan.server.family == 0 || o->plan.paths == 0)
+        return "--server ADDR:PORT and at least one --path ADDR are needed; see --help";
+    if (!o->insecure && !o->ca_file)
+        return "--ca FILE is needed to verify the server's certificate, or --insecure";
+    return NULL;
 }
 
 /* The server goes by its address, in requests and in its certificate. */
@@ -164,30 +102,21 @@ static void name_server(load_plan *p) {
 }
 
 bool load_options_parse(int argc, char **argv, load_options *o, char *error) {
-    *o = (load_options){.plan = {.scheme = "vanilla-mp", .url = "/synthetic/100000", .requests = 1},
-                        .connections = 100,
-                        .time_limit_us = 60000000};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        if (option == ':' || option == '?') {
-            return fail(error, "%s '%s'; see --help.", option == ':' ? "no value for" : "unknown option",
-                        argv[optind - 1]);
-        }
-        if (!take_option(o, option, optarg, error)) {
-            return false;
-        }
-    }
-    if (optind < argc) {
-        return fail(error, "unexpected argument '%s'; see --help.", argv[optind]);
-    }
-    if (!o->help && (o->plan.server.family == 0 || o->plan.paths == 0)) {
-        return fail(error, "--server ADDR:PORT and at least one --path ADDR are needed; see --help.");
-    }
-    if (!o->help && !o->insecure && o->ca_file == NULL) {
-        return fail(error, "--ca FILE is needed to verify the server's certificate, or --insecure.");
-    }
+    int rest;
+    *o = (load_options){
+        .plan = {.url = "/synthetic/100000", .requests = 1}, .connections = 100, .time_limit_us = 60000000};
+    quic_settings_init(&o->plan.settings);
+    quic_settings_choose(&o->plan.settings, "vanilla-mp");
+    const setting_tables s = {.table = {{rows, o, 0}, {quic_setting_rows, &o->plan.settings, SETTING_OF_PLAYER}},
+                              .count = 2};
+    if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
+        return o->help;
+    const char *what = problem(o);
+    if (rest < argc)
+        snprintf(error, SETTINGS_ERROR_BYTES, "unexpected argument '%.60s'; see --help.", argv[rest]);
+    else if (what)
+        snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
     name_server(&o->plan);
     o->concurrent = o->concurrent == 0 ? o->connections : o->concurrent;
-    return true;
+    return rest == argc && !what;
 }

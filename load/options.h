@@ -14,8 +14,9 @@ typedef struct {
     bool help;
 } load_options;
 
-/* False with one sentence in error[LOAD_ERROR_BYTES]. Strings of argv are pointed to. */
+/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to. */
 bool load_options_parse(int argc, char **argv, load_options *, char *error);
-const char *load_options_usage(void);
+/* The text of --help; free it. NULL: out of memory. */
+char *load_options_usage(void);
 
 #endif

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "http/http3.h"
-#include "http/quic_scheme.h"
-#include "http/reinjection_options.h"
 
 #define MAX_TARGET_BYTES 1024
 
@@ -17,9 +15,9 @@ typedef struct {
     uint64_t first, last, received;
 } client_request;
 
-/* One attempt to connect. With racing (quic_scheme_race_us) there may be several, each on a path of its own; the first
- * whose handshake completes is the client's connection, the others are closed. The race is that of Happy Eyeballs (RFC
- * 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). */
+/* One attempt to connect. With racing (quic_settings.race_us) there may be several, each on a path of its own; the
+ * first whose handshake completes is the client's connection, the others are closed. The race is that of Happy Eyeballs
+ * (RFC 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). */
 typedef struct {
     xl_connection *connection;
     h3_session *h3;
@@ -277,21 +275,13 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     memcpy(c.random_key, config->random_key, sizeof c.random_key);
     c.credentials = credentials;
     c.log = *log;
-    c.limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
-    c.scheme.ack_path = config->ack_path;
     c.null_crypto = config->null_crypto;
-    if (!path_options_apply(&config->path_options, &c.limits, error, PLAYER_ERROR_BYTES))
-        return false;
+    quic_settings_configure(config->settings, &c);
     int rv = XL_ERR_ARGUMENT;
-    bool known = quic_scheme_apply(config->scheme, &c);
-    reinjection_options_apply(&(reinjection_options){.qoe = config->qoe}, &c.scheme);
-    if (known && !quic_scheme_override(config->scheduler, config->congestion, &c.scheme, error, PLAYER_ERROR_BYTES))
-        return false;
-    if (known)
-        t->endpoint = xl_endpoint_new(&c, now, &rv);
+    t->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!t->endpoint)
-        snprintf(error, PLAYER_ERROR_BYTES, rv == XL_ERR_ARGUMENT ? "unknown scheme %s" : "out of memory for scheme %s",
-                 config->scheme);
+        snprintf(error, PLAYER_ERROR_BYTES,
+                 rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
     return t->endpoint != NULL;
 }
 
@@ -313,7 +303,7 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
     t->server = config->server;
-    t->race_us = quic_scheme_race_us(config->scheme);
+    t->race_us = quic_settings_use_all_paths(config->settings) ? config->settings->race_us : 0;
     t->race_at = XL_NEVER;
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     t->event_count = config->path_event_count;
@@ -337,7 +327,7 @@ void http3_client_free(http3_client *t) {
 }
 
 size_t http3_client_paths_used(const player_transport_config *config) {
-    return quic_scheme_uses_all_paths(config->scheme) ? config->path_count : 1;
+    return quic_settings_use_all_paths(config->settings) ? config->path_count : 1;
 }
 
 /* SNI is the host part of the authority. */

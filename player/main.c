@@ -157,13 +157,15 @@ static int start(driver *d, int argc, char **argv) {
 
 int main(int argc, char **argv) {
     static driver d = {.epoll = -1, .save_fd = -1};
-    char error[512];
-    if (!player_options_parse(argc, argv, &d.options, error, sizeof error)) {
+    char error[SETTINGS_ERROR_BYTES];
+    if (!player_options_parse(argc, argv, &d.options, error)) {
         fprintf(stderr, PROGRAM ": %s\n", error);
         return 2;
     }
     if (d.options.help) {
-        fputs(player_options_usage(), stdout);
+        char *usage = player_options_usage();
+        fputs(usage ? usage : "out of memory\n", stdout);
+        free(usage);
         return 0;
     }
     int status = start(&d, argc, argv);

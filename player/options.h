@@ -9,19 +9,24 @@
 
 typedef struct {
     const player_transport_ops *transport;
-    player_transport_config transport_config; /* its paths point to `paths` */
+    player_transport_config transport_config; /* its paths and settings point to those here */
+    quic_settings settings;
     player_path paths[PLAYER_MAX_PATHS];
     path_event path_events[PATH_EVENTS_MAX];
     char authority[96];
     char target[1100];
     player_config player;
     const char *out_file, *save_file;
+    const char *server_text, *primary, *path_order, *url; /* as given; checked once all is known */
+    uint64_t size_bytes, bitrate_bps, fps_milli, first_frame_bytes, duration_us;
     bool help;
 } player_options;
 
-/* Reads the command line and $MPSHELL_…. False with one sentence in error. The strings of argv are pointed to. */
-bool player_options_parse(int argc, char **argv, player_options *out, char *error, size_t error_cap);
-const char *player_options_usage(void);
+/* Reads the command line and $MPSHELL_…. False with one sentence in error[SETTINGS_ERROR_BYTES]. The strings of argv
+ * are pointed to; *out stays where it is. */
+bool player_options_parse(int argc, char **argv, player_options *out, char *error);
+/* The text of --help; free it. NULL: out of memory. */
+char *player_options_usage(void);
 
 /* Moves the primary path to the front, the others keep their order: the named one, or with NULL the first in the order
  * of technologies, that of the text `order` or with NULL the usual one. False with a phrase in error. */

@@ -92,9 +92,9 @@ static json_t *describe_paths(const player_options *o) {
 json_t *player_session_describe(const player_options *o) {
     const player_config *p = &o->player;
     const player_transport_config *t = &o->transport_config;
-    json_t *out =
-        json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o}", "transport", o->transport->name, "scheme", t->scheme, "server",
-                  t->authority, "url", t->target, "paths", describe_paths(o), "seed", random_seed_json(&t->seed));
+    json_t *out = json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o}", "transport", o->transport->name, "scheme",
+                            o->settings.name, "server", t->authority, "url", t->target, "paths", describe_paths(o),
+                            "seed", random_seed_json(&t->seed));
     json_t *content = json_pack("{s:I, s:I, s:f, s:I, s:I}", "video_bytes", (json_int_t)p->video.bytes, "bitrate_bps",
                                 (json_int_t)p->video.bitrate_bps, "fps", p->video.fps_milli / 1e3, "first_frame_bytes",
                                 (json_int_t)p->video.first_frame_bytes, "play_bytes",

@@ -25,8 +25,9 @@
 
 #include <jansson.h>
 
-#include "http/path_options.h"
 #include "http/random_key.h"
+#include "schemes/path_grammars.h"
+#include "schemes/quic_settings.h"
 #include "xlink/xlink.h"
 
 #define PLAYER_MAX_PATHS   XL_MAX_PATHS
@@ -49,13 +50,9 @@ typedef struct {
     const char *authority; /* "100.64.0.1:4433": Host and :authority */
     unsigned concurrency;  /* the largest number of requests open at a time, >= 1 */
 
-    const char *scheme;                 /* one of ops->schemes, or NULL when that is NULL */
-    const char *scheduler, *congestion; /* of what the player sends; NULL: the scheme's own, the library's default */
-    xl_ack_path ack_path;
-    path_options path_options;
+    const quic_settings *settings; /* name: one of ops->schemes, or NULL when that is NULL */
     const path_event *path_events; /* by time; their names are those of paths */
     size_t path_event_count;
-    const char *qoe; /* what carries the QoE signal, a word of qoe_carriers; NULL: the scheme's own */
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
     bool insecure;                           /* do not verify the server's certificate */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "http/quic_scheme.h"
 #include "http/text_file.h"
 #include "player/http3_client.h"
 #include "player/transport.h"

@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from railyard.errors import UserError
-from railyard.experiment import Congestion, Scheduler
 from railyard.paths import ROOT, program
+from railyard.settings import CONTROLLERS, SCHEDULERS
 from railyard.traces import Pair, find_pair
 
 Job = dict[str, Any]
@@ -128,7 +128,7 @@ def main(
     offsets: Annotated[int, typer.Option(min=1, help="start offsets for each row")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="runs side by side")] = os.cpu_count() or 1,
 ) -> None:
-    kinds = list(product(get_args(Scheduler), get_args(Congestion)))
+    kinds = list(product(SCHEDULERS, CONTROLLERS))
     rows: list[Row] = []
     for pair in (find_pair(name) for name in pairs or ["subway-1", "hsr-1"]):
         starts = [trace_ms(pair) * i // offsets for i in range(offsets)]

@@ -360,7 +360,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     int one = 1;
     char unheard[SERVER_ERROR_BYTES];
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    set_congestion(fd, server_get_config(s->server)->congestion,
+    set_congestion(fd, server_get_config(s->server)->settings.scheme.congestion,
                    unheard); /* an MPTCP listener does not pass it on to joins */
     c->service = s;
     c->remote = *remote;
@@ -418,12 +418,12 @@ int server_http1_listen(const server_config *config, xl_addr *bound, char *error
                  config->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
         return -1;
     }
-    int one = 1, buffer = (int)config->send_buffer_bytes;
+    int one = 1, buffer = (int)config->settings.limits.send_buffer_bytes;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (buffer > 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* connections inherit it */
     }
-    if (!set_congestion(fd, config->congestion, error)) {
+    if (!set_congestion(fd, config->settings.scheme.congestion, error)) {
         close(fd);
         return -1;
     }

@@ -124,8 +124,7 @@ static world *world_new(const xl_limits *client_limits, size_t server_memory) {
     world *w = calloc(1, sizeof *w);
     const catalogue_files files = {.user = w, .open = file_open, .read = file_read, .close = file_close};
     const http3_service_hooks hooks = {.user = w, .log = count_record, .next_connection = next_number};
-    const server_config options = {.scheme = "sp", .random_key = {3}};
-    char error[SERVER_ERROR_BYTES];
+    server_config options = {.random_key = {3}};
     int rv;
     assert_non_null(w);
     w->now = 1000000;
@@ -133,7 +132,9 @@ static world *world_new(const xl_limits *client_limits, size_t server_memory) {
     w->server_credentials = xl_credentials_self_signed("server.test", options.random_key, 1700000000);
     w->client_credentials = xl_credentials_client(NULL);
     xl_config config;
-    assert_true(http3_service_configure(&options, &config, error));
+    quic_settings_init(&options.settings);
+    assert_true(quic_settings_choose(&options.settings, "sp"));
+    http3_service_configure(&options, &config);
     config.credentials = w->server_credentials;
     config.limits.endpoint_send_bytes = server_memory;
     w->server = xl_endpoint_new(&config, w->now, &rv);
@@ -414,32 +415,31 @@ static void a_client_may_have_tens_of_kilobytes_under_way_to_the_server(void **s
     uint64_t stream;
     assert_int_equal(0, xl_stream_open(c->connection, true, &stream));
     assert_int_equal(65536, xl_stream_send_capacity(c->connection, stream));
-    const server_config options = {.scheme = "sp"};
-    char error[SERVER_ERROR_BYTES];
+    server_config options = {.max_connections = 9};
     xl_config config;
-    assert_true(http3_service_configure(&options, &config, error));
+    quic_settings_init(&options.settings);
+    http3_service_configure(&options, &config);
     assert_int_equal(4 * 65536, config.limits.max_data);
     world_free(w);
 }
 
 static void rooms_are_shared_out_as_the_options_say(void **state) {
     (void)state;
-    server_config options = {.scheme = "sp"};
-    char error[SERVER_ERROR_BYTES];
+    server_config options = {.max_per_address = SERVER_SHARE_PER_ADDRESS};
     xl_config config;
-    assert_true(http3_service_configure(&options, &config, error));
+    quic_settings_init(&options.settings);
+    http3_service_configure(&options, &config);
     assert_int_equal(1024, config.limits.max_connections);
     assert_int_equal(256, config.limits.max_per_client);
     options.max_connections = 3;
-    assert_true(http3_service_configure(&options, &config, error));
+    http3_service_configure(&options, &config);
     assert_int_equal(3, config.limits.max_connections);
     assert_int_equal(1, config.limits.max_per_client);
     options.lb_file = "lb.conf"; /* all clients have the balancer's address */
-    assert_true(http3_service_configure(&options, &config, error));
+    http3_service_configure(&options, &config);
     assert_int_equal(0, config.limits.max_per_client);
     options.max_per_address = 2;
-    options.max_per_address_given = true;
-    assert_true(http3_service_configure(&options, &config, error));
+    http3_service_configure(&options, &config);
     assert_int_equal(2, config.limits.max_per_client);
 }
 

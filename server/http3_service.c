@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "http/http3.h"
-#include "http/quic_scheme.h"
 
 #define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
 #define FIRST_FRAME_URGENCY 0
@@ -290,42 +289,18 @@ static void on_event(http3_service *s, const xl_event *event) {
 
 /* ---- service ---- */
 
-bool http3_service_configure(const server_config *config, xl_config *out, char *error) {
+void http3_service_configure(const server_config *config, xl_config *out) {
     xl_config_init(out);
     out->is_server = true;
     out->alpn = "h3";
     memcpy(out->random_key, config->random_key, sizeof out->random_key);
-    out->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    out->null_crypto = config->null_crypto;
+    quic_settings_configure(&config->settings, out);
     out->limits.max_stream_data = REQUEST_WINDOW;
     out->limits.max_data = REQUESTS_WINDOW;
-    out->null_crypto = config->null_crypto;
-    if (!quic_scheme_apply(config->scheme, out)) {
-        snprintf(error, SERVER_ERROR_BYTES, "unknown scheme %s", config->scheme);
-        return false;
-    }
-    if (config->reinjection)
-        out->scheme.reinjection = config->reinjection;
-    reinjection_options_apply(&config->reinjections, &out->scheme);
-    if (!quic_scheme_override(config->scheduler, config->congestion, &out->scheme, error, SERVER_ERROR_BYTES))
-        return false;
-    if (!path_options_apply(&config->path_options, &out->limits, error, SERVER_ERROR_BYTES))
-        return false;
-    if (config->ack_path_given)
-        out->scheme.ack_path = config->ack_path;
-    if (config->t_th1_given)
-        out->scheme.t_th1_us = config->t_th1_us;
-    if (config->t_th2_given)
-        out->scheme.t_th2_us = config->t_th2_us;
-    if (config->retry_above_given) {
-        out->limits.retry_always = config->retry_above == 0;
-        out->limits.retry_above = (size_t)config->retry_above;
-    }
     if (config->max_connections)
         out->limits.max_connections = (size_t)config->max_connections;
     out->limits.max_per_client = (size_t)server_max_per_address(config, out->limits.max_connections);
-    if (config->send_buffer_bytes)
-        out->limits.send_buffer_bytes = (size_t)config->send_buffer_bytes;
-    return true;
 }
 
 http3_service *http3_service_new(xl_endpoint *endpoint, catalogue *videos, const http3_service_hooks *hooks) {

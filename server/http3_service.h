@@ -26,9 +26,8 @@ typedef struct {
 
 typedef struct http3_service http3_service;
 
-/* Fills in an endpoint's configuration but for credentials and log. False with one phrase in
- * error[SERVER_ERROR_BYTES]. */
-bool http3_service_configure(const server_config *, xl_config *, char *error);
+/* Fills in an endpoint's configuration but for credentials and log. */
+void http3_service_configure(const server_config *, xl_config *);
 
 /* The catalogue and the endpoint must outlive it. NULL: out of memory. */
 http3_service *http3_service_new(xl_endpoint *, catalogue *, const http3_service_hooks *);

@@ -1,6 +1,7 @@
 /* xlink-server: serves byte ranges of videos by HTTP/3 and HTTP/1.1. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/options.h"
@@ -66,20 +67,34 @@ static int serve(server *s) {
     return status;
 }
 
+static int print_usage(void) {
+    char *text = server_options_usage();
+    fputs(text ? text : "out of memory\n", stdout);
+    free(text);
+    return 0;
+}
+
+static int print_settings(void) {
+    json_t *described = quic_settings_describe();
+    json_dumpf(described, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(described);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     static server s = {.epoll = -1, .files = {.root = -1}};
-    char error[512];
-    bool help = false;
+    char error[SETTINGS_ERROR_BYTES];
     s.argc = argc;
     s.argv = argv;
-    if (!server_options_parse(argc, argv, &s.base, &help, error, sizeof error)) {
+    if (!server_options_parse(argc, argv, &s.base, error)) {
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
         return 2;
     }
-    if (help) {
-        fputs(server_options_usage(), stdout);
-        return 0;
-    }
+    if (s.base.help)
+        return print_usage();
+    if (s.base.describe_settings)
+        return print_settings();
     int status = serve(&s);
     if (!jsonl_close(s.log)) {
         fprintf(stderr, SERVER_PROGRAM ": cannot write %s to its end: %s.\n", s.config.out_file, strerror(errno));

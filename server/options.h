@@ -6,11 +6,12 @@
 
 #include "server/server.h"
 
-/* False with one sentence in error. Strings of argv are pointed to. */
-bool server_options_parse(int argc, char **argv, server_config *out, bool *help, char *error, size_t error_cap);
-/* Reads --params FILE over what the command line said (base). False with one sentence that names file and line in
- * error, and *out is as it was. */
-bool server_options_load_params(const server_config *base, server_config *out, char *error, size_t error_cap);
-const char *server_options_usage(void);
+/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to. */
+bool server_options_parse(int argc, char **argv, server_config *out, char *error);
+/* Reads the command line of `base` again, and over it the file of --params. False with one sentence that names file and
+ * line in error, and *out is as it was. */
+bool server_options_load_params(const server_config *base, server_config *out, char *error);
+/* The text of --help; free it. NULL: out of memory. */
+char *server_options_usage(void);
 
 #endif

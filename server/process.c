@@ -220,9 +220,9 @@ static bool open_deployment(server *s) {
 }
 
 bool server_reload(server *s) {
-    char error[SERVER_ERROR_BYTES * 2] = "there is no --params FILE to read again.";
+    char error[SETTINGS_ERROR_BYTES] = "there is no --params FILE to read again.";
     uint64_t now = server_clock_us();
-    if (s->base.params_file == NULL || !server_options_load_params(&s->base, &s->config, error, sizeof error)) {
+    if (s->base.params_file == NULL || !server_options_load_params(&s->base, &s->config, error)) {
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
         jsonl_write(s->log, "reload_failed", json_pack("{s:s%}", "message", error, strlen(error)), now);
         return false;

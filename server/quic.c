@@ -141,8 +141,7 @@ static bool join_deployment(server_service *s, xl_config *c, char *error) {
 
 static bool make_endpoint(server_service *s, const server_config *config, uint64_t now, char *error) {
     xl_config c;
-    if (!http3_service_configure(config, &c, error))
-        return false;
+    http3_service_configure(config, &c);
     if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
         return false;
     c.credentials = s->credentials;
@@ -150,9 +149,8 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     int rv = 0;
     s->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!s->endpoint) {
-        snprintf(error, SERVER_ERROR_BYTES,
-                 rv == XL_ERR_ARGUMENT ? "unknown --reinjection %s" : "cannot start (%s): out of memory",
-                 c.scheme.reinjection);
+        snprintf(error, SERVER_ERROR_BYTES, "cannot start: %s",
+                 rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
         return false;
     }
     const http3_service_hooks hooks = {.user = s->owner, .log = log_record, .next_connection = next_connection};
@@ -211,11 +209,8 @@ static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, c
 }
 
 static void quic_reconfigure(server_service *s, uint64_t now) {
-    xl_config c;
-    char error[SERVER_ERROR_BYTES];
     /* The names were checked with the file; what is left to fail is memory, and then the old parameters stay. */
-    if (http3_service_configure(server_get_config(s->owner), &c, error))
-        (void)xl_endpoint_reconfigure(s->endpoint, &c.scheme, now);
+    (void)xl_endpoint_reconfigure(s->endpoint, &server_get_config(s->owner)->settings.scheme, now);
 }
 
 static bool quic_wanted(const server_config *config) {

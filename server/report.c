@@ -1,22 +1,12 @@
 #include "server/report.h"
 
 json_t *server_describe(const server_config *o) {
-    json_t *out = json_pack("{s:s, s:s?, s:s?, s:b, s:s?, s:o, s:I, s:f, s:I}", "scheme", o->scheme, "reinjection",
-                            o->reinjection, "congestion", o->congestion, "mptcp", (int)o->mptcp, "root", o->root,
-                            "seed", random_seed_json(&o->seed), "bitrate_bps", (json_int_t)o->video.bitrate_bps, "fps",
-                            o->video.fps_milli / 1e3, "first_frame_bytes", (json_int_t)o->video.first_frame_bytes);
-    json_object_set_new(out, "t_th1_ms", o->t_th1_given ? json_real((double)o->t_th1_us / 1e3) : json_null());
-    json_object_set_new(out, "t_th2_ms", o->t_th2_given ? json_real((double)o->t_th2_us / 1e3) : json_null());
-    const reinjection_options *r = &o->reinjections;
-    json_object_set_new(out, "max_reinjections",
-                        r->max_reinjections ? json_integer((json_int_t)r->max_reinjections) : json_null());
-    json_object_update_new(out, json_pack("{s:s?, s:s?, s:s?}", "copy_rule", r->copy_rule, "qoe_control",
-                                          r->qoe_control, "qoe_extrapolation", r->qoe_extrapolation));
-    json_object_set_new(out, "ack_path",
-                        o->ack_path_given ? json_string(o->ack_path == XL_ACK_FASTEST ? "fastest" : "original")
-                                          : json_null());
-    if (o->scheduler != NULL)
-        json_object_set_new(out, "scheduler", json_string(o->scheduler));
+    json_t *out = settings_values(quic_setting_rows, &o->settings, SETTING_OF_SERVER);
+    json_object_update_new(out,
+                           json_pack("{s:s?, s:b, s:s?, s:o, s:I, s:f, s:I}", "scheme", o->settings.name, "mptcp",
+                                     (int)o->mptcp, "root", o->root, "seed", random_seed_json(&o->seed), "bitrate_bps",
+                                     (json_int_t)o->video.bitrate_bps, "fps", o->video.fps_milli / 1e3,
+                                     "first_frame_bytes", (json_int_t)o->video.first_frame_bytes));
     return out;
 }
 

@@ -12,9 +12,8 @@
 
 #include <jansson.h>
 
-#include "http/path_options.h"
 #include "http/random_key.h"
-#include "http/reinjection_options.h"
+#include "schemes/quic_settings.h"
 #include "server/catalogue.h"
 #include "xlink/deployment.h"
 #include "xlink/xlink.h"
@@ -22,8 +21,13 @@
 #define SERVER_ERROR_BYTES 256
 #define SERVER_MAX_FFPROBE 64
 
+#define SERVER_SHARE_PER_ADDRESS UINT64_MAX
+
 /* The command line. Strings live as long as the program; NULL where the option was not given. */
 typedef struct {
+    int argc; /* as it was read from, for whoever reads it again */
+    char **argv;
+    bool help, describe_settings;
     bool quic, http1; /* listen there? */
     xl_addr quic_addr, http1_addr;
     bool mptcp; /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
@@ -32,24 +36,11 @@ typedef struct {
     const char *frame_index_file;
     const char *ffprobe[SERVER_MAX_FFPROBE]; /* "/VIDEO=FILE" of --ffprobe */
     size_t ffprobe_count;
-    const char *scheme;      /* sp, cm, vanilla-mp, xlink; checked; default "xlink" */
-    const char *reinjection; /* of --reinjection; NULL: the scheme's own */
-    reinjection_options reinjections;
-    path_options path_options;
-    const char *scheduler;  /* of --scheduler; NULL: the scheme's own */
-    const char *congestion; /* of --cc; NULL: the library's default */
-    xl_ack_path ack_path;
-    bool ack_path_given;
-    bool t_th1_given, t_th2_given;
-    uint64_t t_th1_us, t_th2_us;
+    quic_settings settings;
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
-    uint64_t retry_above;                    /* of --retry-above, see xl_config */
-    bool retry_above_given;
-    uint64_t max_connections; /* of each protocol and process; 0: the service's default */
-    uint64_t max_per_address; /* of them; 0: no limit */
-    bool max_per_address_given;
-    uint64_t send_buffer_bytes; /* per stream or connection; 0: the service's default */
+    uint64_t max_connections;                /* of each protocol and process; 0: the service's default */
+    uint64_t max_per_address;                /* of them; 0: no limit; SERVER_SHARE_PER_ADDRESS: not given */
     const char *out_file, *qlog_dir, *keylog_file;
     uint64_t qlog_files;                           /* of --qlog-files */
     uint64_t workers;                              /* processes; 0: one, without the machinery of several */
@@ -63,8 +54,8 @@ typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
     uint64_t migrations, connections;
     uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
+    uint64_t refused;            /* clients that found no room */
     uint64_t retries, stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
-    uint64_t refused;                                         /* clients that found no room */
     json_t *paths;
 } server_totals;
 

@@ -272,7 +272,10 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
         ("udp-flow sink", ["sink needs --bind"]),
         ("mpshell-ctl", ["no socket", "--control"]),
         ("mpshell-ctl /nowhere/s stats", ["/nowhere/s", "is mpshell --control /nowhere/s running?"]),
-        ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk", ["xlnk", "known are sp, cm, vanilla-mp"]),
+        (
+            "xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk",
+            ["xlnk", "takes sp, cm, vanilla-mp, xlink or xlink+"],
+        ),
         ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1", ["--ca FILE", "--insecure"]),
         ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --ca /no/ca.pem", ["/no/ca.pem", "No such file"]),
     ],

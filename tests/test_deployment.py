@@ -140,15 +140,15 @@ def test_a_thousand_connections_stay_with_their_workers(tmp_path: Path) -> None:
 
 
 def test_reload_under_load_loses_no_connection(tmp_path: Path) -> None:
-    params = tmp_path / "params.conf"
-    params.write_text("t-th1 = 100\n")
+    params = tmp_path / "params.yaml"
+    params.write_text("t_th1_ms: 100\n")
     with Server(
-        tmp_path, "--workers", str(WORKERS), "--scheme", "xlink", "--params", str(params), "--t-th2", "2000"
+        tmp_path, "--workers", str(WORKERS), "--scheme", "xlink", "--params", str(params), "--t-th2-ms", "2000"
     ) as server:
         load = start_load(tmp_path, server.port, 60, "--scheme", "xlink", "--requests", "0", "--pause-ms", "200")
         wait_until(lambda: len(busy_connections(server)) == 60, "the clients do not come")
         for i in range(5):
-            params.write_text(f"t-th1 = {200 + i}\nreinjection = {('stream', 'frame', 'none')[i % 3]}\ncc = newreno\n")
+            params.write_text(f"t_th1_ms: {200 + i}\nreinjection: {('stream', 'frame', 'none')[i % 3]}\ncc: newreno\n")
             server.process.send_signal(signal.SIGHUP)
 
             def reloaded(threshold: float = 200.0 + i) -> bool:
@@ -156,7 +156,7 @@ def test_reload_under_load_loses_no_connection(tmp_path: Path) -> None:
                 return len(done) == WORKERS + 1  # the parent, too
 
             wait_until(reloaded, "not all processes have the new parameters")
-        params.write_text("t-th1 = 7\nt-th2 = fast\n")
+        params.write_text("t_th1_ms: 7\nt_th2_ms: fast\n")
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: bool(events(server.records(), "reload_failed")), "a bad file went unnoticed")
         assert end_endless(load) == 0
@@ -276,7 +276,7 @@ def one_sentence(arguments: Sequence[str | Path], *words: str) -> None:
         (["--lb-config", "FILE", "--server-id", "a0"], ["4 hexadecimal digits", "lb.conf"]),
         (["--lb-config", "/no/such/file", "--server-id", "a0"], ["/no/such/file"]),
         (["--params", "/no/such/file"], ["/no/such/file"]),
-        (["--params", "FILE"], ["lb.conf, line 2", "'rotation' is not a parameter"]),
+        (["--params", "FILE"], ["lb.conf, line 1", "this is not YAML"]),
         (["--workers", "2", "--quic", "203.0.113.1:0"], ["203.0.113.1"]),
     ],
 )

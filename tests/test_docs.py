@@ -21,6 +21,7 @@ from railyard.cli import app
 from railyard.experiment import Experiment, load_experiment
 from railyard.paths import ROOT, programs_dir
 from railyard.records import load_campaign
+from railyard.settings import FILE as SETTINGS_FILE
 from railyard.store.query import connect, run_query
 from railyard.traces.index import TraceIndex
 
@@ -99,6 +100,12 @@ def test_every_page_can_be_reached_from_the_index() -> None:
             waiting += [(page.parent / name).resolve() for name in names if name]
     assert set(PAGES) - seen <= {ROOT / "README.md"}, "not in docs/README.md, nor in what it links to"
     assert DOCS / "README.md" in {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+
+
+def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
+    if not (programs_dir() / "xlink-server").is_file():
+        pytest.skip("the programs are not built: make build")
+    assert SETTINGS_FILE.read_text(encoding="utf-8") == reference.settings(), "old: `make docs` writes it again"
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

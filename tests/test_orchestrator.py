@@ -97,7 +97,7 @@ def test_parameters_reach_the_programs(specs: list[RunSpec], tmp_path: Path) -> 
     xlink = next(spec for spec in specs if spec.scheme == "xlink")
     server = " ".join(server_command(xlink, Path("xlink-server"), tmp_path))
     player = " ".join(player_command(xlink, Path("xlink-player"), tmp_path))
-    assert "--scheme xlink" in server and "--t-th1 200 --t-th2 900 --ack-path fastest" in server
+    assert "--scheme xlink" in server and "--t-th1-ms 200 --t-th2-ms 900 --ack-path fastest" in server
     assert "--scheme xlink" in player and "--ack-path fastest" in player and "--url /synthetic/500000" in player
     mptcp = next(spec for spec in specs if spec.scheme == "mptcp")
     assert "--mptcp" in server_command(mptcp, Path("s"), tmp_path)

@@ -119,7 +119,7 @@ def test_vanilla_multipath_sends_nothing_twice_without_need(tmp_path: Path) -> N
 
 
 def test_reinjection_without_control_is_seen_in_the_figures(tmp_path: Path) -> None:
-    records = play(tmp_path, "xlink", server_arguments=("--t-th1", "100000", "--t-th2", "100000"))
+    records = play(tmp_path, "xlink", server_arguments=("--t-th1-ms", "100000", "--t-th2-ms", "100000"))
     (closed,) = events(records, "connection_closed")
     assert closed["reinjected_bytes"] == sum(path["reinjected_bytes"] for path in closed["paths"])
 

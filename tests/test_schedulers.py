@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from railyard.experiment import KERNEL_CONGESTION, Congestion, Scheduler
+from railyard.experiment import KERNEL_CONGESTION
 from railyard.paths import program
+from railyard.settings import CONTROLLERS, SCHEDULERS
 from railyard.traces import find_pair
 
 Job = dict[str, Any]
-SCHEDULERS, CONTROLLERS = get_args(Scheduler), get_args(Congestion)
 
 
 def flat_job(folder: Path, delays_ms: tuple[float, ...], **members: Any) -> Job:
@@ -125,9 +125,8 @@ def test_players_of_lia_leave_a_single_path_player_more_than_players_of_cubic(tm
 
 @pytest.mark.parametrize("name", ["scheduler", "cc"])
 def test_unknown_names_are_one_sentence_that_lists_the_known_ones(tmp_path: Path, name: str) -> None:
-    known = ", ".join(SCHEDULERS if name == "scheduler" else CONTROLLERS)
-    kind = "scheduler" if name == "scheduler" else "congestion controller"
-    sentence = f"'best' is not a {kind}; known are {known}."
+    *others, last = SCHEDULERS if name == "scheduler" else CONTROLLERS
+    sentence = f"{name} takes {', '.join(others)} or {last}, not 'best'."
     job = json.dumps(flat_job(tmp_path, (10,), **{name: "best"}))
     player = ["--transport", "quic", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--url", "/synthetic/9"]
     player += ["--chunk-bytes", "9", "--bitrate", "99999", "--time-limit", "1", "--out", str(tmp_path / "p")]

@@ -114,11 +114,11 @@ def test_the_job_says_what_the_command_lines_say(specs: list[RunSpec], tmp_path:
     def option(command: list[str], name: str) -> str:
         return command[command.index(name) + 1]
 
-    assert [float(option(server, "--t-th1")), float(option(server, "--t-th2"))] == [200, 900]
+    assert [float(option(server, "--t-th1-ms")), float(option(server, "--t-th2-ms"))] == [200, 900]
     assert (written["t_th1_ms"], written["t_th2_ms"], written["ack_path"]) == (200, 900, option(player, "--ack-path"))
     assert written["cc"] == option(server, "--cc") == option(player, "--cc") == "newreno"
     assert written["scheduler"] == option(server, "--scheduler") == option(player, "--scheduler") == "ecf"
-    assert str(written["send_buffer_bytes"]) == option(server, "--send-buffer")
+    assert str(written["send_buffer_bytes"]) == option(server, "--send-buffer-bytes")
     assert option(player, "--url") == f"/synthetic/{written['player']['video_bytes']}"
     for member, name in (
         ("bitrate_bps", "--bitrate"),

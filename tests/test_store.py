@@ -248,7 +248,7 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_lin
     [run] = (tmp_path / "out" / "runs").iterdir()
     shown = command_line("show", str(run))
     assert shown.returncode == 0, shown.stderr
-    for words in ("t-th1 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
+    for words in ("t_th1_ms 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
         assert words in shown.stdout, words
     lines = [line.strip() for line in shown.stdout.splitlines()]
     root = Path(__file__).parents[1]

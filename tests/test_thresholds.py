@@ -109,8 +109,8 @@ def test_an_experiment_resolves_percentiles_and_records_where_they_came_from(tmp
         assert measured["samples"] == len(ordered) and measured["pairs"] == ["hsr-1", "subway-1"]
         assert measured["t_th1_ms"] == pytest.approx(th(ordered, 60), abs=0.001)
         assert measured["t_th2_ms"] == pytest.approx(th(ordered, 20), abs=0.001)
-        assert float(config["parameters"]["t-th1"]) == pytest.approx(measured["t_th1_ms"], rel=1e-5)
-        assert 0 < float(config["parameters"]["t-th1"]) < float(config["parameters"]["t-th2"])
+        assert float(config["parameters"]["t_th1_ms"]) == pytest.approx(measured["t_th1_ms"], rel=1e-5)
+        assert 0 < float(config["parameters"]["t_th1_ms"]) < float(config["parameters"]["t_th2_ms"])
     off = [record for record in records if record["config"]["label"].endswith("off")]
     assert len(records) == 8 and len(off) == 4
     for record in off:

@@ -6,7 +6,7 @@
 #include "emulator/sim/members.h"
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
-#include "http/quic_scheme.h"
+#include "schemes/quic_settings.h"
 #include "server/report.h"
 
 /* ---- the player's transport: that of player/transport_quic.c with the simulator's network in place of sockets ---- */
@@ -102,18 +102,14 @@ static uint64_t connection_number(void *user) {
 }
 
 static bool make_server(struct sim *sim, struct sim_player *p, const char *job_name, char *error) {
-    char reason[SERVER_ERROR_BYTES] = "out of memory";
     xl_config config;
-    if (!http3_service_configure(&p->job->server, &config, reason)) {
-        return sim_fail(error, "%s: players[%zu]: %s", job_name, p->index, reason);
-    }
+    http3_service_configure(&p->job->server, &config);
     config.credentials = sim->server_credentials;
     config.log = xl_log_files_log(sim->server_files);
     int rv = 0;
     p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
     if (p->server.endpoint == NULL && rv == XL_ERR_ARGUMENT) {
-        return sim_fail(error, "%s: players[%zu]: there is no reinjection \"%s\"", job_name, p->index,
-                        config.scheme.reinjection);
+        return sim_fail(error, "%s: players[%zu]: the transport refuses the settings", job_name, p->index);
     }
     p->server.videos = catalogue_new(&p->job->server.video, NULL);
     const http3_service_hooks hooks = {.user = p, .log = log_record, .next_connection = connection_number};

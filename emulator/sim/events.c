@@ -18,17 +18,17 @@ struct event_members {
     const char *path, *direction, *state, *rate;
 };
 
-#define EVENT(member) offsetof(struct event_members, member)
-static const struct sim_member event_members[] = {
-    {"t_s", SIM_SECONDS, EVENT(at_us), 0, MAX_TIME_MS, 0},
-    {"path", SIM_STRING, EVENT(path), 0, 0, 0},
-    {"direction", SIM_WORD, EVENT(direction), 0, 0, directions},
-    {"state", SIM_WORD, EVENT(state), 0, 0, states},
-    {"delay_ms", SIM_THOUSANDTHS, EVENT(delay_us), 0, 3600000000u, 0},
-    {"rate", SIM_STRING, EVENT(rate), 0, 0, 0},
-    {"loss", SIM_OTHER, 0, 0, 0, 0},
+#define FIELD(member) SETTING_FIELD(struct event_members, member)
+static const setting event_rows[] = {
+    {"t_s", SETTING_DECIMAL, FIELD(at_us), .most = MAX_TIME_MS, .scale = 1000},
+    {"path", SETTING_TEXT, FIELD(path)},
+    {"direction", SETTING_WORD, FIELD(direction), .words = directions},
+    {"state", SETTING_WORD, FIELD(state), .words = states},
+    {"delay_ms", SETTING_DECIMAL, FIELD(delay_us), .most = 3600000000u},
+    {"rate", SETTING_TEXT, FIELD(rate)},
     {0},
 };
+static const char *const read_apart[] = {"loss", NULL};
 
 /* ---- reading ---- */
 
@@ -58,7 +58,8 @@ static bool take_loss(struct sim_event *event, json_t *value, const char *where,
 
 static bool take_event(struct sim_job *job, json_t *object, const char *where, struct sim_event *event, char *error) {
     struct event_members m = {.at_us = NOT_GIVEN, .delay_us = NOT_GIVEN, .direction = directions[2]};
-    if (!sim_members_read(object, where, event_members, &m, error) ||
+    const setting_tables members = {.table = {{event_rows, &m, 0}}, .count = 1};
+    if (!sim_members_read(&members, object, where, read_apart, error) ||
         !take_loss(event, json_object_get(object, "loss"), where, error)) {
         return false;
     }

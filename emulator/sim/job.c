@@ -6,101 +6,75 @@
 #include <string.h>
 
 #include "emulator/sim/members.h"
-#include "http/quic_scheme.h"
-#include "http/reinjection_options.h"
 #include "http/video.h"
 
 #define DAY_MS      UINT64_C(86400000)
-#define NOT_GIVEN   UINT64_MAX
 #define MAX_TIME_MS (1000 * DAY_MS)
 
-static const char *const ack_paths[] = {"original", "fastest", NULL};
 static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NULL};
 
 /* What may differ from player to player. */
-struct settings {
-    const char *scheme, *primary, *path_order, *reinjection, *scheduler, *cc, *ack_path;
-    uint64_t t_th1_us, t_th2_us, send_buffer_bytes, time_limit_us, start_us;
-    reinjection_options reinjections;
-    path_options paths;
+struct player_settings {
+    quic_settings quic;
+    const char *primary, *path_order;
     json_t *path_events; /* borrowed */
+    uint64_t time_limit_us, start_us;
     bool own_links, verify;
     uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
     uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us, videos;
 };
 
-#define SETTING(member) offsetof(struct settings, member)
-#define SCHEME_MEMBERS                                                                                                 \
-    {"scheme", SIM_WORD, SETTING(scheme), 0, 0, quic_scheme_names},                                                    \
-        {"primary", SIM_STRING, SETTING(primary), 0, 0, 0},                                                            \
-        {"t_th1_ms", SIM_THOUSANDTHS, SETTING(t_th1_us), 0, MAX_TIME_MS * 1000, 0},                                    \
-        {"t_th2_ms", SIM_THOUSANDTHS, SETTING(t_th2_us), 0, MAX_TIME_MS * 1000, 0},                                    \
-        {"reinjection", SIM_STRING, SETTING(reinjection), 0, 0, 0}, {"cc", SIM_STRING, SETTING(cc), 0, 0, 0},          \
-        {"path_order", SIM_STRING, SETTING(path_order), 0, 0, 0},                                                      \
-        {"path_management", SIM_STRING, SETTING(paths.management), 0, 0, 0},                                           \
-        {"migrate_after", SIM_STRING, SETTING(paths.migrate_after), 0, 0, 0},                                          \
-        {"migrate_back", SIM_STRING, SETTING(paths.migrate_back), 0, 0, 0}, {"path_events", SIM_OTHER, 0, 0, 0, 0},    \
-        {"scheduler", SIM_STRING, SETTING(scheduler), 0, 0, 0},                                                        \
-        {"ack_path", SIM_WORD, SETTING(ack_path), 0, 0, ack_paths},                                                    \
-        {"max_reinjections", SIM_WHOLE, SETTING(reinjections.max_reinjections), 1, MAX_REINJECTIONS, 0},               \
-        {"copy_rule", SIM_WORD, SETTING(reinjections.copy_rule), 0, 0, copy_rules},                                    \
-        {"qoe_control", SIM_WORD, SETTING(reinjections.qoe_control), 0, 0, on_or_off},                                 \
-        {"qoe_extrapolation", SIM_WORD, SETTING(reinjections.qoe_extrapolation), 0, 0, on_or_off},                     \
-        {"rescue", SIM_WORD, SETTING(reinjections.rescue), 0, 0, on_or_off},                                           \
-        {"rescue_gain_ms", SIM_WHOLE, SETTING(reinjections.rescue_gain_ms), 1, MAX_RESCUE_GAIN_MS, 0},                 \
-        {"rescue_permille", SIM_WHOLE, SETTING(reinjections.rescue_permille), 1, 1000, 0},                             \
-        {"qoe", SIM_WORD, SETTING(reinjections.qoe), 0, 0, qoe_carriers},                                              \
-        {"send_buffer_bytes", SIM_WHOLE, SETTING(send_buffer_bytes), 4096, 1 << 30, 0},                                \
-        {"time_limit_s", SIM_SECONDS, SETTING(time_limit_us), 1, MAX_TIME_MS, 0}, {                                    \
-        "player", SIM_OTHER, 0, 0, 0, 0                                                                                \
-    }
+#define FIELD(member) SETTING_FIELD(struct player_settings, member)
 
-static const struct sim_member player_entry_members[] = {
-    SCHEME_MEMBERS,
-    {"start_s", SIM_SECONDS, SETTING(start_us), 0, MAX_TIME_MS, 0},
-    {"own_links", SIM_BOOLEAN, SETTING(own_links), 0, 0, 0},
+/* Of all players, and of one. */
+static const setting shared_rows[] = {
+    {"primary", SETTING_TEXT, FIELD(primary)},
+    {"path_order", SETTING_TEXT, FIELD(path_order)},
+    {"send_buffer_bytes", SETTING_WHOLE, FIELD(quic.limits.send_buffer_bytes), .least = 4096, .most = 1 << 30},
+    {"time_limit_s", SETTING_DECIMAL, FIELD(time_limit_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
+    {0},
+};
+static const char *const read_apart[] = {"path_events", "player", "paths", "players", "link_events", NULL};
+
+static const setting player_entry_rows[] = {
+    {"start_s", SETTING_DECIMAL, FIELD(start_us), .most = MAX_TIME_MS, .scale = 1000},
+    {"own_links", SETTING_FLAG, FIELD(own_links)},
+    {0},
+};
+static const char *const read_apart_of_player[] = {"path_events", "player", NULL};
+
+static const setting play_rows[] = {
+    {"video_bytes", SETTING_WHOLE, FIELD(video_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"bitrate_bps", SETTING_WHOLE, FIELD(bitrate_bps), .least = 1, .most = VIDEO_MAX_BITRATE_BPS},
+    {"chunk_bytes", SETTING_WHOLE, FIELD(chunk_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"concurrency", SETTING_WHOLE, FIELD(concurrency), .least = 1, .most = PLAYER_MAX_CONCURRENCY},
+    {"fps", SETTING_DECIMAL, FIELD(fps_milli), .least = 1, .most = VIDEO_MAX_FPS_MILLI},
+    {"first_frame_bytes", SETTING_WHOLE, FIELD(first_frame_bytes), .least = 1, .most = VIDEO_MAX_BYTES},
+    {"startup_buffer_ms", SETTING_DECIMAL, FIELD(startup_buffer_us), .most = MAX_TIME_MS * 1000},
+    {"rebuffer_target_ms", SETTING_DECIMAL, FIELD(rebuffer_target_us), .most = MAX_TIME_MS * 1000},
+    {"max_buffer_ms", SETTING_DECIMAL, FIELD(max_buffer_us), .most = MAX_TIME_MS * 1000},
+    {"duration_s", SETTING_DECIMAL, FIELD(duration_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
+    {"videos", SETTING_WHOLE, FIELD(videos), .least = 1, .most = PLAYER_MAX_VIDEOS},
+    {"verify", SETTING_FLAG, FIELD(verify)},
     {0},
 };
 
-static const struct sim_member player_members[] = {
-    {"video_bytes", SIM_WHOLE, SETTING(video_bytes), 1, VIDEO_MAX_BYTES, 0},
-    {"bitrate_bps", SIM_WHOLE, SETTING(bitrate_bps), 1, VIDEO_MAX_BITRATE_BPS, 0},
-    {"chunk_bytes", SIM_WHOLE, SETTING(chunk_bytes), 1, VIDEO_MAX_BYTES, 0},
-    {"concurrency", SIM_WHOLE, SETTING(concurrency), 1, PLAYER_MAX_CONCURRENCY, 0},
-    {"fps", SIM_THOUSANDTHS, SETTING(fps_milli), 1, VIDEO_MAX_FPS_MILLI, 0},
-    {"first_frame_bytes", SIM_WHOLE, SETTING(first_frame_bytes), 1, VIDEO_MAX_BYTES, 0},
-    {"startup_buffer_ms", SIM_THOUSANDTHS, SETTING(startup_buffer_us), 0, MAX_TIME_MS * 1000, 0},
-    {"rebuffer_target_ms", SIM_THOUSANDTHS, SETTING(rebuffer_target_us), 0, MAX_TIME_MS * 1000, 0},
-    {"max_buffer_ms", SIM_THOUSANDTHS, SETTING(max_buffer_us), 0, MAX_TIME_MS * 1000, 0},
-    {"duration_s", SIM_SECONDS, SETTING(duration_us), 1, MAX_TIME_MS, 0},
-    {"videos", SIM_WHOLE, SETTING(videos), 1, PLAYER_MAX_VIDEOS, 0},
-    {"verify", SIM_BOOLEAN, SETTING(verify), 0, 0, 0},
+static const setting job_rows[] = {
+    {"seed", SETTING_WHOLE, SETTING_FIELD(struct sim_job, seed), .most = INT64_MAX - SIM_MAX_PLAYERS},
+    {"start_offset_ms", SETTING_WHOLE, SETTING_FIELD(struct sim_job, start_offset_ms), .most = UINT32_MAX},
+    {"schema", SETTING_WHOLE, SETTING_FIELD(struct sim_job, schema), .least = 1, .most = 1},
+    {"qlog", SETTING_FLAG, SETTING_FIELD(struct sim_job, qlog)},
+    {"link_logs", SETTING_FLAG, SETTING_FIELD(struct sim_job, link_logs)},
+    {"keylog", SETTING_FLAG, SETTING_FIELD(struct sim_job, keylog)},
+    {"null_crypto", SETTING_FLAG, SETTING_FIELD(struct sim_job, null_crypto)},
     {0},
 };
 
-/* The job's own members, beside the settings that all players start from. */
-struct top {
-    struct settings settings;
-    uint64_t schema, seed, start_offset_ms;
-    bool qlog, link_logs, keylog, null_crypto;
-};
-
-static const struct sim_member top_members[] = {
-    SCHEME_MEMBERS,
-    {"schema", SIM_WHOLE, offsetof(struct top, schema), 1, 1, 0},
-    {"seed", SIM_WHOLE, offsetof(struct top, seed), 0, INT64_MAX - SIM_MAX_PLAYERS, 0},
-    {"start_offset_ms", SIM_WHOLE, offsetof(struct top, start_offset_ms), 0, UINT32_MAX, 0},
-    {"qlog", SIM_BOOLEAN, offsetof(struct top, qlog), 0, 0, 0},
-    {"link_logs", SIM_BOOLEAN, offsetof(struct top, link_logs), 0, 0, 0},
-    {"keylog", SIM_BOOLEAN, offsetof(struct top, keylog), 0, 0, 0},
-    {"null_crypto", SIM_BOOLEAN, offsetof(struct top, null_crypto), 0, 0, 0},
-    {"paths", SIM_OTHER, 0, 0, 0, 0},
-    {"players", SIM_OTHER, 0, 0, 0, 0},
-    {"link_events", SIM_OTHER, 0, 0, 0, 0},
-    {0},
-};
-
-_Static_assert(offsetof(struct top, settings) == 0, "the tables of settings serve both structures");
+/* The members that the job itself and each entry of `players` may have; own: those of one of the two alone. */
+static setting_tables members_of(struct player_settings *s, const setting *own, void *into, settings_pass pass) {
+    return (setting_tables){
+        .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->quic, 0}}, .count = 3, .pass = pass};
+}
 
 /* What parsing needs to know throughout. */
 struct parser {
@@ -235,7 +209,7 @@ static bool take_paths(struct parser *p, json_t *paths) {
 
 /* ---- players ---- */
 
-static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct settings *s) {
+static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct player_settings *s) {
     char where[SIM_ERROR_BYTES / 2];
     json_t *value = json_object_get(object, "player"), *events = json_object_get(object, "path_events");
     s->path_events = events != NULL ? events : s->path_events;
@@ -246,11 +220,12 @@ static bool take_player_member(struct parser *p, json_t *object, const char *pre
         return sim_fail(p->error, "%s: %splayer is not an object", p->name, prefix);
     }
     snprintf(where, sizeof where, "%s: %splayer.", p->name, prefix);
-    return sim_members_read(value, where, player_members, s, p->error);
+    const setting_tables members = {.table = {{play_rows, s, 0}}, .count = 1};
+    return sim_members_read(&members, value, where, NULL, p->error);
 }
 
-static bool check_complete(const struct parser *p, const struct settings *s, const char *prefix) {
-    const char *missing = s->scheme == NULL       ? "scheme"
+static bool check_complete(const struct parser *p, const struct player_settings *s, const char *prefix) {
+    const char *missing = s->quic.name == NULL    ? "scheme"
                           : s->time_limit_us == 0 ? "time_limit_s"
                           : s->video_bytes == 0   ? "player.video_bytes"
                           : s->bitrate_bps == 0   ? "player.bitrate_bps"
@@ -259,33 +234,21 @@ static bool check_complete(const struct parser *p, const struct settings *s, con
     if (missing != NULL) {
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
     }
-    if (s->t_th1_us != NOT_GIVEN && s->t_th2_us != NOT_GIVEN && s->t_th1_us > s->t_th2_us) {
-        return sim_fail(p->error, "%s: %st_th1_ms must not be greater than t_th2_ms", p->name, prefix);
-    }
-    return true;
+    const char *problem = quic_settings_problem(&s->quic);
+    return problem == NULL || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
-static void fill_server(server_config *c, const struct settings *s, const struct sim_job *job, size_t i) {
-    *c = (server_config){.quic = true, .scheme = s->scheme, .reinjection = s->reinjection, .congestion = s->cc};
-    c->scheduler = s->scheduler;
+static void fill_server(server_config *c, const struct player_settings *s, const struct sim_job *job, size_t i) {
+    *c = (server_config){.quic = true, .settings = s->quic};
     c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
-    c->reinjections = s->reinjections;
-    c->path_options = s->paths;
-    c->ack_path_given = s->ack_path != NULL;
-    c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
-    c->t_th1_given = s->t_th1_us != NOT_GIVEN;
-    c->t_th2_given = s->t_th2_us != NOT_GIVEN;
-    c->t_th1_us = c->t_th1_given ? s->t_th1_us : 0;
-    c->t_th2_us = c->t_th2_given ? s->t_th2_us : 0;
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
-    c->send_buffer_bytes = s->send_buffer_bytes;
     c->video.bitrate_bps = s->bitrate_bps;
     c->video.fps_milli = (uint32_t)s->fps_milli;
     c->video.first_frame_bytes = s->first_frame_bytes;
     c->null_crypto = job->null_crypto;
 }
 
-static void fill_transport(player_options *o, const struct settings *s, const struct sim_job *job, size_t i) {
+static void fill_transport(player_options *o, const struct player_settings *s, const struct sim_job *job, size_t i) {
     player_transport_config *c = &o->transport_config;
     c->server = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
     xl_addr_format(&c->server, o->authority, sizeof o->authority);
@@ -293,12 +256,8 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     c->authority = o->authority;
     c->target = o->target;
     c->concurrency = (unsigned)s->concurrency;
-    c->scheme = s->scheme;
-    c->scheduler = s->scheduler;
-    c->congestion = s->cc;
-    c->ack_path = s->ack_path == ack_paths[1] ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
-    c->qoe = s->reinjections.qoe;
-    c->path_options = s->paths;
+    o->settings = s->quic;
+    c->settings = &o->settings;
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
     c->insecure = true;
     c->null_crypto = job->null_crypto;
@@ -311,7 +270,7 @@ static void fill_transport(player_options *o, const struct settings *s, const st
     }
 }
 
-static const char *fill_play(player_config *c, const struct settings *s) {
+static const char *fill_play(player_config *c, const struct player_settings *s) {
     *c = (player_config){
         .chunk_bytes = s->chunk_bytes,
         .concurrency = (unsigned)s->concurrency,
@@ -348,11 +307,10 @@ static bool fill_events(player_options *o, json_t *value, char *error, size_t ca
     return true;
 }
 
-static bool fill_paths(player_options *o, const struct settings *s, char *error, size_t cap) {
-    xl_limits checked = {0};
+static bool fill_paths(player_options *o, const struct player_settings *s, char *error, size_t cap) {
     return fill_events(o, s->path_events, error, cap) &&
            player_options_choose_primary(o, s->primary, s->path_order, error, cap) &&
-           player_options_check_events(o, error, cap) && path_options_apply(&s->paths, &checked, error, cap);
+           player_options_check_events(o, error, cap);
 }
 
 static bool fill_keys(struct sim_player_job *entry) {
@@ -362,9 +320,26 @@ static bool fill_keys(struct sim_player_job *entry) {
            xl_random_key_from_seed(plays->seed.seed, "client", plays->random_key) == 0;
 }
 
+/* The settings that all players start from, then those of one; the scheme of either goes before everything else. */
+static bool read_settings(struct parser *p, json_t *object, const char *where, struct player_settings *s) {
+    char whole[SIM_ERROR_BYTES / 2];
+    struct sim_job *job = p->job;
+    snprintf(whole, sizeof whole, "%s: ", p->name);
+    const settings_pass passes[] = {SETTINGS_BASES, SETTINGS_OTHERS};
+    for (size_t i = 0; i < 2; i++) {
+        const setting_tables of_job = members_of(s, job_rows, job, passes[i]);
+        const setting_tables of_player = members_of(s, player_entry_rows, s, passes[i]);
+        if (!sim_members_read(&of_job, job->json, whole, read_apart, p->error) ||
+            (object != NULL && !sim_members_read(&of_player, object, where, read_apart_of_player, p->error))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* object NULL: the only player, with the job's settings as they are. */
-static bool take_player(struct parser *p, const struct settings *base, json_t *object, size_t i) {
-    struct settings s = *base;
+static bool take_player(struct parser *p, const struct player_settings *base, json_t *object, size_t i) {
+    struct player_settings s = *base;
     char where[SIM_ERROR_BYTES / 2], prefix[32] = "";
     if (object != NULL) {
         snprintf(prefix, sizeof prefix, "players[%zu].", i);
@@ -373,8 +348,7 @@ static bool take_player(struct parser *p, const struct settings *base, json_t *o
     if (object != NULL && !json_is_object(object)) {
         return sim_fail(p->error, "%s: players[%zu] is not an object", p->name, i);
     }
-    if (object != NULL && (!sim_members_read(object, where, player_entry_members, &s, p->error) ||
-                           !take_player_member(p, object, prefix, &s))) {
+    if (!read_settings(p, object, where, &s) || (object != NULL && !take_player_member(p, object, prefix, &s))) {
         return false;
     }
     if (!check_complete(p, &s, prefix)) {
@@ -397,7 +371,7 @@ static bool take_player(struct parser *p, const struct settings *base, json_t *o
     return fill_paths(&entry->options, &s, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
-static bool take_players(struct parser *p, const struct settings *base, json_t *players) {
+static bool take_players(struct parser *p, const struct player_settings *base, json_t *players) {
     bool given = players != NULL && !json_is_null(players);
     size_t count = given ? json_array_size(players) : 1;
     if (count == 0 || count > SIM_MAX_PLAYERS) {
@@ -419,30 +393,21 @@ static bool take_players(struct parser *p, const struct settings *base, json_t *
 /* ---- the whole ---- */
 
 static bool take_job(struct parser *p) {
-    struct top top = {
-        .settings = {.t_th1_us = NOT_GIVEN,
-                     .t_th2_us = NOT_GIVEN,
-                     .concurrency = 1,
-                     .fps_milli = 30000,
-                     .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
-                     .max_buffer_us = PLAYER_MAX_BUFFER_US},
-        .seed = 1,
-        .link_logs = true,
+    struct player_settings base = {
+        .concurrency = 1,
+        .fps_milli = 30000,
+        .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
+        .max_buffer_us = PLAYER_MAX_BUFFER_US,
     };
-    char where[SIM_ERROR_BYTES / 2];
     struct sim_job *job = p->job;
+    quic_settings_init(&base.quic);
+    job->seed = 1;
+    job->link_logs = true;
+    char where[SIM_ERROR_BYTES / 2];
     snprintf(where, sizeof where, "%s: ", p->name);
-    if (!sim_members_read(job->json, where, top_members, &top, p->error)) {
-        return false;
-    }
-    job->seed = top.seed;
-    job->start_offset_ms = top.start_offset_ms;
-    job->qlog = top.qlog;
-    job->link_logs = top.link_logs;
-    job->keylog = top.keylog;
-    job->null_crypto = top.null_crypto;
-    return take_paths(p, json_object_get(job->json, "paths")) && take_player_member(p, job->json, "", &top.settings) &&
-           take_players(p, &top.settings, json_object_get(job->json, "players")) &&
+    return read_settings(p, NULL, where, &base) && take_paths(p, json_object_get(job->json, "paths")) &&
+           take_player_member(p, job->json, "", &base) &&
+           take_players(p, &base, json_object_get(job->json, "players")) &&
            sim_events_parse(job, json_object_get(job->json, "link_events"), p->name, p->error);
 }
 

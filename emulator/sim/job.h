@@ -37,7 +37,7 @@ struct sim_player_job {
 
 struct sim_job {
     json_t *json; /* what strings point into */
-    uint64_t seed, start_offset_ms;
+    uint64_t seed, start_offset_ms, schema;
     struct sim_path_job paths[SIM_MAX_PATHS];
     size_t path_count;
     struct sim_player_job *players;

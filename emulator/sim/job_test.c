@@ -41,7 +41,8 @@ static void defaults_are_those_of_the_programs(void **state) {
     assert_int_equal(p->options.player.max_buffer_us, PLAYER_MAX_BUFFER_US);
     assert_int_equal(p->options.player.concurrency, 1);
     assert_int_equal(p->options.player.video.fps_milli, 30000);
-    assert_false(p->server.t_th1_given || p->server.t_th2_given || p->server.ack_path_given);
+    assert_int_equal(p->server.settings.scheme.t_th1_us, 500000);
+    assert_int_equal(p->server.settings.scheme.t_th2_us, 2000000);
     assert_string_equal(p->options.target, "/synthetic/1000000");
     sim_job_free(&job);
 }
@@ -61,11 +62,11 @@ static void a_player_overrides_member_by_member(void **state) {
                       "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3, "
                       "\"videos\": 2}}]}"));
     const struct sim_player_job *one = &job.players[0], *two = &job.players[1];
-    assert_string_equal(one->options.transport_config.scheme, "xlink");
-    assert_string_equal(two->options.transport_config.scheme, "sp");
-    assert_string_equal(two->server.scheme, "sp");
-    assert_int_equal(one->server.t_th1_us, 100000);
-    assert_int_equal(two->server.t_th1_us, 7250);
+    assert_string_equal(one->options.settings.name, "xlink");
+    assert_string_equal(two->options.settings.name, "sp");
+    assert_string_equal(two->server.settings.name, "sp");
+    assert_int_equal(one->server.settings.scheme.t_th1_us, 100000);
+    assert_int_equal(two->server.settings.scheme.t_th1_us, 7250);
     assert_int_equal(two->start_us, 1500000);
     assert_int_equal(two->options.player.concurrency, 3);
     assert_int_equal(two->options.player.videos, 2);
@@ -126,7 +127,7 @@ static void errors_name_file_and_member(void **state) {
         {"{\"scheme\": \"sp\", \"time_limit_s\": 1, " PATHS "}", "job.json: player.video_bytes is missing"},
         {"{\"scheme\": \"sp\", \"time_limit_s\": 1, \"paths\": [{}], " PLAYER "}",
          "job.json: paths[0].name is missing"},
-        {"{\"scheme\": \"mptcp\", \"time_limit_s\": 1, " PATHS ", " PLAYER "}", "job.json: scheme takes \"sp\""},
+        {"{\"scheme\": \"mptcp\", \"time_limit_s\": 1, " PATHS ", " PLAYER "}", "job.json: scheme takes sp, cm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_false(parse(cases[i].text));

@@ -7,30 +7,18 @@ checked without looking at the trace library; `railyard.resolve` looks there and
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from railyard.paths import EXPERIMENTS_DIR
+from railyard.settings import CONTROLLERS, QUIC_SCHEMES, SETTINGS
 from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
 from railyard.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
-TRANSPORT_OF_SCHEME = {
-    "sp": "quic",
-    "cm": "quic",
-    "vanilla-mp": "quic",
-    "xlink": "quic",
-    "xlink+": "quic",
-    "mptcp": "mptcp",
-    "tcp": "tcp",
-}
-SCHEME_DESCRIPTION = {
-    "sp": "single-path QUIC",
-    "cm": "QUIC connection migration (RFC 9000 section 9)",
-    "vanilla-mp": "multipath QUIC, min-RTT scheduler, no re-injection",
-    "xlink": "multipath QUIC, min-RTT scheduler, re-injection by frame and stream under double-threshold QoE control",
-    "xlink+": "xlink with earliest-delivery scheduling, rescue copies and raced handshakes (docs/xlink-plus.md)",
+TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {"mptcp": "mptcp", "tcp": "tcp"}
+SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items()} | {
     "mptcp": "kernel MPTCP v1, default scheduler",
     "tcp": "single-path kernel TCP",
 }
@@ -38,40 +26,24 @@ ARENAS = ("mpshell", "sim", "docker")
 # The kernel's transports need a kernel, and the wall clock that it runs on.
 NEEDS_MPSHELL = "needs mpshell"
 
-# Of a scheme entry: options of the programs under the same names, beside the congestion controller.
-QUIC_PARAMETERS = (
-    "t_th1_ms",
-    "t_th2_ms",
-    "reinjection",
-    "max_reinjections",
-    "copy_rule",
-    "rescue",
-    "rescue_gain_ms",
-    "rescue_permille",
-    "qoe",
-    "qoe_control",
-    "qoe_extrapolation",
-    "ack_path",
-    "scheduler",
-    "path_management",
-    "path_events",
-    "migrate_after",
-    "migrate_back",
-)
+# Of a scheme entry: options of the programs under the same names. The congestion controller is the experiment's too.
+SCHEME_SETTINGS = {name: setting for name, setting in SETTINGS.items() if name not in ("scheme", "cc")}
+QUIC_PARAMETERS = (*SCHEME_SETTINGS, "path_events")
+MULTIPATH_ONLY = ("path_events", "path_management")
+MIGRATION_ONLY = ("migrate_after", "migrate_back")
 
-# What libxlink knows, by name: docs/schedulers.md.
-Scheduler = Literal["minrtt", "xlink", "roundrobin", "redundant", "blest", "ecf", "earliest"]
-Congestion = Literal["cubic", "newreno", "lia", "olia", "balia", "bbr"]
+if TYPE_CHECKING:
+    Congestion = str
+else:
+    Congestion = Literal[CONTROLLERS]
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
 KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 
-PATH_MANAGEMENT = r"^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\.[0-9]{1,3})?)*)$"
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
 PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
-Milliseconds = Annotated[float, Field(ge=0, le=3_600_000)]
 
 
 Qlog = Literal["all", "none", "worst"]
@@ -109,33 +81,17 @@ class MeasuredThresholds(Strict):
     sha256: str  # of the samples in ascending order
 
 
-class SchemeEntry(Strict):
+class _SchemeEntry(Strict):
     """One scheme and its parameters; parameters left out take the programs' own defaults."""
 
     scheme: str
     label: str | None = Field(default=None, min_length=1, max_length=48)
     # sp and tcp only: 'each' path in turn, the 'primary' one, or a path's name.
     path: str = "each"
-    t_th1_ms: Milliseconds | None = None
-    t_th2_ms: Milliseconds | None = None
     # T_th1 and T_th2 as percentiles (X, Y) of play-time left, measured with the control off; or no re-injection at all.
     thresholds: tuple[Percent, Percent] | Literal["off"] | None = None
-    reinjection: Literal["none", "appending", "stream", "frame"] | None = None
-    max_reinjections: Annotated[int, Field(ge=1, le=7)] | None = None
-    copy_rule: Literal["pays", "always"] | None = None
-    rescue: Literal["off", "on"] | None = None
-    rescue_gain_ms: Annotated[int, Field(ge=1, le=600_000)] | None = None
-    rescue_permille: Annotated[int, Field(ge=1, le=1000)] | None = None
-    qoe: Literal["off", "ack", "signals", "both"] | None = None
-    qoe_control: Literal["off", "on"] | None = None
-    qoe_extrapolation: Literal["off", "on"] | None = None
-    ack_path: Literal["original", "fastest"] | None = None
-    scheduler: Scheduler | None = None
-    # docs/paths.md has their grammar; the programs know it too, but an experiment should fail before its first run.
-    path_management: Annotated[str, Field(pattern=PATH_MANAGEMENT)] | None = None
+    # docs/paths.md has its grammar; the player knows it too, but an experiment should fail before its first run.
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
-    migrate_after: Annotated[str, Field(pattern=r"^(silence(:[0-9.]+)?|ptos:([1-9]|10))$")] | None = None
-    migrate_back: Annotated[str, Field(pattern=r"^(never|[0-9]+(\.[0-9]{1,3})?)$")] | None = None
     cc: Congestion | None = None
 
     @model_validator(mode="before")
@@ -146,26 +102,21 @@ class SchemeEntry(Strict):
             return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
         return value
 
-    @field_validator("rescue", "qoe", "qoe_control", "qoe_extrapolation", "thresholds", mode="before")
+    @field_validator("thresholds", *SCHEME_SETTINGS, mode="before", check_fields=False)
     @classmethod
-    def _word(cls, value: Any) -> Any:
-        """YAML reads a bare on and off as true and false."""
-        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-
-    @field_validator("path_management", mode="before")
-    @classmethod
-    def _management(cls, value: Any) -> Any:
-        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+    def _word(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare on and off as true and false, and a number where the setting is a text."""
+        setting = SCHEME_SETTINGS.get(info.field_name or "")
+        if isinstance(value, bool) and (setting is None or setting.kind in ("switch", "word", "text")):
+            return "on" if value else "off"
+        if isinstance(value, int | float) and setting is not None and setting.kind == "text":
+            return f"{value:g}"
+        return value
 
     @field_validator("path_events", mode="before")
     @classmethod
     def _events(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
-
-    @field_validator("migrate_back", mode="before")
-    @classmethod
-    def _seconds(cls, value: Any) -> Any:
-        return f"{value:g}" if isinstance(value, int | float) else value
 
     @field_validator("scheme")
     @classmethod
@@ -175,7 +126,7 @@ class SchemeEntry(Strict):
         return value
 
     @model_validator(mode="after")
-    def _fits(self) -> SchemeEntry:
+    def _fits(self) -> Self:
         if self.path != "each" and self.scheme not in ("sp", "tcp"):
             raise FieldError("path", f"'path' is for sp and tcp; {self.scheme} uses all paths, so leave it out.")
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.quic_parameters():
@@ -185,30 +136,32 @@ class SchemeEntry(Strict):
             )
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.cc not in (None, *KERNEL_CONGESTION):
             raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
-        if self.scheme != "cm" and (self.migrate_after or self.migrate_back):
-            name = "migrate_after" if self.migrate_after else "migrate_back"
-            raise FieldError(name, f"'{name}' is for cm; {self.scheme} does not migrate, so leave it out.")
-        if self.scheme in ("sp", "cm") and (self.path_events or self.path_management):
-            name = "path_events" if self.path_events else "path_management"
-            raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
-        if self.t_th1_ms is not None and self.t_th2_ms is not None and self.t_th1_ms > self.t_th2_ms:
+        given = self.quic_parameters()
+        for name in MIGRATION_ONLY:
+            if name in given and self.scheme != "cm":
+                raise FieldError(name, f"'{name}' is for cm; {self.scheme} does not migrate, so leave it out.")
+        for name in MULTIPATH_ONLY:
+            if name in given and self.scheme in ("sp", "cm"):
+                raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
+        if "t_th1_ms" in given and "t_th2_ms" in given and given["t_th1_ms"] > given["t_th2_ms"]:
             raise FieldError(
                 "t_th1_ms", "t_th1_ms is above t_th2_ms; the first threshold is the lower one (paper section 5.2.2)."
             )
         return self
 
     @model_validator(mode="after")
-    def _thresholds_fit(self) -> SchemeEntry:
+    def _thresholds_fit(self) -> Self:
         if self.thresholds is None:
             return self
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic":
             raise FieldError(
                 "thresholds", f"'thresholds' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
             )
-        if self.t_th1_ms is not None or self.t_th2_ms is not None:
+        given = self.quic_parameters()
+        if "t_th1_ms" in given or "t_th2_ms" in given:
             raise FieldError("thresholds", "thresholds are given in percent and in milliseconds; leave one out.")
-        if self.thresholds == "off" and self.reinjection not in (None, "none"):
-            raise FieldError("thresholds", f"'off' means no re-injection, not '{self.reinjection}'; leave one out.")
+        if self.thresholds == "off" and given.get("reinjection", "none") != "none":
+            raise FieldError("thresholds", f"'off' means no re-injection, not '{given['reinjection']}'; leave one out.")
         if self.thresholds != "off" and self.thresholds[0] < self.thresholds[1]:
             raise FieldError(
                 "thresholds",
@@ -231,6 +184,23 @@ class SchemeEntry(Strict):
         return self.scheme + "".join(
             f",{key}={value:g}" if isinstance(value, float) else f",{key}={value}" for key, value in extra.items()
         )
+
+
+if TYPE_CHECKING:
+
+    class SchemeEntry(_SchemeEntry):
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    SchemeEntry = create_model(
+        "SchemeEntry",
+        __base__=_SchemeEntry,
+        __doc__=_SchemeEntry.__doc__,
+        **{
+            name: (setting.annotation | None, Field(default=None, description=setting.help))
+            for name, setting in SCHEME_SETTINGS.items()
+        },
+    )
 
 
 class MeasuredScheme(SchemeEntry):

@@ -26,6 +26,7 @@ from railyard.experiment import Experiment
 from railyard.gate.suite import Suite
 from railyard.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.population.model import Population, PopulationExhibit
+from railyard.settings import FILE as SETTINGS_FILE
 from railyard.store.columns import CAMPAIGN, SCHEMA, TABLES
 from railyard.traces.index import TraceIndex
 from railyard.yamlfile import load_yaml
@@ -296,6 +297,18 @@ def programs() -> str:
     return "\n".join(lines)
 
 
+def settings() -> str:
+    """What `railyard.settings` reads: the schemes of QUIC and their settings as the server declares them."""
+    done = subprocess.run(
+        [str(programs_dir() / "xlink-server"), "--describe-settings"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return done.stdout
+
+
 PAGES = {
     "cli.md": command_line,
     "formats.md": formats,
@@ -313,13 +326,18 @@ def page(name: str) -> str:
 
 def main() -> int:
     stale = []
-    for name in PAGES:
-        file, text = FOLDER / name, page(name)
+    # The settings come first: pages are made from them, by a process that has read the new ones.
+    texts = {SETTINGS_FILE: settings()} if "--pages" not in sys.argv else {}
+    if "--check" in sys.argv or "--pages" in sys.argv:
+        texts |= {FOLDER / name: page(name) for name in PAGES}
+    for file, text in texts.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            stale.append(f"docs/reference/{name}")
+            stale.append(str(file.relative_to(ROOT)))
             if "--check" not in sys.argv:
-                FOLDER.mkdir(parents=True, exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
+    if "--check" not in sys.argv and "--pages" not in sys.argv:
+        return subprocess.run([sys.executable, "-m", "railyard.reference", "--pages"], check=False).returncode
     if "--check" in sys.argv and stale:
         print(f"not what the code says: {', '.join(stale)}; `make docs` writes them again.", file=sys.stderr)
         return 1

@@ -17,6 +17,7 @@ from railyard.experiment import (
     PlayerSettings,
     SchemeEntry,
 )
+from railyard.settings import SETTINGS
 from railyard.traces.settings import Value, mpshell_keys
 
 QUIC_PORT = 4433
@@ -24,8 +25,6 @@ HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
 # Parameters of a scheme that are options of the player, and those that the server does not have.
-PLAYER_ONLY = ("qoe", "path-events", "migrate-after", "migrate-back")
-PLAYER_OPTIONS = ("ack-path", "scheduler", "path-management", *PLAYER_ONLY)
 # XLINK, section 5.3: the primary path follows the wireless order.
 TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
 
@@ -113,11 +112,20 @@ def primary_path(paths: tuple[RunPath, ...], order: Sequence[str] = TECHNOLOGY_O
 
 
 def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
-    """The parameters that an experiment sets, as option name and value of the programs."""
+    """The parameters that an experiment sets, as name and text."""
     return {
-        name.removesuffix("_ms").replace("_", "-"): f"{value:g}" if isinstance(value, float) else str(value)
+        name: f"{value:g}" if isinstance(value, float) else str(value)
         for name, value in entry.quic_parameters().items()
     }
+
+
+def _options(spec: RunSpec, side: str) -> list[str]:
+    """The parameters of the run that are options of this side."""
+    own = [setting for setting in SETTINGS.values() if side in setting.sides and setting.name in spec.parameters]
+    command = [word for setting in own for word in (setting.option, spec.parameters[setting.name])]
+    if side == "player" and "path_events" in spec.parameters:
+        command += ["--path-events", spec.parameters["path_events"]]
+    return command
 
 
 def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
@@ -125,10 +133,8 @@ def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     command = [str(program)]
     if spec.transport == "quic":
         command += ["--quic", f"0.0.0.0:{QUIC_PORT}", "--scheme", spec.scheme]
-        for option, value in spec.parameters.items():
-            if option not in PLAYER_ONLY:
-                command += [f"--{option}", value]
-        command += ["--send-buffer", str(spec.buffers.send_bytes)]
+        command += _options(spec, "server")
+        command += ["--send-buffer-bytes", str(spec.buffers.send_bytes)]
     else:
         command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
         if spec.transport == "mptcp":
@@ -149,9 +155,7 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     command = [str(program), "--transport", spec.transport]
     if spec.transport == "quic":
         command += ["--scheme", spec.scheme, "--insecure"]
-        for option in PLAYER_OPTIONS:
-            if option in spec.parameters:
-                command += [f"--{option}", spec.parameters[option]]
+        command += _options(spec, "player")
         command += ["--cc", spec.congestion]
     port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
     command += ["--server", f"@:{port}"]

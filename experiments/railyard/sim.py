@@ -11,7 +11,7 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,20 +22,12 @@ from railyard.errors import UserError
 from railyard.jsonl import read_jsonl, summary_of
 from railyard.paths import program
 from railyard.runspec import RunSpec
+from railyard.settings import SETTINGS
 from railyard.traces.settings import members
 
 SCHEMA = 1
 JOB_SCHEMA = 1
 PROGRAM = "xlink-sim"
-# Parameters of a scheme: those whose member in the job names its unit, and those that are numbers there.
-MILLISECONDS = ("t-th1", "t-th2", "rescue-gain")
-NUMBERS: dict[str, Callable[[str], float | int]] = {
-    "t_th1_ms": float,
-    "t_th2_ms": float,
-    "max_reinjections": int,
-    "rescue_gain_ms": int,
-    "rescue_permille": int,
-}
 OUTPUTS = ("player.jsonl", "server.jsonl", "mpshell.json")
 # Virtual time is faster than the wall's; a run that takes so much longer than its time limit will not end.
 WALL_LIMIT_S = 60.0
@@ -68,10 +60,12 @@ def job(spec: RunSpec) -> dict[str, Any]:
         document["link_events"] = [event.model_dump(mode="json", exclude_none=True) for event in spec.link_events]
     if spec.player_start_ms:
         document["players"] = [{"start_s": spec.player_start_ms / 1000}]
-    for option, value in spec.parameters.items():
-        member = option.replace("-", "_") + ("_ms" if option in MILLISECONDS else "")
-        document[member] = NUMBERS.get(member, str)(value)
-    return document
+    return document | job_parameters(spec.parameters)
+
+
+def job_parameters(parameters: Mapping[str, str]) -> dict[str, str | int | float]:
+    """The parameters of a scheme as members of a job."""
+    return {name: SETTINGS[name].job_value(text) if name in SETTINGS else text for name, text in parameters.items()}
 
 
 def _ended(status: int | None) -> dict[str, Any]:

@@ -52,7 +52,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
     xl_qoe_gate_init(&c->gate, config->scheme.qoe_control, config->scheme.t_th1_us, config->scheme.t_th2_us);
-    c->gate.extrapolate = !config->scheme.no_qoe_extrapolation;
+    c->gate.extrapolate = config->scheme.qoe_extrapolation;
     params_from_config(c);
     xl_flow_in_init(&c->flow_in, config->limits.max_data);
     c->streams_blocked_at[0] = c->streams_blocked_at[1] = UINT64_MAX;
@@ -75,7 +75,7 @@ void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
     }
     c->reinjection = xl_reinjection_find(f->scheme.reinjection);
     c->gate.enabled = f->scheme.qoe_control;
-    c->gate.extrapolate = !f->scheme.no_qoe_extrapolation;
+    c->gate.extrapolate = f->scheme.qoe_extrapolation;
     c->gate.t_th1_us = f->scheme.t_th1_us;
     c->gate.t_th2_us = f->scheme.t_th2_us;
     xl_conn_wake(c);

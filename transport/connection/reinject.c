@@ -131,7 +131,7 @@ static bool refuse(xl_connection *c, xl_stream *s, const xl_path *onto, uint8_t 
  * all the same, as long as all copies together stay within their share of what is sent. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
     uint64_t allowed = c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
-    if (c->config->scheme.rescue_gain_us == 0 || c->stats.reinjected_bytes >= allowed)
+    if (!c->config->scheme.rescue || c->stats.reinjected_bytes >= allowed)
         return false;
     out->original = NULL;
     return look_for_original(c, s, onto, scope, c->config->scheme.rescue_gain_us, out) && out->original;

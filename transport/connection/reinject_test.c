@@ -389,6 +389,7 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permil
     p.server_config.scheme.qoe_control = true;
     p.server_config.scheme.t_th1_us = 300000;
     p.server_config.scheme.t_th2_us = 1000000;
+    p.server_config.scheme.rescue = rescue_gain_us > 0;
     p.server_config.scheme.rescue_gain_us = rescue_gain_us;
     p.server_config.scheme.rescue_permille = permille;
     start(&p);
@@ -541,7 +542,7 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
     p.link[2].delay_us[0] = p.link[2].delay_us[1] = 400000;
     p.server_config.scheme.reinjection_unconditional = p.server_config.scheme.qoe_control = true;
-    p.server_config.scheme.no_qoe_extrapolation = true;
+    p.server_config.scheme.qoe_extrapolation = false;
     p.server_config.scheme.t_th1_us = 0;
     p.server_config.scheme.t_th2_us = 1000000;
     p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;

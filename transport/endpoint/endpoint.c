@@ -19,7 +19,10 @@ void xl_scheme_init(xl_scheme *s) {
                      .congestion = "cubic",
                      .t_th1_us = 500000,
                      .t_th2_us = 2000000,
+                     .rescue_gain_us = 500000,
+                     .rescue_permille = 20,
                      .max_reinjections = 1,
+                     .qoe_extrapolation = true,
                      .qoe_carrier = XL_QOE_IN_ACK};
 }
 

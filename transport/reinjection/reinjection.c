@@ -17,6 +17,10 @@ const xl_reinjection_ops *xl_reinjection_find(const char *name) {
     return NULL;
 }
 
+const char *xl_reinjection_name(size_t i) {
+    return i < sizeof(registry) / sizeof(registry[0]) ? registry[i]->name : NULL;
+}
+
 static xl_reinjection_scope none_scope(const xl_reinjection_view *view) {
     (void)view;
     return XL_REINJECT_NOTHING;

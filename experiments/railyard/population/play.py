@@ -24,7 +24,7 @@ from railyard.population.model import Population, Video
 from railyard.population.viewers import Link, Viewer
 from railyard.provenance import sha256_of
 from railyard.runspec import scheme_parameters
-from railyard.sim import MILLISECONDS, NUMBERS, PROGRAM
+from railyard.sim import PROGRAM, job_parameters
 from railyard.traces.settings import members
 
 IDENTITY_SCHEMA = 1
@@ -47,10 +47,7 @@ class Arm:
 
 def arm_of(entry: SchemeEntry) -> Arm:
     """The arm of a scheme whose thresholds, if it has any, are in milliseconds."""
-    parameters: dict[str, str | float | int] = {}
-    for option, value in scheme_parameters(entry).items():
-        member = option.replace("-", "_") + ("_ms" if option in MILLISECONDS else "")
-        parameters[member] = NUMBERS.get(member, str)(value)
+    parameters = job_parameters(scheme_parameters(entry))
     if entry.cc is not None:
         parameters["cc"] = entry.cc
     return Arm(entry.base_label(), entry.scheme, tuple(sorted(parameters.items())))

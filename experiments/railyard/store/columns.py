@@ -89,7 +89,7 @@ RUNS = Table(
         Column("congestion", STRING, "congestion controller", since=2),
         Column("bitrate_bps", LONG, "bit rate of the video", since=2),
         Column("duration_s", DOUBLE, "length of the video, s", since=2),
-        Column("parameters", pa.map_(STRING, STRING), "the scheme's options: `parameters['t-th1']`", since=2),
+        Column("parameters", pa.map_(STRING, STRING), "the scheme's options: `parameters['t_th1_ms']`", since=2),
     ),
     stored=True,
 )

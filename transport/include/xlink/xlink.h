@@ -156,15 +156,17 @@ typedef struct {
     xl_ack_path ack_path;
     bool qoe_control; /* gate re-injection by the double threshold (section 5.2.2); false: always on */
     uint64_t t_th1_us, t_th2_us;
-    /* While the gate is closed, a copy is made all the same where it is expected so much before its original; 0: never.
-     * Such copies stop where all re-injected bytes exceed this share of the stream bytes sent, in thousandths. */
+    /* Even while the gate is closed, copy a packet if the copy is expected to arrive at least rescue_gain_us (500 ms)
+     * before the original, as long as all re-injected bytes are less than rescue_permille thousandths (20) of the
+     * stream bytes sent. */
+    bool rescue;
     uint64_t rescue_gain_us;
     unsigned rescue_permille;
     bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
     uint8_t max_reinjections;       /* copies of one packet beside the original, each on a path of its own, so one less
                                      * than there are paths at most; 0 = the default of 1 */
     xl_qoe_carrier qoe_carrier;     /* client; default XL_QOE_IN_ACK */
-    bool no_qoe_extrapolation;      /* server: a signal counts as it came, until the next one */
+    bool qoe_extrapolation;         /* server: play-time left shrinks between two signals as time passes (true) */
 } xl_scheme;
 
 /* Transport parameters, limits, and when paths are given up or changed: they stay for the endpoint's life. 0 takes the
@@ -230,8 +232,9 @@ void xl_scheme_init(xl_scheme *);
 void xl_limits_init(xl_limits *);
 void xl_config_init(xl_config *); /* both of them too */
 
-/* The names that xl_scheme.scheduler and xl_scheme.congestion may have, by number from 0; NULL past the last. */
+/* The names that xl_scheme.scheduler, reinjection and congestion may have, by number from 0; NULL past the last. */
 const char *xl_scheduler_name(size_t i);
+const char *xl_reinjection_name(size_t i);
 const char *xl_congestion_name(size_t i);
 
 typedef struct xl_endpoint xl_endpoint;

@@ -1,11 +1,10 @@
-#include "http/path_options.h"
+#include "schemes/path_grammars.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/http1.h"
-#include "http/video.h"
+#include "base/numbers.h"
 
 #define MAX_MILLI   UINT64_C(86400000) /* a day of seconds */
 #define TEXT_BYTES  160
@@ -13,7 +12,7 @@
 
 /* A decimal number with at most three decimals, times 1000. */
 static bool take_milli(const char *text, uint64_t least, uint64_t most, uint64_t *out) {
-    return video_parse_milli(text, out) && *out >= least && *out <= most;
+    return number_parse_milli(text, out) && *out >= least && *out <= most;
 }
 
 static bool take_setting(const char *name, const char *value, xl_path_management *m) {
@@ -42,7 +41,7 @@ static bool take_setting(const char *name, const char *value, xl_path_management
     return false;
 }
 
-static bool parse_management(const char *text, xl_path_management *out, char *error, size_t cap) {
+bool path_management_read(const char *text, xl_path_management *out, char *reason, size_t cap) {
     char copy[TEXT_BYTES], *rest = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     char *word = strlen(text) < sizeof copy ? strtok_r(copy, ",", &rest) : NULL;
@@ -55,14 +54,15 @@ static bool parse_management(const char *text, xl_path_management *out, char *er
         ok = on && value && take_setting(word, value, out);
     }
     if (!ok)
-        snprintf(error, cap,
-                 "path management is off, or on with any of ,rtt=FACTOR ,loss=PERCENT ,degraded=S ,recovered=S "
-                 ",abandon=S ,reopen=S, not '%.60s'",
-                 text);
+        snprintf(
+            reason, cap,
+            "takes off, or on with any of ,rtt=FACTOR ,loss=PERCENT ,degraded=S ,recovered=S ,abandon=S ,reopen=S, "
+            "not '%.60s'",
+            text);
     return ok;
 }
 
-static bool parse_migrate_after(const char *text, xl_limits *c, char *error, size_t cap) {
+bool migrate_after_read(const char *text, xl_limits *c, char *reason, size_t cap) {
     uint64_t n = 0;
     bool ok = true;
     if (strcmp(text, "silence") == 0) {
@@ -71,36 +71,29 @@ static bool parse_migrate_after(const char *text, xl_limits *c, char *error, siz
     } else if (strncmp(text, "silence:", 8) == 0 && take_milli(text + 8, 1, MAX_MILLI * 1000, &n)) {
         c->probe_silence_us = n;
         c->migrate_ptos = 0;
-    } else if (strncmp(text, "ptos:", 5) == 0 && http1_parse_number(text + 5, strlen(text + 5), &n) && n > 0 &&
-               n <= 10) {
+    } else if (strncmp(text, "ptos:", 5) == 0 && number_parse(text + 5, strlen(text + 5), &n) && n > 0 && n <= 10) {
         c->migrate_ptos = (unsigned)n;
     } else {
         ok = false;
-        snprintf(error, cap, "migration is after silence, silence:MS or ptos:N with N from 1 to 10, not '%.60s'", text);
+        snprintf(reason, cap, "takes silence, silence:MS or ptos:N with N from 1 to 10, not '%.60s'", text);
     }
     return ok;
 }
 
-static bool parse_migrate_back(const char *text, xl_limits *c, char *error, size_t cap) {
+bool migrate_back_read(const char *text, xl_limits *c, char *reason, size_t cap) {
     uint64_t milli = 0;
     c->migrate_back = strcmp(text, "never") != 0;
     if (!c->migrate_back)
         return true;
     if (!take_milli(text, 0, MAX_MILLI, &milli)) {
-        snprintf(error, cap, "migration back is never, or after so many seconds, not '%.60s'", text);
+        snprintf(reason, cap, "takes never, or a number of seconds, not '%.60s'", text);
         return false;
     }
     c->migrate_back_us = milli * 1000;
     return true;
 }
 
-bool path_options_apply(const path_options *o, xl_limits *limits, char *error, size_t cap) {
-    return (!o->management || parse_management(o->management, &limits->path_management, error, cap)) &&
-           (!o->migrate_after || parse_migrate_after(o->migrate_after, limits, error, cap)) &&
-           (!o->migrate_back || parse_migrate_back(o->migrate_back, limits, error, cap));
-}
-
-bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *error, size_t cap) {
+bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *reason, size_t cap) {
     static const char *const names[] = {"5g-sa", "5g-nsa", "wifi", "lte"};
     char copy[TEXT_BYTES], *rest = NULL;
     bool named[ORDER_COUNT] = {false};
@@ -111,8 +104,7 @@ bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *error,
         while (t < XL_TECH_UNKNOWN && strcmp(word, names[t]) != 0)
             t++;
         if (t == XL_TECH_UNKNOWN || named[t]) {
-            snprintf(error, cap, "the order of paths names each of 5g-sa, 5g-nsa, wifi, lte at most once, not '%.60s'",
-                     text);
+            snprintf(reason, cap, "names each of 5g-sa, 5g-nsa, wifi, lte at most once, not '%.60s'", text);
             return false;
         }
         named[t] = true;
@@ -150,7 +142,7 @@ static void insert(path_event *events, size_t *count, const path_event *event) {
     events[at] = *event;
 }
 
-bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], size_t *count, char *error, size_t cap) {
+bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], size_t *count, char *reason, size_t cap) {
     char *copy = strdup(text), *rest = NULL;
     bool ok = copy != NULL && text[0] != '\0';
     for (char *word = ok ? strtok_r(copy, ",", &rest) : NULL; word && ok; word = strtok_r(NULL, ",", &rest)) {
@@ -161,9 +153,8 @@ bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], siz
     }
     free(copy);
     if (!ok)
-        snprintf(error, cap,
-                 "a path event is T:add|remove|standby|available:NAME, T in seconds, at most %d of them, not "
-                 "'%.60s'",
+        snprintf(reason, cap,
+                 "takes T:add|remove|standby|available:NAME, T in seconds, at most %d of them, not '%.60s'",
                  PATH_EVENTS_MAX, text);
     return ok;
 }

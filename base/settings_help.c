@@ -1,0 +1,190 @@
+/* What the rows say of themselves: --help, and a description for other programs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/settings.h"
+
+#define COLUMNS     100
+#define HELP_COLUMN 30
+#define HEAD_BYTES  256
+#define WORDS_BYTES 160
+
+static const char *word_of(const setting *row, size_t i) {
+    return row->words ? row->words[i] : row->word_at(i);
+}
+
+static bool has_words(const setting *row) {
+    return row->kind == SETTING_WORD || row->kind == SETTING_CHOICE;
+}
+
+/* "original|fastest" */
+static void join_words(const setting *row, char *out, size_t cap) {
+    out[0] = '\0';
+    for (size_t i = 0; word_of(row, i); i++)
+        snprintf(out + strlen(out), cap - strlen(out), "%s%s", i > 0 ? "|" : "", word_of(row, i));
+}
+
+/* "  --ack-path original|fastest" */
+static void write_head(const setting *row, char *out, size_t cap) {
+    char words[WORDS_BYTES];
+    const char *value = row->value;
+    if (!value && has_words(row)) {
+        join_words(row, words, sizeof words);
+        value = words;
+    } else if (!value) {
+        value = row->kind == SETTING_SWITCH ? "on|off" : row->kind == SETTING_FLAG ? "" : "TEXT";
+    }
+    snprintf(out, cap, "  --%s%s%s", row->name, value[0] ? " " : "", value);
+    for (char *c = out; c < out + 4 + strlen(row->name); c++)
+        *c = *c == '_' ? '-' : *c;
+}
+
+/* Words from `column` on, wrapped; further lines are indented. */
+static void wrap(FILE *out, const char *text, size_t *column) {
+    while (*text) {
+        const size_t len = strcspn(text, " ");
+        if (*column + 1 + len > COLUMNS) {
+            fprintf(out, "\n%*s", HELP_COLUMN, "");
+            *column = HELP_COLUMN;
+        }
+        fprintf(out, "%s%.*s", *column > HELP_COLUMN ? " " : "", (int)len, text);
+        *column += len + (*column > HELP_COLUMN);
+        text += len + (text[len] == ' ');
+    }
+}
+
+static void write_row(FILE *out, const setting *row) {
+    char head[HEAD_BYTES], fallback[HEAD_BYTES];
+    write_head(row, head, sizeof head);
+    size_t column = strlen(head);
+    fprintf(out, "%s", head);
+    if (column + 2 > HELP_COLUMN)
+        fprintf(out, "\n%*s", HELP_COLUMN, "");
+    else
+        fprintf(out, "%*s", (int)(HELP_COLUMN - column), "");
+    column = HELP_COLUMN;
+    wrap(out, row->help ? row->help : "", &column);
+    if (row->fallback) {
+        snprintf(fallback, sizeof fallback, "Default: %s.", row->fallback);
+        wrap(out, fallback, &column);
+    }
+    fputc('\n', out);
+}
+
+char *settings_help(const setting *rows, unsigned sides) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    for (const setting *row = rows; row->name; row++) {
+        if (setting_is_of(row, sides))
+            write_row(out, row);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static uint64_t load_number(const setting *row, const void *from) {
+    const uint8_t *at = (const uint8_t *)from + row->offset;
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (row->size) {
+    case 1:
+        memcpy(&one, at, sizeof one);
+        return one;
+    case 2:
+        memcpy(&two, at, sizeof two);
+        return two;
+    case 4:
+        memcpy(&four, at, sizeof four);
+        return four;
+    default:
+        memcpy(&eight, at, sizeof eight);
+        return eight;
+    }
+}
+
+static json_t *value_of(const setting *row, const void *from) {
+    const uint64_t scale = row->scale > 0 ? row->scale : 1;
+    const char *text;
+    switch (row->kind) {
+    case SETTING_WHOLE:
+        return json_integer((json_int_t)(load_number(row, from) / scale));
+    case SETTING_DECIMAL:
+        return json_real((double)(load_number(row, from) / scale) / 1e3);
+    case SETTING_SWITCH:
+        return json_string(load_number(row, from) ? "on" : "off");
+    case SETTING_FLAG:
+        return json_boolean(load_number(row, from));
+    case SETTING_CHOICE:
+        return json_string(word_of(row, load_number(row, from)));
+    case SETTING_WORD:
+    case SETTING_TEXT:
+        memcpy(&text, (const char *)from + row->offset, sizeof text);
+        return text ? json_string(text) : json_null();
+    case SETTING_OWN:
+        return NULL;
+    }
+    return NULL;
+}
+
+json_t *settings_values(const setting *rows, const void *from, unsigned sides) {
+    json_t *values = json_object();
+    for (const setting *row = rows; row->name; row++) {
+        json_t *value = setting_is_of(row, sides) ? value_of(row, from) : NULL;
+        if (value)
+            json_object_set_new(values, row->name, value);
+    }
+    return values;
+}
+
+static json_t *describe_words(const setting *row) {
+    json_t *words = json_array();
+    for (size_t i = 0; word_of(row, i); i++)
+        json_array_append_new(words, json_string(word_of(row, i)));
+    return words;
+}
+
+static json_t *describe_sides(const setting *row) {
+    json_t *sides = json_array();
+    if (row->sides & SETTING_OF_SERVER)
+        json_array_append_new(sides, json_string("server"));
+    if (row->sides & SETTING_OF_PLAYER)
+        json_array_append_new(sides, json_string("player"));
+    return sides;
+}
+
+static json_t *describe_row(const setting *row) {
+    static const char *const kinds[] = {"whole", "decimal", "switch", "flag", "word", "word", "text", "text"};
+    json_t *o = json_pack("{s:s, s:s, s:b, s:o, s:s}", "name", row->name, "kind", kinds[row->kind], "reload",
+                          row->can_reload, "sides", describe_sides(row), "help", row->help ? row->help : "");
+    if (row->kind == SETTING_WHOLE) {
+        json_object_set_new(o, "least", json_integer((json_int_t)row->least));
+        json_object_set_new(o, "most", json_integer((json_int_t)row->most));
+    } else if (row->kind == SETTING_DECIMAL) {
+        json_object_set_new(o, "least", json_real((double)row->least / 1e3));
+        json_object_set_new(o, "most", json_real((double)row->most / 1e3));
+    } else if (has_words(row)) {
+        json_object_set_new(o, "words", describe_words(row));
+    }
+    if (row->pattern)
+        json_object_set_new(o, "pattern", json_string(row->pattern));
+    if (row->value)
+        json_object_set_new(o, "value", json_string(row->value));
+    if (row->fallback)
+        json_object_set_new(o, "default", json_string(row->fallback));
+    return o;
+}
+
+json_t *settings_describe(const setting *rows) {
+    json_t *all = json_array();
+    for (const setting *row = rows; row->name; row++)
+        json_array_append_new(all, describe_row(row));
+    return all;
+}

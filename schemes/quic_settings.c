@@ -1,0 +1,203 @@
+#include "schemes/quic_settings.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "schemes/path_grammars.h"
+
+/* Kernel TCP has no idle timeout: with a short one, only QUIC would lose its connection in a long tunnel. */
+#define IDLE_TIMEOUT_US 120000000u
+#define DAY_MS          UINT64_C(86400000)
+#define SETTINGS_MAX    6
+
+/* ---- Schemes ---- */
+
+typedef struct {
+    const char *name, *about;
+    bool multipath, migration;
+    struct {
+        const char *name, *value;
+    } settings[SETTINGS_MAX]; /* what differs from the transport's defaults */
+} quic_scheme;
+
+static const quic_scheme schemes[] = {
+    {"sp", "single-path QUIC", .settings = {{NULL, NULL}}},
+    {"cm", "QUIC connection migration (RFC 9000 section 9)", .migration = true, .settings = {{NULL, NULL}}},
+    {"vanilla-mp", "multipath QUIC, min-RTT scheduler, no re-injection", .multipath = true, .settings = {{NULL, NULL}}},
+    {"xlink", "multipath QUIC, min-RTT scheduler, re-injection by frame and stream under double-threshold QoE control",
+     .multipath = true, .settings = {{"scheduler", "xlink"}, {"reinjection", "frame"}, {"qoe_control", "on"}}},
+    /* The delay between two attempts is the recommended one of RFC 8305 section 5. */
+    {"xlink+", "xlink with earliest-delivery scheduling, rescue copies and raced handshakes (docs/xlink-plus.md)",
+     .multipath = true,
+     .settings = {{"scheduler", "earliest"},
+                  {"reinjection", "frame"},
+                  {"qoe_control", "on"},
+                  {"rescue", "on"},
+                  {"race_ms", "250"}}},
+};
+#define SCHEMES (sizeof schemes / sizeof schemes[0])
+
+const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", "xlink+", NULL};
+
+static const quic_scheme *find(const char *name) {
+    for (size_t i = 0; name && i < SCHEMES; i++) {
+        if (strcmp(schemes[i].name, name) == 0)
+            return &schemes[i];
+    }
+    return NULL;
+}
+
+void quic_settings_init(quic_settings *s) {
+    *s = (quic_settings){.name = NULL};
+    xl_scheme_init(&s->scheme);
+    xl_limits_init(&s->limits);
+    s->scheme.scheduler = s->scheme.congestion = NULL;
+    s->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    s->limits.idle_timeout_us = IDLE_TIMEOUT_US;
+    s->limits.send_buffer_bytes = 0;
+}
+
+bool quic_settings_choose(quic_settings *s, const char *name) {
+    const quic_scheme *scheme = find(name);
+    const setting_tables table = {.table = {{quic_setting_rows, s, 0}}, .count = 1};
+    char unused[SETTINGS_ERROR_BYTES];
+    if (!scheme)
+        return false;
+    xl_scheme_init(&s->scheme);
+    s->scheme.congestion = NULL;
+    s->race_us = 0;
+    s->name = scheme->name;
+    s->scheme.enable_multipath = scheme->multipath;
+    s->scheme.enable_migration = scheme->migration;
+    for (size_t i = 0; i < SETTINGS_MAX && scheme->settings[i].name; i++) {
+        void *into = NULL;
+        const setting *row = settings_find(&table, scheme->settings[i].name, &into);
+        if (!row || !setting_read(row, into, row->name, scheme->settings[i].value, unused))
+            return false;
+    }
+    return true;
+}
+
+const char *quic_settings_problem(const quic_settings *s) {
+    return s->scheme.t_th1_us > s->scheme.t_th2_us ? "t_th1_ms must not be greater than t_th2_ms" : NULL;
+}
+
+void quic_settings_configure(const quic_settings *s, xl_config *config) {
+    config->scheme = s->scheme;
+    config->limits = s->limits;
+}
+
+bool quic_settings_are_multipath(const quic_settings *s) {
+    return s->scheme.enable_multipath;
+}
+
+bool quic_settings_use_all_paths(const quic_settings *s) {
+    return s->scheme.enable_multipath || s->scheme.enable_migration;
+}
+
+/* ---- Settings ---- */
+
+static bool read_scheme(void *into, const char *text, char *reason, size_t cap) {
+    if (quic_settings_choose(into, text))
+        return true;
+    snprintf(reason, cap, "takes ");
+    for (size_t i = 0; quic_scheme_names[i]; i++)
+        snprintf(reason + strlen(reason), cap - strlen(reason), "%s%s",
+                 i == 0                     ? ""
+                 : quic_scheme_names[i + 1] ? ", "
+                                            : " or ",
+                 quic_scheme_names[i]);
+    snprintf(reason + strlen(reason), cap - strlen(reason), ", not '%.40s'", text);
+    return false;
+}
+
+static bool read_path_management(void *into, const char *text, char *reason, size_t cap) {
+    return path_management_read(text, &((quic_settings *)into)->limits.path_management, reason, cap);
+}
+
+static bool read_migrate_after(void *into, const char *text, char *reason, size_t cap) {
+    return migrate_after_read(text, &((quic_settings *)into)->limits, reason, cap);
+}
+
+static bool read_migrate_back(void *into, const char *text, char *reason, size_t cap) {
+    return migrate_back_read(text, &((quic_settings *)into)->limits, reason, cap);
+}
+
+static const char *const copy_rules[] = {"pays", "always", NULL};              /* reinjection_unconditional */
+static const char *const ack_paths[] = {"original", "fastest", NULL};          /* xl_ack_path */
+static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /* xl_qoe_carrier */
+
+#define FIELD(member) SETTING_FIELD(quic_settings, member)
+#define SERVER        SETTING_OF_SERVER
+#define PLAYER        SETTING_OF_PLAYER
+#define BOTH          (SERVER | PLAYER)
+
+const setting quic_setting_rows[] = {
+    {"scheme", SETTING_OWN, .read = read_scheme, .sides = BOTH, .is_base = true, .can_reload = true,
+     .value = "sp|cm|vanilla-mp|xlink|xlink+", .help = "What the QUIC transport does with its paths."},
+    {"scheduler", SETTING_WORD, FIELD(scheme.scheduler), .word_at = xl_scheduler_name, .sides = BOTH,
+     .can_reload = true, .value = "NAME", .fallback = "the scheme's",
+     .help = "Which path carries the next packet that this side sends: docs/schedulers.md."},
+    {"cc", SETTING_WORD, FIELD(scheme.congestion), .word_at = xl_congestion_name, .sides = BOTH, .can_reload = true,
+     .value = "NAME", .fallback = "cubic", .help = "Congestion controller of what this side sends."},
+    {"reinjection", SETTING_WORD, FIELD(scheme.reinjection), .word_at = xl_reinjection_name, .sides = SERVER,
+     .can_reload = true, .fallback = "the scheme's", .help = "Which unacknowledged data is sent a second time."},
+    {"max_reinjections", SETTING_WHOLE, FIELD(scheme.max_reinjections), .least = 1, .most = XL_MAX_PATHS - 1,
+     .sides = SERVER, .can_reload = true, .value = "N", .fallback = "1",
+     .help = "Copies of one packet, each on a path of its own."},
+    {"copy_rule", SETTING_CHOICE, FIELD(scheme.reinjection_unconditional), .words = copy_rules, .sides = SERVER,
+     .can_reload = true, .fallback = "pays",
+     .help = "pays: copy a packet where the copy is expected to arrive before the original. always: copy every packet "
+             "that the mode and the gate let through, as the paper does."},
+    {"t_th1_ms", SETTING_DECIMAL, FIELD(scheme.t_th1_us), .most = DAY_MS * 1000, .sides = SERVER, .can_reload = true,
+     .value = "MS", .fallback = "500", .help = "Below this play-time left re-injection is on."},
+    {"t_th2_ms", SETTING_DECIMAL, FIELD(scheme.t_th2_us), .most = DAY_MS * 1000, .sides = SERVER, .can_reload = true,
+     .value = "MS", .fallback = "2000", .help = "Above this play-time left re-injection is off."},
+    {"qoe_control", SETTING_SWITCH, FIELD(scheme.qoe_control), .sides = SERVER, .can_reload = true,
+     .fallback = "the scheme's", .help = "The double threshold. off: re-injection is always allowed."},
+    {"qoe_extrapolation", SETTING_SWITCH, FIELD(scheme.qoe_extrapolation), .sides = SERVER, .can_reload = true,
+     .fallback = "on", .help = "Play-time left shrinks as time passes between two signals of the player."},
+    {"rescue", SETTING_SWITCH, FIELD(scheme.rescue), .sides = SERVER, .can_reload = true, .fallback = "the scheme's",
+     .help = "Copy also while the gate is closed where the copy saves much time: docs/xlink-plus.md."},
+    {"rescue_gain_ms", SETTING_WHOLE, FIELD(scheme.rescue_gain_us), .least = 1, .most = 600000, .scale = 1000,
+     .sides = SERVER, .can_reload = true, .value = "MS", .fallback = "500",
+     .help = "A rescue copy is expected to arrive at least this much before the original."},
+    {"rescue_permille", SETTING_WHOLE, FIELD(scheme.rescue_permille), .least = 1, .most = 1000, .sides = SERVER,
+     .can_reload = true, .value = "N", .fallback = "20",
+     .help = "No rescue copies while all copies exceed this share of the stream bytes sent, in thousandths."},
+    {"qoe", SETTING_CHOICE, FIELD(scheme.qoe_carrier), .words = carriers, .sides = PLAYER, .fallback = "ack",
+     .help = "What carries the player's state to the server: ACK_MP, QOE_CONTROL_SIGNALS, both or nothing."},
+    {"ack_path", SETTING_CHOICE, FIELD(scheme.ack_path), .words = ack_paths, .sides = BOTH, .can_reload = true,
+     .fallback = "original", .help = "The path on which ACK_MP returns."},
+    {"race_ms", SETTING_WHOLE, FIELD(race_us), .most = 60000, .scale = 1000, .sides = PLAYER, .value = "MS",
+     .fallback = "the scheme's",
+     .help = "After this long without an answer the handshake is tried on the next path too. 0: never."},
+    {"path_management", SETTING_OWN, .read = read_path_management, .sides = BOTH, .fallback = "off",
+     .pattern = "^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\\.[0-9]{1,3})?)*)$",
+     .value = "off|on[,rtt=FACTOR][,loss=PERCENT][,degraded=S][,recovered=S][,abandon=S][,reopen=S]",
+     .help = "Degraded paths stand by, paths without an answer are abandoned: docs/paths.md."},
+    {"migrate_after", SETTING_OWN, .read = read_migrate_after, .sides = PLAYER, .value = "silence|silence:MS|ptos:N",
+     .pattern = "^(silence(:[0-9.]+)?|ptos:([1-9]|10))$", .fallback = "silence",
+     .help = "When a client of scheme cm leaves its path: docs/paths.md."},
+    {"migrate_back", SETTING_OWN, .read = read_migrate_back, .sides = PLAYER, .value = "never|S", .fallback = "never",
+     .pattern = "^(never|[0-9]+(\\.[0-9]{1,3})?)$", .help = "When it returns to its first path."},
+    {0},
+};
+
+/* ---- Description ---- */
+
+static json_t *describe_scheme(const quic_scheme *scheme) {
+    json_t *own = json_object();
+    for (size_t i = 0; i < SETTINGS_MAX && scheme->settings[i].name; i++)
+        json_object_set_new(own, scheme->settings[i].name, json_string(scheme->settings[i].value));
+    return json_pack("{s:s, s:s, s:b, s:b, s:o}", "name", scheme->name, "about", scheme->about, "multipath",
+                     scheme->multipath, "migration", scheme->migration, "settings", own);
+}
+
+json_t *quic_settings_describe(void) {
+    json_t *all = json_array();
+    for (size_t i = 0; i < SCHEMES; i++)
+        json_array_append_new(all, describe_scheme(&schemes[i]));
+    return json_pack("{s:o, s:o}", "settings", settings_describe(quic_setting_rows), "schemes", all);
+}
