@@ -55,6 +55,8 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
     if "sim" in moved:
         return [*lines, f"mkdir -p {AGAIN}", shlex.join(moved["sim"])]
     if {"server", "mpshell"} <= set(moved):
+        if record.get("user"):  # by hand the player writes where root does, under sudo too
+            moved["mpshell"][1:1] = ["--user", "root"]
         settings = " ".join(shlex.quote(f"{name}={value}") for name, value in record["sysctls"].items())
         set_up = ["ip link set lo up"]
         set_up += [f"sysctl -qw {settings}"] if settings else []
