@@ -390,10 +390,15 @@ bool xl_link_is_up(const struct xl_link *link) {
     return !link->down;
 }
 
-void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
-    xl_link_advance(link, now);
+/* What was due by the old trace has happened: the old one may be the very same memory, with another rate in it. */
+static void change_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
     take_trace(link, trace, (int64_t)now, now);
+}
+
+void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
+    xl_link_advance(link, now);
+    change_trace(link, trace, now);
 }
 
 int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
@@ -402,7 +407,7 @@ int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
     }
     xl_link_advance(link, now); /* by the old rate */
     link->constant = xl_trace_constant(rate_bps);
-    xl_link_set_trace(link, &link->constant, now);
+    change_trace(link, &link->constant, now);
     return 0;
 }
 
