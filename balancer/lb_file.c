@@ -1,36 +1,16 @@
 #include "balancer/lb_file.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/http1.h"
-#include "http/keyvalue.h"
+#include "base/settings_yaml.h"
 #include "http/net.h"
 #include "http/text_file.h"
 
-typedef struct {
-    const char *name;
-    lb_file *out;
-    char *error;
-    unsigned config_section; /* number of the section whose lines go to the last configuration */
-    unsigned config_line[XL_LB_CONFIGS_MAX];
-} parser;
+_Static_assert(LB_ERROR_BYTES >= SETTINGS_ERROR_BYTES, "an error of settings has room");
 
-__attribute__((format(printf, 3, 4))) static bool fail(const parser *p, unsigned line, const char *format, ...) {
-    int n = snprintf(p->error, LB_ERROR_BYTES, "%s, line %u: ", p->name, line);
-    va_list args;
-    va_start(args, format);
-    if (n > 0 && n < LB_ERROR_BYTES) {
-        vsnprintf(p->error + n, LB_ERROR_BYTES - (size_t)n, format, args);
-        for (char *c = p->error + n; *c != '\0'; c++) { /* what is quoted ends up in terminals */
-            *c = *c >= ' ' && *c <= '~' ? *c : '?';
-        }
-    }
-    va_end(args);
-    return false;
-}
+/* ---- Values ---- */
 
 static int hex_digit(char c) {
     const char *digits = "0123456789abcdef", *at = c != '\0' ? strchr(digits, c | 0x20) : NULL;
@@ -38,14 +18,12 @@ static int hex_digit(char c) {
 }
 
 static bool parse_hex(const char *text, uint8_t *out, size_t bytes) {
-    if (strlen(text) != 2 * bytes) {
+    if (strlen(text) != 2 * bytes)
         return false;
-    }
     for (size_t i = 0; i < bytes; i++) {
         int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) {
+        if (high < 0 || low < 0)
             return false;
-        }
         out[i] = (uint8_t)(high << 4 | low);
     }
     return true;
@@ -55,145 +33,192 @@ bool lb_parse_server_id(const char *text, size_t bytes, uint8_t out[XL_LB_SERVER
     return bytes <= XL_LB_SERVER_ID_MAX && parse_hex(text, out, bytes);
 }
 
-static bool take_number(const parser *p, const keyvalue *e, uint64_t least, uint64_t most, uint8_t *out) {
-    uint64_t value = 0;
-    if (!http1_parse_number(e->value, strlen(e->value), &value) || value < least || value > most) {
-        return fail(p, e->line, "%s is a number from %u to %u, not '%s'.", e->name, (unsigned)least, (unsigned)most,
-                    e->value);
-    }
-    *out = (uint8_t)value;
-    return true;
+/* Neither names the value: a key that is wrong by a digit is still nearly a key. */
+static bool read_key(void *into, const char *text, char *reason, size_t cap) {
+    xl_lb_config *c = into;
+    snprintf(reason, cap, "takes %zu hexadecimal digits", 2 * sizeof c->key);
+    return c->has_key = parse_hex(text, c->key, sizeof c->key);
 }
 
-static bool take_config_line(parser *p, const keyvalue *e) {
-    lb_file *f = p->out;
-    if (p->config_section != e->section_number) {
-        if (f->config_count == XL_LB_CONFIGS_MAX) {
-            return fail(p, e->line, "at most %d configurations can be told apart.", XL_LB_CONFIGS_MAX);
-        }
-        p->config_section = e->section_number;
-        p->config_line[f->config_count] = e->line;
-        f->config[f->config_count++] = (xl_lb_config){0};
-    }
-    xl_lb_config *c = &f->config[f->config_count - 1];
-    if (strcmp(e->name, "rotation") == 0) {
-        return take_number(p, e, 0, XL_LB_UNROUTABLE - 1, &c->rotation);
-    }
-    if (strcmp(e->name, "server-id-bytes") == 0) {
-        return take_number(p, e, 1, XL_LB_SERVER_ID_MAX, &c->server_id_bytes);
-    }
-    if (strcmp(e->name, "nonce-bytes") == 0) {
-        return take_number(p, e, XL_LB_NONCE_MIN, XL_LB_NONCE_MAX, &c->nonce_bytes);
-    }
-    if (strcmp(e->name, "key") == 0) {
-        c->has_key = true;
-        return parse_hex(e->value, c->key, sizeof c->key) || fail(p, e->line, "a key has 32 hexadecimal digits.");
-    }
-    if (strcmp(e->name, "encode-length") == 0) {
-        c->encode_length = strcmp(e->value, "yes") == 0;
-        return c->encode_length || strcmp(e->value, "no") == 0 || fail(p, e->line, "encode-length is yes or no.");
-    }
-    return fail(p, e->line,
-                "'%s' is not known; a [config] has rotation, server-id-bytes, nonce-bytes, key and encode-length.",
-                e->name);
+static bool read_secret(void *into, const char *text, char *reason, size_t cap) {
+    lb_file *f = into;
+    snprintf(reason, cap, "takes %zu hexadecimal digits", 2 * sizeof f->secret);
+    return f->has_secret = parse_hex(text, f->secret, sizeof f->secret);
 }
 
-static bool take_server_line(parser *p, const keyvalue *e) {
-    lb_file *f = p->out;
-    if (f->server_count == LB_SERVERS_MAX) {
-        return fail(p, e->line, "more than %d servers.", LB_SERVERS_MAX);
-    }
-    lb_server *s = &f->server[f->server_count];
-    *s = (lb_server){0};
-    if (f->config_count == 0 || f->config[0].server_id_bytes == 0) {
-        return fail(p, e->line, "the servers come after a [config] with server-id-bytes.");
-    }
-    if (!lb_parse_server_id(e->name, f->config[0].server_id_bytes, s->id)) {
-        return fail(p, e->line, "a server ID has %u hexadecimal digits here, not '%s'.",
-                    2u * f->config[0].server_id_bytes, e->name);
-    }
-    char address[80];
-    size_t len = strcspn(e->value, " \t");
-    const char *word = e->value + len + strspn(e->value + len, " \t");
-    snprintf(address, sizeof address, "%.*s", (int)(len < sizeof address ? len : 0), e->value);
-    s->drain = strcmp(word, "drain") == 0;
-    if (!net_parse_endpoint(address, &s->address) || s->address.port == 0 || (*word != '\0' && !s->drain)) {
-        return fail(p, e->line, "a server is ID = ADDR:PORT, perhaps followed by drain, not '%s'.", e->value);
-    }
-    for (size_t i = 0; i < f->server_count; i++) {
-        if (memcmp(f->server[i].id, s->id, sizeof s->id) == 0) {
-            return fail(p, e->line, "server ID %s comes twice.", e->name);
-        }
-    }
-    f->server_count++;
-    return true;
+static bool read_address(void *into, const char *text, char *reason, size_t cap) {
+    lb_server *s = into;
+    if (net_parse_endpoint(text, &s->address) && s->address.port != 0)
+        return true;
+    snprintf(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
+    return false;
 }
 
-static bool take_line(parser *p, const keyvalue *e) {
-    if (strcmp(e->section, "config") == 0) {
-        return take_config_line(p, e);
-    }
-    if (strcmp(e->section, "servers") == 0) {
-        return take_server_line(p, e);
-    }
-    if (e->section[0] == '\0' && strcmp(e->name, "secret") == 0) {
-        p->out->has_secret = true;
-        return parse_hex(e->value, p->out->secret, sizeof p->out->secret) ||
-               fail(p, e->line, "the secret has %d hexadecimal digits.", 2 * XL_STATIC_SECRET_BYTES);
-    }
-    if (e->section[0] == '\0') {
-        return fail(p, e->line, "'%s' is not known outside of a section.", e->name);
-    }
-    return fail(p, e->line, "there is no section [%s]; known are [config] and [servers].", e->section);
+/* ---- The tables: balancers read all of it again while they run ---- */
+
+#define CONFIG(member) SETTING_FIELD(xl_lb_config, member), .can_reload = true
+
+static const setting config_rows[] = {
+    {"rotation", SETTING_WHOLE, CONFIG(rotation), .most = XL_LB_UNROUTABLE - 1},
+    {"server_id_bytes", SETTING_WHOLE, CONFIG(server_id_bytes), .least = 1, .most = XL_LB_SERVER_ID_MAX},
+    {"nonce_bytes", SETTING_WHOLE, CONFIG(nonce_bytes), .least = XL_LB_NONCE_MIN, .most = XL_LB_NONCE_MAX},
+    {"key", SETTING_OWN, .read = read_key, .can_reload = true},
+    {"encode_length", SETTING_SWITCH, CONFIG(encode_length)},
+    {0},
+};
+
+static const setting server_rows[] = {
+    {"address", SETTING_OWN, .read = read_address, .can_reload = true},
+    {"drain", SETTING_SWITCH, SETTING_FIELD(lb_server, drain), .can_reload = true},
+    {0},
+};
+
+static const setting secret_row = {"secret", SETTING_OWN, .read = read_secret};
+
+/* ---- The document ---- */
+
+typedef struct {
+    settings_yaml yaml;
+    lb_file *out;
+    const yaml_node_t *secret, *configs, *servers; /* members of the document; NULL: not there */
+} reader;
+
+static yaml_node_t *node_of(reader *r, int index) {
+    return yaml_document_get_node(&r->yaml.document, index);
 }
 
-static bool check(parser *p) {
-    const lb_file *f = p->out;
-    if (f->config_count == 0) {
-        return fail(p, 1, "there is no [config].");
-    }
-    for (size_t i = 0; i < f->config_count; i++) {
-        const xl_lb_config *c = &f->config[i];
-        unsigned line = p->config_line[i];
-        if (c->server_id_bytes == 0 || c->nonce_bytes == 0) {
-            return fail(p, line, "a [config] needs server-id-bytes and nonce-bytes.");
-        }
-        if (c->server_id_bytes != f->config[0].server_id_bytes) {
-            return fail(p, line, "all configurations have the same server-id-bytes: they share the list of servers.");
-        }
-        unsigned both = (unsigned)c->server_id_bytes + c->nonce_bytes;
-        if (both < XL_HASHED_CID_BYTES - 1 || both >= XL_LB_PLAINTEXT_MAX) {
-            return fail(p, line, "server-id-bytes and nonce-bytes are from %d to %d together, not %u.",
-                        XL_HASHED_CID_BYTES - 1, XL_LB_PLAINTEXT_MAX - 1, both);
-        }
-        for (size_t k = 0; k < i; k++) {
-            if (f->config[k].rotation == c->rotation) {
-                return fail(p, line, "rotation %u comes twice.", c->rotation);
-            }
-        }
+static bool find_members(reader *r, const yaml_node_t *root) {
+    if (root->type != YAML_MAPPING_NODE)
+        return settings_yaml_fail(&r->yaml, root->start_mark.line,
+                                  "the file has the members secret, configs and servers.");
+    for (const yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = node_of(r, p->key);
+        const char *name = settings_yaml_text(key) ? settings_yaml_text(key) : "";
+        const yaml_node_t **member = strcmp(name, "secret") == 0    ? &r->secret
+                                     : strcmp(name, "configs") == 0 ? &r->configs
+                                     : strcmp(name, "servers") == 0 ? &r->servers
+                                                                    : NULL;
+        if (member == NULL)
+            return settings_yaml_fail(&r->yaml, key->start_mark.line,
+                                      "'%.40s' is not known; the file has secret, configs and servers.", name);
+        if (*member != NULL)
+            return settings_yaml_fail(&r->yaml, key->start_mark.line, "%s comes twice.", name);
+        *member = node_of(r, p->value);
     }
     return true;
 }
 
-bool lb_file_parse(char *text, const char *name, lb_file *out, char *error) {
-    *out = (lb_file){0};
-    parser p = {.name = name, .out = out, .error = error};
-    keyvalue_reader reader = keyvalue_reader_of(text);
-    keyvalue e;
-    keyvalue_result result;
-    while ((result = keyvalue_next(&reader, &e)) == KEYVALUE_ENTRY) {
-        if (!take_line(&p, &e)) {
+static bool read_secret_member(reader *r) {
+    char reason[SETTINGS_ERROR_BYTES];
+    const char *text = r->secret != NULL ? settings_yaml_text(r->secret) : NULL;
+    return r->secret == NULL || setting_read(&secret_row, r->out, "secret", text ? text : "", reason) ||
+           settings_yaml_fail(&r->yaml, r->secret->start_mark.line, "%s", reason);
+}
+
+static bool check_config(const reader *r, size_t n, size_t line) {
+    const xl_lb_config *all = r->out->config, *c = &all[n];
+    if (c->server_id_bytes == 0 || c->nonce_bytes == 0)
+        return settings_yaml_fail(&r->yaml, line, "a member of configs needs server_id_bytes and nonce_bytes.");
+    if (c->server_id_bytes != all[0].server_id_bytes)
+        return settings_yaml_fail(&r->yaml, line,
+                                  "all configurations have the same server_id_bytes: they share the list of servers.");
+    const unsigned both = (unsigned)c->server_id_bytes + c->nonce_bytes;
+    if (both < XL_HASHED_CID_BYTES - 1 || both >= XL_LB_PLAINTEXT_MAX)
+        return settings_yaml_fail(&r->yaml, line, "server_id_bytes and nonce_bytes are from %d to %d together, not %u.",
+                                  XL_HASHED_CID_BYTES - 1, XL_LB_PLAINTEXT_MAX - 1, both);
+    for (size_t k = 0; k < n; k++) {
+        if (all[k].rotation == c->rotation)
+            return settings_yaml_fail(&r->yaml, line, "rotation %u comes twice.", c->rotation);
+    }
+    return true;
+}
+
+static bool read_configs(reader *r) {
+    lb_file *f = r->out;
+    const yaml_node_t *list = r->configs;
+    if (list == NULL || list->type != YAML_SEQUENCE_NODE ||
+        list->data.sequence.items.start == list->data.sequence.items.top)
+        return settings_yaml_fail(&r->yaml, list ? list->start_mark.line : 0,
+                                  "configs is a list with one configuration at least: "
+                                  "\"- server_id_bytes: 2\" starts one of its members.");
+    for (const yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++) {
+        const yaml_node_t *node = node_of(r, *i);
+        if (f->config_count == XL_LB_CONFIGS_MAX)
+            return settings_yaml_fail(&r->yaml, node->start_mark.line, "at most %d configurations can be told apart.",
+                                      XL_LB_CONFIGS_MAX);
+        const setting_tables s = {.table = {{config_rows, &f->config[f->config_count], 0}}, .count = 1};
+        if (!settings_yaml_members(&r->yaml, node, &s) || !check_config(r, f->config_count, node->start_mark.line))
             return false;
-        }
+        f->config_count++;
     }
-    if (result == KEYVALUE_BAD_LINE) {
-        return fail(&p, e.line, "this is neither [section] nor name = value.");
-    }
-    if (!check(&p)) {
-        return false;
-    }
-    out->server_id_bytes = out->config[0].server_id_bytes;
+    f->server_id_bytes = f->config[0].server_id_bytes;
     return true;
+}
+
+static bool read_server(reader *r, const yaml_node_t *key, const yaml_node_t *value) {
+    lb_file *f = r->out;
+    const size_t line = key->start_mark.line;
+    const char *id = settings_yaml_text(key) ? settings_yaml_text(key) : "";
+    if (f->server_count == LB_SERVERS_MAX)
+        return settings_yaml_fail(&r->yaml, line, "more than %d servers.", LB_SERVERS_MAX);
+    lb_server *s = &f->server[f->server_count];
+    const setting_tables tables = {.table = {{server_rows, s, 0}}, .count = 1};
+    if (!lb_parse_server_id(id, f->server_id_bytes, s->id))
+        return settings_yaml_fail(&r->yaml, line, "a server ID has %u hexadecimal digits here, not '%.40s'.",
+                                  2u * f->server_id_bytes, id);
+    for (size_t i = 0; i < f->server_count; i++) {
+        if (memcmp(f->server[i].id, s->id, sizeof s->id) == 0)
+            return settings_yaml_fail(&r->yaml, line, "server ID %s comes twice.", id);
+    }
+    if (value->type != YAML_MAPPING_NODE)
+        return settings_yaml_fail(&r->yaml, line, "a server is %s: {address: \"ADDR:PORT\"}, perhaps with drain: true.",
+                                  id);
+    if (!settings_yaml_members(&r->yaml, value, &tables))
+        return false;
+    f->server_count++;
+    return s->address.family != 0 || settings_yaml_fail(&r->yaml, line, "server %s needs an address.", id);
+}
+
+static bool read_servers(reader *r) {
+    const yaml_node_t *map = r->servers;
+    if (map == NULL || (map->type == YAML_SCALAR_NODE && map->data.scalar.length == 0)) /* none yet */
+        return true;
+    if (map->type != YAML_MAPPING_NODE)
+        return settings_yaml_fail(&r->yaml, map->start_mark.line, "servers has members ID: {address: \"ADDR:PORT\"}.");
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+        if (!read_server(r, node_of(r, p->key), node_of(r, p->value)))
+            return false;
+    }
+    return true;
+}
+
+/* Up to version 0.1 the file had sections. Such a line is in no file of the present form. */
+static bool refuse_sections(const settings_yaml *y, const char *text) {
+    for (size_t line = 0; text != NULL; line++) {
+        text += strspn(text, " \t");
+        if (strncmp(text, "[config]", 8) == 0 || strncmp(text, "[servers]", 9) == 0)
+            return settings_yaml_fail(y, line,
+                                      "this file is YAML now: write [config] as 'configs: [{server_id_bytes: 2, "
+                                      "nonce_bytes: 6, ...}]' and [servers] as 'servers: {ID: {address: ADDR:PORT}}'.");
+        const char *end = strchr(text, '\n');
+        text = end != NULL ? end + 1 : NULL;
+    }
+    return true;
+}
+
+static bool read_document(reader *r) {
+    const yaml_node_t *root = yaml_document_get_root_node(&r->yaml.document);
+    return (root == NULL || find_members(r, root)) && read_secret_member(r) && read_configs(r) && read_servers(r);
+}
+
+bool lb_file_parse(const char *text, const char *name, lb_file *out, char *error) {
+    reader r = {.yaml = {.file = name, .error = error}, .out = out};
+    *out = (lb_file){0};
+    if (!refuse_sections(&r.yaml, text) || !settings_yaml_load(&r.yaml, text))
+        return false;
+    const bool ok = read_document(&r);
+    settings_yaml_free(&r.yaml);
+    return ok;
 }
 
 bool lb_file_read(const char *name, lb_file *out, char *error) {
@@ -202,8 +227,7 @@ bool lb_file_read(const char *name, lb_file *out, char *error) {
         strcat(error, ".");
         return false;
     }
-    bool ok = lb_file_parse(text, name, out, error);
-    memset(text, 0, strlen(text));
+    const bool ok = lb_file_parse(text, name, out, error);
     free(text);
     return ok;
 }

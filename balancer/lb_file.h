@@ -1,17 +1,15 @@
 /* The configuration file that balancers and servers share: how connection IDs are made, and which servers there are.
  *
- *     secret = 64 hex digits          # optional: of stateless reset tokens, process octets and the balancers' hashes
- *
- *     [config]                        # the first is what servers issue; further ones are still routed
- *     rotation = 0                    # 0 to 6
- *     server-id-bytes = 2
- *     nonce-bytes = 6
- *     key = 32 hex digits             # optional: without it server IDs are in the clear
- *     encode-length = yes             # optional: no
- *
- *     [servers]
- *     a001 = 192.0.2.1:4433
- *     a002 = 192.0.2.2:4433 drain     # keeps its connections, gets no new ones
+ *     secret: 64 hex digits           # optional: of stateless reset tokens, process octets and the balancers' hashes
+ *     configs:
+ *       - rotation: 0                 # 0 to 6. The first is what servers issue; further ones are still routed
+ *         server_id_bytes: 2
+ *         nonce_bytes: 6
+ *         key: 32 hex digits          # optional: without it server IDs are in the clear
+ *         encode_length: true         # optional: false
+ *     servers:
+ *       a001: {address: "192.0.2.1:4433"}
+ *       a002: {address: "192.0.2.2:4433", drain: true}  # keeps its connections, gets no new ones
  */
 #ifndef BALANCER_LB_FILE_H
 #define BALANCER_LB_FILE_H
@@ -40,8 +38,8 @@ typedef struct {
     uint8_t secret[XL_STATIC_SECRET_BYTES]; /* without one all zero: whoever needs it draws one */
 } lb_file;
 
-/* Takes the text apart, in place. False with one sentence in error[LB_ERROR_BYTES] that names file and line. */
-bool lb_file_parse(char *text, const char *name, lb_file *out, char *error);
+/* Reads the text. False with one sentence in error[LB_ERROR_BYTES] that names file and line. */
+bool lb_file_parse(const char *text, const char *name, lb_file *out, char *error);
 /* The same from the file system. */
 bool lb_file_read(const char *name, lb_file *out, char *error);
 /* A server ID as it is written in the file; false when it has not that many bytes. */

@@ -1,7 +1,5 @@
 /* xlink-balancer: forwards QUIC datagrams to the server that the connection ID names. */
 #include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +12,7 @@
 #include <unistd.h>
 
 #include "balancer/forwarder.h"
-#include "http/http1.h"
+#include "base/settings.h"
 #include "http/jsonl.h"
 #include "http/net.h"
 #include "xlink/udp.h"
@@ -27,22 +25,6 @@ typedef struct {
     uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* key of the hashes where the configuration has no secret */
     bool help;
 } options;
-
-static const char usage[] = "usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n"
-                            "  --lb-config FILE      connection IDs and servers, read again at SIGHUP\n"
-                            "  --max-flows N         client addresses served at a time, each with a socket (4096)\n"
-                            "  --idle-timeout S      after which a silent one is forgotten (120)\n"
-                            "  --out FILE.jsonl\n";
-
-static const struct option long_options[] = {
-    {"listen", required_argument, NULL, 'l'},
-    {"lb-config", required_argument, NULL, 'c'},
-    {"max-flows", required_argument, NULL, 'm'},
-    {"idle-timeout", required_argument, NULL, 'i'},
-    {"out", required_argument, NULL, 'o'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 static volatile sig_atomic_t end_wanted, reload_wanted;
 
@@ -58,52 +40,44 @@ __attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *
     return false;
 }
 
-static bool take_number(const char *name, const char *text, uint64_t most, uint64_t *out, char *error) {
-    return (http1_parse_number(text, strlen(text), out) && *out >= 1 && *out <= most) ||
-           fail(error, "--%s takes a whole number from 1 to %" PRIu64 ", not '%s'.", name, most, text);
+static bool read_listen(void *into, const char *text, char *reason, size_t cap) {
+    if (net_parse_endpoint(text, &((options *)into)->forward.listen))
+        return true;
+    snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
+    return false;
 }
 
-static bool take_option(options *o, int option, const char *value, char *error) {
-    uint64_t number = 0;
-    switch (option) {
-    case 'l':
-        return net_parse_endpoint(value, &o->forward.listen) ||
-               fail(error, "--listen takes ADDR:PORT with an IP address, not '%s'.", value);
-    case 'm':
-        if (!take_number("max-flows", value, 1000000, &number, error))
-            return false;
-        o->forward.max_flows = (size_t)number;
-        return true;
-    case 'i':
-        if (!take_number("idle-timeout", value, 86400, &number, error))
-            return false;
-        o->forward.idle_timeout_us = number * 1000000;
-        return true;
-    case 'h':
-        o->help = true;
-        return true;
-    default:
-        *(option == 'c' ? &o->config_file : &o->out_file) = value;
-        return true;
-    }
-}
+#define FIELD(member) SETTING_FIELD(options, member)
+
+static const setting rows[] = {
+    {"listen", SETTING_OWN, .read = read_listen, .value = "ADDR:PORT",
+     .help = "Clients speak to this address. Port 0: the kernel chooses."},
+    {"lb_config", SETTING_TEXT, FIELD(config_file), .value = "FILE",
+     .help = "YAML: connection IDs and servers, read again at SIGHUP."},
+    {"max_flows", SETTING_WHOLE, FIELD(forward.max_flows), .least = 1, .most = 1000000, .value = "N",
+     .fallback = "4096", .help = "Client addresses served at a time, each with a socket."},
+    {"idle_timeout", SETTING_WHOLE, FIELD(forward.idle_timeout_us), .least = 1, .most = 86400, .scale = 1000000,
+     .value = "S", .fallback = "120", .help = "A client address that is silent for this long is forgotten."},
+    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Events and summary."},
+    {0},
+};
 
 static bool parse(int argc, char **argv, options *o, char *error) {
+    int rest;
     *o = (options){.forward = {.max_flows = 4096, .idle_timeout_us = 120000000}};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        if (option == ':' || option == '?')
-            return fail(error, "%s '%s'; see --help.", option == ':' ? "no value for" : "unknown option",
-                        argv[optind - 1]);
-        if (!take_option(o, option, optarg, error))
-            return false;
-    }
-    if (optind < argc)
-        return fail(error, "unexpected argument '%s'; see --help.", argv[optind]);
-    if (!o->help && (o->forward.listen.family == 0 || o->config_file == NULL))
-        return fail(error, "--listen ADDR:PORT and --lb-config FILE are needed; see --help.");
-    return true;
+    const setting_tables s = {.table = {{rows, o, 0}}, .count = 1};
+    if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
+        return o->help;
+    if (rest < argc)
+        return fail(error, "unexpected argument '%.60s'; see --help.", argv[rest]);
+    return (o->forward.listen.family != 0 && o->config_file != NULL) ||
+           fail(error, "--listen ADDR:PORT and --lb-config FILE are needed; see --help.");
+}
+
+static void print_usage(void) {
+    char *own = settings_help(rows, 0);
+    printf("usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n%s", own != NULL ? own : "");
+    free(own);
 }
 
 static bool read_config(const options *o, lb_file *file, char *error) {
@@ -111,7 +85,7 @@ static bool read_config(const options *o, lb_file *file, char *error) {
         return false;
     if (!file->has_secret)
         memcpy(file->secret, o->own_secret, sizeof file->secret);
-    return file->server_count > 0 || fail(error, "%s: there is no server under [servers].", o->config_file);
+    return file->server_count > 0 || fail(error, "%s: there is no server under servers.", o->config_file);
 }
 
 static void reload(forwarder *w, const options *o, jsonl *log) {
@@ -243,7 +217,7 @@ int main(int argc, char **argv) {
     catch_signals(&unblocked);
     bool ok = parse(argc, argv, &o, error);
     if (ok && o.help) {
-        fputs(usage, stdout);
+        print_usage();
         return 0;
     }
     ok = ok && (o.out_file == NULL || (log = open_log(&o, argc, argv, error)) != NULL);

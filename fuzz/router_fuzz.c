@@ -19,11 +19,11 @@ static void closed(void *user, flow *f) {
     w->now--;
 }
 
-/* The sections of the file are in the input's text; the second file is the same text with one line less. */
+/* The file is in the input's text; the second file is the same text with one line less. */
 static bool read_file(const uint8_t *text, size_t len, lb_file *file) {
     char error[LB_ERROR_BYTES] = "";
     char *copy = fuzz_string(text, len);
-    bool ok = lb_file_parse(copy, "lb.conf", file, error);
+    bool ok = lb_file_parse(copy, "lb.yaml", file, error);
     FUZZ_CHECK(ok || (error[0] != 0 && memchr(error, 0, sizeof error) != NULL));
     free(copy);
     if (ok) {

@@ -435,7 +435,7 @@ static void rooms_are_shared_out_as_the_options_say(void **state) {
     http3_service_configure(&options, &config);
     assert_int_equal(3, config.limits.max_connections);
     assert_int_equal(1, config.limits.max_per_client);
-    options.lb_file = "lb.conf"; /* all clients have the balancer's address */
+    options.lb_file = "lb.yaml"; /* all clients have the balancer's address */
     http3_service_configure(&options, &config);
     assert_int_equal(0, config.limits.max_per_client);
     options.max_per_address = 2;

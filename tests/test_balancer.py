@@ -50,14 +50,18 @@ class Balancer(Child):
         return last
 
 
+def server_line(i: int, port: int, *, drain: bool = False) -> str:
+    return f'  a{i + 1:03x}: {{address: "127.0.0.1:{port}", drain: {str(drain).lower()}}}\n'
+
+
 class Site:
     """Servers with the IDs a001, a002, … and the configuration file that they share with their balancer."""
 
     def __init__(self, folder: Path, key: bool, head: str) -> None:
         self.folder = folder
-        self.config = folder / "lb.conf"
+        self.config = folder / "lb.yaml"
         self.servers: list[Server] = []
-        self.base = head + (LB_CONFIG if key else LB_CONFIG.split("key =")[0])
+        self.base = head + (LB_CONFIG if key else LB_CONFIG.split("  key:")[0])
         self.config.write_text(self.base)
 
     def add_server(self, *arguments: str) -> None:
@@ -70,11 +74,11 @@ class Site:
     def publish(self, words: Sequence[str]) -> None:
         """Writes the list of servers; a word for each: "", "drain", or "gone"."""
         lines = [
-            f"a{i + 1:03x} = 127.0.0.1:{server.port} {word}\n"
+            server_line(i, server.port, drain=word == "drain")
             for i, (server, word) in enumerate(zip(self.servers, words, strict=True))
             if word != "gone"
         ]
-        self.config.write_text(self.base + "[servers]\n" + "".join(lines))
+        self.config.write_text(self.base + "servers:\n" + "".join(lines))
 
     def busy(self) -> int:
         return sum(len(busy_connections(server)) for server in self.servers)
@@ -147,10 +151,10 @@ def test_servers_come_and_go_without_harm_to_the_others(tmp_path: Path) -> None:
             late = start_load(tmp_path / "late", balancer.port, 30, "--seed", "1000")
             assert finish(late) == 0
             assert end_endless(load) == 0
-            place.config.write_text(LB_CONFIG + "[servers]\na001 = nowhere\n")
+            place.config.write_text(LB_CONFIG + "servers:\n  a001: {address: nowhere}\n")
             balancer.reload()
             assert finish(start_load(tmp_path, balancer.port, 5, "--seed", "2000")) == 0
-        assert "lb.conf, line 7: a server is ID = ADDR:PORT" in balancer.error_output
+        assert "lb.yaml, line 7: address takes ADDR:PORT with an IP address" in balancer.error_output
     first, second, third = place.connections()
     assert first + second + third == 65
     assert 0 < first <= 30 - 5  # of the first thirty only
@@ -159,7 +163,7 @@ def test_servers_come_and_go_without_harm_to_the_others(tmp_path: Path) -> None:
 
 def test_servers_are_silent_about_the_connections_of_one_that_was_taken_away(tmp_path: Path) -> None:
     """They share the secret, so one could make the other's reset tokens: for anybody who saw a connection ID."""
-    secret = "secret = " + "5e" * 32 + "\n"
+    secret = "secret: " + "5e" * 32 + "\n"
     with site(tmp_path, 2, "--workers", "1", head=secret) as place:
         with Balancer(tmp_path, place.config) as balancer:
             load = start_load(tmp_path, balancer.port, 20, "--requests", "0", "--pause-ms", "200", "--ping-ms", "50")
@@ -192,15 +196,15 @@ def placement(folder: Path, config: Path, servers: Sequence[socket.socket], cids
 
 
 def test_where_a_clients_first_datagrams_go_follows_from_the_secret_and_else_cannot_be_foretold(tmp_path: Path) -> None:
-    config = tmp_path / "lb.conf"
+    config = tmp_path / "lb.yaml"
     cids = [bytes([0xE0]) + random.Random(i).randbytes(7) for i in range(64)]  # rotation 0b111: of no server
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)]
-        lines = "[servers]\n"
+        lines = "servers:\n"
         for i, server in enumerate(servers):
             server.bind(("127.0.0.1", 0))
-            lines += f"a{i + 1:03x} = 127.0.0.1:{server.getsockname()[1]}\n"
-        config.write_text("secret = " + "5e" * 32 + "\n" + LB_CONFIG + lines)
+            lines += server_line(i, server.getsockname()[1])
+        config.write_text("secret: " + "5e" * 32 + "\n" + LB_CONFIG + lines)
         shared = placement(tmp_path, config, servers, cids)
         assert set(shared) == {0, 1}
         assert placement(tmp_path, config, servers, cids) == shared
@@ -238,19 +242,22 @@ def test_garbage_and_forged_clients_neither_grow_the_table_nor_push_out_connecti
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
-        (LB_CONFIG, [], ["no server under [servers]"]),
-        (LB_CONFIG + "[servers]\na1 = 127.0.0.1:1\n", [], ["line 7", "4 hexadecimal digits"]),
-        (None, [], ["lb.conf", "No such file"]),
+        (LB_CONFIG, [], ["no server under servers"]),
+        (LB_CONFIG + "servers:\n  a1: {address: 127.0.0.1:1}\n", [], ["line 7", "4 hexadecimal digits"]),
+        ("[config]\nrotation = 1\n", [], ["lb.yaml, line 1", "YAML now", "write [config] as 'configs:"]),
+        (None, [], ["lb.yaml", "No such file"]),
+        (LB_CONFIG, ["--bogus"], ["unknown option '--bogus'"]),
+        (LB_CONFIG, ["--idle-timeout", "86401"], ["--idle-timeout takes a whole number from 1 to 86400, not '86401'"]),
         (LB_CONFIG, ["--max-flows", "0"], ["--max-flows", "from 1"]),
         (LB_CONFIG, ["--listen", "here"], ["--listen takes ADDR:PORT"]),
-        (LB_CONFIG + "[servers]\na001 = 127.0.0.1:1\n", ["--listen", "203.0.113.1:1"], ["cannot listen"]),
+        (LB_CONFIG + "servers:\n" + server_line(0, 1), ["--listen", "203.0.113.1:1"], ["cannot listen"]),
         (LB_CONFIG, ["--out", "/no/such/dir/x"], ["cannot write /no/such/dir/x"]),
     ],
 )
 def test_a_balancer_that_cannot_start_says_why(
     tmp_path: Path, text: str | None, arguments: list[str], words: list[str]
 ) -> None:
-    config = tmp_path / "lb.conf"
+    config = tmp_path / "lb.yaml"
     if text is not None:
         config.write_text(text)
     command: list[str | Path] = [

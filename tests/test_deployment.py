@@ -112,11 +112,11 @@ def run_against_workers(folder: Path, connections: int, *server_arguments: str) 
 
 
 LB_CONFIG = """\
-[config]
-rotation = 1
-server-id-bytes = 2
-nonce-bytes = 6
-key = 8f95f09245765f80256934e50c66207f
+configs:
+- rotation: 1
+  server_id_bytes: 2
+  nonce_bytes: 6
+  key: 8f95f09245765f80256934e50c66207f
 """
 
 
@@ -125,8 +125,8 @@ def test_each_connection_stays_with_one_worker_whatever_address_it_sends_from(tm
 
 
 def test_the_kernel_finds_the_worker_beside_an_encrypted_server_id(tmp_path: Path) -> None:
-    (tmp_path / "lb.conf").write_text(LB_CONFIG)
-    run_against_workers(tmp_path, 60, "--lb-config", str(tmp_path / "lb.conf"), "--server-id", "a001")
+    (tmp_path / "lb.yaml").write_text(LB_CONFIG)
+    run_against_workers(tmp_path, 60, "--lb-config", str(tmp_path / "lb.yaml"), "--server-id", "a001")
 
 
 def test_the_answer_to_a_retry_reaches_the_worker_that_sent_it(tmp_path: Path) -> None:
@@ -273,17 +273,17 @@ def one_sentence(arguments: Sequence[str | Path], *words: str) -> None:
         (["--workers", "0"], ["--workers", "from 1 to 64"]),
         (["--workers", "two"], ["--workers"]),
         (["--lb-config", "FILE"], ["--server-id"]),
-        (["--lb-config", "FILE", "--server-id", "a0"], ["4 hexadecimal digits", "lb.conf"]),
+        (["--lb-config", "FILE", "--server-id", "a0"], ["4 hexadecimal digits", "lb.yaml"]),
         (["--lb-config", "/no/such/file", "--server-id", "a0"], ["/no/such/file"]),
         (["--params", "/no/such/file"], ["/no/such/file"]),
-        (["--params", "FILE"], ["lb.conf, line 1", "this is not YAML"]),
+        (["--params", "FILE"], ["lb.yaml, line 1", "'configs' is not a parameter"]),
         (["--workers", "2", "--quic", "203.0.113.1:0"], ["203.0.113.1"]),
     ],
 )
 def test_a_deployment_that_cannot_be_is_told_in_one_sentence(
     tmp_path: Path, arguments: list[str], words: list[str]
 ) -> None:
-    config = tmp_path / "lb.conf"
+    config = tmp_path / "lb.yaml"
     config.write_text(LB_CONFIG)
     given: list[Any] = [config if argument == "FILE" else argument for argument in arguments]
     one_sentence([program("xlink-server"), "--quic", "127.0.0.1:0", *given], "xlink-server: ", *words)

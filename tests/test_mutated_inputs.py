@@ -48,16 +48,16 @@ start-offset: 100
 """
 BALANCER = """\
 # two generations
-secret = 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F
-[config]
-rotation = 2 # now
-server-id-bytes=2
-nonce-bytes = 6
-key = 8f95f09245765f80256934e50c66207f
-encode-length = yes
-[servers]
-a001 = 127.0.0.1:4433
-A002 = [::1]:443 drain
+secret: 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F
+configs:
+- rotation: 2 # now
+  server_id_bytes: 2
+  nonce_bytes: 6
+  key: 8f95f09245765f80256934e50c66207f
+  encode_length: true
+servers:
+  a001: {address: 127.0.0.1:4433}
+  A002: {address: "[::1]:443", drain: true}
 """
 FRAME_INDEX = (
     '{"/a.mp4": [{"offset": 0, "size": 1234},\n {"offset": 1234, "size": 99}], "/b": [{"offset": 0, "size": 5}]}'
@@ -69,7 +69,7 @@ GOOD = {
     "up.trace": TRACE,
     "delay.trace": DELAY_TRACE,
     "mpshell.yaml": CONFIG,
-    "lb.conf": BALANCER,
+    "lb.yaml": BALANCER,
     "frames.json": FRAME_INDEX,
 }
 PROGRAM = {
@@ -77,7 +77,7 @@ PROGRAM = {
     "up.trace": ["xlink-sim", "job.json", "--out", "out"],
     "delay.trace": ["xlink-sim", "job.json", "--out", "out"],
     "mpshell.yaml": ["mpshell", "--config", "mpshell.yaml", "--summary", "/dev/null", "--", "true"],
-    "lb.conf": ["xlink-balancer", "--listen", "127.0.0.1:0", "--lb-config", "lb.conf"],
+    "lb.yaml": ["xlink-balancer", "--listen", "127.0.0.1:0", "--lb-config", "lb.yaml"],
     "frames.json": ["xlink-server", "--http1", "127.0.0.1:0", "--frame-index", "frames.json"],
 }
 NUMBERS = '0 -1 1 2 255 256 1e3 1e308 1e999 -0 0.5 NaN inf 4294967296 9223372036854775808 18446744073709551616 0x10 ""'
@@ -121,7 +121,7 @@ def run(name: str, folder: Path) -> tuple[int, str]:
     with program:
         assert program.stdout is not None and program.stderr is not None
         try:
-            if name in ("lb.conf", "frames.json") and program.stdout.readline():
+            if name in ("lb.yaml", "frames.json") and program.stdout.readline():
                 program.send_signal(signal.SIGTERM)
             _, errors = program.communicate(timeout=60)
         except BaseException:
@@ -141,9 +141,9 @@ def test_the_files_that_are_changed_are_good(name: str, tmp_path: Path) -> None:
 
 def test_what_is_quoted_of_a_file_keeps_to_its_line(tmp_path: Path) -> None:
     (tmp_path / "mpshell.yaml").write_text('paths: [{name: wifi, "up\\n\\e[2J": 12mbps}]\n')
-    (tmp_path / "lb.conf").write_bytes(b"col\x1b[2Jour\xee = red\n")
+    (tmp_path / "lb.yaml").write_text('"col\\e[2Jour\u00ee": red\n')
     assert 'path wifi: "up??[2J" is not one of' in run("mpshell.yaml", tmp_path)[1]
-    assert "line 1: 'col?[2Jour?' is not known" in run("lb.conf", tmp_path)[1]
+    assert "line 1: 'col?[2Jour??' is not known" in run("lb.yaml", tmp_path)[1]
 
 
 def check(name: str, folder: Path, count: int) -> None:
