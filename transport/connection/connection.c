@@ -147,7 +147,9 @@ static int add_local_cid(xl_connection *c) {
     uint8_t token[16];
     c->hooks.make_cid(c->hooks.user, &c->random.cids, &cid);
     c->local_cid_bytes = cid.len;
-    c->hooks.reset_token(c->hooks.user, &cid, token);
+    int error = c->hooks.reset_token(c->hooks.user, &cid, token);
+    if (error)
+        return error;
     xl_cid_entry *e = xl_cids_issue(&c->local_cids, &cid, token);
     if (!e)
         return XL_ERR_PATH;

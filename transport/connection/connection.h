@@ -120,8 +120,8 @@ typedef struct {
     void (*cid_removed)(void *user, const xl_cid *);
     void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
     void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
-    void (*reset_token)(void *user, const xl_cid *, uint8_t token[16]);
-    xl_budget_pool *send_pool; /* of the send buffers of all connections */
+    int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
+    xl_budget_pool *send_pool;                                         /* of the send buffers of all connections */
 } xl_connection_hooks;
 
 struct xl_connection {

@@ -149,10 +149,10 @@ static void on_touched(void *user, xl_connection *c) {
     xl_timer_heap_touch(&ep->timers, c);
 }
 
-static void on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
+/* Without a token nothing is issued and nothing reset: any other bytes in its place could be known to others. */
+static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
     xl_endpoint *ep = user;
-    if (xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) != 0)
-        memset(token, 0, 16);
+    return xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
 static void unready(xl_endpoint *ep, xl_connection *c) {
@@ -426,7 +426,8 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
     size_t len = in->len - 1 < 64 ? in->len - 1 : 42 + xl_drbg_next(&ep->resets) % 22;
     xl_drbg_bytes(&ep->resets, s->data, len);
     s->data[0] = (uint8_t)((s->data[0] & 0x3f) | 0x40);
-    on_reset_token(ep, &h->dcid, s->data + len - 16);
+    if (on_reset_token(ep, &h->dcid, s->data + len - 16) != 0)
+        return;
     s->to.len = len;
     ep->stateless_count++;
     ep->stats.stateless_resets++;
