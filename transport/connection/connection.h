@@ -161,7 +161,7 @@ struct xl_connection {
     bool phase_acked;             /* on each open path a packet that we sent in this phase was acknowledged */
     uint64_t update_from;         /* we may update from then on */
     bool packet_is_old;           /* the packet that is being taken was opened by previous_read */
-    uint64_t forged_packets;      /* that no key opened, of all levels and paths */
+    uint64_t forged_packets;      /* that no key opened, of all paths; Initials do not count */
 
     /* Connection IDs and paths. */
     xl_cids local_cids, remote_cids;

@@ -288,6 +288,31 @@ static void forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit(void *
     attack_free(&a);
 }
 
+/* Whoever sees the first packet, or chose the connection ID himself, can make them as he likes. */
+static void forged_initials_do_not_count(void **state) {
+    (void)state;
+    pair p;
+    uint8_t first[PAIR_MTU], copy[PAIR_MTU];
+    xl_datagram d;
+    pair_init(&p, 1, 1, 10000);
+    p.server_config.limits.forged_packets = 30;
+    pair_connect(&p);
+    size_t n = xl_endpoint_transmit(p.client, first, sizeof(first), &d, p.now);
+    assert_true(n >= 1200);
+    d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
+    for (int i = 0; i < 100; i++) { /* the first of them is the client's own */
+        memcpy(copy, first, n);
+        copy[n - 1] ^= (uint8_t)i;
+        xl_endpoint_receive(p.server, &d, copy, p.now);
+    }
+    pair_handshake(&p);
+    pair_run(&p, 100000);
+    assert_non_null(p.sc);
+    assert_int_equal(XL_CONN_OPEN, p.sc->state);
+    assert_int_equal(0, p.sc->forged_packets);
+    pair_free(&p);
+}
+
 /* ---- Our own updates ---- */
 
 static void limit(pair_link *l, uint64_t kbps) {
@@ -516,6 +541,7 @@ int main(void) {
         cmocka_unit_test(each_path_has_numbers_of_its_own),
         cmocka_unit_test(an_acknowledgement_of_new_keys_under_old_ones_is_an_error),
         cmocka_unit_test(forged_updates_change_nothing),
+        cmocka_unit_test(forged_initials_do_not_count),
         cmocka_unit_test(keys_of_another_phase_than_the_packet_names_open_nothing),
         cmocka_unit_test(forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit),
         cmocka_unit_test(honest_ends_update_as_often_as_they_may_without_a_fault),

@@ -176,7 +176,8 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
         drop(c, len, "payload_decrypt_error", path_index(&ctx));
-        xl_conn_count_forged(c, read);
+        if (ctx.level != XL_LEVEL_INITIAL) /* whose keys are public: there is nothing to guess */
+            xl_conn_count_forged(c, read);
         return;
     }
     uint8_t reserved = h->type == XL_PACKET_1RTT ? 0x18 : 0x0c;

@@ -200,8 +200,9 @@ typedef struct {
     uint64_t packets_per_key;  /* protected by one set of keys at most, then the connection closes with
                                 * AEAD_LIMIT_REACHED; the keys are updated at half of it. 0 = that of the AEAD (RFC 9001
                                 * section 6.6), else at least 64 */
-    uint64_t forged_packets;   /* that fail authentication, over the connection's life and all its paths; with one more
-                                * it closes with AEAD_LIMIT_REACHED. 0 = that of the AEAD */
+    uint64_t forged_packets;   /* that fail authentication, over the connection's life and all its paths, Initials not
+                                * counted, whose keys are public; with one more it closes with AEAD_LIMIT_REACHED.
+                                * 0 = that of the AEAD */
     uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
                                 * 1 s */
 } xl_limits;
