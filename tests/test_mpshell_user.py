@@ -150,3 +150,28 @@ def test_sysctls_are_set_inside_and_counters_kept(trace: Path, tmp_path: Path) -
 def test_only_settings_of_the_network_are_taken(trace: Path, setting: str) -> None:
     result = run(*path_option("wifi", trace), "--sysctl", setting, "--", "true")
     assert (result.returncode, result.stderr) == (2, f"mpshell: --sysctl {setting} is not net.NAME=VALUE\n")
+
+
+def test_the_command_leads_mpshell_to_no_file_of_somebody_else(trace: Path) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder, secret = Path(place) / "theirs", Path(place) / "secret"
+        folder.mkdir()
+        secret.write_text("root's")
+        Path(place).chmod(0o755)
+        os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+        options: list[str | Path] = [*path_option("wifi", trace), "--user", "nobody"]
+        outputs: list[str | Path] = ["--netstat", folder / "netstat", "--summary", folder / "summary"]
+        names = ("netstat", "summary", "wifi.up.log")
+        plant = f"cd {folder}; for name in {' '.join(names)}; do rm -f $name; ln -s {secret} $name; done"
+        planted = run(*options, *outputs, "--", "sh", "-c", plant)
+        assert (planted.returncode, secret.read_text()) == (0, "root's")
+        assert (folder / "netstat").read_text().startswith("TcpExt: ")
+        assert json.loads((folder / "summary").read_text())["user"] == "nobody"
+        # What is there from the last time is not followed either.
+        for name in names:
+            (folder / name).unlink()
+        for option, name in (("--netstat", "netstat"), ("--summary", "summary"), ("--log-dir", "wifi.up.log")):
+            assert run(*options, "--", "sh", "-c", plant).returncode == 0
+            done = run(*options, option, folder if option == "--log-dir" else folder / name, "--", "true")
+            assert (done.returncode, secret.read_text()) == (2, "root's"), done.stderr
+            assert "link" in done.stderr

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/result.h"
+
 #define MOST_QUEUED_BYTES ((size_t)256 << 20) /* a disk that is slower than the links must not take all memory */
 
 struct chunk {
@@ -97,7 +99,7 @@ static int start(struct mp_logfile *file) {
 }
 
 struct mp_logfile *mp_logfile_open(const char *path) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = mp_output_open(path, O_TRUNC);
     if (fd < 0) {
         return NULL;
     }

@@ -384,29 +384,32 @@ void mp_netns_count_drops(struct mp_shell *shell) {
     }
 }
 
-static int copy(const char *from, const char *to) {
-    char data[8192];
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = in >= 0 ? open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
-    ssize_t n = out >= 0 ? read(in, data, sizeof(data)) : -1;
-    while (n > 0 && write(out, data, (size_t)n) == n) {
-        n = read(in, data, sizeof(data));
+/* The whole of a small file. Returns its length, or -1 with errno set. */
+static ssize_t read_whole(const char *name, char *text, size_t size) {
+    size_t used = 0;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size) : -1;
+    for (; n > 0; n = read(fd, text + used, size - used)) {
+        used += (size_t)n;
     }
     int saved = errno;
-    bool closed = out >= 0 && close(out) == 0;
-    if (in >= 0) {
-        close(in);
+    if (fd >= 0) {
+        close(fd);
     }
-    errno = n != 0 ? saved : errno;
-    return n == 0 && closed ? 0 : -1;
+    errno = saved;
+    return n == 0 ? (ssize_t)used : -1;
 }
 
 int mp_netns_write_counters(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    char text[65536];
     bool other = shell->inside_netns >= 0;
-    int rc = other ? setns(shell->inside_netns, CLONE_NEWNET) : 0;
-    rc = rc == 0 ? copy("/proc/net/netstat", shell->options.netstat) : rc;
+    ssize_t length = -1;
+    if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0) {
+        length = read_whole("/proc/net/netstat", text, sizeof(text));
+    }
+    int rc = length >= 0 ? mp_result_write(&shell->netstat, text, (size_t)length) : -1;
     if (rc != 0) {
-        mp_fail(error, "cannot write the counters %s: %s", shell->options.netstat, strerror(errno));
+        mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
     }
     if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0) {
         perror("mpshell: cannot return to the outer network namespace");

@@ -151,6 +151,10 @@ static int make_directories(const char *path) {
     return mkdir(part, 0755) == 0 || errno == EEXIST ? 0 : -1;
 }
 
+static const char *why(int error) {
+    return error == EISDIR ? "it is a directory" : error == ELOOP ? "it is a link of another user" : strerror(error);
+}
+
 int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const struct mp_options *options = &shell->options;
     if (options->pcap != NULL && make_directories(options->pcap) != 0) {
@@ -159,18 +163,11 @@ int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (options->log_dir != NULL && make_directories(options->log_dir) != 0) {
         return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
     }
-    if (options->summary != NULL) {
-        const char *slash = strrchr(options->summary, '/');
-        char directory[PATH_MAX];
-        snprintf(directory, sizeof(directory), "%.*s", slash == NULL ? 1 : (int)(slash - options->summary + 1),
-                 slash == NULL ? "." : options->summary);
-        struct stat st;
-        if (access(directory, W_OK) != 0 || stat(directory, &st) != 0) {
-            return mp_fail(error, "cannot write the summary %s: %s", options->summary, strerror(errno));
-        }
-        if (stat(options->summary, &st) == 0 && S_ISDIR(st.st_mode)) {
-            return mp_fail(error, "cannot write the summary %s: it is a directory", options->summary);
-        }
+    if (options->summary != NULL && mp_result_open(&shell->summary, options->summary) != 0) {
+        return mp_fail(error, "cannot write the summary %s: %s", options->summary, why(errno));
+    }
+    if (options->netstat != NULL && mp_result_open(&shell->netstat, options->netstat) != 0) {
+        return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
     }
     return 0;
 }
@@ -188,6 +185,8 @@ void mp_setup_free(struct mp_shell *shell) {
         xl_trace_free(&shell->traces[i].trace);
         free(shell->traces[i].path);
     }
+    mp_result_close(&shell->summary);
+    mp_result_close(&shell->netstat);
     xl_link_pool_free(shell->pool);
     json_decref(shell->events);
 }

@@ -6,7 +6,7 @@
 
 /* Loads the traces and makes the links. Returns 0, or -1 with a sentence in error. */
 int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* Makes --log-dir and checks that the summary can be written. Returns 0, or -1 with a sentence in error. */
+/* Makes --log-dir and opens the places of the summary and the counters. Returns 0, or -1 with a sentence in error. */
 int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Loads a trace, or finds it if it is loaded: a file, or a rate such as 12mbps. One thread at a time. NULL with a
  * sentence in error. */

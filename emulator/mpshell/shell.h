@@ -11,6 +11,7 @@
 #include "emulator/mpshell/awake.h"
 #include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/options.h"
+#include "emulator/mpshell/result.h"
 #include "emulator/mpshell/user.h"
 
 #define MP_ADDRESS_SIZE  16                       /* dotted quad with its NUL */
@@ -89,7 +90,8 @@ struct mp_shell {
     double command_cpu_s;       /* processor time of COMMAND and of its children that were waited for */
     bool nat[2];                /* rules are in place for IPv4, for IPv6 */
     struct mp_mailbox *mailbox; /* requests of other threads; NULL: there are none */
-    struct json_t *events;      /* what the control socket changed; NULL: nothing */
+    struct mp_result summary, netstat;
+    struct json_t *events; /* what the control socket changed; NULL: nothing */
 };
 
 /* CLOCK_MONOTONIC in us. */

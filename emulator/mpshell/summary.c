@@ -156,21 +156,14 @@ json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures
 }
 
 int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
-    const char *path = shell->options.summary;
-    char *beside = NULL;
-    if (asprintf(&beside, "%s.%d.tmp", path, (int)getpid()) < 0) {
-        return mp_fail(error, "no memory for the summary");
-    }
-    struct stat there;
-    /* A device or a pipe is written to; only a file is replaced. */
-    bool replace = stat(path, &there) != 0 || S_ISREG(there.st_mode);
     json_t *object = summary_object(shell, status);
-    int rc = json_dump_file(object, replace ? beside : path, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    char *text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(object);
-    if (rc != 0 || (replace && rename(beside, path) != 0)) {
-        rc = mp_fail(error, "cannot write the summary %s: %s", path, strerror(errno));
-        unlink(beside);
+    int rc = text != NULL ? mp_result_write(&shell->summary, text, strlen(text))
+                          : mp_fail(error, "no memory for the summary");
+    if (text != NULL && rc != 0) {
+        mp_fail(error, "cannot write the summary %s: %s", shell->summary.path, strerror(errno));
     }
-    free(beside);
+    free(text);
     return rc;
 }

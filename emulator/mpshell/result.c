@@ -1,0 +1,95 @@
+#include "emulator/mpshell/result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int mp_output_open(const char *path, int flags) {
+    struct stat there;
+    bool may_follow = lstat(path, &there) == 0 && (there.st_uid == 0 || there.st_uid == geteuid());
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags | (may_follow ? 0 : O_NOFOLLOW), 0644);
+}
+
+/* What is neither a file nor nothing is opened now: later it could be something else. */
+static int open_as_it_is(struct mp_result *result) {
+    result->file = mp_output_open(result->path, 0);
+    return result->file >= 0 ? 0 : -1;
+}
+
+static int open_folder(struct mp_result *result) {
+    char folder[PATH_MAX];
+    size_t length = (size_t)(result->name - result->path);
+    if (length >= sizeof(folder)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : result->path);
+    result->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return result->folder >= 0 && access(folder, W_OK) == 0 ? 0 : -1;
+}
+
+int mp_result_open(struct mp_result *result, const char *path) {
+    const char *slash = strrchr(path, '/');
+    struct stat there;
+    *result = (struct mp_result){.path = path, .name = slash == NULL ? path : slash + 1, .folder = -1, .file = -1};
+    bool is_there = lstat(path, &there) == 0;
+    return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
+}
+
+static int write_all(int fd, const char *text, size_t length) {
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno != EINTR) {
+            return -1;
+        }
+        text += n > 0 ? n : 0;
+        length -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+static int write_as_it_is(int fd, const char *text, size_t length) {
+    struct stat there;
+    bool is_file = fstat(fd, &there) == 0 && S_ISREG(there.st_mode);
+    return is_file && ftruncate(fd, 0) != 0 ? -1 : write_all(fd, text, length);
+}
+
+int mp_result_write(const struct mp_result *result, const char *text, size_t length) {
+    char beside[NAME_MAX + 1];
+    if (result->file >= 0) {
+        return write_as_it_is(result->file, text, length);
+    }
+    snprintf(beside, sizeof(beside), ".mpshell-%d.tmp", (int)getpid());
+    unlinkat(result->folder, beside, 0);
+    int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return -1;
+    }
+    int rc = write_all(fd, text, length);
+    rc = close(fd) == 0 ? rc : -1;
+    if (rc != 0 || renameat(result->folder, beside, result->folder, result->name) != 0) {
+        int saved = errno;
+        unlinkat(result->folder, beside, 0);
+        errno = saved;
+        return -1;
+    }
+    return 0;
+}
+
+void mp_result_close(struct mp_result *result) {
+    if (result->path == NULL) {
+        return;
+    }
+    if (result->file >= 0) {
+        close(result->file);
+    }
+    if (result->folder >= 0) {
+        close(result->folder);
+    }
+    *result = (struct mp_result){.path = NULL, .folder = -1, .file = -1};
+}
