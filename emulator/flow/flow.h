@@ -21,9 +21,9 @@ struct fl_options {
     socklen_t bind_size;
     double rate_bps; /* of IP packets and 4 bytes each, the unit of an emulated link */
     uint32_t ip_bytes;
-    double duration_s;
+    uint64_t duration_us;
     uint32_t count; /* of pings */
-    double interval_ms;
+    uint64_t interval_us;
     bool segment; /* UDP_SEGMENT when sending, UDP_GRO when receiving */
     const char *out;
 };

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,8 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/settings.h"
 
 #define SOCKET_BUFFER_BYTES (64 << 20)
 
@@ -31,161 +32,138 @@ int fl_fail(const char *what) {
     return -1;
 }
 
-static const char help[] =
-    "usage: udp-flow send --to ADDR:PORT --rate BPS [options]\n"
-    "       udp-flow sink --bind ADDR:PORT [options]\n"
-    "       udp-flow ping --to ADDR:PORT [options]\n"
-    "       udp-flow echo --bind ADDR:PORT [options]\n"
-    "\n"
-    "UDP flows with exact times, to measure an emulator from outside of it.\n"
-    "\n"
-    "  send  numbered datagrams at a constant rate         sink  the kernel's receive time of every datagram\n"
-    "  ping  round trips, a line each: sent at, RTT in ns  echo  answers pings\n"
-    "\n"
-    "  --to ADDR:PORT     where to; an IP address, [ADDR6]:PORT for IPv6\n"
-    "  --bind ADDR:PORT   the own address; port 0 lets the kernel choose, and sink and echo print it\n"
-    "  --rate BPS         of send: bits per second, of IP packets and 4 bytes each, the unit of an emulated link\n"
-    "  --size BYTES       of send: IP packets of this size, 64 to 1500 (1500)\n"
-    "  --duration S       of send, sink, echo (2)\n"
-    "  --count N          of ping: so many (100)\n"
-    "  --interval MS      of ping: pause between two (10)\n"
-    "  --segment          UDP_SEGMENT of send, UDP_GRO of sink\n"
-    "  --out FILE         of sink: 24 bytes a datagram, three 64-bit numbers in host order: its number, sent at\n"
-    "                     (CLOCK_MONOTONIC ns), received at (CLOCK_REALTIME ns)\n"
-    "  --help             this text\n"
-    "\n"
-    "send and sink end with one JSON object on stdout.\n";
-
-static int wrong(const char *name, const char *text, const char *what) {
-    fprintf(stderr, "udp-flow: --%s %s is not %s; see udp-flow --help\n", name, text, what);
-    return -1;
-}
+/* ---- Settings with a form of their own ---- */
 
 /* ADDR:PORT, [ADDR6]:PORT. */
-static int parse_address(const char *name, const char *text, struct sockaddr_storage *address, socklen_t *size) {
-    static const char what[] = "ADDR:PORT or [ADDR6]:PORT in numbers";
+static bool read_address(const char *text, struct sockaddr_storage *address, socklen_t *size, char *reason,
+                         size_t cap) {
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
     char host[64];
     const char *colon = strrchr(text, ':');
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
-    bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
-    if (bracketed) {
-        text++;
-        length -= 2;
-    }
-    if (length == 0 || length >= sizeof(host)) {
-        return wrong(name, text, what);
-    }
-    memcpy(host, text, length);
-    host[length] = '\0';
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
-        return wrong(name, optarg, what);
+    const bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
+    length -= bracketed ? 2 : 0;
+    snprintf(host, sizeof(host), "%.*s", (int)(length < sizeof(host) ? length : 0), text + bracketed);
+    if (host[0] == '\0' || getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+        snprintf(reason, cap, "takes ADDR:PORT or [ADDR6]:PORT in numbers, not '%.60s'", text);
+        return false;
     }
     memcpy(address, found->ai_addr, found->ai_addrlen);
     *size = found->ai_addrlen;
     freeaddrinfo(found);
-    return 0;
+    return true;
 }
 
-static int parse_number(const char *name, double least, double most, const char *what, double *value) {
+static bool read_to(void *into, const char *text, char *reason, size_t cap) {
+    struct fl_options *o = into;
+    return read_address(text, &o->to, &o->to_size, reason, cap);
+}
+
+static bool read_bind(void *into, const char *text, char *reason, size_t cap) {
+    struct fl_options *o = into;
+    return read_address(text, &o->bind, &o->bind_size, reason, cap);
+}
+
+/* Also as 12e6. */
+static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
+    struct fl_options *o = into;
     char *end = NULL;
-    *value = strtod(optarg, &end);
-    return end != optarg && *end == '\0' && *value >= least && *value <= most ? 0 : wrong(name, optarg, what);
-}
-
-static int parse_whole(const char *name, double least, double most, const char *what, uint32_t *value) {
-    double number = 0;
-    if (parse_number(name, least, most, what, &number) != 0) {
-        return -1;
+    o->rate_bps = strtod(text, &end);
+    if (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12) {
+        return true;
     }
-    *value = (uint32_t)number;
-    return (double)*value == number ? 0 : wrong(name, optarg, what);
+    snprintf(reason, cap, "takes bits per second, a number from 1 to 1e12, not '%.60s'", text);
+    return false;
 }
 
-static int parse_one(struct fl_options *o, int option) {
-    switch (option) {
-    case 't':
-        return parse_address("to", optarg, &o->to, &o->to_size);
-    case 'b':
-        return parse_address("bind", optarg, &o->bind, &o->bind_size);
-    case 'r':
-        return parse_number("rate", 1, 1e12, "bits per second, a number from 1 to 1e12", &o->rate_bps);
-    case 's':
-        return parse_whole("size", 64, 1500, "a whole number of bytes from 64 to 1500", &o->ip_bytes);
-    case 'd':
-        return parse_number("duration", 0.001, 86400, "a time in seconds, 0.001 to 86400", &o->duration_s);
-    case 'c':
-        return parse_whole("count", 1, 1e9, "a whole number from 1 to 1e9", &o->count);
-    case 'i':
-        return parse_number("interval", 0, 3600000, "a time in ms, 0 to 3600000", &o->interval_ms);
-    case 'g':
-        o->segment = true;
-        return 0;
-    case 'o':
-        o->out = optarg;
-        return 0;
-    default:
-        return -1;
-    }
+/* ---- The table ---- */
+
+#define FIELD(member) SETTING_FIELD(struct fl_options, member)
+
+static const setting rows[] = {
+    {"to", SETTING_OWN, .read = read_to, .value = "ADDR:PORT",
+     .help = "Where to; an IP address, [ADDR6]:PORT for IPv6."},
+    {"bind", SETTING_OWN, .read = read_bind, .value = "ADDR:PORT",
+     .help = "The own address; port 0 lets the kernel choose, and sink and echo print it."},
+    {"rate", SETTING_OWN, .read = read_rate, .value = "BPS",
+     .help = "Of send: bits per second, of IP packets and 4 bytes each, the unit of an emulated link."},
+    {"size", SETTING_WHOLE, FIELD(ip_bytes), .least = 64, .most = 1500, .value = "BYTES", .fallback = "1500",
+     .help = "Of send: IP packets of this size."},
+    {"duration", SETTING_DECIMAL, FIELD(duration_us), .least = 1, .most = 86400000, .scale = 1000, .value = "S",
+     .fallback = "2", .help = "Of send, sink and echo."},
+    {"count", SETTING_WHOLE, FIELD(count), .least = 1, .most = 1000000000, .value = "N", .fallback = "100",
+     .help = "Of ping: so many."},
+    {"interval", SETTING_DECIMAL, FIELD(interval_us), .most = UINT64_C(3600000000), .value = "MS", .fallback = "10",
+     .help = "Of ping: pause between two."},
+    {"segment", SETTING_FLAG, FIELD(segment), .help = "UDP_SEGMENT of send, UDP_GRO of sink."},
+    {"out", SETTING_TEXT, FIELD(out), .value = "FILE",
+     .help = "Of sink: 24 bytes a datagram, three 64-bit numbers in host order: its number, sent at (CLOCK_MONOTONIC "
+             "ns), received at (CLOCK_REALTIME ns)."},
+    {0},
+};
+
+static void print_help(void) {
+    char *own = settings_help(rows, 0);
+    printf("usage: udp-flow send --to ADDR:PORT --rate BPS [options]\n"
+           "       udp-flow sink --bind ADDR:PORT [options]\n"
+           "       udp-flow ping --to ADDR:PORT [options]\n"
+           "       udp-flow echo --bind ADDR:PORT [options]\n"
+           "\n"
+           "UDP flows with exact times, to measure an emulator from outside of it.\n"
+           "\n"
+           "  send  numbered datagrams at a constant rate         sink  the kernel's receive time of every datagram\n"
+           "  ping  round trips, a line each: sent at, RTT in ns  echo  answers pings\n"
+           "\n"
+           "%s"
+           "\n"
+           "send and sink end with one JSON object on stdout.\n",
+           own != NULL ? own : "");
+    free(own);
 }
 
-static int needs(const struct fl_options *o, const char *what) {
-    fprintf(stderr, "udp-flow: %s needs %s; see udp-flow --help\n", o->mode, what);
-    return -1;
-}
-
-/* What a mode cannot do without. An unknown mode is main's to refuse. */
-static int check_complete(const struct fl_options *o) {
+/* What a mode cannot do without; NULL: all is there. An unknown mode is main's to refuse. */
+static const char *missing(const struct fl_options *o) {
     if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0)) {
-        return needs(o, "--to ADDR:PORT and --rate BPS");
+        return "--to ADDR:PORT and --rate BPS";
     }
     if (strcmp(o->mode, "ping") == 0 && o->to_size == 0) {
-        return needs(o, "--to ADDR:PORT");
+        return "--to ADDR:PORT";
     }
     if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind_size == 0) {
-        return needs(o, "--bind ADDR:PORT");
+        return "--bind ADDR:PORT";
     }
-    return 0;
+    return NULL;
 }
 
 int fl_options_parse(struct fl_options *options, int argc, char **argv) {
-    static const struct option known[] = {
-        {"to", required_argument, NULL, 't'},       {"bind", required_argument, NULL, 'b'},
-        {"rate", required_argument, NULL, 'r'},     {"size", required_argument, NULL, 's'},
-        {"duration", required_argument, NULL, 'd'}, {"count", required_argument, NULL, 'c'},
-        {"interval", required_argument, NULL, 'i'}, {"segment", no_argument, NULL, 'g'},
-        {"out", required_argument, NULL, 'o'},      {NULL, 0, NULL, 0},
-    };
-    *options = (struct fl_options){.ip_bytes = 1500, .duration_s = 2, .count = 100, .interval_ms = 10};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            fputs(help, stdout);
-            return 1;
-        }
-    }
+    char error[SETTINGS_ERROR_BYTES];
+    int rest = 0;
+    bool help = argc > 1 && strcmp(argv[1], "--help") == 0;
+    *options = (struct fl_options){.ip_bytes = 1500, .duration_us = 2000000, .count = 100, .interval_us = 10000};
+    const setting_tables s = {.table = {{rows, options, 0}}, .count = 1};
     if (argc < 2) {
-        fprintf(stderr, "udp-flow: say send, sink, ping or echo; see udp-flow --help\n");
+        fprintf(stderr, "udp-flow: say send, sink, ping or echo; see --help.\n");
         return -1;
     }
     options->mode = argv[1];
-    optind = 2;
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+:", known, NULL)) != -1;) {
-        if (option == '?' || option == ':') {
-            fprintf(stderr, "udp-flow: %s %s; see udp-flow --help\n",
-                    option == ':' ? "a value is missing after" : "unknown option", argv[optind - 1]);
-            return -1;
-        }
-        if (parse_one(options, option) != 0) {
-            return -1;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "udp-flow: unexpected argument %s; see udp-flow --help\n", argv[optind]);
+    if (!help && !settings_read_args(&s, argc - 1, argv + 1, &help, &rest, error)) {
+        fprintf(stderr, "udp-flow: %s\n", error);
         return -1;
     }
-    return check_complete(options);
+    if (help) {
+        print_help();
+        return 1;
+    }
+    if (rest < argc - 1) {
+        fprintf(stderr, "udp-flow: unexpected argument '%s'; see --help.\n", argv[1 + rest]);
+        return -1;
+    }
+    const char *what = missing(options);
+    if (what != NULL) {
+        fprintf(stderr, "udp-flow: %s needs %s; see --help.\n", options->mode, what);
+    }
+    return what == NULL ? 0 : -1;
 }
 
 uint32_t fl_header_bytes(const struct fl_options *options) {

@@ -45,7 +45,7 @@ int fl_ping(const struct fl_options *options) {
     }
     limit_waiting(fd);
     for (uint32_t i = 0; i < options->count; i++) {
-        uint64_t pause_ns = (uint64_t)(options->interval_ms * 1e6) + (uint64_t)i * 377777u % 1000000u;
+        uint64_t pause_ns = options->interval_us * 1000u + (uint64_t)i * 377777u % 1000000u;
         struct timespec pause = {.tv_sec = (time_t)(pause_ns / 1000000000u), .tv_nsec = (long)(pause_ns % 1000000000u)};
         nanosleep(&pause, NULL);
         uint64_t sent;
@@ -70,7 +70,7 @@ int fl_echo(const struct fl_options *options) {
     getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port share their place */
     printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
     fflush(stdout);
-    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(options->duration_s * 1e9);
+    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
     while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
         uint8_t data[2048];
         struct sockaddr_storage from;

@@ -79,7 +79,7 @@ int fl_send(const struct fl_options *options) {
     prepare(&s, options);
     double gap_ns = (options->ip_bytes + LINK_OVERHEAD) * 8e9 / options->rate_bps;
     uint64_t start = fl_clock_ns(CLOCK_MONOTONIC);
-    uint64_t end = start + (uint64_t)(options->duration_s * 1e9);
+    uint64_t end = start + options->duration_us * 1000u;
     for (uint64_t now = start; now < end; now = fl_clock_ns(CLOCK_MONOTONIC)) {
         uint64_t due = (uint64_t)((double)(now - start) / gap_ns) + 1;
         if (due <= s.number) {

@@ -145,7 +145,7 @@ int fl_sink(const struct fl_options *options) {
     signal(SIGINT, on_stop);
     announce(&s);
     int64_t offset = realtime_minus_monotonic();
-    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + (uint64_t)(options->duration_s * 1e9);
+    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
     while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
         receive(&s);
     }
