@@ -1,6 +1,7 @@
 /* saturatr: records what several links can carry, as traces. See docs/saturatr.md. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "emulator/saturatr/client.h"
@@ -31,12 +32,14 @@ static void take_signals(void) {
 int main(int argc, char **argv) {
     static struct sat_options options;
     char error[SAT_ERROR_SIZE] = "";
-    if (sat_options_parse(&options, argc, argv, error) != 0) {
+    if (!sat_options_parse(&options, argc, argv, error)) {
         fprintf(stderr, "saturatr: %s\n", error);
         return SAT_CANNOT_START;
     }
     if (options.help) {
-        fputs(sat_options_usage, stdout);
+        char *usage = sat_options_usage();
+        fputs(usage != NULL ? usage : "", stdout);
+        free(usage);
         return SAT_DONE;
     }
     take_signals();

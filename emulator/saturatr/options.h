@@ -10,7 +10,8 @@
 #include "emulator/saturatr/socket.h"
 #include "emulator/saturatr/wire.h"
 
-#define SAT_NAME_SIZE 16 /* of a path, with NUL: a device name */
+#define SAT_NAME_SIZE           16 /* of a path, with NUL: a device name */
+#define SAT_RECORDING_NAME_MOST 64 /* characters */
 
 struct sat_path_options {
     char name[SAT_NAME_SIZE];
@@ -22,6 +23,7 @@ struct sat_options {
     enum sat_role role;
     bool help;
     struct sat_address server; /* client: to connect to; server: to listen on */
+    const char *token_file;
     char token[SAT_TOKEN_MOST + 1];
     uint64_t memory_bytes;
     uint64_t duration_us; /* client */
@@ -40,9 +42,10 @@ struct sat_options {
     const char *out, *name, *scenario, *licence, *note; /* of argv */
 };
 
-extern const char sat_options_usage[];
+/* The text of --help. Free it; NULL: out of memory. */
+char *sat_options_usage(void);
 
-/* 0, or -1 and one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
-int sat_options_parse(struct sat_options *options, int argc, char **argv, char *error);
+/* False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
+bool sat_options_parse(struct sat_options *options, int argc, char **argv, char *error);
 
 #endif
