@@ -375,11 +375,20 @@ class TestHostile:
         (["client", "--server", "127.0.0.1:1", "--path", "a"], "takes NAME:ADDR[:TECH]"),
         (["client", "--server", "127.0.0.1:1", "--path", "A:127.0.0.1"], "1 to 15 of a-z 0-9 -"),
         (["client", "--server", "127.0.0.1:1", "--path", "a:nowhere"], "nowhere is not an IP address"),
-        (["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1:6g"], "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '6g'"),
+        (
+            ["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1:6g"],
+            "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '6g'",
+        ),
         (["client", "--server", "127.0.0.1:1", "--path", "a:[::1]", "--out", "x"], "different families"),
         (["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1"], "give --out DIR"),
-        (["client", "--server", "127.0.0.1:1", "--duration", "0"], "from 0.1 to 86400 with at most three decimals, not '0'."),
-        (["client", "--server", "127.0.0.1:1", "--packet-bytes", "9000"], "takes a whole number from 256 to 1500, not '9000'."),
+        (
+            ["client", "--server", "127.0.0.1:1", "--duration", "0"],
+            "from 0.1 to 86400 with at most three decimals, not '0'.",
+        ),
+        (
+            ["client", "--server", "127.0.0.1:1", "--packet-bytes", "9000"],
+            "takes a whole number from 256 to 1500, not '9000'.",
+        ),
         (["client", "--server", "127.0.0.1:1", "--direction", "left"], "takes both, up or down, not 'left'."),
         (["client", "--server", "127.0.0.1:1", "--token-file", "/nonexistent"], "cannot read the token from /nonex"),
     ],
