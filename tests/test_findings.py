@@ -97,7 +97,7 @@ def test_reinjection_is_judged_by_stalls_and_tail(
     ("lte", "words"),
     [
         ((0.0, 0.2), "does better than every multipath scheme"),
-        ((1.0, 0.5), "does as well as xlink: multipath pays only where nobody knows the good path."),
+        ((1.0, 0.5), "does as well as xlink: here multipath pays only where nobody knows the good path."),
         ((6.0, 3.0), "does worse than xlink: neither path is enough by itself."),
     ],
 )
@@ -117,8 +117,10 @@ def test_of_two_tails_that_are_both_lower_bounds_nobody_knows_which_is_longer(ma
 
     alike, longer = cut("vanilla-mp", 9.0, 5.1), cut("xlink", 1.0, 9.0)
     against, reinjection = found(make_campaign, cut("sp", 3.0, 5.0), alike, longer).of_pair["p1"]
-    assert "multipath does not help, and does harm with xlink." in against
-    assert reinjection.startswith("Re-injection does harm"), "both plays were cut after the same time"
+    assert "multipath is not seen to help, and does harm with xlink; with vanilla-mp it is open" in against
+    assert reinjection.startswith("Re-injection lengthens the stalls, and what it does to the tail is open"), (
+        "both plays were cut after the same time"
+    )
 
 
 def test_a_scheme_whose_every_run_is_void_is_named_and_not_compared(make_campaign: Make) -> None:
@@ -126,6 +128,91 @@ def test_a_scheme_whose_every_run_is_void_is_named_and_not_compared(make_campaig
     sentences = found(make_campaign, played("sp", 5.0, 2.0), played("vanilla-mp", 1.0, 1.0), void).of_pair["p1"]
     assert sentences[-1] == "Without a valid run, and not compared: xlink."
     assert not any("Re-injection" in sentence for sentence in sentences)
+
+
+def test_a_play_that_was_cut_is_not_said_to_have_stalled_less_than_one_that_played_to_the_end(
+    make_campaign: Make,
+) -> None:
+    runs = [played("sp", 1.0, 2.0, "time_limit"), played("vanilla-mp", 3.0, 1.0), played("xlink", 3.0, 1.0)]
+    findings = found(make_campaign, *runs)
+    assert findings.headline.startswith("Which scheme stalled least is open, in 1 play a scheme: plays were cut. ")
+    assert "it is open whether multipath helps: plays were cut." in findings.of_pair["p1"][0]
+
+
+def test_the_least_of_plays_that_were_all_cut_is_the_least_up_to_the_limit(make_campaign: Make) -> None:
+    runs = [played("sp", 9.0, 2.0, "time_limit"), played("xlink", 4.0, 1.0, "time_limit")]
+    assert found(make_campaign, *runs).headline.startswith("xlink stalled least, up to the time limit, in 1 play")
+
+
+def test_a_connection_that_was_lost_early_is_not_praised_for_few_stalls(make_campaign: Make) -> None:
+    runs = [played("sp", 9.0, 2.0, "time_limit"), played("xlink", 0.0, 0.1, "connection_lost")]
+    assert found(make_campaign, *runs).headline.startswith("Which scheme stalled least is open")
+
+
+def test_a_scheme_that_never_connected_is_compared_and_not_dropped(make_campaign: Make) -> None:
+    never = FakeRun(
+        pair="p1", label="sp", scheme="sp", outcome="time_limit", rct_s=[], first_frame_s=None, rebuffer_time_s=20.0
+    )
+    findings = found(make_campaign, never, played("xlink", 1.0, 0.5))
+    assert findings.headline.startswith("xlink stalled least, ") and "sp ≥ 20.1 s" in findings.headline
+    assert "(≥ 20.1 s stalled, no request sent) multipath helps." in findings.of_pair["p1"][0]
+
+
+def test_a_scheme_whose_program_failed_is_named_and_not_compared(make_campaign: Make) -> None:
+    crashed = played("xlink", 0.0, 0.1, "player_failed")
+    findings = found(make_campaign, played("sp", 5.0, 2.0), played("vanilla-mp", 1.0, 1.0), crashed)
+    assert findings.headline.startswith("vanilla-mp stalled least, ") and "xlink" not in findings.headline
+    assert findings.of_pair["p1"][-1] == "A program failed, and not compared: xlink."
+
+
+def test_the_headline_names_the_schemes_that_it_leaves_out(make_campaign: Make) -> None:
+    void = FakeRun(pair="p2", label="xlink", void=True)
+    runs = [played(label, 1.0, 1.0, pair=pair) for pair in ("p1", "p2") for label in ("sp", "vanilla-mp")]
+    headline = found(make_campaign, *runs, played("xlink", 0.0, 0.1), void).headline
+    assert headline.endswith(" Not compared on every pair: xlink.")
+
+
+def test_only_seeds_are_compared_that_every_scheme_has(make_campaign: Make) -> None:
+    def seeded(label: str, seed: int, stalled_s: float, *, void: bool = False) -> FakeRun:
+        run = played(label, stalled_s, 0.5)
+        run.seed, run.void = seed, void
+        return run
+
+    runs = [seeded("sp", 1, 1.0), seeded("sp", 2, 9.0), seeded("xlink", 1, 1.0), seeded("xlink", 2, 9.0, void=True)]
+    findings = found(make_campaign, *runs)
+    assert findings.headline.startswith("No scheme stalled for longer than another, in 1 play a scheme.")
+    assert findings.of_pair["p1"][-1].startswith("Compared over the 1 of 2 seeds whose runs are valid")
+
+
+@pytest.mark.parametrize(
+    ("single", "rest"),
+    [
+        (played("sp", 5.0, 2.0), ": neither path is enough by itself."),
+        (played("sp", 0.0, 0.2), "."),
+        (FakeRun(pair="p1", label="sp", void=True), "."),
+    ],
+)
+def test_neither_path_is_enough_is_said_only_where_both_were_measured_and_are_worse(
+    make_campaign: Make, single: FakeRun, rest: str
+) -> None:
+    runs = [single, played("sp:lte", 6.0, 3.0), played("vanilla-mp", 4.0, 2.0), played("xlink", 2.0, 1.0)]
+    [sentence] = [one for one in found(make_campaign, *runs).of_pair["p1"] if one.startswith("Single path on lte")]
+    assert sentence.endswith(f"does worse than xlink{rest}")
+
+
+def test_a_path_that_is_no_better_than_one_of_the_multipath_schemes_is_not_better_than_every(
+    make_campaign: Make,
+) -> None:
+    runs = [played("sp:lte", 1.0, 0.5), played("vanilla-mp", 1.05, 0.2), played("xlink", 1.0, 3.0)]
+    sentence = found(make_campaign, *runs).of_pair["p1"][-1]
+    assert sentence.endswith("does worse than vanilla-mp.")
+
+
+def test_first_frames_that_differ_are_told_since_no_stall_counts_them(make_campaign: Make) -> None:
+    late, soon = played("sp", 0.0, 0.5), played("xlink", 0.0, 0.5)
+    late.first_frame_s = 7.5
+    sentence = found(make_campaign, late, soon).of_pair["p1"][-1]
+    assert sentence == "First frame after 0.40 s (xlink) to 7.50 s (sp); the wait for it counts as no stall."
 
 
 def test_there_is_no_sentence_where_there_is_nothing_to_compare(make_campaign: Make) -> None:
