@@ -162,21 +162,19 @@ def _against_single(row: list[Cell], measure: _Measure) -> list[str]:
     return [f"Against single path on {primary} ({measure.words(single)}) {verdict}. {figures}."]
 
 
-def _reinjection_verdict(of_stalls: int | None, of_tails: int | None) -> str:
+def _reinjection_verdict(of_stalls: int | None, of_tails: int | None, cost: str) -> str:
     if of_stalls is None and of_tails is None:
-        return "may help or not, as plays were cut"
+        return f"may help or not{cost}, as plays were cut"
     if of_stalls is None or of_tails is None:
-        known, what, rest = (
-            (of_stalls, "stalls", "tail") if of_tails is None else (of_tails, "tail", "stalls")
-        )  # fmt: skip
+        known, what, rest = (of_stalls, "stalls", "tail") if of_tails is None else (of_tails, "tail", "stalls")
         verb = {-1: "shortens", 0: "does not change", 1: "lengthens"}[known or 0]
-        return f"{verb} the {what}, and what it does to the {rest} is open, as plays were cut"
+        return f"{verb} the {what}{cost}; what it does to the {rest} is open, as plays were cut"
     words = {
         (0, 0): "makes no difference beyond 10 %",
         (-1, 1): "shortens the stalls and lengthens the tail",
         (1, -1): "shortens the tail and lengthens the stalls",
     }
-    return words.get((of_stalls, of_tails), "helps" if min(of_stalls, of_tails) < 0 else "does harm")
+    return words.get((of_stalls, of_tails), "helps" if min(of_stalls, of_tails) < 0 else "does harm") + cost
 
 
 def _of_reinjection(row: list[Cell], measure: _Measure) -> list[str]:
@@ -184,11 +182,9 @@ def _of_reinjection(row: list[Cell], measure: _Measure) -> list[str]:
     xlink, plain = by_scheme.get("xlink"), by_scheme.get("vanilla-mp")
     if xlink is None or plain is None:
         return []
-    verdict = _reinjection_verdict(*measure.orders(xlink, plain))
     cost = f", for {xlink.redundancy * 100:.1f} % more bytes" if xlink.redundancy is not None else ""
-    return [
-        f"Re-injection {verdict}{cost}: xlink {measure.words(xlink)}; vanilla-mp, without it, {measure.words(plain)}."
-    ]
+    verdict = _reinjection_verdict(*measure.orders(xlink, plain), cost)
+    return [f"Re-injection {verdict}: xlink {measure.words(xlink)}; vanilla-mp, without it, {measure.words(plain)}."]
 
 
 def _of_other_paths(row: list[Cell], measure: _Measure) -> list[str]:

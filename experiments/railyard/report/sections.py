@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from railyard import fidelity
 from railyard.aggregate import Cell, cells
 from railyard.experiment import SCHEME_DESCRIPTION
-from railyard.findings import Findings, carries, find, replayed_traces
+from railyard.findings import Findings, find, replayed_traces, shown
 from railyard.oracle import PAYLOAD_BYTES
 from railyard.records import Run
 from railyard.report import figures
@@ -94,43 +94,74 @@ def _change(cell: Cell, base: Cell | None, q: float) -> str:
     return f"{(mine.value / theirs.value - 1) * 100:+.0f} %"
 
 
+@dataclass(frozen=True)
+class _Column:
+    """One column of a pair in the abstract's table: its text under each label; best: which of them are in bold."""
+
+    name: str
+    texts: dict[str, str]
+    best: frozenset[str] = frozenset()
+
+    @property
+    def equal(self) -> bool:
+        return len(self.texts) > 1 and len(set(self.texts.values())) == 1
+
+
+def _rct_column(name: str, q: float, row: list[Cell]) -> _Column:
+    """A quantile under each scheme, "–" where the scheme's chunks do not carry it. In bold: the smallest, unless that
+    is a lower bound."""
+    values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs}
+    known = {label: value for label, value in values.items() if value is not None}
+    least = min((value.value for value in known.values()), default=0.0)
+    first = [label for label, value in known.items() if value.value == least]
+    best = first if not any(known[label].at_least for label in first) else []
+    return _Column(name, {label: seconds(value) for label, value in values.items()}, frozenset(best))
+
+
+def _abstract_columns(row: list[Cell]) -> list[_Column]:
+    base = next((cell for cell in row if cell.label == "sp"), None)
+    measured = [cell for cell in row if cell.runs]
+    change = _Column("Δ", {cell.label: _change(cell, base, 0.5) for cell in measured})
+    tail = _rct_column("p95", 0.95, row)
+    return [
+        _rct_column("median", 0.5, row),
+        *([change] if any(change.texts.values()) else []),
+        *([tail] if set(tail.texts.values()) - {"–"} else []),
+        _rct_column("max", 1.0, row),
+        _Column("rebuffer", {cell.label: percent(cell.rebuffer_rate) for cell in measured}),
+    ]
+
+
 def abstract(context: Context) -> Iterator[Section]:
-    """What was compared, and the answer in one table."""
-    labels = list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row))
-    rows = []
-    changed: dict[str, bool] = {}
-    for label in labels:
-        entries = []
-        for pair, row in context.cells.items():
-            cell = next((cell for cell in row if cell.label == label), None)
-            base = next((cell for cell in row if cell.label == "sp"), None)
-            change = _change(cell, base, 0.5) if cell else ""
-            changed[pair] = changed.get(pair, False) or bool(change)
-            entries.append({"pair": pair, "cell": cell, "change": change, "best": _best(row)})
-        rows.append({"label": label, "entries": entries})
-    carried = {
-        pair: [q for q in (0.5, 0.95, 1.0) if any(carries(q, len(cell.chunks)) for cell in row if cell.runs)]
-        for pair, row in context.cells.items()
+    """What was compared, and the answer in one table. Of a column that is equal in all rows a note tells the value; the
+    median stays."""
+    every = {pair: _abstract_columns(row) for pair, row in context.cells.items()}
+    columns = {
+        pair: [column for column in of_pair if column.name == "median" or not column.equal]
+        for pair, of_pair in every.items()
     }
-    void = [run for run in context.runs if run.void]
-    cut = [run for run in context.runs if not run.void and run.outcome != "complete"]
-    yield Section(
-        "abstract",
-        "Abstract",
-        "abstract.html.j2",
-        {"rows": rows, "void": void, "cut": cut, "carried": carried, "changed": changed},
-    )
-
-
-def _best(row: list[Cell]) -> dict[float, float]:
-    """The smallest value of each quantile among the schemes of a pair; none where it is a lower bound."""
-    best: dict[float, float] = {}
-    for q in (0.5, 0.95, 1.0):
-        values = [value for cell in row if (value := cell.rct(q)) is not None]
-        least = min((value.value for value in values), default=0.0)
-        if values and not any(value.at_least for value in values if value.value == least):
-            best[q] = least
-    return best
+    same = [
+        f"{pair}: {column.name} {next(iter(column.texts.values()))}"
+        for pair, of_pair in every.items()
+        for column in of_pair
+        if column not in columns[pair] and column.name != "Δ"
+    ]
+    absent = {
+        (pair, cell.label): cell.not_run or "void"
+        for pair, row in context.cells.items()
+        for cell in row
+        if not cell.runs
+    }
+    data = {
+        "labels": list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row)),
+        "columns": columns,
+        "absent": absent,
+        "same": "; ".join(same),
+        "changed": any(column.name == "Δ" for of_pair in columns.values() for column in of_pair),
+        "void": [run for run in context.runs if run.void],
+        "cut": [run for run in context.runs if not run.void and run.outcome != "complete"],
+    }
+    yield Section("abstract", "Abstract", "abstract.html.j2", data)
 
 
 def pairs(context: Context) -> Iterator[Section]:
@@ -152,12 +183,12 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
-        shown, same = columns_of(row)
+        told, same = columns_of(row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
             "row": row,
-            "columns": shown,
+            "columns": told,
             "same": same_in_words(same),
             "paths": _described_paths(runs),
             "figures": drawn,
