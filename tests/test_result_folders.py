@@ -389,6 +389,26 @@ def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path:
     assert (results / "mine" / "notes.txt").is_file()
 
 
+def test_clean_leaves_links_to_places_outside_that_are_not_there(
+    made: Made, tmp_path: Path, command_line: Command
+) -> None:
+    results, folder = tmp_path / "results", made("demo", 1)
+    kept = {"disk": tmp_path / "not-mounted" / "demo", "beside": Path("../not-mounted")}
+    for name, target in kept.items():
+        (results / name).symlink_to(target)
+    good(command_line("clean", folder.name, "--yes", "--results", str(results)))
+    assert {entry.name: entry.readlink() for entry in results.iterdir()} == kept
+
+
+def test_the_lock_of_a_folder_is_no_link_to_another_file(made: Made, tmp_path: Path, command_line: Command) -> None:
+    folder, other = made("demo", 1), tmp_path / "other"
+    other.write_text("theirs")
+    (folder / folders.LOCK).symlink_to(other)
+    said = one_sentence(command_line("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
+    assert "cannot write results there" in said
+    assert other.read_text() == "theirs" and folder.is_dir()
+
+
 def test_clean_leaves_a_campaign_alone_that_is_running(made: Made, tmp_path: Path, command_line: Command) -> None:
     folder = made("demo", 1)
     with folders.locked(folder):

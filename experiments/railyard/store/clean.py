@@ -86,8 +86,12 @@ def _leftovers(results: Path) -> list[Path]:
 
 
 def _named_anew(results: Path) -> None:
-    """Names whose folder is gone stand for the newest that is left, or for none any more."""
-    for name in [entry for entry in results.iterdir() if entry.is_symlink() and not entry.exists()]:
+    """Names whose folder is gone stand for the newest that is left, or for none any more.
+
+    A link to a place outside is the user's own: what it leads to may be on a disk that is not mounted.
+    """
+    links = [entry for entry in results.iterdir() if entry.is_symlink() and not entry.exists()]
+    for name in [link for link in links if len(link.readlink().parts) == 1]:
         left = [campaign for campaign in _outermost(results) if campaign.folder.parent == results.resolve()]
         left = [campaign for campaign in left if campaign.experiment_name == name.name and campaign.started is not None]
         if left:

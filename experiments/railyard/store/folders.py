@@ -80,8 +80,8 @@ def _cannot_write(folder: Path, error: OSError) -> UserError:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One command writes into a folder at a time; the lock goes with the process."""
-    try:
-        lock = (folder / LOCK).open("w")
+    try:  # of a folder that came from elsewhere the lock may be a link to any file
+        lock = os.fdopen(os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "w")
     except OSError as error:
         raise _cannot_write(folder, error) from None
     with lock:
