@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -140,9 +139,12 @@ static void welcome(struct mp_control *control) {
 static void *serve(void *context) {
     struct mp_control *control = context;
     struct pollfd polled[MAX_CLIENTS + 2];
-    if (control->shell->user.given) { /* of this thread alone: a client names traces that its user may read */
-        setfsgid(control->shell->user.gid);
-        setfsuid(control->shell->user.uid);
+    /* A client names traces that its user may read. */
+    if (control->shell->user.given && mp_user_open_files_as(&control->shell->user) != 0) {
+        fprintf(stderr, "mpshell: the control socket takes no commands: cannot give up rights: %s\n", strerror(errno));
+        close(control->listen_fd);
+        control->listen_fd = -1;
+        return NULL;
     }
     for (;;) {
         polled[0] = (struct pollfd){.fd = control->stop_fd, .events = POLLIN};

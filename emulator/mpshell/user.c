@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -86,6 +88,25 @@ int mp_user_become(const struct mp_user *user) {
     setenv("USER", user->name, 1);
     setenv("LOGNAME", user->name, 1);
     return mp_user_drop_capabilities();
+}
+
+int mp_user_open_files_as(const struct mp_user *user) {
+    gid_t groups[NGROUPS_MAX];
+    int count = NGROUPS_MAX;
+    if (user->uid == geteuid()) {
+        return 0;
+    }
+    if (getgrouplist(user->name, user->gid, groups, &count) < 0) {
+        errno = E2BIG;
+        return -1;
+    }
+    /* setgroups() would change all threads. */
+    if (syscall(SYS_setgroups, (size_t)count, groups) != 0) {
+        return -1;
+    }
+    setfsgid(user->gid);
+    setfsuid(user->uid);
+    return 0;
 }
 
 void mp_user_limit_root(void) {

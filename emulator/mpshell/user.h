@@ -28,5 +28,8 @@ int mp_user_drop_capabilities(void);
  * reboot, mandatory access control, the audit and kernel logs). What nested shells, ip, tc, iptables, tcpdump, ping and
  * changing users need stays. */
 void mp_user_limit_root(void);
+/* The calling thread alone: what it opens from now on it opens with the rights of that user and its groups. 0, or -1
+ * with errno set. */
+int mp_user_open_files_as(const struct mp_user *user);
 
 #endif
