@@ -6,7 +6,8 @@
 
 #include "emulator/mpshell/mailbox.h"
 
-/* Writes the summary to its place, shell->summary. status is COMMAND's wait status. Returns 0, or -1 with a sentence in error. */
+/* Writes the summary to its place, shell->summary. status is COMMAND's wait status. Returns 0, or -1 with a sentence
+ * in error. */
 int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
 
 /* The figures of all paths at one moment, as the control socket tells them. */
