@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 
-#include "base/numbers.h"
-
 typedef struct {
     const char *model, *name;
     uint8_t copies;
@@ -261,18 +259,6 @@ static void a_description_has_what_python_needs(void **state) {
     json_decref(rows_described);
 }
 
-static void numbers_are_digits_with_at_most_three_decimals(void **state) {
-    (void)state;
-    uint64_t n = 0;
-    assert_true(number_parse_milli("12.05", &n) && n == 12050);
-    assert_true(number_parse_milli("7", &n) && n == 7000);
-    static const char *const wrong[] = {"", ".", "1.", ".5", "1.2345", "-1", "1e3", "1.2.3", "12345678901234567"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_false(number_parse_milli(wrong[i], &n));
-    assert_true(number_parse("9999999999999999999", 19, &n) && n == UINT64_C(9999999999999999999));
-    assert_false(number_parse("10000000000000000000", 20, &n));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_set_members_of_every_kind),
@@ -287,7 +273,6 @@ int main(void) {
         cmocka_unit_test(wrong_yaml_is_told_with_its_line),
         cmocka_unit_test(help_lists_the_rows_of_a_side),
         cmocka_unit_test(a_description_has_what_python_needs),
-        cmocka_unit_test(numbers_are_digits_with_at_most_three_decimals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Files that people and programs write for the simulator and the server: jobs, frame indices, what ffprobe says, the
  * words of options. What must hold: each is taken, or refused with a sentence in printable text. */
 #include "fuzz/input.h"
+#include "base/numbers.h"
 #include "emulator/sim/job.h"
 #include "http/video.h"
 #include "server/catalogue.h"
@@ -91,7 +92,7 @@ static void check_video(const char *text) {
     uint64_t bytes = 0, milli = 0;
     video v;
     fuzz_note_number(video_synthetic_parse(text, strlen(text), &bytes));
-    fuzz_note_number(video_parse_milli(text, &milli));
+    fuzz_note_number(number_parse_milli(text, &milli));
     fuzz_note_number(video_init(&v, bytes, milli * 1000, 30000, 0));
 }
 

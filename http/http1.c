@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/numbers.h"
+
 typedef struct {
     const char *at;
     size_t len;
@@ -23,21 +25,6 @@ static bool copy_span(span s, char *out, size_t cap) {
     }
     memcpy(out, s.at, s.len);
     out[s.len] = '\0';
-    return true;
-}
-
-bool http1_parse_number(const char *text, size_t len, uint64_t *value) {
-    uint64_t v = 0;
-    if (len == 0 || len > 19) {
-        return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9') {
-            return false;
-        }
-        v = v * 10 + (uint64_t)(text[i] - '0');
-    }
-    *value = v;
     return true;
 }
 
@@ -138,7 +125,7 @@ typedef struct {
 static bool take_field(fields *f, span name, span value) {
     if (span_is(name, "content-length")) {
         uint64_t n = 0;
-        if (!http1_parse_number(value.at, value.len, &n) || (f->has_content_length && n != f->content_length)) {
+        if (!number_parse(value.at, value.len, &n) || (f->has_content_length && n != f->content_length)) {
             return false;
         }
         f->has_content_length = true;
@@ -261,9 +248,9 @@ static bool parse_content_range(span s, http1_response *out) {
     if (dash == NULL || slash == NULL || slash < dash) {
         return false;
     }
-    return http1_parse_number(begin, (size_t)(dash - begin), &out->range_first) &&
-           http1_parse_number(dash + 1, (size_t)(slash - dash - 1), &out->range_last) &&
-           http1_parse_number(slash + 1, (size_t)(end - slash - 1), &out->range_total) &&
+    return number_parse(begin, (size_t)(dash - begin), &out->range_first) &&
+           number_parse(dash + 1, (size_t)(slash - dash - 1), &out->range_last) &&
+           number_parse(slash + 1, (size_t)(end - slash - 1), &out->range_total) &&
            out->range_first <= out->range_last && out->range_last < out->range_total;
 }
 
@@ -280,7 +267,7 @@ ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1
     }
     int minor = parse_version((span){line.at, 8});
     uint64_t status = 0;
-    if (minor < 0 || !http1_parse_number(line.at + 9, 3, &status) || status < 100 || status > 599) {
+    if (minor < 0 || !number_parse(line.at + 9, 3, &status) || status < 100 || status > 599) {
         return -400;
     }
     fields f;

@@ -43,7 +43,4 @@ ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1
 /* Standard reason phrase, "" for a status that is not known. */
 const char *http1_reason(int status);
 
-/* Decimal digits only, no overflow. */
-bool http1_parse_number(const char *text, size_t len, uint64_t *value);
-
 #endif

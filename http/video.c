@@ -3,6 +3,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/numbers.h"
+
 typedef unsigned __int128 wide;
 
 /* Bytes of one frame time as a fraction: size_numerator / size_denominator. */
@@ -138,38 +140,5 @@ bool video_synthetic_parse(const char *target, size_t len, uint64_t *bytes) {
     if (len <= prefix_len || len > prefix_len + 14 || memcmp(target, prefix, prefix_len) != 0) {
         return false;
     }
-    uint64_t value = 0;
-    for (size_t i = prefix_len; i < len; i++) {
-        if (target[i] < '0' || target[i] > '9') {
-            return false;
-        }
-        value = value * 10 + (uint64_t)(target[i] - '0');
-    }
-    *bytes = value;
-    return value >= 1 && value <= VIDEO_MAX_BYTES;
-}
-
-bool video_parse_milli(const char *text, uint64_t *milli) {
-    uint64_t value = 0;
-    unsigned digits = 0, decimals = 0;
-    bool point = false;
-    for (; *text != '\0'; text++) {
-        if (*text == '.' && !point && digits > 0) {
-            point = true;
-        } else if (*text >= '0' && *text <= '9' && decimals < 3 && value < UINT64_MAX / 10000000) {
-            value = value * 10 + (uint64_t)(*text - '0');
-            digits++;
-            decimals += point;
-        } else {
-            return false;
-        }
-    }
-    if (digits == 0 || (point && decimals == 0)) {
-        return false;
-    }
-    for (; decimals < 3; decimals++) {
-        value *= 10;
-    }
-    *milli = value;
-    return true;
+    return number_parse(target + prefix_len, len - prefix_len, bytes) && *bytes >= 1 && *bytes <= VIDEO_MAX_BYTES;
 }

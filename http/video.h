@@ -45,7 +45,4 @@ size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset);
 /* Parses "/synthetic/<bytes>", digits only, 1..VIDEO_MAX_BYTES. */
 bool video_synthetic_parse(const char *target, size_t len, uint64_t *bytes);
 
-/* "30" or "29.97" as thousandths, exact: digits and at most three decimals. */
-bool video_parse_milli(const char *text, uint64_t *milli);
-
 #endif

@@ -125,18 +125,6 @@ static void synthetic_targets_are_parsed_strictly(void **state) {
     }
 }
 
-static void decimals_are_parsed_as_exact_thousandths(void **state) {
-    (void)state;
-    uint64_t m = 0;
-    assert_true(video_parse_milli("30", &m) && m == 30000);
-    assert_true(video_parse_milli("29.97", &m) && m == 29970);
-    assert_true(video_parse_milli("0.001", &m) && m == 1);
-    const char *bad[] = {"", ".", ".5", "1.", "1.2345", "-1", "1e3", "1.2.3", " 1", "99999999999999999999", "nan"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_false(video_parse_milli(bad[i], &m));
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_cover_the_video_without_gap_or_drift),
@@ -146,7 +134,6 @@ int main(void) {
         cmocka_unit_test(synthetic_bytes_depend_on_their_offset_only),
         cmocka_unit_test(a_flipped_byte_is_found_where_it_is),
         cmocka_unit_test(synthetic_targets_are_parsed_strictly),
-        cmocka_unit_test(decimals_are_parsed_as_exact_thousandths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "http/http1.h"
+#include "base/numbers.h"
 #include "http/video.h"
 
 struct catalogue {
@@ -126,15 +126,14 @@ static range_kind parse_range(const char *text, size_t len, uint64_t size, uint6
     uint64_t a = 0, b = UINT64_MAX;
     if (first_len == 0) {
         /* The last b bytes. */
-        if (!http1_parse_number(dash + 1, last_len, &b)) {
+        if (!number_parse(dash + 1, last_len, &b)) {
             return RANGE_NONE;
         }
         *first = b < size ? size - b : 0;
         *last = size - 1;
         return b == 0 || size == 0 ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
     }
-    if (!http1_parse_number(begin, first_len, &a) || (last_len > 0 && !http1_parse_number(dash + 1, last_len, &b)) ||
-        b < a) {
+    if (!number_parse(begin, first_len, &a) || (last_len > 0 && !number_parse(dash + 1, last_len, &b)) || b < a) {
         return RANGE_NONE;
     }
     *first = a;

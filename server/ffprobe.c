@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "http/http1.h"
+#include "base/numbers.h"
 #include "http/video.h"
 
 /* One packet or frame as text, as ffprobe gives numbers in every format. NULL: not there. */
@@ -33,8 +33,8 @@ static bool take(const entry *e, const char *where, uint64_t *end, char *error, 
     if (e->pos == NULL || e->size == NULL) {
         return fail(error, cap, "%s has no pos or no size; show all of a packet (-show_packets)", where);
     }
-    if (!http1_parse_number(e->pos, strlen(e->pos), &pos) || !http1_parse_number(e->size, strlen(e->size), &size) ||
-        size == 0 || pos > VIDEO_MAX_BYTES || size > VIDEO_MAX_BYTES) {
+    if (!number_parse(e->pos, strlen(e->pos), &pos) || !number_parse(e->size, strlen(e->size), &size) || size == 0 ||
+        pos > VIDEO_MAX_BYTES || size > VIDEO_MAX_BYTES) {
         return fail(error, cap, "%s has pos %.24s and size %.24s; both must be numbers of bytes", where, e->pos,
                     e->size);
     }

@@ -1,0 +1,60 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/numbers.h"
+
+static void whole_numbers_are_digits_alone(void **state) {
+    (void)state;
+    uint64_t n = 0;
+    assert_true(number_parse("0", 1, &n) && n == 0);
+    assert_true(number_parse("0042", 4, &n) && n == 42);
+    assert_true(number_parse("9999999999999999999", 19, &n) && n == UINT64_C(9999999999999999999));
+    n = 7;
+    static const char *const wrong[] = {"", "-1", "+1", " 1", "1 ", "1x", "0x10", "1.0", "1e3", "10000000000000000000"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(number_parse(wrong[i], strlen(wrong[i]), &n));
+    assert_int_equal(n, 7);
+}
+
+static void only_the_given_length_is_read(void **state) {
+    (void)state;
+    uint64_t n = 0;
+    assert_true(number_parse("123-456", 3, &n) && n == 123);
+    assert_false(number_parse("123-456", 4, &n));
+    assert_false(number_parse("1", 0, &n));
+}
+
+static void decimals_are_parsed_as_exact_thousandths(void **state) {
+    (void)state;
+    uint64_t n = 0;
+    assert_true(number_parse_milli("30", &n) && n == 30000);
+    assert_true(number_parse_milli("29.97", &n) && n == 29970);
+    assert_true(number_parse_milli("12.05", &n) && n == 12050);
+    assert_true(number_parse_milli("0.001", &n) && n == 1);
+    assert_true(number_parse_milli("9999999999999999.999", &n) && n == UINT64_C(9999999999999999999));
+    n = 7;
+    static const char *const wrong[] = {"",       ".",
+                                        "1.",     ".5",
+                                        "1.2345", "-1",
+                                        "1e3",    "nan",
+                                        "1.2.3",  " 1",
+                                        "1. ",    "12345678901234567",
+                                        "1.-5",   "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(number_parse_milli(wrong[i], &n));
+    assert_int_equal(n, 7);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_are_digits_alone),
+        cmocka_unit_test(only_the_given_length_is_read),
+        cmocka_unit_test(decimals_are_parsed_as_exact_thousandths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
