@@ -144,7 +144,7 @@ static void check_clock(fuzz_input *in) {
             t[k] = how & (1 << k) ? fuzz_number(in) : 1000000u + (unsigned)(k + i) * 1000u + fuzz_u8(in);
         sat_clock_add(&clock, t[0], t[1], t[2], t[3], how & 0x80);
     }
-    if (sat_clock_known(&clock)) {
+    if (clock.exchanges > 0) {
         FUZZ_CHECK(isfinite(sat_clock_offset_us(&clock, 5000000)) && isfinite(sat_clock_drift_ppm(&clock)));
         FUZZ_CHECK(sat_clock_uncertainty_us(&clock) >= 0);
         fuzz_note_number(sat_clock_to_client(&clock, 5000000) != 0);

@@ -114,10 +114,6 @@ void h3_session_free(h3_session *s) {
     free(s);
 }
 
-bool h3_session_failed(const h3_session *s) {
-    return s->failed;
-}
-
 /* RFC 9114 section 6.2.1, RFC 9204 section 4.2: the streams that live as long as the connection. */
 static void open_critical_streams(h3_session *s, uint64_t now) {
     uint64_t id[3];
@@ -441,14 +437,4 @@ void h3_cancel(h3_session *s, uint64_t stream, uint64_t error_code) {
     st->over = true;
     h3_stream_close_body(st);
     h3_stream_drop(s, stream, error_code);
-}
-
-void h3_shutdown(h3_session *s, uint64_t now) {
-    if (!s->ready || s->failed || s->goaway_sent)
-        return;
-    s->goaway_sent = true;
-    int rv = nghttp3_conn_shutdown(s->h3);
-    if (rv != 0)
-        fail(s, rv, now);
-    h3_pump(s, now);
 }

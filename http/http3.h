@@ -108,11 +108,6 @@ int h3_respond(h3_session *, uint64_t stream, unsigned status, const h3_header *
                const h3_body *body, const h3_body_mark *mark);
 /* Gives up a stream in both directions, by default with H3_REQUEST_CANCELLED. No callback follows. */
 void h3_cancel(h3_session *, uint64_t stream, uint64_t error_code);
-/* Server: GOAWAY; requests that are under way are finished, later ones rejected. */
-void h3_shutdown(h3_session *, uint64_t now);
-
-/* True once the session closed its connection because of an error. */
-bool h3_session_failed(const h3_session *);
 
 /* Where bytes [first, first + size) of a body of `body_bytes` lie in the stream, when the HEADERS frame before it takes
  * `headers_bytes` and DATA frames carry H3_DATA_FRAME_BYTES each: from the DATA frame header in front of the first

@@ -40,7 +40,7 @@ struct h3_session {
     nghttp3_conn *h3;
     h3_callbacks callbacks;
     h3_stream *streams;
-    bool is_server, ready, failed, goaway_received, goaway_sent;
+    bool is_server, ready, failed, goaway_received;
     uint64_t max_client_streams;
     /* Where nghttp3 is told that the payload of a DATA frame lies, of whichever stream: it looks at addresses only. The
      * bytes that the transport takes are read from the body's source when it takes them. */

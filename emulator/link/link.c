@@ -411,10 +411,6 @@ int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
     return 0;
 }
 
-bool xl_link_has_ended(const struct xl_link *link) {
-    return link->next_opportunity >= link->trace_end;
-}
-
 struct xl_link_stats xl_link_stats(const struct xl_link *link) {
     struct xl_link_stats stats = link->stats;
     stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;

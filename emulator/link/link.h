@@ -115,8 +115,6 @@ void xl_link_set_up(struct xl_link *link, bool up, uint64_t now);
 bool xl_link_is_up(const struct xl_link *link);
 void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now);
 int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now);
-/* Whether the trace, replayed once, has no opportunity left. */
-bool xl_link_has_ended(const struct xl_link *link);
 
 /* The figures as of the last call that carried a time. */
 struct xl_link_stats xl_link_stats(const struct xl_link *link);

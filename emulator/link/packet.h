@@ -55,7 +55,7 @@ void xl_link_pool_free(struct xl_link_pool *pool);
 struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool);
 /* Takes the packet back; NULL is allowed. */
 void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet);
-/* Packets that are outside the pool now. */
+/* Packets that are outside the pool now: tests and fuzzing compare it with what a link says is inside. */
 size_t xl_link_pool_in_use(const struct xl_link_pool *pool);
 
 #endif

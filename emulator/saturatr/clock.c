@@ -21,10 +21,6 @@ void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t
     }
 }
 
-bool sat_clock_known(const struct sat_clock *clock) {
-    return clock->early.valid || clock->late.valid;
-}
-
 static bool drifts(const struct sat_clock *clock) {
     uint64_t gap = (uint64_t)llabs(clock->late.twice_us - clock->early.twice_us);
     return clock->early.valid && clock->late.valid && clock->late.at_us > clock->early.at_us &&

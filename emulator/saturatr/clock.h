@@ -20,12 +20,11 @@ struct sat_clock_sample {
 
 struct sat_clock {
     struct sat_clock_sample early, late;
-    uint64_t exchanges;
+    uint64_t exchanges; /* that count; 0: nothing is known of the clocks */
 };
 
 /* late: the exchange is one of those near the end. Impossible times (an answer before the question) are ignored. */
 void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late);
-bool sat_clock_known(const struct sat_clock *clock);
 /* Server's clock minus client's at that time of the client's clock, us. */
 double sat_clock_offset_us(const struct sat_clock *clock, uint64_t client_us);
 /* How far the offset can be off, us. */

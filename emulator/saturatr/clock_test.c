@@ -13,7 +13,7 @@ static void same_delays_give_the_offset_exactly(void **state) {
     (void)state;
     struct sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 501500, 501600, 2100, false); /* 500 there, 500 back, server 500000 ahead */
-    assert_true(sat_clock_known(&clock));
+    assert_int_equal(clock.exchanges, 1);
     assert_true(sat_clock_offset_us(&clock, 0) == 500000.0);
     assert_true(sat_clock_uncertainty_us(&clock) == 500.0);
     assert_int_equal(sat_clock_to_client(&clock, 501500), 1500);
@@ -75,7 +75,7 @@ static void ignores_impossible_times(void **state) {
     sat_clock_add(&clock, 1000, 5000, 9000, 2000, false);            /* was there longer than away */
     sat_clock_add(&clock, 1000, UINT64_MAX, UINT64_MAX, 2000, true); /* no such time */
     sat_clock_add(&clock, 1000, 2000, 2000, UINT64_MAX, true);
-    assert_false(sat_clock_known(&clock));
+    assert_false(clock.early.valid || clock.late.valid);
     assert_int_equal(clock.exchanges, 0);
 }
 

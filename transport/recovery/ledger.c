@@ -11,21 +11,6 @@ static xl_sent_packet *slot(const xl_ledger *l, uint64_t pn) {
     return &l->ring[pn & (l->cap - 1)];
 }
 
-/* The caller fills in ack_eliciting after the push, so packets are counted at the ledger's next call. */
-static void count_new(xl_ledger *l) {
-    for (; l->counted < l->next_pn; l->counted++) {
-        const xl_sent_packet *p = slot(l, l->counted);
-        if (p->state == XL_SENT_OUTSTANDING && p->ack_eliciting)
-            l->eliciting++;
-    }
-}
-
-static void discount(xl_ledger *l, const xl_sent_packet *p) {
-    l->outstanding--;
-    if (p->ack_eliciting)
-        l->eliciting--;
-}
-
 static void drop_head(xl_ledger *l) {
     if (slot(l, l->first_pn)->state == XL_SENT_SKIPPED)
         l->skipped--;
@@ -81,7 +66,6 @@ static bool make_room(xl_ledger *l) {
 }
 
 static xl_sent_packet *append(xl_ledger *l, xl_sent_state state) {
-    count_new(l);
     if (!make_room(l))
         return NULL;
     xl_sent_packet *p = slot(l, l->next_pn);
@@ -114,11 +98,6 @@ int xl_ledger_skip(xl_ledger *l) {
     return 0;
 }
 
-size_t xl_ledger_ack_eliciting_outstanding(xl_ledger *l) {
-    count_new(l);
-    return l->eliciting;
-}
-
 xl_sent_packet *xl_ledger_find(xl_ledger *l, uint64_t pn) {
     if (pn < l->first_pn || pn >= l->next_pn || slot(l, pn)->state == XL_SENT_SKIPPED)
         return NULL;
@@ -139,13 +118,12 @@ static bool names_skipped(const xl_ledger *l, uint64_t smallest, uint64_t larges
 int xl_ledger_ack(xl_ledger *l, uint64_t smallest, uint64_t largest, xl_ledger_fn acked, void *user) {
     if (smallest > largest || largest >= l->next_pn || names_skipped(l, smallest, largest))
         return -1;
-    count_new(l);
     if (l->largest_acked == UINT64_MAX || largest > l->largest_acked)
         l->largest_acked = largest;
     for (uint64_t pn = smallest < l->first_pn ? l->first_pn : smallest; pn <= largest; pn++) {
         xl_sent_packet *p = slot(l, pn);
         if (p->state == XL_SENT_OUTSTANDING)
-            discount(l, p);
+            l->outstanding--;
         else if (p->state != XL_SENT_LOST)
             continue;
         acked(user, p);
@@ -160,7 +138,7 @@ int xl_ledger_ack(xl_ledger *l, uint64_t smallest, uint64_t largest, xl_ledger_f
 
 static void lose(xl_ledger *l, uint64_t pn, xl_ledger_fn lost, void *user) {
     xl_sent_packet *p = slot(l, pn);
-    discount(l, p);
+    l->outstanding--;
     p->state = XL_SENT_LOST;
     lost(user, p);
 }
@@ -168,7 +146,6 @@ static void lose(xl_ledger *l, uint64_t pn, xl_ledger_fn lost, void *user) {
 uint64_t xl_ledger_detect_lost(xl_ledger *l, uint64_t now, uint64_t loss_delay_us, xl_ledger_fn lost, void *user) {
     if (l->largest_acked == UINT64_MAX)
         return XL_NEVER;
-    count_new(l);
     for (;;) {
         advance_cursor(l);
         if (l->cursor >= l->next_pn || l->cursor >= l->largest_acked)
@@ -183,7 +160,6 @@ uint64_t xl_ledger_detect_lost(xl_ledger *l, uint64_t now, uint64_t loss_delay_u
 }
 
 void xl_ledger_lose_all(xl_ledger *l, int path, xl_ledger_fn lost, void *user) {
-    count_new(l);
     advance_cursor(l);
     uint64_t end = l->next_pn;
     for (uint64_t pn = l->cursor; pn < end; pn++) {
@@ -209,8 +185,8 @@ void xl_ledger_drain(xl_ledger *l, xl_ledger_fn fn, void *user) {
         if (p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST)
             fn(user, p);
     }
-    l->first_pn = l->cursor = l->counted = l->next_pn;
-    l->outstanding = l->eliciting = l->skipped = 0;
+    l->first_pn = l->cursor = l->next_pn;
+    l->outstanding = l->skipped = 0;
 }
 
 void xl_ledger_trim(xl_ledger *l, uint64_t before_us) {

@@ -38,8 +38,6 @@ typedef struct {
     size_t outstanding;     /* entries in state OUTSTANDING */
     /* The rest is the ledger's own. */
     uint64_t cursor;       /* nothing below is OUTSTANDING */
-    uint64_t counted;      /* entries below are in `eliciting` */
-    size_t eliciting;      /* OUTSTANDING and ack-eliciting entries below `counted` */
     size_t skipped;        /* entries in state SKIPPED */
     uint64_t last_skipped; /* UINT64_MAX = none; outlives its entry */
 } xl_ledger;
@@ -53,8 +51,6 @@ void xl_ledger_free(xl_ledger *);
 xl_sent_packet *xl_ledger_push(xl_ledger *);
 /* Appends a packet number that is never sent (RFC 9000 section 21.4, optimistic ACKs). */
 int xl_ledger_skip(xl_ledger *);
-/* How many ack-eliciting packets are OUTSTANDING; O(1). */
-size_t xl_ledger_ack_eliciting_outstanding(xl_ledger *);
 xl_sent_packet *xl_ledger_find(xl_ledger *, uint64_t pn); /* NULL when dropped or never sent */
 
 /* An acknowledged range [smallest, largest]: calls acked() for every packet of it not acknowledged before, descending

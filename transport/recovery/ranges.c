@@ -16,10 +16,6 @@ void xl_ranges_free(xl_ranges *r) {
     *r = (xl_ranges){0};
 }
 
-void xl_ranges_clear(xl_ranges *r) {
-    r->count = 0;
-}
-
 /* Index of the first interval whose end is above `value`; count when there is none. */
 static size_t first_ending_above(const xl_ranges *r, uint64_t value) {
     size_t low = 0, high = r->count;

@@ -18,7 +18,6 @@ typedef struct {
 
 void xl_ranges_init(xl_ranges *);
 void xl_ranges_free(xl_ranges *);
-void xl_ranges_clear(xl_ranges *);
 int xl_ranges_add(xl_ranges *, uint64_t start, uint64_t end);    /* 0 or XL_ERR_MEMORY; empty interval: nothing */
 int xl_ranges_remove(xl_ranges *, uint64_t start, uint64_t end); /* may split an interval */
 bool xl_ranges_contains(const xl_ranges *, uint64_t value);

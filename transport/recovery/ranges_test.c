@@ -112,8 +112,6 @@ static void neighbours_merge_and_the_top_of_the_number_space_works(void **state)
     assert_true(xl_ranges_contains(&r, UINT64_MAX - 1));
     xl_ranges_add(&r, 0, UINT64_MAX);
     assert_int_equal(r.count, 1);
-    xl_ranges_clear(&r);
-    assert_int_equal(xl_ranges_total(&r), 0);
     xl_ranges_free(&r);
 }
 

@@ -39,10 +39,6 @@ uint8_t xl_read_u8(xl_reader *r) {
     return (uint8_t)read_big_endian(r, 1);
 }
 
-uint16_t xl_read_u16(xl_reader *r) {
-    return (uint16_t)read_big_endian(r, 2);
-}
-
 uint32_t xl_read_u32(xl_reader *r) {
     return (uint32_t)read_big_endian(r, 4);
 }

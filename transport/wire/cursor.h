@@ -22,7 +22,6 @@ typedef struct {
 xl_reader xl_reader_of(const uint8_t *data, size_t len);
 size_t xl_reader_left(const xl_reader *);
 uint8_t xl_read_u8(xl_reader *);
-uint16_t xl_read_u16(xl_reader *);
 uint32_t xl_read_u32(xl_reader *);
 uint64_t xl_read_varint(xl_reader *);
 const uint8_t *xl_read_bytes(xl_reader *, size_t n); /* NULL on failure */
