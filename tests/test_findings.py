@@ -174,6 +174,13 @@ def test_the_headline_names_the_schemes_that_it_leaves_out(make_campaign: Make) 
     assert headline.endswith(" Not compared on every pair: xlink.")
 
 
+def test_a_pair_on_which_nothing_can_be_compared_is_named_too(make_campaign: Make) -> None:
+    void = FakeRun(pair="p2", label="xlink", void=True)
+    runs = [played("sp", 5.0, 2.0), played("xlink", 1.0, 1.0), played("sp", 1.0, 1.0, pair="p2"), void]
+    sentences = found(make_campaign, *runs).of_pair["p2"]
+    assert sentences[0].startswith("Nothing is compared here: ") and "Without a valid run" in sentences[1]
+
+
 def test_only_seeds_are_compared_that_every_scheme_has(make_campaign: Make) -> None:
     def seeded(label: str, seed: int, stalled_s: float, *, void: bool = False) -> FakeRun:
         run = played(label, stalled_s, 0.5)

@@ -326,4 +326,8 @@ def find(cells: dict[str, list[Cell]], rule: object = None) -> Findings | None:
             *_of_starts(row),
             *_not_compared(cells[pair], row),
         ]
+    for pair in cells:
+        if pair not in rows and any(cell.runs or cell.void_runs for cell in cells[pair]):
+            nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
+            of_pair[pair] = [nothing, *_not_compared(cells[pair], cells[pair])]
     return Findings(headline, of_pair)
