@@ -105,9 +105,10 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     return DARK;
 }
 
-/* Sends the datagrams of a run one by one; those without room are kept. */
-static void send_segments(xl_udp *u, const udp_run *run, const uint8_t *data) {
+/* Sends the datagrams of a run one by one; those without room are kept. Whether one was sent. */
+static bool send_segments(xl_udp *u, const udp_run *run, const uint8_t *data) {
     size_t at = 0;
+    bool any = false;
     while (at < run->len) {
         udp_run one = *run;
         one.len = run->len - at < run->segment_bytes ? run->len - at : run->segment_bytes;
@@ -117,8 +118,10 @@ static void send_segments(xl_udp *u, const udp_run *run, const uint8_t *data) {
             keep(u, &one, data + at);
         else if (result == DARK)
             u->stats.dark++;
+        any |= result == SENT;
         at += one.len;
     }
+    return any;
 }
 
 /* A run that could not be sent as it is: the reason is in errno. */
@@ -127,9 +130,9 @@ static void run_failed(xl_udp *u, const udp_run *run, const uint8_t *data) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
         keep(u, run, data);
     } else if (run->segments > 1 && (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == EOPNOTSUPP)) {
-        if (errno != EMSGSIZE)
-            s->no_segmentation = true; /* this kernel or device cannot */
-        send_segments(u, run, data);
+        /* This kernel or device cannot, if it was not for the address: port 0 is EINVAL too, and a client can have it. */
+        bool is_unable = errno != EMSGSIZE;
+        s->no_segmentation |= send_segments(u, run, data) && is_unable;
     } else {
         u->stats.last_dark_errno = (uint64_t)errno;
         u->stats.dark += run->segments;

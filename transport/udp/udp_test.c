@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <gnutls/x509.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static xl_addr ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {a, b, c, d}, .port = port};
 }
 
-static host host_new(bool is_server, const xl_addr *local) {
+static host host_with(bool is_server, const xl_addr *local, xl_credentials *credentials) {
     host h = {.udp = xl_udp_new()};
     assert_non_null(h.udp);
     assert_int_equal(xl_udp_add_socket(h.udp, local, &h.bound), 0);
@@ -43,8 +44,10 @@ static host host_new(bool is_server, const xl_addr *local) {
     xl_config config;
     xl_config_init(&config);
     assert_int_equal(xl_udp_random_key(config.random_key), 0);
-    h.credentials = is_server ? xl_credentials_self_signed("host.test", config.random_key, 1700000000)
-                              : xl_credentials_client(NULL);
+    h.credentials = credentials;
+    if (!credentials)
+        h.credentials = is_server ? xl_credentials_self_signed("host.test", config.random_key, 1700000000)
+                                  : xl_credentials_client(NULL);
     assert_non_null(h.credentials);
     config.is_server = is_server;
     config.alpn = "test";
@@ -53,6 +56,10 @@ static host host_new(bool is_server, const xl_addr *local) {
     h.endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
     assert_non_null(h.endpoint);
     return h;
+}
+
+static host host_new(bool is_server, const xl_addr *local) {
+    return host_with(is_server, local, NULL);
 }
 
 static void host_free(host *h) {
@@ -109,22 +116,16 @@ static void connect_hosts(host *client, host *server, const xl_addr *to) {
     assert_true(client->connected && server->connected);
 }
 
-static void a_transfer_over_loopback_arrives_whole(void **state) {
-    (void)state;
-    xl_addr any = ipv4(0, 0, 0, 0, 0), local = ipv4(127, 0, 0, 1, 0);
-    host server = host_new(true, &any), client = host_new(false, &local);
-    xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
-    connect_hosts(&client, &server, &to);
-    const uint64_t total = 5000000;
+static void transfer(host *from, host *to, uint64_t total) {
     uint64_t stream, sent = 0, sum = 0, end = xl_udp_now() + LIMIT_US;
-    assert_int_equal(xl_stream_open(client.connection, true, &stream), 0);
-    while (!server.fin && xl_udp_now() < end) {
+    assert_int_equal(xl_stream_open(from->connection, true, &stream), 0);
+    while (!to->fin && xl_udp_now() < end) {
         uint8_t buf[8192];
         while (sent < total) {
             size_t len = total - sent < sizeof buf ? (size_t)(total - sent) : sizeof buf;
             for (size_t i = 0; i < len; i++)
                 buf[i] = (uint8_t)((sent + i) * 7 >> 3);
-            ssize_t n = xl_stream_send(client.connection, stream, buf, len, sent + len == total, NULL);
+            ssize_t n = xl_stream_send(from->connection, stream, buf, len, sent + len == total, NULL);
             assert_true(n >= 0);
             for (ssize_t i = 0; i < n; i++)
                 sum += buf[i];
@@ -132,11 +133,21 @@ static void a_transfer_over_loopback_arrives_whole(void **state) {
             if ((size_t)n < len)
                 break;
         }
-        wait_for(&client, &server);
+        wait_for(from, to);
     }
-    assert_true(server.fin);
-    assert_int_equal(server.received, total);
-    assert_int_equal(server.sum, sum);
+    assert_true(to->fin);
+    assert_int_equal(to->received, total);
+    assert_int_equal(to->sum, sum);
+}
+
+static void a_transfer_over_loopback_arrives_whole(void **state) {
+    (void)state;
+    xl_addr any = ipv4(0, 0, 0, 0, 0), local = ipv4(127, 0, 0, 1, 0);
+    host server = host_new(true, &any), client = host_new(false, &local);
+    xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
+    connect_hosts(&client, &server, &to);
+    const uint64_t total = 5000000;
+    transfer(&client, &server, total);
     xl_udp_stats stats;
     xl_udp_get_stats(client.udp, &stats);
     assert_int_equal(stats.dark, 0);
@@ -144,6 +155,79 @@ static void a_transfer_over_loopback_arrives_whole(void **state) {
     assert_true(stats.send_calls < stats.datagrams_sent); /* it batches */
     host_free(&client);
     host_free(&server);
+}
+
+/* A certificate of 2 kB, with which a server's first flight takes more than one datagram. */
+static xl_credentials *large_credentials(void) {
+    const uint8_t serial = 1;
+    gnutls_x509_crt_t cert;
+    gnutls_x509_privkey_t key;
+    gnutls_datum_t cert_pem, key_pem;
+    assert_int_equal(0, gnutls_x509_privkey_init(&key));
+    assert_int_equal(0, gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA, 256, 0));
+    assert_int_equal(0, gnutls_x509_crt_init(&cert));
+    for (int i = 0; i < 40; i++) {
+        char name[64];
+        int len = snprintf(name, sizeof name, "a-name-of-forty-letters-is-rather-%02d.test", i);
+        assert_int_equal(
+            0, gnutls_x509_crt_set_subject_alt_name(cert, GNUTLS_SAN_DNSNAME, name, (unsigned)len, GNUTLS_FSAN_APPEND));
+    }
+    gnutls_x509_crt_set_version(cert, 3);
+    gnutls_x509_crt_set_serial(cert, &serial, sizeof serial);
+    gnutls_x509_crt_set_activation_time(cert, 1700000000);
+    gnutls_x509_crt_set_expiration_time(cert, 4000000000);
+    gnutls_x509_crt_set_key(cert, key);
+    assert_int_equal(0, gnutls_x509_crt_sign2(cert, cert, key, GNUTLS_DIG_SHA256, 0));
+    assert_int_equal(0, gnutls_x509_crt_export2(cert, GNUTLS_X509_FMT_PEM, &cert_pem));
+    assert_int_equal(0, gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &key_pem));
+    xl_credentials *made = xl_credentials_server((const char *)cert_pem.data, (const char *)key_pem.data);
+    assert_non_null(made);
+    gnutls_free(cert_pem.data);
+    gnutls_free(key_pem.data);
+    gnutls_x509_crt_deinit(cert);
+    gnutls_x509_privkey_deinit(key);
+    return made;
+}
+
+/* A first packet as if from port 0, to which the kernel sends nothing (EINVAL). */
+static void begin_from_port_0(host *client, host *server) {
+    uint8_t packet[1500];
+    xl_datagram d;
+    uint64_t now = xl_udp_now();
+    xl_connection *c =
+        xl_endpoint_connect(client->endpoint, "host.test", &client->bound, &server->bound, XL_TECH_WIFI, now);
+    assert_non_null(c);
+    size_t len = xl_endpoint_transmit(client->endpoint, packet, sizeof packet, &d, now);
+    assert_true(len >= 1200);
+    d = (xl_datagram){.local = server->bound, .remote = client->bound, .len = len};
+    d.remote.port = 0;
+    xl_endpoint_receive(server->endpoint, &d, packet, now);
+    xl_udp_flush(server->udp, server->endpoint, now);
+    xl_connection_free(c);
+}
+
+static void a_client_that_cannot_be_answered_takes_nothing_from_the_others(void **state) {
+    (void)state;
+    uint64_t segmented[2];
+    for (int attacked = 0; attacked < 2; attacked++) {
+        xl_addr local = ipv4(127, 0, 0, 1, 0);
+        xl_credentials *large = large_credentials();
+        host server = host_with(true, &local, large), client = host_new(false, &local);
+        xl_udp_stats stats;
+        if (attacked) {
+            begin_from_port_0(&client, &server);
+            xl_udp_get_stats(server.udp, &stats);
+            assert_true(stats.dark > 1); /* so it went out in one piece at first */
+            assert_int_equal(EINVAL, stats.last_dark_errno);
+        }
+        connect_hosts(&client, &server, &server.bound);
+        transfer(&server, &client, 2000000);
+        xl_udp_get_stats(server.udp, &stats);
+        segmented[attacked] = stats.segmented_sends;
+        host_free(&client);
+        host_free(&server);
+    }
+    assert_int_equal(segmented[0] > 0, segmented[1] > 0);
 }
 
 /* A long header packet of a version that nobody speaks, large enough to be answered by Version Negotiation. */
@@ -256,6 +340,7 @@ static void an_address_in_use_or_not_here_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
+        cmocka_unit_test(a_client_that_cannot_be_answered_takes_nothing_from_the_others),
         cmocka_unit_test(a_reply_leaves_from_the_address_that_was_spoken_to),
         cmocka_unit_test(two_sockets_send_from_their_own_addresses),
         cmocka_unit_test(a_dark_path_is_not_an_error),
