@@ -58,8 +58,8 @@ def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_term
     done = command_line("run", str(file), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     places = " and ".join(f"{offset / 1000:.1f}" for offset in (offsets[1], offsets[2]))
-    sentence = f"Starts at {places} s, where wifi, the primary path, has the least capacity over 5 s (worst_of_primary, "
-    sentence += "but for the last 20 s): "
+    sentence = f"Starts at {places} s, where wifi, the primary path, has the least capacity over 5 s "
+    sentence += "(worst_of_primary, but for the last 20 s): "
     assert sentence in done.stdout.replace("\n", " ")
     assert sentence in (tmp_path / "out" / "report.html").read_text()
     record = json.loads((tmp_path / "out" / "runs" / specs[0].run_id / "run.json").read_text())

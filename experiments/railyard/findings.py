@@ -326,8 +326,8 @@ def find(cells: dict[str, list[Cell]], rule: object = None) -> Findings | None:
             *_of_starts(row),
             *_not_compared(cells[pair], row),
         ]
-    for pair in cells:
-        if pair not in rows and any(cell.runs or cell.void_runs for cell in cells[pair]):
+    for pair, every in cells.items():
+        if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
-            of_pair[pair] = [nothing, *_not_compared(cells[pair], cells[pair])]
+            of_pair[pair] = [nothing, *_not_compared(every, every)]
     return Findings(headline, of_pair)
