@@ -146,7 +146,7 @@ static bool store_truth(const setting *row, void *into, const char *text, const 
 }
 
 static bool read_own(const setting *row, void *into, const char *label, const char *text, char *error) {
-    char reason[SETTINGS_ERROR_BYTES / 2];
+    char reason[SETTINGS_ERROR_BYTES * 3 / 4];
     return row->read(into, text, reason, sizeof reason) || fail(error, "%s %s.", label, reason);
 }
 
@@ -188,10 +188,13 @@ typedef struct {
     char names[OPTIONS_MAX][NAME_BYTES];
     const setting *rows[OPTIONS_MAX];
     void *into[OPTIONS_MAX];
+    bool given[OPTIONS_MAX];
+    bool refuse_twice;
     size_t count;
 } option_list;
 
 static void list_options(const setting_tables *s, option_list *list) {
+    list->refuse_twice = s->refuse_twice;
     for (size_t i = 0; i < s->count; i++) {
         for (const setting *row = s->table[i].rows; row->name && list->count < OPTIONS_MAX; row++) {
             if (!setting_is_of(row, s->table[i].sides))
@@ -215,6 +218,9 @@ static bool take_option(option_list *list, size_t n, const char *value, char *er
     const setting *row = list->rows[n];
     char label[NAME_BYTES + 2];
     snprintf(label, sizeof label, "--%s", list->names[n]);
+    if (list->refuse_twice && list->given[n] && !row->repeats)
+        return fail(error, "%s is given twice.", label);
+    list->given[n] = true;
     return setting_read(row, list->into[n], label, row->kind == SETTING_FLAG ? "true" : value, error);
 }
 

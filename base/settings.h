@@ -50,6 +50,7 @@ typedef struct setting {
     unsigned sides;       /* 0: the program's own */
     bool can_reload;      /* it may change while the program runs */
     bool is_base;         /* it gives others their defaults, so it is read before them, wherever it stands */
+    bool repeats;         /* each further one adds, even where refuse_twice */
 } setting;
 
 /* Whether one of these sides has the setting; sides 0: all. */
@@ -57,7 +58,7 @@ bool setting_is_of(const setting *, unsigned sides);
 
 #define SETTING_FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
-#define SETTINGS_ERROR_BYTES 320
+#define SETTINGS_ERROR_BYTES 512
 #define SETTINGS_TABLES_MAX  4
 
 /* Several tables over several structures, read as one: a program's own, and those that it shares with others. */
@@ -75,6 +76,7 @@ typedef struct {
     setting_table table[SETTINGS_TABLES_MAX];
     size_t count;
     settings_pass pass;
+    bool refuse_twice; /* a command line that gives an option twice is wrong, but for one that repeats */
 } setting_tables;
 
 /* The row of that name, with - and _ alike, and in *into its structure; NULL: there is none. */
@@ -87,7 +89,7 @@ bool setting_read(const setting *, void *into, const char *label, const char *te
 /* Reads a command line by getopt_long. False with a sentence in error. *help: --help was given, and nothing else was
  * looked at. *rest: the index in argv of the first argument that is not an option, argc if there is none; reading stops
  * there, so that what follows may be another command's. Of a setting that is given twice the last value
- * counts, or both where it has a grammar of its own that adds.
+ * counts, or both where it has a grammar of its own that adds; see refuse_twice.
  */
 bool settings_read_args(const setting_tables *, int argc, char **argv, bool *help, int *rest, char *error);
 

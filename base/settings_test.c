@@ -120,6 +120,26 @@ static void of_a_setting_given_twice_the_last_value_counts(void **state) {
     assert_int_equal(s.copies, 2);
 }
 
+static void a_program_may_refuse_options_that_are_given_twice(void **state) {
+    (void)state;
+    static const setting repeating[] = {
+        {"pair", SETTING_OWN, .read = read_pair, .repeats = true},
+        {"copies", SETTING_WHOLE, SETTING_FIELD(sample, copies), .most = 7},
+        {"verify", SETTING_FLAG, SETTING_FIELD(sample, verify)},
+        {0},
+    };
+    char *once[] = {"program", "--pair", "1:2", "--copies", "3", "--pair", "3:4", "--verify"};
+    char *twice[] = {"program", "--copies", "3", "--verify", "--copies=4"};
+    sample s = {0};
+    bool help;
+    int rest;
+    const setting_tables what = {.table = {{repeating, &s, 0}}, .count = 1, .refuse_twice = true};
+    assert_true(settings_read_args(&what, 8, once, &help, &rest, error));
+    assert_int_equal(s.pair[1], 4);
+    assert_false(settings_read_args(&what, 5, twice, &help, &rest, error));
+    assert_string_equal(error, "--copies is given twice.");
+}
+
 static void a_base_is_read_first_wherever_it_stands(void **state) {
     (void)state;
     sample s = {0};
@@ -265,6 +285,7 @@ int main(void) {
         cmocka_unit_test(a_narrow_member_leaves_its_neighbours_alone),
         cmocka_unit_test(reading_stops_at_the_first_argument_that_is_no_option),
         cmocka_unit_test(of_a_setting_given_twice_the_last_value_counts),
+        cmocka_unit_test(a_program_may_refuse_options_that_are_given_twice),
         cmocka_unit_test(a_base_is_read_first_wherever_it_stands),
         cmocka_unit_test(wrong_options_are_told_in_one_sentence),
         cmocka_unit_test(json_members_set_the_same),

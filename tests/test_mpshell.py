@@ -593,7 +593,7 @@ def test_a_malformed_trace_is_named_with_its_line(trace: Path, tmp_path: Path, c
         (["--path", "wifi:up=/no/such,down=/no/such,delay=1", "--", "true"], "/no/such: cannot read the trace"),
         (["--path", "wifi:up={trace},down={trace},delay=x", "--", "true"], "delay=x"),
         (["--path", "wifi:up={trace},down={trace},delay=1,queue=red", "--", "true"], 'unknown queue discipline "red"'),
-        (["--path", "wifi:up={trace},down={trace},delay=1", "--bogus", "--", "true"], "unknown option --bogus"),
+        (["--path", "wifi:up={trace},down={trace},delay=1", "--bogus", "--", "true"], "unknown option '--bogus'"),
         (["--path", "wifi:up={trace},down={trace},delay=1"], "no command"),
         (["--", "true"], "no path"),
         (["--path", "wifi:up={trace},down={trace},delay=1", "--summary", "/no/such/dir/s", "--", "true"], "summary"),

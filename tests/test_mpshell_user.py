@@ -157,7 +157,7 @@ def test_sysctls_are_set_inside_and_counters_kept(trace: Path, tmp_path: Path) -
 @pytest.mark.parametrize("setting", ["kernel.panic=1", "net.ipv4/../../kernel.panic=1", "net.ipv4.tcp_wmem", "net..=1"])
 def test_only_settings_of_the_network_are_taken(trace: Path, setting: str) -> None:
     result = run(*path_option("wifi", trace), "--sysctl", setting, "--", "true")
-    assert (result.returncode, result.stderr) == (2, f"mpshell: --sysctl {setting} is not net.NAME=VALUE\n")
+    assert (result.returncode, result.stderr) == (2, f"mpshell: --sysctl takes net.NAME=VALUE, not '{setting}'.\n")
 
 
 def test_the_command_leads_mpshell_to_no_file_of_somebody_else(trace: Path) -> None:

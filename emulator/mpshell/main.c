@@ -207,7 +207,9 @@ int main(int argc, char **argv) {
         complain(error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {
-        fputs(mp_options_usage, stdout);
+        char *usage = mp_options_usage();
+        fputs(usage != NULL ? usage : "", stdout);
+        free(usage);
     } else {
         init_shell(&shell);
         rc = shell.options.lend_outside != NULL ? lend(&shell, error) : run(&shell, error);

@@ -1,61 +1,13 @@
 #include "emulator/mpshell/options.h"
 
+#include "base/settings.h"
 #include "emulator/mpshell/config.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-const char mp_options_usage[] =
-    "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] [--path ...] "
-    "[options] -- COMMAND...\n"
-    "\n"
-    "Runs COMMAND in a network namespace with one device per path; every path replays its traces.\n"
-    "\n"
-    "  --path SPEC          a path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace or a constant "
-    "rate\n"
-    "                       (12mbps), one-way delay in ms, queue (infinite, the default; droptail:packets=N; "
-    "drophead,\n"
-    "                       codel, pie, fq_codel), random loss (0..1; ge:p=P:r=P). Further keys: offset, once,\n"
-    "                       delay-trace, delay-trace-end, jitter, reorder, reorder-delay, duplicate, onoff. A key "
-    "with\n"
-    "                       up- or down- before it is for one direction (down-queue=pie). docs/link.md tells all.\n"
-    "  --config FILE        read options from a YAML or JSON file; those given here go before it\n"
-    "  --seed N             seed of all that is random (default 1)\n"
-    "  --start-offset MS    place in the traces at which COMMAND starts (default 0)\n"
-    "  --log-dir DIR        write NAME.up.log, NAME.down.log (mm-link's format), exact times, and mpshell.json\n"
-    "  --summary FILE       write the summary there instead\n"
-    "  --pcap DIR           capture at both devices of every path: NAME.inside.pcap, NAME.outside.pcap\n"
-    "  --pcap-snaplen N     bytes of each packet that a capture keeps (default 1500)\n"
-    "  --live               show rates, queues, delays and drops in the terminal\n"
-    "  --control SOCKET     take commands on a Unix socket; mpshell-ctl SOCKET COMMAND sends one\n"
-    "  --nat                let COMMAND reach what the outside reaches\n"
-    "  --outside SOCKET     the outside is the namespace of mpshell --lend-outside SOCKET, the inside the current "
-    "one:\n"
-    "                       for containers, needs no CAP_SYS_ADMIN; COMMAND has no capabilities\n"
-    "  --lend-outside SOCKET  make devices in the current namespace for one mpshell --outside SOCKET; no path, no "
-    "COMMAND\n"
-    "  --mptcp              make the kernel's MPTCP use every path\n"
-    "  --no-offload         let the kernel make every packet and checksum: slower, the same for COMMAND\n"
-    "  --busy-poll US       do not sleep for the last US before a delivery: more exact, more processor time (default "
-    "0)\n"
-    "  --keep-awake WHEN    keep the cores awake while COMMAND runs, so that timers fire on time: auto (the default), "
-    "if a\n"
-    "                       probe of 0.3 s shows that it helps; on; off\n"
-    "  --user NAME          run COMMAND as that user, without capabilities (default: who called sudo; else root)\n"
-    "  --sysctl NAME=VALUE  set a sysctl of the network inside (net.…); may be repeated\n"
-    "  --netstat FILE       write the protocol counters of the network inside there, at the end\n"
-    "  --help               this text\n"
-    "\n"
-    "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6, _GATEWAY, _GATEWAY6,\n"
-    "MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
-    "The exit status is COMMAND's (128 + n if signal n ended it), 1 if it is 0 and a log or the summary is "
-    "incomplete,\n"
-    "2 if mpshell cannot start.\n";
 
 __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
     va_list args;
@@ -63,17 +15,6 @@ __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_
     vsnprintf(error, error_size, format, args);
     va_end(args);
     return -1;
-}
-
-static bool parse_u64(const char *text, uint64_t limit, uint64_t *value) {
-    char *end;
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    *value = v;
-    return errno == 0 && *end == '\0' && v <= limit;
 }
 
 static bool is_device_name(const char *name, size_t length) {
@@ -95,13 +36,25 @@ static bool is_device_name(const char *name, size_t length) {
     return true;
 }
 
-static int set_string(char **slot, const char *value, const char *what, char *error, size_t error_size) {
-    if (value[0] == '\0') {
-        return fail(error, error_size, "--%s is empty", what);
+/* The options' own copy; NULL: out of memory. */
+static char *keep(struct mp_options *options, const char *text) {
+    struct mp_text *copy = malloc(sizeof(*copy) + strlen(text) + 1);
+    if (copy == NULL) {
+        return NULL;
     }
-    free(*slot);
-    *slot = strdup(value);
-    return *slot != NULL ? 0 : fail(error, error_size, "no memory");
+    copy->next = options->texts;
+    options->texts = copy;
+    return strcpy(copy->text, text);
+}
+
+/* The same of two parts with a slash between. */
+static char *keep_joined(struct mp_options *options, const char *folder, const char *name) {
+    char *joined = NULL, *kept = NULL;
+    if (asprintf(&joined, "%s/%s", folder, name) > 0) {
+        kept = keep(options, joined);
+        free(joined);
+    }
+    return kept;
 }
 
 struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
@@ -129,8 +82,7 @@ struct mp_path_options *mp_options_add_path(struct mp_options *options, const ch
 }
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
-static int parse_members(const char *name, struct xl_link_settings settings[2], char *text, char *error,
-                         size_t error_size) {
+static int parse_members(struct xl_link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member != NULL; member = strsep(&rest, ",")) {
@@ -140,7 +92,7 @@ static int parse_members(const char *name, struct xl_link_settings settings[2], 
         }
         const char *value = equals == NULL ? "yes" : equals + 1;
         if (xl_link_settings_set(settings, member, value, reason, sizeof(reason)) != 0) {
-            return fail(error, error_size, "path %s: %s", name, reason);
+            return fail(error, error_size, "%s", reason);
         }
     }
     return 0;
@@ -173,7 +125,7 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
     if (members == NULL) {
         return fail(error, error_size, "no memory");
     }
-    int rc = parse_members(path->name, settings, members, error, error_size);
+    int rc = parse_members(settings, members, error, error_size);
     free(members);
     if (rc != 0) {
         xl_link_settings_free(settings);
@@ -182,207 +134,154 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
     return xl_link_settings_override(path->settings, settings) == 0 ? 0 : fail(error, error_size, "no memory");
 }
 
-enum option_number {
-    OPT_PATH = 256,
-    OPT_CONFIG,
-    OPT_SEED,
-    OPT_OFFSET,
-    OPT_LOG_DIR,
-    OPT_SUMMARY,
-    OPT_PCAP,
-    OPT_SNAPLEN,
-    OPT_LIVE,
-    OPT_CONTROL,
-    OPT_NAT,
-    OPT_OUTSIDE,
-    OPT_LEND_OUTSIDE,
-    OPT_MPTCP,
-    OPT_NO_OFFLOAD,
-    OPT_BUSY_POLL,
-    OPT_KEEP_AWAKE,
-    OPT_USER,
-    OPT_SYSCTL,
-    OPT_NETSTAT,
-    OPT_HELP
-};
+/* ---- Settings with a form of their own ---- */
 
-static const struct option known[] = {
-    {"path", required_argument, NULL, OPT_PATH},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"start-offset", required_argument, NULL, OPT_OFFSET},
-    {"log-dir", required_argument, NULL, OPT_LOG_DIR},
-    {"summary", required_argument, NULL, OPT_SUMMARY},
-    {"pcap", required_argument, NULL, OPT_PCAP},
-    {"pcap-snaplen", required_argument, NULL, OPT_SNAPLEN},
-    {"live", no_argument, NULL, OPT_LIVE},
-    {"control", required_argument, NULL, OPT_CONTROL},
-    {"nat", no_argument, NULL, OPT_NAT},
-    {"outside", required_argument, NULL, OPT_OUTSIDE},
-    {"lend-outside", required_argument, NULL, OPT_LEND_OUTSIDE},
-    {"mptcp", no_argument, NULL, OPT_MPTCP},
-    {"no-offload", no_argument, NULL, OPT_NO_OFFLOAD},
-    {"busy-poll", required_argument, NULL, OPT_BUSY_POLL},
-    {"keep-awake", required_argument, NULL, OPT_KEEP_AWAKE},
-    {"user", required_argument, NULL, OPT_USER},
-    {"sysctl", required_argument, NULL, OPT_SYSCTL},
-    {"netstat", required_argument, NULL, OPT_NETSTAT},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static const struct option *find_option(int number) {
-    const struct option *option = known;
-    while (option->val != number) {
-        option++;
+static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+    char sentence[512];
+    if (parse_path(into, text, sentence, sizeof(sentence)) == 0) {
+        return true;
     }
-    return option;
+    snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
+    return false;
 }
 
 /* COMMAND may change its directory and still find the file. */
-static int set_path(char **slot, const char *value, const char *name, char *error, size_t error_size) {
-    if (value[0] == '/' || value[0] == '\0') {
-        return set_string(slot, value, name, error, error_size);
+static bool read_control(void *into, const char *text, char *reason, size_t cap) {
+    struct mp_options *options = into;
+    char *here = text[0] == '/' || text[0] == '\0' ? NULL : getcwd(NULL, 0);
+    options->control = here != NULL ? keep_joined(options, here, text) : text;
+    if (text[0] == '\0') {
+        snprintf(reason, cap, "takes a text, not ''");
+    } else if (text[0] != '/' && (here == NULL || options->control == NULL)) {
+        snprintf(reason, cap, "%.60s: the current directory is not known", text);
+    } else {
+        reason = NULL;
     }
-    char *here = getcwd(NULL, 0);
-    free(*slot);
-    *slot = NULL;
-    int n = here != NULL ? asprintf(slot, "%s/%s", here, value) : -1;
     free(here);
-    return n > 0 ? 0 : fail(error, error_size, "--%s %s: the current directory is not known", name, value);
-}
-
-static int set_number(uint64_t *slot, const char *value, uint64_t limit, const char *name, const char *what,
-                      char *error, size_t error_size) {
-    return parse_u64(value, limit, slot) ? 0 : fail(error, error_size, "--%s %s is not %s", name, value, what);
-}
-
-const char *const mp_keep_awake_names[3] = {"auto", "on", "off"};
-
-static int set_keep_awake(enum mp_keep_awake *slot, const char *value, char *error, size_t error_size) {
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, mp_keep_awake_names[i]) == 0) {
-            *slot = (enum mp_keep_awake)i;
-            return 0;
-        }
-    }
-    return fail(error, error_size, "--keep-awake is auto, on or off, not \"%.40s\"", value);
+    return reason == NULL;
 }
 
 /* NAME is net.… as for sysctl(8), and leads nowhere else. */
-static int add_sysctl(struct mp_options *options, const char *value, char *error, size_t error_size) {
-    const char *equals = strchr(value, '=');
-    size_t length = equals == NULL ? 0 : (size_t)(equals - value);
-    bool good = length > 4 && length < MP_SYSCTL_NAME_SIZE && strncmp(value, "net.", 4) == 0 && equals[1] != '\0';
+static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    struct mp_options *options = into;
+    const char *equals = strchr(text, '=');
+    size_t length = equals == NULL ? 0 : (size_t)(equals - text);
+    bool good = length > 4 && length < MP_SYSCTL_NAME_SIZE && strncmp(text, "net.", 4) == 0 && equals[1] != '\0';
     for (size_t i = 0; i < length; i++) {
-        good = good && (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", value[i]) != NULL ||
-                        (value[i] == '.' && value[i + 1] != '.'));
+        good = good && (strchr(allowed, text[i]) != NULL || (text[i] == '.' && text[i + 1] != '.'));
     }
     if (!good) {
-        return fail(error, error_size, "--sysctl %.80s is not net.NAME=VALUE", value);
+        snprintf(reason, cap, "takes net.NAME=VALUE, not '%.80s'", text);
+    } else if (options->sysctl_count == MP_MAX_SYSCTLS) {
+        snprintf(reason, cap, "may be given %d times", MP_MAX_SYSCTLS);
+        good = false;
+    } else {
+        options->sysctls[options->sysctl_count++] = text;
     }
-    if (options->sysctl_count == MP_MAX_SYSCTLS) {
-        return fail(error, error_size, "more than %d sysctls", MP_MAX_SYSCTLS);
-    }
-    return set_string(&options->sysctls[options->sysctl_count++], value, "sysctl", error, error_size);
+    return good;
 }
 
-static int set_option(struct mp_options *options, int number, const char *value, char *error, size_t error_size) {
-    const char *name = find_option(number)->name;
-    switch ((enum option_number)number) {
-    case OPT_PATH:
-        return parse_path(options, value, error, error_size);
-    case OPT_CONFIG:
-        return set_string(&options->config, value, name, error, error_size);
-    case OPT_SEED:
-        return set_number(&options->seed, value, INT64_MAX, name, "a whole number", error, error_size);
-    case OPT_OFFSET:
-        return set_number(&options->start_offset_ms, value, UINT32_MAX, name, "a whole number of ms", error,
-                          error_size);
-    case OPT_LOG_DIR:
-        return set_string(&options->log_dir, value, name, error, error_size);
-    case OPT_SUMMARY:
-        return set_string(&options->summary, value, name, error, error_size);
-    case OPT_PCAP:
-        return set_string(&options->pcap, value, name, error, error_size);
-    case OPT_SNAPLEN:
-        return set_number(&options->snaplen, value, 65535, name, "a whole number of bytes (0 to 65535)", error,
-                          error_size);
-    case OPT_CONTROL:
-        return set_path(&options->control, value, name, error, error_size);
-    case OPT_OUTSIDE:
-        return set_string(&options->outside, value, name, error, error_size);
-    case OPT_LEND_OUTSIDE:
-        return set_string(&options->lend_outside, value, name, error, error_size);
-    case OPT_BUSY_POLL:
-        return set_number(&options->busy_poll_us, value, 1000, name, "a time in us (0 to 1000)", error, error_size);
-    case OPT_KEEP_AWAKE:
-        return set_keep_awake(&options->keep_awake, value, error, error_size);
-    case OPT_USER:
-        return set_string(&options->user, value, name, error, error_size);
-    case OPT_SYSCTL:
-        return add_sysctl(options, value, error, error_size);
-    case OPT_NETSTAT:
-        return set_string(&options->netstat, value, name, error, error_size);
-    default:
-        return 0; /* switches */
-    }
-}
+/* ---- The tables ---- */
 
-static bool *switch_of(struct mp_options *options, int number) {
-    switch (number) {
-    case OPT_LIVE:
-        return &options->live;
-    case OPT_NAT:
-        return &options->nat;
-    case OPT_MPTCP:
-        return &options->mptcp;
-    case OPT_NO_OFFLOAD:
-        return &options->no_offload;
-    case OPT_HELP:
-        return &options->help;
-    default:
-        return NULL;
+const char *const mp_keep_awake_names[4] = {"auto", "on", "off", NULL};
+
+#define FIELD(member) SETTING_FIELD(struct mp_options, member)
+
+static const setting rows_of_command_line[] = {
+    {"path", SETTING_OWN, .read = read_path, .repeats = true, .value = "SPEC",
+     .help = "A path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace or a constant rate (12mbps), "
+             "one-way delay in ms, queue (infinite, the default; droptail:packets=N; drophead, codel, pie, fq_codel), "
+             "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
+             "reorder, reorder-delay, duplicate, onoff. A key with up- or down- before it is for one direction "
+             "(down-queue=pie). docs/link.md tells all."},
+    {"config", SETTING_TEXT, FIELD(config), .is_base = true, .value = "FILE",
+     .help = "Read options from a YAML or JSON file; those given here go before it."},
+    {0},
+};
+
+static const setting rows[] = {
+    {"seed", SETTING_WHOLE, FIELD(seed), .most = INT64_MAX, .value = "N", .fallback = "1",
+     .help = "Seed of all that is random."},
+    {"start_offset", SETTING_WHOLE, FIELD(start_offset_ms), .most = UINT32_MAX, .value = "MS", .fallback = "0",
+     .help = "Place in the traces at which COMMAND starts."},
+    {"log_dir", SETTING_TEXT, FIELD(log_dir), .value = "DIR",
+     .help = "Write NAME.up.log, NAME.down.log (mm-link's format), exact times, and mpshell.json."},
+    {"summary", SETTING_TEXT, FIELD(summary), .value = "FILE", .help = "Write the summary there instead."},
+    {"pcap", SETTING_TEXT, FIELD(pcap), .value = "DIR",
+     .help = "Capture at both devices of every path: NAME.inside.pcap, NAME.outside.pcap."},
+    {"pcap_snaplen", SETTING_WHOLE, FIELD(snaplen), .most = 65535, .value = "N", .fallback = "1500",
+     .help = "Bytes of each packet that a capture keeps."},
+    {"live", SETTING_FLAG, FIELD(live), .help = "Show rates, queues, delays and drops in the terminal."},
+    {"control", SETTING_OWN, .read = read_control, .value = "SOCKET",
+     .help = "Take commands on a Unix socket; mpshell-ctl SOCKET COMMAND sends one."},
+    {"nat", SETTING_FLAG, FIELD(nat), .help = "Let COMMAND reach what the outside reaches."},
+    {"outside", SETTING_TEXT, FIELD(outside), .value = "SOCKET",
+     .help = "The outside is the namespace of mpshell --lend-outside SOCKET, the inside the current one: for "
+             "containers, needs no CAP_SYS_ADMIN; COMMAND has no capabilities."},
+    {"lend_outside", SETTING_TEXT, FIELD(lend_outside), .value = "SOCKET",
+     .help = "Make devices in the current namespace for one mpshell --outside SOCKET; no path, no COMMAND."},
+    {"mptcp", SETTING_FLAG, FIELD(mptcp), .help = "Make the kernel's MPTCP use every path."},
+    {"no_offload", SETTING_FLAG, FIELD(no_offload),
+     .help = "Let the kernel make every packet and checksum: slower, the same for COMMAND."},
+    {"busy_poll", SETTING_WHOLE, FIELD(busy_poll_us), .most = 1000, .value = "US", .fallback = "0",
+     .help = "Do not sleep for the last US before a delivery: more exact, more processor time."},
+    {"keep_awake", SETTING_CHOICE, FIELD(keep_awake), .words = mp_keep_awake_names, .fallback = "auto",
+     .help = "Keep the cores awake while COMMAND runs, so that timers fire on time. auto: if a probe of 0.3 s shows "
+             "that it helps."},
+    {"user", SETTING_TEXT, FIELD(user), .value = "NAME", .fallback = "who called sudo; else root",
+     .help = "Run COMMAND as that user, without capabilities."},
+    {"sysctl", SETTING_OWN, .read = read_sysctl, .repeats = true, .value = "NAME=VALUE",
+     .help = "Set a sysctl of the network inside (net.…); may be repeated."},
+    {"netstat", SETTING_TEXT, FIELD(netstat), .value = "FILE",
+     .help = "Write the protocol counters of the network inside there, at the end."},
+    {0},
+};
+
+char *mp_options_usage(void) {
+    char *own = settings_help(rows_of_command_line, 0), *others = settings_help(rows, 0), *text = NULL;
+    if (own == NULL || others == NULL ||
+        asprintf(&text,
+                 "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] "
+                 "[--path ...] [options] -- COMMAND...\n"
+                 "\n"
+                 "Runs COMMAND in a network namespace with one device per path; every path replays its traces.\n"
+                 "\n"
+                 "%s%s"
+                 "\n"
+                 "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6, _GATEWAY, "
+                 "_GATEWAY6,\n"
+                 "MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
+                 "The exit status is COMMAND's (128 + n if signal n ended it), 1 if it is 0 and a log or the summary "
+                 "is incomplete,\n"
+                 "2 if mpshell cannot start.\n",
+                 own, others) < 0) {
+        text = NULL;
     }
+    free(own);
+    free(others);
+    return text;
 }
 
 int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
-    for (const struct option *option = known; option->name != NULL; option++) {
-        if (strcmp(option->name, name) != 0 || option->val == OPT_CONFIG || option->val == OPT_HELP ||
-            option->val == OPT_PATH) {
-            continue;
-        }
-        bool *flag = switch_of(options, option->val);
-        if (flag == NULL) {
-            return set_option(options, option->val, value, error, error_size);
-        }
-        *flag = strcmp(value, "true") == 0 || strcmp(value, "yes") == 0;
-        return *flag || strcmp(value, "false") == 0 || strcmp(value, "no") == 0
-                   ? 0
-                   : fail(error, error_size, "%s is true or false, not \"%.40s\"", name, value);
+    const setting_tables s = {.table = {{rows, options, 0}}, .count = 1};
+    char reason[SETTINGS_ERROR_BYTES];
+    void *into = NULL;
+    const setting *row = settings_find(&s, name, &into);
+    if (row == NULL) {
+        return fail(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
     }
-    return fail(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
+    if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)) {
+        value = value[0] == 'y' ? "true" : "false";
+    }
+    const char *kept = keep(options, value);
+    if (kept == NULL) {
+        return fail(error, error_size, "no memory");
+    }
+    return setting_read(row, into, name, kept, reason) ? 0 : fail(error, error_size, "%s", reason);
 }
 
-static int parse_option(struct mp_options *options, int number, char **argv, char *error, size_t error_size) {
-    if (number == ':') {
-        return fail(error, error_size, "option %s needs a value; see mpshell --help", argv[optind - 1]);
-    }
-    if (number < OPT_PATH) {
-        return fail(error, error_size, "unknown option %s; see mpshell --help", argv[optind - 1]);
-    }
-    uint32_t bit = 1u << (number - OPT_PATH);
-    if ((options->given & bit) != 0 && number != OPT_PATH && number != OPT_SYSCTL) {
-        return fail(error, error_size, "--%s is given twice", find_option(number)->name);
-    }
-    options->given |= bit;
-    bool *flag = switch_of(options, number);
-    if (flag != NULL) {
-        *flag = true;
-        return 0;
-    }
-    return set_option(options, number, optarg, error, error_size);
-}
+/* ---- All together ---- */
 
 static char *join(int argc, char **argv) {
     size_t length = 1;
@@ -412,9 +311,9 @@ static int check_paths(const struct mp_options *options, char *error, size_t err
 }
 
 /* What only makes sense when all options are known. */
-static int complete(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+static int complete(struct mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
     if (options->lend_outside != NULL) {
-        return options->path_count == 0 && optind >= argc
+        return options->path_count == 0 && rest >= argc
                    ? 0
                    : fail(error, error_size, "--lend-outside takes no path and no command; the other side has them");
     }
@@ -424,68 +323,58 @@ static int complete(struct mp_options *options, int argc, char **argv, char *err
     if (check_paths(options, error, error_size) != 0) {
         return -1;
     }
-    if (optind >= argc) {
+    if (rest >= argc) {
         return fail(error, error_size, "no command; give it after --, for example: -- sh");
     }
-    options->command = argv + optind;
+    options->command = argv + rest;
     options->command_line = join(argc, argv);
-    if (options->log_dir != NULL && options->summary == NULL &&
-        asprintf(&options->summary, "%s/mpshell.json", options->log_dir) < 0) {
-        options->summary = NULL;
-        return fail(error, error_size, "no memory");
+    if (options->log_dir != NULL && options->summary == NULL) {
+        options->summary = keep_joined(options, options->log_dir, "mpshell.json");
+        if (options->summary == NULL) {
+            return fail(error, error_size, "no memory");
+        }
     }
     return options->command_line != NULL ? 0 : fail(error, error_size, "no memory");
 }
 
-/* The value of --config, wherever it stands among the options: the file comes first. */
-static const char *find_config(int argc, char **argv) {
-    const char *config = NULL;
-    optind = 0; /* starts getopt afresh */
-    for (int option = getopt_long(argc, argv, "+:", known, NULL); option != -1;
-         option = getopt_long(argc, argv, "+:", known, NULL)) {
-        config = option == OPT_CONFIG ? optarg : config;
+/* --config first, wherever it stands, and its file; then the options that go before what the file says. */
+static int read_all(struct mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
+    char reason[SETTINGS_ERROR_BYTES];
+    setting_tables s = {.table = {{rows_of_command_line, options, 0}, {rows, options, 0}},
+                        .count = 2,
+                        .pass = SETTINGS_BASES,
+                        .refuse_twice = true};
+    if (!settings_read_args(&s, argc, argv, &options->help, rest, reason)) {
+        return fail(error, error_size, "%s", reason);
     }
-    return config;
-}
-
-int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
-    memset(options, 0, sizeof(*options));
-    options->seed = 1;
-    options->snaplen = 1500;
-    const char *config = find_config(argc, argv);
-    if (config != NULL && mp_config_read(options, config, error, error_size) != 0) {
+    if (options->help) {
+        return 0;
+    }
+    if (options->config != NULL && mp_config_read(options, options->config, error, error_size) != 0) {
         return -1;
     }
     options->paths_of_file = options->path_count;
-    optind = 0;
-    for (int option = getopt_long(argc, argv, "+:", known, NULL); option != -1;
-         option = getopt_long(argc, argv, "+:", known, NULL)) {
-        if (parse_option(options, option, argv, error, error_size) != 0) {
-            return -1;
-        }
-        if (options->help) {
-            return 0;
-        }
+    s.pass = SETTINGS_OTHERS;
+    return settings_read_args(&s, argc, argv, &options->help, rest, reason) ? 0 : fail(error, error_size, "%s", reason);
+}
+
+int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+    int rest = argc;
+    *options = (struct mp_options){.seed = 1, .snaplen = 1500};
+    if (read_all(options, argc, argv, &rest, error, error_size) != 0) {
+        return -1;
     }
-    return complete(options, argc, argv, error, error_size);
+    return options->help ? 0 : complete(options, argc, argv, rest, error, error_size);
 }
 
 void mp_options_free(struct mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++) {
         xl_link_settings_free(options->paths[i].settings);
     }
-    free(options->config);
-    free(options->pcap);
-    free(options->control);
-    free(options->outside);
-    free(options->lend_outside);
-    free(options->user);
-    free(options->netstat);
-    for (size_t i = 0; i < options->sysctl_count; i++) {
-        free(options->sysctls[i]);
+    for (struct mp_text *text = options->texts, *next; text != NULL; text = next) {
+        next = text->next;
+        free(text);
     }
-    free(options->log_dir);
-    free(options->summary);
     free(options->command_line);
     memset(options, 0, sizeof(*options));
 }

@@ -21,49 +21,55 @@ struct mp_path_options {
 
 /* --keep-awake */
 enum mp_keep_awake { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF };
-extern const char *const mp_keep_awake_names[3]; /* as the option takes them */
+extern const char *const mp_keep_awake_names[4]; /* as the option takes them; ends with NULL */
+
+/* What the configuration file said, and what was made of it. */
+struct mp_text {
+    struct mp_text *next;
+    char text[];
+};
 
 struct mp_options {
     struct mp_path_options paths[MP_MAX_PATHS];
     size_t path_count;
     uint64_t seed;
     uint64_t start_offset_ms;
-    char *config;  /* NULL = none */
-    char *log_dir; /* NULL = no logs */
-    char *summary; /* NULL = no summary */
-    char *pcap;    /* directory; NULL = no captures */
-    char *control; /* path of a Unix socket; NULL = none */
-    char *outside; /* Unix socket of the mpshell that lends its namespace as the outside; NULL = the current one */
-    char
-        *lend_outside; /* Unix socket at which to lend the current namespace, and do nothing else; NULL = run COMMAND */
+    const char *config;       /* NULL = none */
+    const char *log_dir;      /* NULL = no logs */
+    const char *summary;      /* NULL = no summary */
+    const char *pcap;         /* directory; NULL = no captures */
+    const char *control;      /* path of a Unix socket; NULL = none */
+    const char *outside;      /* Unix socket of the mpshell whose namespace is the outside; NULL = the current one */
+    const char *lend_outside; /* Unix socket at which to lend the current namespace, and no more; NULL = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
     enum mp_keep_awake keep_awake;
-    char *user;                    /* NULL = who called sudo, else as mpshell itself */
-    char *netstat;                 /* file for the inside's protocol counters; NULL = none */
-    char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
+    const char *user;                    /* NULL = who called sudo, else as mpshell itself */
+    const char *netstat;                 /* file for the inside's protocol counters; NULL = none */
+    const char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
     size_t sysctl_count;
     bool live;
     bool nat;
     bool mptcp;
     bool no_offload;
     bool help;
-    uint32_t given;       /* options that were on the command line, a bit each */
-    size_t paths_of_file; /* the first so many paths come from the configuration file */
-    char **command;       /* into argv, NULL-terminated */
-    char *command_line;   /* argv in one line, for the logs */
+    size_t paths_of_file;  /* the first so many paths come from the configuration file */
+    char **command;        /* into argv, NULL-terminated */
+    char *command_line;    /* argv in one line, for the logs */
+    struct mp_text *texts; /* those of the texts above that are not argv's */
 };
 
-/* Returns 0, or -1 and one sentence in error. The options own their strings: mp_options_free in either case. */
+/* Returns 0, or -1 and one sentence in error. Strings of argv are pointed to. mp_options_free in either
+ * case. */
 int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size);
 void mp_options_free(struct mp_options *options);
-/* Sets one option (not path, config, help) by its long name; switches take true, false, yes and no. Returns 0, or -1
- * and one sentence in error. */
+/* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
+ * no. Returns 0, or -1 and one sentence in error. */
 int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size);
 /* A new path without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
 struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
                                             size_t error_size);
-/* The text of --help. */
-extern const char mp_options_usage[];
+/* The text of --help. Free it; NULL: out of memory. */
+char *mp_options_usage(void);
 
 #endif

@@ -123,6 +123,19 @@ static void tells_what_is_wrong(void **state) {
     }
 }
 
+static void some_options_may_be_repeated(void **state) {
+    char *argv[] = {"mpshell", WIFI, "--sysctl", "net.a=1", "--sysctl", "net.b=2", "--control", "s", "sh", NULL};
+    struct mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_int_equal(o.sysctl_count, 2);
+    assert_string_equal(o.sysctls[1], "net.b=2");
+    assert_int_equal(o.control[0], '/'); /* COMMAND finds it wherever it goes */
+    assert_string_equal(strrchr(o.control, '/'), "/s");
+    mp_options_free(&o);
+}
+
 static void write_config(const char *text, char name[32]) {
     strcpy(name, "/tmp/options_test.XXXXXX");
     int fd = mkstemp(name);
@@ -213,8 +226,11 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         {"paths: [\n", "neither YAML nor JSON"},
         {"- a\n", ":1: a list of OPTION: VALUE"},
         {"seed: 3\nsed: 3\n", ":2: \"sed\" is not an option"},
-        {"seed: x\n", ":1: --seed x is not"},
-        {"mptcp: maybe\n", ":1: mptcp is true or false"},
+        {"seed: x\n", ":1: seed takes a whole number from 0 to 9223372036854775807, not 'x'."},
+        {"keep-awake: often\n", ":1: keep-awake takes auto, on or off, not 'often'."},
+        {"path: lte\n", ":1: \"path\" is not an option"},
+        {"config: x\n", ":1: \"config\" is not an option"},
+        {"mptcp: maybe\n", ":1: mptcp takes true or false, not 'maybe'."},
         {"seed: [1]\n", ":1: one text or number"},
         {"paths:\n  wifi: 3\n", ":2: paths is a list"},
         {"paths:\n  - up: a\n", ":2: this path has no name"},
@@ -251,17 +267,35 @@ static void tells_what_is_missing_or_unknown(void **state) {
         {"mpshell", WIFI, "--seed", "-3", "--", "sh", NULL},
         {"mpshell", WIFI, "--log-dir", "", "x", NULL},
         {"mpshell", WIFI, "-x", "--", "sh", NULL},
+        {"mpshell", "--seed", "3", "--seed", "3", "sh", NULL},
+        {"mpshell", "--live", WIFI, "--live", "sh", NULL},
+        {"mpshell", "--config", "a", "--config", "b", "sh", NULL},
+        {"mpshell", WIFI, "--sysctl", "kernel.x=1", "sh", NULL},
+        {"mpshell", WIFI, "--control", "", "sh", NULL},
     };
-    static const char *const what[] = {"no path",       "no command", "no command",         "unknown option --sed",
-                                       "needs a value", "--seed -3",  "--log-dir is empty", "unknown option -x"};
+    static const char *const what[] = {"no path",
+                                       "no command",
+                                       "no command",
+                                       "unknown option '--sed'",
+                                       "--seed needs a value",
+                                       "--seed takes a whole number from 0 to 9223372036854775807, not '-3'.",
+                                       "--log-dir takes a text, not ''.",
+                                       "unknown option '-x'",
+                                       "--seed is given twice.",
+                                       "--live is given twice.",
+                                       "--config is given twice.",
+                                       "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'.",
+                                       "--control takes a text, not ''."};
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
         struct mp_options o;
         char error[512] = "";
         char *argv[8];
         memcpy(argv, lines[i], sizeof(argv));
         assert_int_equal(parse(&o, argv, error), -1);
-        assert_non_null(strstr(error, what[i]));
+        if (strstr(error, what[i]) == NULL) {
+            fail_msg("\"%s\" does not say \"%s\"", error, what[i]);
+        }
         mp_options_free(&o);
     }
 }
@@ -317,6 +351,7 @@ int main(void) {
         cmocka_unit_test(the_command_needs_no_dashes_before_it),
         cmocka_unit_test(help_needs_nothing_else),
         cmocka_unit_test(tells_what_is_wrong),
+        cmocka_unit_test(some_options_may_be_repeated),
         cmocka_unit_test(a_configuration_file_says_what_options_say),
         cmocka_unit_test(options_go_before_the_configuration_file),
         cmocka_unit_test(tells_what_is_wrong_in_a_configuration_file),
