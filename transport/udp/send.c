@@ -130,7 +130,7 @@ static void run_failed(xl_udp *u, const udp_run *run, const uint8_t *data) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
         keep(u, run, data);
     } else if (run->segments > 1 && (errno == EIO || errno == EINVAL || errno == EMSGSIZE || errno == EOPNOTSUPP)) {
-        /* This kernel or device cannot, if it was not for the address: port 0, which a client can have, is EINVAL too. */
+        /* This kernel or device cannot, if the address is not the reason: port 0 is EINVAL too. */
         bool is_unable = errno != EMSGSIZE;
         s->no_segmentation |= send_segments(u, run, data) && is_unable;
     } else {
