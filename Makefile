@@ -20,7 +20,7 @@ BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
 
 # clang, which only fuzzing uses, warns of other things than gcc.
 WARN := -Wall -Wextra -Wshadow $(if $(filter fuzz%,$(VARIANT)),,-Wconversion -Werror)
-BASE_CFLAGS := -std=c17 -D_GNU_SOURCE $(WARN) -g -fno-omit-frame-pointer -MMD -MP -I. -Itransport/include
+BASE_CFLAGS := -std=c17 -D_GNU_SOURCE $(WARN) -g -fno-omit-frame-pointer -MMD -MP -I. -Itransport/include -Idriver/include
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
 BASE_CFLAGS += -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
@@ -43,8 +43,9 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
-TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
+DRIVER_SRC := $(filter-out %_test.c,$(wildcard driver/*.c))
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
+TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c video/*_test.c driver/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
 	balancer/*_test.c load/*_test.c)
 
 TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
@@ -53,8 +54,9 @@ TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
 SIM_RANDOM := $(OUT)/emulator/sim/random.o
 HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o))
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
-PIC_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o)
+DRIVER_OBJ := $(DRIVER_SRC:%.c=$(OUT)/%.o)
 LIBXLINK := $(OUT)/libxlink.a
+LIBUDP := $(OUT)/libxlink-udp.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
 	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench
@@ -75,30 +77,41 @@ $(OUT)/%.o: %.c
 $(LIBXLINK): $(TRANSPORT_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
+$(LIBUDP): $(DRIVER_OBJ)
+	@rm -f $@ && ar rcs $@ $^
+
 $(LIBHOUSE): $(HOUSE_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
-# libxlink for other programs: position independent, and only what the public headers declare is visible. The archive holds
-# one object, so that its inner names cannot clash with a program's. While the major version is 0, a minor version may change
-# the interface, so the soname has both.
+# The libraries for other programs, libxlink (sans-IO) and libxlink-udp (its socket driver): position independent, and only
+# what the public headers declare is visible. Each archive holds one object, so that its inner names cannot clash with a
+# program's. While the major version is 0, a minor version may change the interface, so the soname has both.
 XL_VERSION := $(shell sed -n 's/^\#define XL_VERSION  *"\(.*\)"/\1/p' transport/include/xlink/xlink.h)
-XL_SONAME := libxlink.so.$(shell echo $(XL_VERSION) | cut -d. -f1,2)
-SHARED := $(OUT)/lib/libxlink.so.$(XL_VERSION)
-STATIC := $(OUT)/lib/libxlink.a
+XL_SO := so.$(shell echo $(XL_VERSION) | cut -d. -f1,2)
+LIBRARIES := libxlink libxlink-udp
+PIC_TRANSPORT := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o)
+PIC_DRIVER := $(DRIVER_SRC:%.c=$(OUT)/pic/%.o)
+LIB := $(OUT)/lib
 
-$(OUT)/pic/transport/%.o: transport/%.c
+$(OUT)/pic/transport/%.o: PRIVATE := -Itransport
+$(OUT)/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "CC   $< (shared)"
-	@$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden -Itransport -c $< -o $@
+	@$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden $(PRIVATE) -c $< -o $@
 
-$(SHARED): $(PIC_OBJ)
-	@mkdir -p $(@D) && echo "LD   $@"
-	@$(CC) -shared -Wl,-soname,$(XL_SONAME) -Wl,-z,defs $(LDFLAGS) $^ $(shell pkg-config --libs gnutls) -lm -o $@
+SHARE = @mkdir -p $(@D) && echo "LD   $@" && $(CC) -shared -Wl,-soname,$(firstword $(subst .so., ,$(@F))).$(XL_SO) -Wl,-z,defs $(LDFLAGS)
+$(LIB)/libxlink.so.$(XL_VERSION): $(PIC_TRANSPORT)
+	$(SHARE) $^ $(shell pkg-config --libs gnutls) -lm -o $@
+	@ln -sf $(@F) $(LIB)/libxlink.$(XL_SO) && ln -sf libxlink.$(XL_SO) $(LIB)/libxlink.so
+$(LIB)/libxlink-udp.so.$(XL_VERSION): $(PIC_DRIVER) $(LIB)/libxlink.so.$(XL_VERSION)
+	$(SHARE) $(PIC_DRIVER) -L$(LIB) -lxlink -o $@
+	@ln -sf $(@F) $(LIB)/libxlink-udp.$(XL_SO) && ln -sf libxlink-udp.$(XL_SO) $(LIB)/libxlink-udp.so
 
-$(STATIC): $(PIC_OBJ)
-	@mkdir -p $(@D) && echo "AR   $@"
-	@ld -r $^ -o $(@D)/xlink.o && objcopy --localize-hidden $(@D)/xlink.o && rm -f $@ && ar rcs $@ $(@D)/xlink.o
-
+ARCHIVE = @mkdir -p $(@D) && echo "AR   $@" && ld -r $^ -o $(@:.a=.o) && objcopy --localize-hidden $(@:.a=.o) && rm -f $@ && ar rcs $@ $(@:.a=.o)
+$(LIB)/libxlink.a: $(PIC_TRANSPORT)
+	$(ARCHIVE)
+$(LIB)/libxlink-udp.a: $(PIC_DRIVER)
+	$(ARCHIVE)
 
 LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
 
@@ -106,29 +119,29 @@ $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 	$(LINK)
 $(BIN)/saturatr: $(OUT)/emulator/saturatr/main.o $(LIBHOUSE)
 	$(LINK)
-$(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
-$(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
-$(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(SIM_RANDOM) $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(SIM_RANDOM) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 $(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
 	$(LINK)
 $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
-$(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
-$(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBXLINK)
+$(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 
-$(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBXLINK)
+$(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 # In this test allocations fail when it says so.
 $(OUT)/transport/connection/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
@@ -136,7 +149,7 @@ $(OUT)/transport/connection/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
 # In this one HMAC does.
 $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fast
 
--include $(PIC_OBJ:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
+-include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
 
 include fuzz/fuzz.mk
 
@@ -217,18 +230,18 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 INSTALLED := $(filter-out %/endpoint-bench,$(PROGRAMS))
 .PHONY: library
-library: $(SHARED) $(STATIC) ## compile libxlink for other programs: build/release/lib
+library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
 
 .PHONY: install
-install: build library ## install programs, libxlink, its headers and libxlink.pc (PREFIX=/usr/local DESTDIR=)
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(OUT)/lib/libxlink.pc
+install: build library ## install programs, libraries, headers and .pc files (PREFIX=/usr/local DESTDIR=)
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
 	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
-	@install -m 644 transport/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
-	@install -m 644 $(STATIC) $(SHARED) $(DESTDIR)$(PREFIX)/lib
-	@ln -sf libxlink.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib/$(XL_SONAME)
-	@ln -sf $(XL_SONAME) $(DESTDIR)$(PREFIX)/lib/libxlink.so
-	@install -m 644 $(OUT)/lib/libxlink.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	@install -m 644 transport/include/xlink/*.h driver/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
+	@for l in $(LIBRARIES); do \
+		install -m 644 $(LIB)/$$l.a $(LIB)/$$l.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib && \
+		cp -P $(LIB)/$$l.$(XL_SO) $(LIB)/$$l.so $(DESTDIR)$(PREFIX)/lib; done
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 C_FILES = $(shell git ls-files '*.c' '*.h')

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/net.h"
+#include "base/net.h"
 
 #define BATCH               32
 #define ROUNDS              8    /* batches from one socket and call, so that the others get their turn */

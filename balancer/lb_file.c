@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/settings_yaml.h"
-#include "http/net.h"
-#include "http/text_file.h"
+#include "base/net.h"
+#include "base/text_file.h"
 
 _Static_assert(LB_ERROR_BYTES >= SETTINGS_ERROR_BYTES, "an error of settings has room");
 

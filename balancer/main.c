@@ -13,8 +13,8 @@
 
 #include "balancer/forwarder.h"
 #include "base/settings.h"
-#include "http/jsonl.h"
-#include "http/net.h"
+#include "base/jsonl.h"
+#include "base/net.h"
 #include "xlink/udp.h"
 
 #define PROGRAM "xlink-balancer"

@@ -17,9 +17,9 @@ $(OUT)/fuzz/%.o: fuzz/%.c
 	@$(CC) $(CFLAGS_ALL) -Itransport -c $< -o $@
 
 .SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/fuzz/replay.o
-$(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(LIBXLINK)
+$(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 -include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/fuzz/replay.d $(OUT)/fuzz/seeds.d
 
@@ -33,9 +33,9 @@ fuzz: setup ## fuzz each harness of fuzz/ for SECONDS=60 (RUNS=N, ONLY=NAME): cl
 	@scripts/fuzz.sh run "$(SECONDS)" "$(RUNS)" "$(ONLY)"
 
 # Inputs from real exchanges, for harnesses whose inputs are what goes over the wire.
-$(OUT)/fuzz/seeds: $(OUT)/fuzz/seeds.o $(OUT)/fuzz/repeatable.o $(LIBHOUSE) $(LIBXLINK)
+$(OUT)/fuzz/seeds: $(OUT)/fuzz/seeds.o $(OUT)/fuzz/repeatable.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 .PHONY: fuzz-seeds
 fuzz-seeds: setup ## write inputs from real exchanges into build/fuzz/NAME/found

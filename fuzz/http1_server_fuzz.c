@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz/input.h"
-#include "http/net.h"
+#include "base/net.h"
 #include "server/process.h"
 
 #define CLIENTS    4

@@ -3,7 +3,7 @@
 #include "fuzz/input.h"
 #include "base/numbers.h"
 #include "emulator/sim/job.h"
-#include "http/video.h"
+#include "video/video.h"
 #include "server/catalogue.h"
 #include "schemes/path_grammars.h"
 #include "server/ffprobe.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "http/http3.h"
-#include "http/video.h"
+#include "video/video.h"
 #include "xlink/udp.h"
 
 struct load_client {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "http/random_key.h"
+#include "base/random_key.h"
 #include "schemes/quic_settings.h"
 #include "xlink/xlink.h"
 

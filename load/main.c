@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http/jsonl.h"
-#include "http/text_file.h"
+#include "base/jsonl.h"
+#include "base/text_file.h"
 #include "load/options.h"
 #include "xlink/udp.h"
 

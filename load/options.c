@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
-#include "http/net.h"
+#include "base/net.h"
 
 /* ---- Settings with a form of their own ---- */
 

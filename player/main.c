@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 #include "player/options.h"
 #include "player/session.h"
 

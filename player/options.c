@@ -8,7 +8,7 @@
 
 #include "base/numbers.h"
 #include "base/settings.h"
-#include "http/net.h"
+#include "base/net.h"
 
 #define DAY_MS             UINT64_C(86400000)
 #define DEFAULT_FPS_MILLI  30000

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "http/video.h"
+#include "video/video.h"
 #include "xlink/xlink.h"
 
 #define PLAYER_MAX_CHUNKS      UINT64_C(1000000)

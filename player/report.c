@@ -1,6 +1,6 @@
 #include "player/report.h"
 
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 
 const char *player_event_name(player_event_type type) {
     static const char *const names[] = {

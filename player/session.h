@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 #include "player/options.h"
 #include "player/player.h"
 #include "player/transport.h"

@@ -25,7 +25,7 @@
 
 #include <jansson.h>
 
-#include "http/random_key.h"
+#include "base/random_key.h"
 #include "schemes/path_grammars.h"
 #include "schemes/quic_settings.h"
 #include "xlink/xlink.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "http/text_file.h"
+#include "base/text_file.h"
 #include "player/http3_client.h"
 #include "player/transport.h"
 #include "xlink/log_files.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "http/http1.h"
-#include "http/net.h"
-#include "http/tcp_stats.h"
+#include "base/net.h"
+#include "base/tcp_stats.h"
 #include "player/transport.h"
 
 #define CONNECT_LIMIT_US   UINT64_C(10000000)

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/numbers.h"
-#include "http/video.h"
+#include "video/video.h"
 
 struct catalogue {
     catalogue_video video;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "http/video.h"
+#include "video/video.h"
 #include "server/catalogue.h"
 #include "server/files.h"
 

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/numbers.h"
-#include "http/video.h"
+#include "video/video.h"
 
 /* One packet or frame as text, as ffprobe gives numbers in every format. NULL: not there. */
 typedef struct {

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "http/http1.h"
-#include "http/jsonl.h"
-#include "http/net.h"
-#include "http/tcp_stats.h"
+#include "base/jsonl.h"
+#include "base/net.h"
+#include "base/tcp_stats.h"
 #include "server/server.h"
 
 #define MAX_CONNECTIONS    256 /* unless --max-connections says otherwise */

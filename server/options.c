@@ -6,8 +6,8 @@
 
 #include "base/numbers.h"
 #include "base/settings.h"
-#include "http/net.h"
-#include "http/video.h"
+#include "base/net.h"
+#include "video/video.h"
 #include "xlink/deployment.h"
 
 #define DEFAULT_QLOG_FILES 10000

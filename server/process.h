@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 #include "server/files.h"
 #include "server/server.h"
 

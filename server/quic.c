@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-#include "http/text_file.h"
+#include "base/text_file.h"
 #include "server/forward.h"
 #include "server/http3_service.h"
 #include "server/server.h"

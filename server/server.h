@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "http/random_key.h"
+#include "base/random_key.h"
 #include "schemes/quic_settings.h"
 #include "server/catalogue.h"
 #include "xlink/deployment.h"

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PUBLIC = ROOT / "transport/include/xlink"
+PUBLIC = [*ROOT.glob("transport/include/xlink/*.h"), *ROOT.glob("driver/include/xlink/*.h")]
+HEADER = ROOT / "transport/include/xlink/xlink.h"
+LIBRARIES = ("libxlink", "libxlink-udp")
 PREFIX = "/opt/railyard"
 PAYLOAD_BYTES = 3_000_000
 
@@ -39,7 +41,7 @@ class Installed:
             "PKG_CONFIG_PATH": str(self.lib / "pkgconfig"),
             "PKG_CONFIG_SYSROOT_DIR": str(self.destdir),
         }
-        return _output("pkg-config", *options, "libxlink", env=environment).split()
+        return _output("pkg-config", *options, "libxlink-udp", env=environment).split()
 
     def compile(self, compiler: str, source: Path, program: Path, *flags: str) -> None:
         before, after = self.flags("--cflags"), self.flags("--libs")
@@ -61,7 +63,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 def _declared() -> set[str]:
     """Names that the public headers declare, and possibly more: every xl_ word before a parenthesis."""
-    return {name for header in PUBLIC.glob("*.h") for name in re.findall(r"\b(xl_\w+)\(", header.read_text())}
+    return {name for header in PUBLIC for name in re.findall(r"\b(xl_\w+)\(", header.read_text())}
 
 
 def _defined(*command: str) -> set[str]:
@@ -72,29 +74,35 @@ def test_programs_headers_libraries_and_the_pc_file_are_below_the_prefix(install
     assert {"mpshell", "xlink-server", "xlink-player", "xlink-sim"} <= {
         p.name for p in (installed.prefix / "bin").iterdir()
     }
-    assert {p.name for p in (installed.prefix / "include/xlink").iterdir()} == {p.name for p in PUBLIC.glob("*.h")}
+    assert {p.name for p in (installed.prefix / "include/xlink").iterdir()} == {p.name for p in PUBLIC}
     assert f"-I{installed.prefix}/include" in installed.flags("--cflags")
     version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
-    assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", (PUBLIC / "xlink.h").read_text())
+    assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", HEADER.read_text())
 
 
-def test_the_shared_library_shows_the_public_interface_and_nothing_else(installed: Installed) -> None:
-    shown = _defined("nm", "-D", "--defined-only", str(installed.lib / "libxlink.so"))
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_shows_the_public_interface_and_nothing_else(installed: Installed, library: str) -> None:
+    shown = _defined("nm", "-D", "--defined-only", str(installed.lib / f"{library}.so"))
     assert shown == _declared() & shown
-    assert {"xl_endpoint_new", "xl_stream_send", "xl_udp_flush", "xl_lb_decode"} <= shown
+    wanted = {"xl_endpoint_new", "xl_stream_send", "xl_lb_decode"} if library == "libxlink" else {"xl_udp_flush"}
+    assert wanted <= shown
+    assert _defined("nm", "-g", "--defined-only", str(installed.lib / f"{library}.a")) == shown
 
 
-def test_the_archive_shows_the_same_names_as_the_shared_library(installed: Installed) -> None:
-    shown = _defined("nm", "-D", "--defined-only", str(installed.lib / "libxlink.so"))
-    assert _defined("nm", "-g", "--defined-only", str(installed.lib / "libxlink.a")) == shown
+def test_the_transport_needs_no_sockets(installed: Installed) -> None:
+    needed = _output("nm", "-D", "--undefined-only", str(installed.lib / "libxlink.so"))
+    names = {line.split()[-1].split("@")[0] for line in needed.splitlines() if line.strip()}
+    assert "calloc" in names
+    assert not names & {"socket", "sendmsg", "recvmsg", "open", "fopen", "clock_gettime", "getrandom"}
 
 
-def test_the_soname_changes_with_every_interface(installed: Installed) -> None:
-    dynamic = _output("readelf", "-d", str(installed.lib / "libxlink.so"))
-    version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_soname_changes_with_every_interface(installed: Installed, library: str) -> None:
+    dynamic = _output("readelf", "-d", str(installed.lib / f"{library}.so"))
+    version = _output("pkg-config", "--modversion", str(installed.lib / f"pkgconfig/{library}.pc")).strip()
     major_minor = ".".join(version.split(".")[:2])
-    assert f"soname: [libxlink.so.{major_minor}]" in dynamic
-    assert (installed.lib / f"libxlink.so.{major_minor}").exists()
+    assert f"soname: [{library}.so.{major_minor}]" in dynamic
+    assert (installed.lib / f"{library}.so.{major_minor}").exists()
 
 
 CPP = """
@@ -118,7 +126,7 @@ int main() {
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler (Debian package g++)")
 def test_a_cpp_program_includes_every_public_header_and_links(installed: Installed, tmp_path: Path) -> None:
     source = tmp_path / "link.cc"
-    source.write_text(CPP % "\n".join(f"#include <xlink/{header.name}>" for header in sorted(PUBLIC.glob("*.h"))))
+    source.write_text(CPP % "\n".join(f"#include <xlink/{header.name}>" for header in sorted(PUBLIC)))
     installed.compile("g++", source, tmp_path / "link", "-std=c++17")
     _output(str(tmp_path / "link"), env={"LD_LIBRARY_PATH": str(installed.lib)})
 
@@ -157,6 +165,7 @@ def test_the_examples_link_with_the_archive_alone(
 ) -> None:
     program = tmp_path / "download"
     _output("cc", "-std=c17", "-D_GNU_SOURCE", *installed.flags("--cflags"), str(ROOT / "examples/download.c"),
-            str(installed.lib / "libxlink.a"), *_output("pkg-config", "--libs", "gnutls").split(), "-lm",
+            str(installed.lib / "libxlink-udp.a"), str(installed.lib / "libxlink.a"),
+            *_output("pkg-config", "--libs", "gnutls").split(), "-lm",
             "-o", str(program))  # fmt: skip
     assert "1000 bytes received" in _output(str(program), serving, "1000", "127.0.0.1")

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "emulator/sim/members.h"
-#include "http/video.h"
+#include "video/video.h"
 
 #define DAY_MS      UINT64_C(86400000)
 #define MAX_TIME_MS (1000 * DAY_MS)

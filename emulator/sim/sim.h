@@ -14,7 +14,7 @@
 #include "emulator/link/link.h"
 #include "emulator/sim/job.h"
 #include "emulator/sim/timers.h"
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 #include "player/http3_client.h"
 #include "player/session.h"
 #include "server/catalogue.h"

@@ -14,7 +14,10 @@ from railyard import __version__
 from railyard.paths import ROOT
 
 # Where the programs and the orchestrator come from.
-ROOMS = ("transport", "http", "emulator", "server", "player", "load", "balancer", "experiments/railyard", "Makefile")
+ROOMS = (
+    *("transport", "driver", "base", "http", "video", "schemes", "emulator", "server", "player", "load", "balancer"),
+    *("experiments/railyard", "Makefile"),
+)
 LIBRARIES = ("gnutls", "libnghttp3", "jansson")
 
 

@@ -2,7 +2,7 @@
  * xlink/quic_lb.h), and which worker process of the server a packet belongs to.
  *
  * The CIDs of a server with workers end in a process octet, the last one, outside of what QUIC-LB encrypts: the kernel
- * has to read it (transport/udp/reuseport.c). It is
+ * has to read it (driver/reuseport.c). It is
  *
  *     process octet = worker XOR low byte of H(first eight bytes of the CID)
  *

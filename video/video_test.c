@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "http/video.h"
+#include "video/video.h"
 
 static video make(uint64_t bytes, uint64_t bps, uint32_t fps_milli, uint64_t first) {
     video v;

@@ -3,8 +3,8 @@
  * A video of N bytes plays N * 8 / bitrate seconds. Its first frame has first_frame_bytes, all later ones the size of
  * one frame time at the bit rate (boundaries are rounded down to whole bytes, so that sizes differ by one byte at most
  * and nothing drifts). Times are microseconds, all arithmetic is exact in 128 bits. */
-#ifndef HTTP_VIDEO_H
-#define HTTP_VIDEO_H
+#ifndef VIDEO_VIDEO_H
+#define VIDEO_VIDEO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "http/net.h"
+#include "base/net.h"
 
 static void endpoints_are_an_ip_address_and_a_port(void **state) {
     (void)state;

@@ -1,6 +1,6 @@
 /* What the kernel says about TCP connections and MPTCP subflows. */
-#ifndef HTTP_TCP_STATS_H
-#define HTTP_TCP_STATS_H
+#ifndef BASE_TCP_STATS_H
+#define BASE_TCP_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

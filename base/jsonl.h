@@ -1,6 +1,6 @@
 /* JSON Lines records: one object a line, "t" (seconds since the log's start, six digits) and "event" first. */
-#ifndef HTTP_JSONL_H
-#define HTTP_JSONL_H
+#ifndef BASE_JSONL_H
+#define BASE_JSONL_H
 
 #include <stdbool.h>
 #include <stdint.h>

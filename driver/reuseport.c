@@ -1,7 +1,7 @@
 /* A group of sockets on one address, one for each worker process, and the program by which the kernel chooses among
  * them: classic BPF, which needs no privilege. It computes xl_deployment_worker_of() (xlink/deployment.h); the number
  * that it returns is the index of a socket in the order of bind(). */
-#include "udp/udp_internal.h"
+#include "driver/udp_internal.h"
 
 #include <errno.h>
 #include <linux/filter.h>

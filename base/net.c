@@ -1,4 +1,4 @@
-#include "http/net.h"
+#include "base/net.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

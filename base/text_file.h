@@ -1,6 +1,6 @@
 /* Small text files, read whole: certificates, keys. */
-#ifndef HTTP_TEXT_FILE_H
-#define HTTP_TEXT_FILE_H
+#ifndef BASE_TEXT_FILE_H
+#define BASE_TEXT_FILE_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "http/random_key.h"
+#include "base/random_key.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "http/tcp_stats.h"
+#include "base/tcp_stats.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <linux/mptcp.h>
 #include <linux/tcp.h>
 
-#include "http/net.h"
+#include "base/net.h"
 
 #ifndef SOL_MPTCP
 #define SOL_MPTCP 284

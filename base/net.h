@@ -1,6 +1,6 @@
 /* Addresses on the command line and in the kernel's form. */
-#ifndef HTTP_NET_H
-#define HTTP_NET_H
+#ifndef BASE_NET_H
+#define BASE_NET_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "connection/random.h"
+#include "transport/connection/random.h"
 #include "xlink/deployment.h"
 #include "xlink/udp.h"
 

@@ -1,4 +1,4 @@
-#include "http/video.h"
+#include "video/video.h"
 
 #include <endian.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The random key of a program on a real network: from the system; from --seed where it was given, and then the program
  * says so, because everybody who knows the seed knows the key. */
-#ifndef HTTP_RANDOM_KEY_H
-#define HTTP_RANDOM_KEY_H
+#ifndef BASE_RANDOM_KEY_H
+#define BASE_RANDOM_KEY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 #include "xlink/xlink.h"
 
 #define RANDOM_KEY_SEEDED "seeded: not for deployment"

@@ -1,4 +1,4 @@
-#include "http/jsonl.h"
+#include "base/jsonl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

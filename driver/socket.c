@@ -1,4 +1,4 @@
-#include "udp/udp_internal.h"
+#include "driver/udp_internal.h"
 
 #include <errno.h>
 #include <linux/errqueue.h>
