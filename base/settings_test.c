@@ -245,6 +245,7 @@ static void wrong_yaml_is_told_with_its_line(void **state) {
     static const char *const cases[][2] = {
         {"control: on\ncopies: 9\n", ", line 2: copies takes a whole number from 1 to 7, not '9'."},
         {"wait_ms: 3\n", ", line 1: 'wait_ms' is not a parameter; known are model, copies, control."},
+        {"cop: 3\n", ", line 1: 'cop' is not a parameter; did you mean 'copies'?"},
         {"copies = 2\n", ", line 1: this is not YAML of the form 'name: value'; write ':' instead of '='."},
         {"copies: [1]\n", ", line 1: copies takes one text or number."},
     };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KNOWN_BYTES 256
+#define KNOWN_BYTES 144 /* fits the sentence of fail_unknown() */
 
 /* ---- Documents ---- */
 
@@ -60,16 +60,32 @@ const char *settings_yaml_text(const yaml_node_t *node) {
 
 /* ---- Members ---- */
 
-static bool fail_unknown(const settings_yaml *y, const setting_tables *s, const yaml_node_t *node, const char *name) {
+/* A word that is the beginning of a name, '-' for '_' or not: names without their unit, and names of options. */
+static bool begins(const char *name, const char *word) {
+    while (*word && (*word == *name || (*word == '-' && *name == '_')))
+        word++, name++;
+    return *word == '\0';
+}
+
+static bool fail_unknown(const settings_yaml *y, const setting_tables *s, const yaml_node_t *node, const char *word) {
+    static const char more[] = " and more";
     char known[KNOWN_BYTES] = "";
+    size_t used = 0;
+    bool is_full = false;
     for (size_t i = 0; i < s->count; i++) {
         for (const setting *row = s->table[i].rows; row->name; row++) {
-            const size_t used = strlen(known);
-            if (row->can_reload)
-                snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", row->name);
+            if (!row->can_reload)
+                continue;
+            if (*word && begins(row->name, word))
+                return settings_yaml_fail(y, node->start_mark.line, "'%.40s' is not a parameter; did you mean '%s'?",
+                                          word, row->name);
+            is_full = is_full || used + strlen(", ") + strlen(row->name) + sizeof more > sizeof known;
+            if (!is_full)
+                used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", row->name);
         }
     }
-    return settings_yaml_fail(y, node->start_mark.line, "'%.40s' is not a parameter; known are %s.", name, known);
+    return settings_yaml_fail(y, node->start_mark.line, "'%.40s' is not a parameter; known are %s%s.", word, known,
+                              is_full ? more : "");
 }
 
 static bool read_entry(const settings_yaml *y, const setting_tables *s, yaml_node_t *key, yaml_node_t *value,
