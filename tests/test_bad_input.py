@@ -81,7 +81,8 @@ def run_yaml(
     [
         ("  - xlink", "  - xlnk", 6, ("schemes[1]", "unknown scheme 'xlnk'", "did you mean 'xlink'?")),
         ("  - xlink", "  - {scheme: xlink, t_th3_ms: 5}", 6, ("t_th3_ms", "unknown field", "did you mean 't_th")),
-        ("  - xlink", "  - {scheme: xlink, t_th1_ms: 9, t_th2_ms: 5}", 6, ("t_th1_ms is above t_th2_ms",)),
+        ("  - xlink", "  - {scheme: xlink, t_th1_ms: 9, t_th2_ms: 5}", 6, ("t_th1_ms, 9, is above t_th2_ms, 5",)),
+        ("  - xlink", "  - {scheme: xlink, t_th1_ms: 3000}", 6, ("t_th1_ms, 3000, is above t_th2_ms, 2000",)),
         ("  - xlink", "  - {scheme: mptcp, scheduler: ecf}", 6, ("'scheduler' is a parameter of QUIC",)),
         ("  - xlink", "  - {scheme: mptcp, cc: lia}", 6, ("the kernel has no 'lia'", "cubic, newreno, bbr")),
         ("  - xlink", "  - {scheme: xlink, scheduler: best}", 6, ("scheduler", "'roundrobin'")),
@@ -101,6 +102,13 @@ def run_yaml(
         ("time_limit_s: 20", "arena: cloud", 10, ("unknown arena 'cloud'", "mpshell")),
         ("time_limit_s: 20", "queue: red", 10, ("'red' is no queue", "droptail:packets=N")),
         ("seeds: 1", "seeds: 0", 7, ("seeds", "from 1 to 10000")),
+        ("seeds: 1", "seeds: two", 7, ("seeds: this takes how many seeds, or a list of them, not 'two'",)),
+        (
+            "seeds: 1",
+            "start_offset_ms: worst",
+            7,
+            (": start_offset_ms: this takes 'drawn', ", "or a whole number, not"),
+        ),
         ("seeds: 1", "seeds: [1, 1]", 7, ("same seed",)),
         ("name: bad-input\n", "", 1, ("name", "missing")),
         ("seeds: 1", "seeds: [1", 8, ("not valid YAML",)),

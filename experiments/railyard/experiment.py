@@ -143,11 +143,22 @@ class _SchemeEntry(Strict):
         for name in MULTIPATH_ONLY:
             if name in given and self.scheme in ("sp", "cm"):
                 raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
-        if "t_th1_ms" in given and "t_th2_ms" in given and given["t_th1_ms"] > given["t_th2_ms"]:
-            raise FieldError(
-                "t_th1_ms", "t_th1_ms is above t_th2_ms; the first threshold is the lower one (paper section 5.2.2)."
-            )
+        if "t_th1_ms" in given or "t_th2_ms" in given:
+            self._check_thresholds_in_ms(given)
         return self
+
+    def _check_thresholds_in_ms(self, given: dict[str, Any]) -> None:
+        """One that is not given is the scheme's own, or the transport's default."""
+        own = QUIC_SCHEMES[self.scheme].settings
+        first, second = (
+            float(given.get(name, own.get(name, SETTINGS[name].default or 0))) for name in ("t_th1_ms", "t_th2_ms")
+        )
+        if first > second:
+            raise FieldError(
+                "t_th1_ms" if "t_th1_ms" in given else "t_th2_ms",
+                f"t_th1_ms, {first:g}, is above t_th2_ms, {second:g}; the first threshold is the lower one "
+                "(paper section 5.2.2).",
+            )
 
     @model_validator(mode="after")
     def _thresholds_fit(self) -> Self:
@@ -317,6 +328,8 @@ class Experiment(Strict):
             if not 1 <= value <= 10_000:
                 raise ValueError(f"a number of seeds is from 1 to 10000, but it is {value}.")
             return list(range(1, value + 1))
+        if not isinstance(value, list):
+            raise ValueError(f"this takes how many seeds, or a list of them, not {value!r}.")
         return value
 
     @field_validator("queue")

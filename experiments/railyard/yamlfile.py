@@ -35,9 +35,13 @@ class YamlDocument:
 
     def line(self, location: Location) -> int:
         """The line of a field, or of the nearest part around it that is written in the file."""
+        return self.lines.get(self.known(location), 1)
+
+    def known(self, location: Location) -> Location:
+        """A field, or the nearest part around it that is written in the file."""
         while location and location not in self.lines:
             location = location[:-1]
-        return self.lines.get(location, 1)
+        return location
 
     def error(self, location: Location, message: str) -> UserError:
         where = f"{field_name(location)}: " if location else ""
@@ -122,7 +126,12 @@ def parse(document: YamlDocument, model: type[Model]) -> Model:
     except ValidationError as error:
         mistakes = [(_location(dict(mistake)), dict(mistake)) for mistake in error.errors()]
         location, mistake = min(mistakes, key=lambda found: document.line(found[0]))
-        raise document.error(location, _sentence(str(mistake["type"]), location, mistake, model)) from None
+        if str(mistake["type"]) not in ("extra_forbidden", "missing", "value_error"):
+            location = document.known(location)
+            others = [other for at, other in mistakes if other is not mistake and document.known(at) == location]
+        else:
+            others = []
+        raise document.error(location, _sentence(str(mistake["type"]), location, mistake, model, others)) from None
 
 
 def _location(mistake: dict[str, Any]) -> Location:
@@ -131,7 +140,10 @@ def _location(mistake: dict[str, Any]) -> Location:
     return (*location, cause.field) if isinstance(cause, FieldError) else location
 
 
-def _sentence(kind: str, location: Location, mistake: dict[str, Any], model: type[BaseModel]) -> str:
+def _sentence(
+    kind: str, location: Location, mistake: dict[str, Any], model: type[BaseModel], others: list[dict[str, Any]]
+) -> str:
+    """`others`: why the value is none of the other things that the field takes."""
     if kind == "extra_forbidden":
         return f"unknown field; {near_miss(str(location[-1]), _fields_at(model, location[:-1]))}"
     if kind == "missing":
@@ -143,6 +155,8 @@ def _sentence(kind: str, location: Location, mistake: dict[str, Any], model: typ
         shown = shown[:37] + "..."
     wanted = _wanted(kind, mistake.get("ctx", {}))
     if wanted is not None:
+        also = [_wanted(str(other["type"]), other.get("ctx", {})) for other in others]
+        wanted = ", or ".join(dict.fromkeys([wanted, *filter(None, also)]))
         return f"this takes {wanted}, not {shown}."
     message = str(mistake["msg"])
     return f"{message[0].lower()}{message[1:]}, but it is {shown}; correct the value."
