@@ -307,6 +307,29 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     assert find_run_or_campaign(f"{older}/{run}", results) == results / older / "runs" / run
 
 
+def test_a_name_that_is_no_run_is_told_what_it_is(
+    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("unit", "other"):
+        experiment.write_text(YAML.replace("name: unit", f"name: {name}"))
+        good(command_line("run", str(experiment)))
+    for module in ("railyard.report.cli", "railyard.cli"):
+        monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
+    run = "subway-1--xlink--s1"
+    cases = [
+        (run, f"'{run}' is in more than one campaign; say which: "),
+        ("unit", "'unit' is a campaign; name one of its runs, unit/RUN"),
+        ("nothing", "there is no run or campaign 'nothing'"),
+    ]
+    for name, sentence in cases:
+        for command in (["replay", name], ["diff", name, f"unit/{run}"]):
+            done = command_line(*command)
+            assert done.returncode == 2 and sentence in done.stderr, done.stderr
+    (results / "unit" / "campaign.json").write_text("{}")
+    done = command_line("report", "unit")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "no campaign's record" in done.stderr
+
+
 def test_of_an_exhibit_with_several_folders_the_newest_is_shown(
     experiment: Path, results: Path, command_line: Command
 ) -> None:

@@ -30,7 +30,7 @@ from railyard.report import write_report
 from railyard.report.cli import replay_command, report_command
 from railyard.resolve import not_run, qlog_of, resolve, runs_in
 from railyard.runspec import RunSpec
-from railyard.store.campaigns import folder_or_name
+from railyard.store.campaigns import find_run
 from railyard.store.clean import clean_command
 from railyard.store.cli import list_command, query_command, repeat_command, show_command
 from railyard.store.folders import OUT_HELP, results_folder, shown
@@ -244,7 +244,7 @@ def diff(
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run's.")],
 ) -> None:
     """Find where two runs part: the first scheduling decision that differs. Exit code 1 if there is one."""
-    found = parting(folder_or_name(run_a, RESULTS_DIR), folder_or_name(run_b, RESULTS_DIR))
+    found = parting(find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR))
     console.print(str(found), markup=False, soft_wrap=True)
     if found.kind != "identical":
         raise typer.Exit(1)

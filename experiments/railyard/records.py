@@ -247,6 +247,10 @@ def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
         ) from None
     except (OSError, ValueError) as error:
         raise UserError(f"{out / 'campaign.json'}: cannot be read: {error}.") from None
+    if not isinstance(campaign, dict) or not {"runs", "command"} <= campaign.keys():
+        raise UserError(
+            f"{out / 'campaign.json'}: this is no campaign's record; `railyard run` with --out {out} writes it again."
+        )
     runs = [
         load_run(out / "runs" / run_id) for run_id in campaign["runs"] if (out / "runs" / run_id / "run.json").is_file()
     ]

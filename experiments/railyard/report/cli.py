@@ -14,7 +14,7 @@ from railyard.records import load_campaign
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
-from railyard.store.campaigns import folder_or_name
+from railyard.store.campaigns import find_run, find_run_or_campaign
 
 REPLAYED_RUNS = 24
 
@@ -47,7 +47,7 @@ def replay_command(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, or its name in the results.")],
 ) -> None:
     """Write a run's own page, replay.html: links, packets, copies, windows and buffer on one time axis."""
-    _say(write_replay(folder_or_name(directory, RESULTS_DIR)))
+    _say(write_replay(find_run(str(directory), RESULTS_DIR)))
 
 
 def report_command(
@@ -78,7 +78,7 @@ def report_command(
     elif directory is None:
         raise UserError("say which campaign, results/NAME, or --all for everything below results.")
     else:
-        page = _one(folder_or_name(directory, RESULTS_DIR), replay)
+        page = _one(find_run_or_campaign(str(directory), RESULTS_DIR), replay)
     _say(page)
     if pdf:
         printed = page.with_suffix(".pdf")

@@ -221,14 +221,12 @@ def _moment(campaign: StoredCampaign) -> float:
     return campaign.started.timestamp() if campaign.started else 0.0
 
 
-def folder_or_name(given: Path, results: Path) -> Path:
-    """A folder as it was given, or the run or campaign of that name in the results. What is neither stays as it is."""
-    if given.exists():
-        return given
-    try:
-        return find_run_or_campaign(str(given), results)
-    except UserError:
-        return given
+def find_run(name: str, results: Path) -> Path:
+    """A run's folder, given as find_run_or_campaign() takes it. Raises UserError where that is a campaign."""
+    folder = find_run_or_campaign(name, results)
+    if not (folder / "run.json").is_file() and (folder / "campaign.json").is_file():
+        raise UserError(f"'{name}' is a campaign; name one of its runs, {name}/RUN: `railyard show {name}` lists them.")
+    return folder
 
 
 def find_run_or_campaign(name: str, results: Path) -> Path:

@@ -19,7 +19,7 @@ from railyard.preflight import check_arena
 from railyard.records import load_run
 from railyard.repeat import changes, repeat
 from railyard.show import print_campaign, print_run
-from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign, newest_of
+from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.store.columns import CAMPAIGN, TABLES
 from railyard.store.folders import shown
 from railyard.store.listing import differences_of, disk_bytes, revision_words, size_words
@@ -124,7 +124,7 @@ def repeat_command(
     results: Results = RESULTS_DIR,
 ) -> None:
     """Do one recorded run again, with the settings, traces and seed that it had, and show it."""
-    record = load_run(find_run_or_campaign(run, results)).record
+    record = load_run(find_run(run, results)).record
     check_arena(record["config"]["arena"])
     for change in changes(record):
         console.print(f"it may differ: {change}", soft_wrap=True)
