@@ -60,7 +60,7 @@ esac
 
 present() {
     case $1 in
-    bin:*) [ -n "$(PATH=$PATH:/usr/sbin:/sbin command -v "${1#bin:}")" ] ;;
+    bin:*) [ -x "$(PATH=$PATH:/usr/sbin:/sbin command -v "${1#bin:}")" ] ;;
     pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
     file:*) [ -e "${1#file:}" ] || [ -e "/usr/include/$(uname -m)-linux-gnu/${1#file:/usr/include/}" ] ;;
     esac

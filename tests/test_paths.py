@@ -111,7 +111,7 @@ def test_the_order_of_technologies_chooses_the_primary_path(tmp_path: Path) -> N
         ({"path_events": "2:add:wifi"}, "primary path 'wifi'"),
         ({"path_events": "2:remove:lte", "scheme": "cm"}, "several paths"),
         ({"path_order": "6g"}, "5g-sa, 5g-nsa, wifi, lte"),
-        ({"path_management": "on,colour=3"}, "path management is off, or on"),
+        ({"path_management": "on,colour=3"}, "path_management takes off, or on"),
         ({"migrate_after": "soon", "scheme": "cm"}, "silence:MS or ptos:N"),
         ({"migrate_back": "soon", "scheme": "cm"}, "never"),
     ],
@@ -128,9 +128,9 @@ def test_an_experiment_passes_them_on() -> None:
     entry = SchemeEntry.model_validate(
         {"scheme": "xlink", "path_management": True, "path_events": ["2:remove:lte", "5:add:lte"]}
     )
-    assert scheme_parameters(entry) == {"path-management": "on", "path-events": "2:remove:lte,5:add:lte"}
+    assert scheme_parameters(entry) == {"path_management": "on", "path_events": "2:remove:lte,5:add:lte"}
     entry = SchemeEntry.model_validate({"scheme": "cm", "migrate_after": "ptos:2", "migrate_back": 1.5})
-    assert scheme_parameters(entry) == {"migrate-after": "ptos:2", "migrate-back": "1.5"}
+    assert scheme_parameters(entry) == {"migrate_after": "ptos:2", "migrate_back": "1.5"}
     for wrong in ({"scheme": "xlink", "migrate_back": 1}, {"scheme": "cm", "path_events": "2:remove:lte"}):
         with pytest.raises(ValueError, match="leave it out"):
             SchemeEntry.model_validate(wrong)
