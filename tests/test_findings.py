@@ -163,7 +163,8 @@ def test_a_scheme_that_never_connected_is_compared_and_not_dropped(make_campaign
 def test_a_scheme_whose_program_failed_is_named_and_not_compared(make_campaign: Make) -> None:
     crashed = played("xlink", 0.0, 0.1, "player_failed")
     findings = found(make_campaign, played("sp", 5.0, 2.0), played("vanilla-mp", 1.0, 1.0), crashed)
-    assert findings.headline.startswith("vanilla-mp stalled least, ") and "xlink" not in findings.headline
+    assert findings.headline.startswith("vanilla-mp stalled least, ")
+    assert findings.headline.endswith(" Stalled in all: vanilla-mp 1.0 s, sp 5.0 s. Not compared on every pair: xlink.")
     assert findings.of_pair["p1"][-1] == "A program failed, and not compared: xlink."
 
 
@@ -172,6 +173,12 @@ def test_the_headline_names_the_schemes_that_it_leaves_out(make_campaign: Make) 
     runs = [played(label, 1.0, 1.0, pair=pair) for pair in ("p1", "p2") for label in ("sp", "vanilla-mp")]
     headline = found(make_campaign, *runs, played("xlink", 0.0, 0.1), void).headline
     assert headline.endswith(" Not compared on every pair: xlink.")
+
+
+def test_the_headline_names_a_scheme_that_is_void_everywhere(make_campaign: Make) -> None:
+    void = FakeRun(pair="p1", label="mptcp", scheme="mptcp", void=True)
+    headline = found(make_campaign, played("sp", 2.0, 1.0), played("xlink", 0.0, 0.1), void).headline
+    assert headline.endswith(" Not compared on every pair: mptcp.")
 
 
 def test_a_pair_on_which_nothing_can_be_compared_is_named_too(make_campaign: Make) -> None:

@@ -255,12 +255,12 @@ def _placed(row: list[Cell], rule: object) -> list[str]:
     return [sentence for of_primary in by_primary.values() if (sentence := _place(of_primary))]
 
 
-def _headline(rows: dict[str, list[Cell]]) -> str:
-    """Over the schemes that are compared on every pair."""
+def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
+    """Over the schemes that are compared on every pair. `tried`: all that had a run."""
     labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
     by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
     common = {label: cells for label, cells in by_label.items() if len(cells) == len(rows)}
-    absent = [label for label in labels if label not in common]
+    absent = [label for label in tried if label not in common]
     if len(common) < 2:
         return ""
     pooled = {
@@ -312,7 +312,8 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
 def find(cells: dict[str, list[Cell]], rule: object = None) -> Findings | None:
     """What came out, by pair; none where there is nothing to compare. `rule`: the experiment's start_offset_ms."""
     rows = {pair: kept for pair, row in cells.items() if (kept := _compared(row))}
-    headline = _headline(rows) if rows else ""
+    tried = dict.fromkeys(cell.label for row in cells.values() for cell in row if cell.runs or cell.void_runs)
+    headline = _headline(rows, list(tried)) if rows else ""
     if not headline:
         return None
     of_pair = {}
