@@ -131,11 +131,11 @@ def test_an_experiment_scripts_events_through_the_control_socket(trace: Path, tm
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert 10 <= (round_trip(shell) or 0) < 60
         assert tell(place, "delay", "wifi:down", "60")[0] == 0
-        assert 65 <= (round_trip(shell) or 0)
+        assert (round_trip(shell) or 0) >= 65
         assert tell(place, "down", "wifi")[0] == 0
         assert round_trip(shell) is None
         assert tell(place, "up", "wifi")[0] == 0
-        assert 65 <= (round_trip(shell) or 0)
+        assert (round_trip(shell) or 0) >= 65
         assert tell(place, "loss", "wifi:up", "1")[0] == 0
         assert round_trip(shell) is None
         assert tell(place, "loss", "wifi:up", "0")[0] == 0
