@@ -86,8 +86,13 @@ def repeat(record: dict[str, Any], out: Path, *, qlog: bool = False) -> None:
         raise UserError(f"{out}: it is there already; give another folder with --out.") from None
     except OSError as error:
         raise UserError(f"{out}: cannot be made: {error.strerror}.") from None
-    (out / "spec.json").write_text(spec.model_dump_json(indent=1))
-    asyncio.run(run_once(spec, out))
+    partial = out / f"{PARTIAL}{spec.run_id}"  # commands() finds it in the words of the programs
+    partial.mkdir()
+    (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
+    asyncio.run(run_once(spec, partial))
+    for file in list(partial.iterdir()):
+        file.rename(out / file.name)
+    partial.rmdir()
     again = json.loads((out / "run.json").read_text())
     again["tries"] = [{key: again[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
     (out / "run.json").write_text(json.dumps(again, indent=1) + "\n")
