@@ -24,7 +24,7 @@ $(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(
 -include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/fuzz/replay.d $(OUT)/fuzz/seeds.d
 
 .PHONY: fuzz-programs
-fuzz-programs: $(FUZZ_BIN)
+fuzz-programs: $(FUZZ_BIN) $(if $(filter fuzz%,$(VARIANT)),,$(OUT)/fuzz/seeds)
 
 .PHONY: fuzz
 fuzz: EXTRAS := fuzz

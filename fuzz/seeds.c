@@ -269,13 +269,16 @@ static void exchange_http(void) {
     http *b = calloc(1, sizeof *b);
     FUZZ_CHECK(b != NULL);
     const player_path path = {.name = "wifi", .local = {.family = 4, .ip = {10, 0, 0, 1}, .port = 5000}};
+    quic_settings settings;
+    quic_settings_init(&settings);
+    FUZZ_CHECK(quic_settings_choose(&settings, "sp"));
     const player_transport_config config = {.server = {.family = 4, .ip = {10, 0, 0, 2}, .port = 443},
                                             .paths = &path,
                                             .path_count = 1,
                                             .target = "/synthetic/5000",
                                             .authority = "xlink-server:443",
                                             .concurrency = 4,
-                                            .scheme = "sp",
+                                            .settings = &settings,
                                             .random_key = {1},
                                             .null_crypto = true};
     const player_transport_callbacks callbacks = {.user = b,
@@ -285,7 +288,7 @@ static void exchange_http(void) {
                                                   .failed = on_failed,
                                                   .path = on_path,
                                                   .closed = on_closed};
-    const server_config serving = {.scheme = "sp", .random_key = {2}, .null_crypto = true};
+    const server_config serving = {.settings = settings, .random_key = {2}, .null_crypto = true};
     const catalogue_video model = {.bitrate_bps = 4000000, .fps_milli = 30000};
     const http3_service_hooks hooks = {.user = b, .log = drop_record, .next_connection = next_connection};
     xl_credentials *own = xl_credentials_client(NULL),
@@ -297,7 +300,7 @@ static void exchange_http(void) {
     ends_init(&b->e, b);
     b->client = http3_client_new(&config, &callbacks, own, &no_log, b->e.now, error);
     FUZZ_CHECK(b->client != NULL && http3_client_open_path(b->client, 0, &path.local, b->e.now, error));
-    FUZZ_CHECK(http3_service_configure(&serving, &c, error));
+    http3_service_configure(&serving, &c);
     c.credentials = its;
     b->e.endpoint[0] = http3_client_endpoint(b->client);
     b->e.endpoint[1] = xl_endpoint_new(&c, b->e.now, &rv);
@@ -325,9 +328,10 @@ static void exchange_http(void) {
 /* ---- saturatr ---- */
 
 static void write_datagrams(void) {
-    for (uint8_t type = SAT_HELLO; type <= SAT_ACK; type++) {
+    for (unsigned type = SAT_HELLO; type <= SAT_ACK; type++) {
         uint8_t seed[3 + SAT_CONTROL_BYTES] = {0, type == SAT_DATA ? 5 : 0, 0};
-        const struct sat_packet packet = {.type = type, .channel = 1, .path = 1, .tag = 77, .seq = 9, .sent_us = 1000};
+        const struct sat_packet packet = {
+            .type = (uint8_t)type, .channel = 1, .path = 1, .tag = 77, .seq = 9, .sent_us = 1000};
         size_t n = sat_wire_write(&packet, seed + 3);
         write_seed("saturatr", "wire", type, seed, 3 + n);
     }
