@@ -33,6 +33,9 @@ else ifeq ($(VARIANT),fuzz-coverage)
 CC := clang
 BASE_CFLAGS += -O1 -fprofile-instr-generate -fcoverage-mapping -DXL_CHECK_TIMERS
 LDSAN := -fprofile-instr-generate
+else ifeq ($(VARIANT),coverage)
+BASE_CFLAGS += -O1 --coverage -fprofile-update=atomic -DXL_CHECK_TIMERS
+LDSAN := --coverage
 else
 BASE_CFLAGS += -O2
 endif
@@ -198,6 +201,13 @@ test-c: setup ## the C unit tests and the fuzzing corpora, under ASan and UBSan
 test-py: setup ## the Python tests: command lines, arenas, interoperability, reports
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@scripts/run-py-tests.sh
+
+COVER ?= c python
+.PHONY: coverage
+coverage: setup ## which lines the tests reach, by room: a table, and pages in build/coverage/html (COVER=c: C only)
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=coverage c-test-programs fuzz-programs
+	@scripts/coverage.sh $(COVER)
 
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out
