@@ -262,6 +262,14 @@ lint: setup ## clang-format, length of lines, ruff, mypy
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
 	@.venv/bin/mypy
 
+# The compiler's warnings are gcc's business.
+TIDY_FLAGS = -std=c17 -D_GNU_SOURCE -I. -Itransport/include -Itransport $(PKG_CFLAGS)
+.PHONY: tidy
+tidy: EXTRAS := tidy
+tidy: setup ## check the C sources by the checks that .clang-tidy names
+	@command -v clang-tidy >/dev/null || { echo "clang-tidy is missing."; exit 2; }
+	@git ls-files '*.c' | xargs -P$(JOBS) -n8 sh -c 'clang-tidy --quiet "$$@" -- $(TIDY_FLAGS) 2>/dev/null' clang-tidy
+
 .PHONY: format
 format: setup ## rewrite the sources as lint wants them
 	@clang-format -i $(C_FILES)

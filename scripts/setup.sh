@@ -4,6 +4,7 @@
 #   setup.sh            what a build and a run need
 #   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
 #   setup.sh fuzz       also what fuzzing needs, likewise
+#   setup.sh tidy       also clang-tidy, likewise
 #   setup.sh docker     also an engine and what makes a base image, likewise
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -55,7 +56,11 @@ fuzz)
         bin:llvm-cov=llvm)
     without="nothing can be fuzzed"
     ;;
-*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz' or nothing." ;;
+tidy)
+    EXTRAS=(bin:clang-tidy=clang-tidy)
+    without="nothing can be checked by it"
+    ;;
+*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz', 'tidy' or nothing." ;;
 esac
 
 present() {

@@ -74,9 +74,9 @@ static struct run *run(const char *queue, size_t count) {
     r->bench = bench_new("12mbps", (struct xl_link_config){.queue = queue, .seed = 7});
     r->count = count;
     r->measured_from_us = 30 * S;
-    for (uint8_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         r->sources[i] = (struct source){.window = 10, .next_expected = 1};
-        send_window(r, i, 0);
+        send_window(r, (uint8_t)i, 0);
     }
     for (uint64_t now = 0; now < 60 * S;) {
         uint64_t due = xl_link_next_deadline(r->bench->link);

@@ -25,11 +25,11 @@ static const struct sat_packet full = {.channel = 17,
 
 static void every_packet_comes_back_as_it_was(void **state) {
     (void)state;
-    for (uint8_t type = SAT_HELLO; type <= SAT_ACK; type++) {
+    for (unsigned type = SAT_HELLO; type <= SAT_ACK; type++) {
         struct sat_packet packet = full;
         struct sat_packet read;
         uint8_t data[SAT_CONTROL_BYTES];
-        packet.type = type;
+        packet.type = (uint8_t)type;
         size_t n = sat_wire_write(&packet, data);
         assert_int_equal(n, type == SAT_DATA ? SAT_HEADER_BYTES : SAT_CONTROL_BYTES);
         assert_true(sat_wire_read(&read, data, n, n));
