@@ -20,7 +20,8 @@ BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
 
 # clang, which only fuzzing uses, warns of other things than gcc.
 WARN := -Wall -Wextra -Wshadow $(if $(filter fuzz%,$(VARIANT)),,-Wconversion -Werror)
-BASE_CFLAGS := -std=c17 -D_GNU_SOURCE $(WARN) -g -fno-omit-frame-pointer -MMD -MP -I. -Itransport/include -Idriver/include
+LANGUAGE := -std=c17 -D_GNU_SOURCE -I. -Itransport/include -Idriver/include
+BASE_CFLAGS := $(LANGUAGE) $(WARN) -g -fno-omit-frame-pointer -MMD -MP
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
 BASE_CFLAGS += -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
@@ -263,7 +264,7 @@ lint: setup ## clang-format, length of lines, ruff, mypy
 	@.venv/bin/mypy
 
 # The compiler's warnings are gcc's business.
-TIDY_FLAGS = -std=c17 -D_GNU_SOURCE -I. -Itransport/include -Itransport $(PKG_CFLAGS)
+TIDY_FLAGS = $(LANGUAGE) -Itransport $(PKG_CFLAGS)
 .PHONY: tidy
 tidy: EXTRAS := tidy
 tidy: setup ## check the C sources by the checks that .clang-tidy names
