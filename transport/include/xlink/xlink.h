@@ -133,16 +133,22 @@ typedef struct {
     void (*keylog)(void *user, const char *line);
 } xl_log;
 
-/* Automatic management of the paths of a multipath connection, at either end for itself; see docs/paths.md. All members
- * but enabled: 0 takes the default. */
+/* Automatic management of the paths of a multipath connection. Each end manages for itself: docs/paths.md. 0 takes the
+ * default. A path is degraded while
+ *
+ *     srtt > rtt_percent / 100 * srtt of the best path   and   srtt > srtt of the best path + 50 ms,   or
+ *     loss of the last second > loss_percent              and   loss > 2 * loss of the best path
+ *
+ * Example: with 400 and a best path of 30 ms a path is degraded above 120 ms. */
 typedef struct {
     bool enabled;
-    unsigned rtt_percent;  /* stands by: a smoothed RTT of more than so much of the best path's, and 50 ms more; 400 */
-    unsigned loss_percent; /* … or more of its packets of a second lost, and twice the best path's share; 10 */
-    uint64_t degraded_us;  /* … for so long; 1 s */
-    uint64_t recovered_us; /* available again after being below 3/4 of that for so long, doubled each time; 2 s */
-    uint64_t abandon_us;   /* client: a path without an answer for so long is abandoned … */
-    uint64_t reopen_us;    /* … and after so long opened anew, with a new path ID; 10 s, 1 s */
+    unsigned rtt_percent;  /* Standby threshold: smoothed RTT in percent of the best path's. Default: 400. */
+    unsigned loss_percent; /* Standby threshold: packets lost in a second, in percent. Default: 10. */
+    uint64_t degraded_us;  /* A path stands by after being degraded this long. Default: 1 s. */
+    uint64_t recovered_us; /* It is available again after being below 3/4 of the threshold this long; doubled each time.
+                            * Default: 2 s. */
+    uint64_t abandon_us;   /* Client: a path without an answer for this long is abandoned. Default: 10 s. */
+    uint64_t reopen_us;    /* Client: and opened again, with a new path ID, after this long. Default: 1 s. */
 } xl_path_management;
 
 /* The algorithms and how they are set: what xl_endpoint_reconfigure() changes. Names are those of the registries; NULL
