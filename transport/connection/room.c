@@ -47,10 +47,15 @@ size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
     return (size_t)earlier(room(c, s, ahead, most), xl_send_capacity(&s->send));
 }
 
+/* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */
+static void await_budget(xl_connection *c, const xl_stream *s) {
+    if (xl_send_capacity(&s->send) == 0 && s->send.written - s->send.base < s->send.limit)
+        xl_budget_await_pool(&c->send_budget);
+}
+
 void xl_conn_await_room(xl_connection *c, xl_stream *s) {
     s->writable_wanted = true;
-    if (xl_send_capacity(&s->send) == 0 && c->send_budget.pool)
-        c->send_budget.pool->refused = true;
+    await_budget(c, s);
 }
 
 /* The application is asked where it is worth it: a quarter of the buffer is free, as far as its size is what counts. */
@@ -67,6 +72,8 @@ void xl_conn_offer_room(xl_connection *c) {
         ahead += backlog(s);
         if (ahead + QUANTUM > most)
             return;
+        if (s->writable_wanted)
+            await_budget(c, s); /* what it was told of before may be gone again */
         uint64_t takes = s->writable_wanted && has_capacity(c, s) ? room(c, s, ahead, most) : 0;
         if (takes == 0)
             continue;

@@ -10,19 +10,29 @@ static size_t beyond(size_t limit, size_t held) {
     return limit > held ? limit - held : 0;
 }
 
+/* What the pool lets the connection take. */
+static size_t left_of_pool(const xl_budget *b) {
+    size_t common = beyond(b->pool->common, b->pool->held), share = beyond(b->pool->share, b->held);
+    return common > share ? common : share;
+}
+
 size_t xl_budget_left(const xl_budget *b) {
     if (!b->pool)
         return SIZE_MAX;
-    size_t common = beyond(b->pool->common, b->pool->held), share = beyond(b->pool->share, b->held);
-    size_t left = common > share ? common : share, own = beyond(b->most, b->held);
+    size_t left = left_of_pool(b), own = beyond(b->most, b->held);
     return own < left ? own : left;
+}
+
+void xl_budget_await_pool(const xl_budget *b) {
+    if (b->pool && left_of_pool(b) < beyond(b->most, b->held))
+        b->pool->refused = true;
 }
 
 bool xl_budget_take(xl_budget *b, size_t bytes) {
     if (!b->pool)
         return true;
     if (bytes > xl_budget_left(b)) {
-        b->pool->refused = true;
+        xl_budget_await_pool(b);
         return false;
     }
     b->held += bytes;

@@ -16,7 +16,7 @@
 typedef struct {
     size_t held;          /* bytes */
     size_t common, share; /* M / 2, M / 2 / N */
-    bool refused;         /* somebody did not get what it asked for; whoever clears it tells them when there is more */
+    bool refused;         /* a connection waits for bytes of others; whoever clears it tells them when there are */
 } xl_budget_pool;
 
 typedef struct {
@@ -26,6 +26,9 @@ typedef struct {
 
 void xl_budget_pool_init(xl_budget_pool *, size_t most, size_t connections);
 size_t xl_budget_left(const xl_budget *);
+/* Sets pool->refused where the pool, not the connection's own most, is what holds it back: bytes of its own come back
+ * with its own acknowledgements. */
+void xl_budget_await_pool(const xl_budget *);
 /* False: there is not so much left, and nothing was taken. */
 bool xl_budget_take(xl_budget *, size_t bytes);
 void xl_budget_give_back(xl_budget *, size_t bytes);
