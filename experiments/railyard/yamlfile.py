@@ -38,8 +38,8 @@ class YamlDocument:
         return self.lines.get(self.known(location), 1)
 
     def known(self, location: Location) -> Location:
-        """A field, or the nearest part around it that is written in the file."""
-        while location and location not in self.lines:
+        """A field, or the nearest part around it that is written in the file; settings of no file are all known."""
+        while self.lines and location and location not in self.lines:
             location = location[:-1]
         return location
 
