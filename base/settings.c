@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *
 
 /* ---- Rows ---- */
 
-static const char *word_of(const setting *row, size_t i) {
+const char *setting_word(const setting *row, size_t i) {
     return row->words ? row->words[i] : row->word_at(i);
 }
 
@@ -82,12 +82,12 @@ static void describe(const setting *row, char *out, size_t cap) {
     case SETTING_WORD:
     case SETTING_CHOICE:
         out[0] = '\0';
-        for (size_t i = 0; word_of(row, i); i++)
+        for (size_t i = 0; setting_word(row, i); i++)
             snprintf(out + strlen(out), cap - strlen(out), "%s%s",
-                     i == 0                ? ""
-                     : word_of(row, i + 1) ? ", "
-                                           : " or ",
-                     word_of(row, i));
+                     i == 0                     ? ""
+                     : setting_word(row, i + 1) ? ", "
+                                                : " or ",
+                     setting_word(row, i));
         return;
     case SETTING_TEXT:
     case SETTING_OWN:
@@ -124,8 +124,8 @@ static bool store_in_range(const setting *row, void *into, uint64_t value) {
 }
 
 static bool store_word(const setting *row, void *into, const char *text) {
-    for (size_t i = 0; word_of(row, i); i++) {
-        const char *word = word_of(row, i);
+    for (size_t i = 0; setting_word(row, i); i++) {
+        const char *word = setting_word(row, i);
         if (strcmp(word, text) != 0)
             continue;
         if (row->kind == SETTING_CHOICE)

@@ -53,6 +53,8 @@ typedef struct setting {
     bool repeats;         /* each further one adds, even where refuse_twice */
 } setting;
 
+/* Word number i of a setting that takes words, NULL past the last. */
+const char *setting_word(const setting *, size_t i);
 /* Whether one of these sides has the setting; sides 0: all. */
 bool setting_is_of(const setting *, unsigned sides);
 

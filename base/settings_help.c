@@ -10,10 +10,6 @@
 #define HEAD_BYTES  256
 #define WORDS_BYTES 160
 
-static const char *word_of(const setting *row, size_t i) {
-    return row->words ? row->words[i] : row->word_at(i);
-}
-
 static bool has_words(const setting *row) {
     return row->kind == SETTING_WORD || row->kind == SETTING_CHOICE;
 }
@@ -21,8 +17,8 @@ static bool has_words(const setting *row) {
 /* "original|fastest" */
 static void join_words(const setting *row, char *out, size_t cap) {
     out[0] = '\0';
-    for (size_t i = 0; word_of(row, i); i++)
-        snprintf(out + strlen(out), cap - strlen(out), "%s%s", i > 0 ? "|" : "", word_of(row, i));
+    for (size_t i = 0; setting_word(row, i); i++)
+        snprintf(out + strlen(out), cap - strlen(out), "%s%s", i > 0 ? "|" : "", setting_word(row, i));
 }
 
 /* "  --ack-path original|fastest" */
@@ -123,7 +119,7 @@ static json_t *value_of(const setting *row, const void *from) {
     case SETTING_FLAG:
         return json_boolean(load_number(row, from));
     case SETTING_CHOICE:
-        return json_string(word_of(row, load_number(row, from)));
+        return json_string(setting_word(row, load_number(row, from)));
     case SETTING_WORD:
     case SETTING_TEXT:
         memcpy(&text, (const char *)from + row->offset, sizeof text);
@@ -146,8 +142,8 @@ json_t *settings_values(const setting *rows, const void *from, unsigned sides) {
 
 static json_t *describe_words(const setting *row) {
     json_t *words = json_array();
-    for (size_t i = 0; word_of(row, i); i++)
-        json_array_append_new(words, json_string(word_of(row, i)));
+    for (size_t i = 0; setting_word(row, i); i++)
+        json_array_append_new(words, json_string(setting_word(row, i)));
     return words;
 }
 
