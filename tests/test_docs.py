@@ -102,6 +102,13 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert DOCS / "README.md" in {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
 
 
+def test_every_page_lies_in_one_of_the_five_folders() -> None:
+    folders = ("tutorial", "howto", "reference", "explanation", "results")
+    assert sorted(entry.name for entry in DOCS.iterdir()) == sorted(["README.md", *folders])
+    flat = [path for path in DOCS.rglob("*") if path.is_dir() and path.parent != DOCS]
+    assert not flat, "folders within folders"
+
+
 def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
     if not (programs_dir() / "xlink-server").is_file():
         pytest.skip("the programs are not built: make build")
@@ -118,7 +125,7 @@ def test_generated_pages_are_what_the_code_says(name: str) -> None:
 
 
 def test_every_event_of_the_qlog_is_documented() -> None:
-    text = (DOCS / "reference" / "qlog.md").read_text() + (DOCS / "wire.md").read_text()
+    text = (DOCS / "reference" / "qlog.md").read_text() + (DOCS / "reference" / "wire.md").read_text()
     source = (ROOT / "transport" / "qlog" / "qlog.c").read_text()
     events = re.findall(r'begin_event\([^"]*"(\w+)", (?:sent \? )?"(\w+)"(?: : "(\w+)")?', source)
     assert len(events) > 10

@@ -442,7 +442,7 @@ def wait_until(condition: Callable[[], object], limit_s: float, what: str) -> No
 
 
 def test_experiment_fields_are_documented() -> None:
-    """docs/experiments.md names every field that a YAML file may have."""
-    text = (EXPERIMENTS_DIR.parent / "docs" / "experiments.md").read_text()
+    """docs/reference/experiments.md names every field that a YAML file may have."""
+    text = (EXPERIMENTS_DIR.parent / "docs" / "reference" / "experiments.md").read_text()
     for name in Experiment.model_fields:
         assert f"`{name}`" in text, name

@@ -1,4 +1,4 @@
-"""Paths that come, go, stand by and are rebound while a video plays; docs/paths.md."""
+"""Paths that come, go, stand by and are rebound while a video plays; docs/reference/paths.md."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_the_command_line_offers_every_model() -> None:
 
 
 # Target and tolerance, both in the unit of the statistic, for the average over the seeds; lengths and spacing of dips
-# are of all dips of all seeds together. The targets are measured on recorded traces (docs/traces.md); a range
+# are of all dips of all seeds together. The targets are measured on recorded traces (docs/reference/traces.md); a range
 # of targets is written as its middle, half of its width being part of the tolerance.
 Targets = dict[str, tuple[float, float]]
 MEASURED: dict[tuple[str, str], Targets] = {

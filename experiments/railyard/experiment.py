@@ -90,7 +90,7 @@ class _SchemeEntry(Strict):
     path: str = "each"
     # T_th1 and T_th2 as percentiles (X, Y) of play-time left, measured with the control off; or no re-injection at all.
     thresholds: tuple[Percent, Percent] | Literal["off"] | None = None
-    # docs/paths.md has its grammar; the player knows it too, but an experiment should fail before its first run.
+    # docs/reference/paths.md has its grammar. The player checks it too; here an experiment fails before its first run.
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
     cc: Congestion | None = None
 
@@ -288,7 +288,7 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: str | None = None
-    # Settings of the links (docs/link.md) by name of the path, or 'all'; they go before those of the pair.
+    # Settings of the links (docs/reference/link.md) by name of the path, or 'all'; they go before those of the pair.
     links: dict[str, LinkSettings] = {}
     link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.

@@ -179,18 +179,18 @@ FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
     (
         "An experiment",
         Experiment,
-        "`experiments/*.yaml` without `kind`. [experiments.md](../experiments.md) says what each field means; "
+        "`experiments/*.yaml` without `kind`. [experiments.md](experiments.md) says what each field means; "
         "[experiment.schema.json](experiment.schema.json) is the same as a JSON schema, for editors.",
     ),
     ("An exhibit's experiment", ExhibitSpec, "`experiments/*.yaml` with `kind: exhibit`."),
     (
         "A population",
         Population,
-        "`experiments/*.yaml` with `kind: population`: [population.md](../population.md).",
+        "`experiments/*.yaml` with `kind: population`: [population.md](../results/population.md).",
     ),
     ("An exhibit over a population", PopulationExhibit, "`experiments/*.yaml` with `kind: population-exhibit`."),
-    ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](../gate.md)."),
-    ("An index of traces", TraceIndex, "`index.yaml` of a trace library: [traces.md](../traces.md#pairs)."),
+    ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](gate.md)."),
+    ("An index of traces", TraceIndex, "`index.yaml` of a trace library: [traces.md](traces.md#pairs)."),
     ("An exhibit", Exhibit, "`exhibit.json` in the results of an exhibit."),
 )
 
@@ -233,16 +233,12 @@ KIND_ABOUT = {
 
 
 def experiments() -> str:
-    """What `railyard run NAME` knows."""
-    lines = ["# Experiments by name", NOTE]
-    lines += [
-        "`railyard run NAME` runs `experiments/NAME.yaml`; `railyard list` has the same in the terminal. Figures and"
-    ]
-    lines += [
-        "tables of the paper take `--size small`, `default` or `full`, and leave `results/NAME/exhibit.json`: their"
-    ]
-    lines += [
-        "tables, plots, the paper's values beside ours, and claims with verdicts. `make report` runs all of them.",
+    """The page on experiments; its last section, what `railyard run NAME` knows, is written anew."""
+    lines = [
+        "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard list` prints the same list. Figures and tables of",
+        "the paper take `--size small`, `default` or `full`. They write `results/NAME/exhibit.json`, which holds their",
+        "tables and plots, the paper's values beside ours, and the checked claims with verdicts. `make report` runs",
+        "all of them.",
         "",
     ]
     files = [load_yaml(file).data for file in sorted(EXPERIMENTS_DIR.glob("*.yaml"))]
@@ -256,8 +252,9 @@ def experiments() -> str:
             if data.get("kind", PLAIN) == kind
         ]
         if rows:
-            lines += [f"## {KIND_ABOUT.get(kind, kind)}", "", *_table(("command", "what"), rows)]
-    return "\n".join(lines)
+            lines += [f"### {KIND_ABOUT.get(kind, kind)}", "", *_table(("command", "what"), rows)]
+    written_by_hand = (FOLDER / "experiments.md").read_text(encoding="utf-8").partition(NOTE)[0]
+    return written_by_hand + NOTE + "\n" + "\n".join(lines)
 
 
 # --- the results store ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """One run in the sim arena: the job for xlink-sim, its process, and the run's record.
 
 xlink-sim runs both endpoints and the links on a virtual clock, in one process that needs no privileges. It leaves the
-same files as a wall-clock run, and docs/sim.md describes its job. A run is exact, so there is no second try.
+same files as a wall-clock run, and docs/reference/sim.md describes its job. A run is exact, so there is no second try.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WALL_SHARE = 4.0
 
 
 def job(spec: RunSpec) -> dict[str, Any]:
-    """The job of a run, as docs/sim.md describes it. Parameters that an experiment leaves out are left out."""
+    """The job of a run (docs/reference/sim.md). Parameters that an experiment leaves out are left out."""
     player = spec.player.model_dump(exclude={"duration_s"}, exclude_none=True)
     document: dict[str, Any] = {
         "schema": JOB_SCHEMA,

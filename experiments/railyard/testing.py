@@ -97,8 +97,8 @@ class Railyard:
     def run(self, scheme: str, pair: str, seed: int = 1, **settings: Any) -> Result:
         """One run in virtual time.
 
-        Settings are the fields of docs/experiments.md, by name: of the scheme (`t_th1_ms`, `path`, …), of the player
-        (`bitrate_bps`, `duration_s`, …), of the experiment (`time_limit_s`, `start_offset_ms`, `queue`, …).
+        Settings are the fields of docs/reference/experiments.md, by name: of the scheme (`t_th1_ms`, `path`, …), of the
+        player (`bitrate_bps`, `duration_s`, …), of the experiment (`time_limit_s`, `start_offset_ms`, `queue`, …).
         """
         data = _document(scheme, pair, seed, settings)
         document = YamlDocument(Path("railyard.run"), data, {})

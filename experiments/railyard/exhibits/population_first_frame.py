@@ -132,7 +132,7 @@ def _table(frame: Frame, start: Start) -> Table:
         rows=rows,
         note=f"From {since} to the last byte of the first frame. Positive: earlier than on single path. Without "
         "acceleration: stream priority only. “Always copy” is the paper's form; xlink copies what pays, "
-        f"docs/wire.md. {PLUS_NOTE}",
+        f"docs/reference/wire.md. {PLUS_NOTE}",
     )
 
 

@@ -20,7 +20,7 @@ from railyard.population.model import PopulationExhibit
 from railyard.report.style import LineStyle, scheme_styles
 
 SOURCE = "Zheng et al., SIGCOMM 2021"
-PLUS_NOTE = "xlink+ is this testbed's own (docs/xlink-plus.md) and no part of the paper."
+PLUS_NOTE = "xlink+ is this testbed's own (docs/explanation/xlink-plus.md) and no part of the paper."
 Data = tuple[PopulationExhibit, Outcome]
 
 
@@ -80,7 +80,7 @@ def settings(frame: Frame) -> dict[str, str]:
         "scenes": mix,
         "request size": f"{population['video']['chunk_bytes'] / 1e6:g} MB, one at a time",
         "congestion control": "cubic, decoupled",
-        "population": "experiments/population.yaml, docs/population.md",
+        "population": "experiments/population.yaml, docs/results/population.md",
     }
     for entry in frame.outcome.entries:
         if isinstance(entry, MeasuredScheme):

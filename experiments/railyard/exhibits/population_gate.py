@@ -87,7 +87,7 @@ def _cost_table(frame: Frame) -> Table:
         ),
         rows=rows,
         note="Cost: re-injected bytes / other stream bytes. off: no re-injection. β: the cost with the control off, "
-        f"{text(beta)}. docs/reinjection.md says why the bounds are not exact.",
+        f"{text(beta)}. docs/results/reinjection.md says why the bounds are not exact.",
     )
 
 

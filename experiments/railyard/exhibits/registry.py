@@ -44,7 +44,7 @@ KINDS: dict[str, str] = {
     "population-exhibit": "railyard.population.cli:run_exhibit_file",
 }
 PLAIN = "experiment"
-"""The kind of a file that names none: trace pairs × schemes × seeds, docs/experiments.md."""
+"""The kind of a file that names none: trace pairs × schemes × seeds, docs/reference/experiments.md."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`kind: exhibit`: an experiment file that rebuilds one figure or table of the paper.
 
 It is an ordinary experiment, and what varies: `parts` (each changes fields of the experiment) and `places` (moments of
-a trace found by a stated rule). Sizes take parts away or change fields. docs/experiments.md shows one.
+a trace found by a stated rule). Sizes take parts away or change fields. docs/reference/experiments.md shows one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Link logs of mpshell, the simulator and Mahimahi's mm-link: reading, figures and plots (docs/linklog.md)."""
+"""Link logs of mpshell, the simulator and Mahimahi's mm-link: docs/reference/linklog.md."""
 
 from __future__ import annotations
 

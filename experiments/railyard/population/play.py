@@ -102,7 +102,7 @@ def _path(path: Link, up: str, down: str) -> dict[str, Any]:
 
 
 def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
-    """The job of docs/sim.md; without an arm, what all arms have in common."""
+    """The job of docs/reference/sim.md; without an arm, what all arms have in common."""
     viewer, video = task.viewer, task.video
     several = {"videos": video.videos} if video.videos > 1 else {}
     return {
@@ -179,8 +179,8 @@ def first_frames(events: Sequence[Event]) -> list[float]:
 
 
 def _play_time_left(events: Sequence[Event], *, complete: bool) -> list[float]:
-    """What the player reported from the start of playing to the arrival of the last byte (docs/experiments.md), of
-    the first video."""
+    """What the player reported from the start of playing to the arrival of the last byte of the first
+    video (docs/reference/experiments.md)."""
     second = next((number for number, e in enumerate(events) if e["event"] == "video"), None)
     events, complete = (events[:second], True) if second is not None else (events, complete)
     begin = next((e["t"] for e in events if e["event"] == "play"), None)

@@ -17,7 +17,7 @@ from railyard.yamlfile import YamlDocument, load_yaml, parse
 
 INDEX_FILE = "index.yaml"
 MAX_BASE_RTT_MS = 60_000.0
-_HEADER = "# Trace pairs of this library. `railyard traces generate` adds to it; docs/traces.md explains the fields.\n"
+_HEADER = "# Trace pairs of this library; `railyard traces generate` adds to it. Fields: docs/reference/traces.md.\n"
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -33,7 +33,7 @@ class PairPath:
     base_rtt_ms: float
     queue: str
     settings: dict[str, Value] = field(default_factory=dict)
-    """Further settings of the link, docs/link.md."""
+    """Further settings of the link, docs/reference/link.md."""
     delay_traces: dict[str, Path] = field(default_factory=dict)
     """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
 

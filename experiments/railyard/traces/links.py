@@ -1,6 +1,6 @@
 """Base RTT and queue of a path by scenario and access technology: what a capacity trace does not say.
 
-Where the figures come from, and how the queues are sized, is told in docs/traces.md.
+Where the figures come from, and how the queues are sized, is told in docs/reference/traces.md.
 """
 
 from __future__ import annotations

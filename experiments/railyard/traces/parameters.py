@@ -1,4 +1,4 @@
-"""Parameters of the mobility model: what a YAML file beside a generated pair holds. docs/traces.md explains them."""
+"""Parameters of the mobility model, as in the YAML file beside a generated pair: docs/reference/traces.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that `railyard traces generate --model` knows, fitted to measured statistics (docs/traces.md)."""
+"""The models of `railyard traces generate --model`, fitted to measured statistics: docs/reference/traces.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of a walk with Wi-Fi and LTE, and of a drive with 5G and LTE (docs/traces.md says what they are fitted to)."""
+"""Models of a walk with Wi-Fi and LTE, and of a drive with 5G and LTE: docs/reference/traces.md has their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a link beyond its traces, delay and queue: the keys of docs/link.md, as YAML files write them.
+"""Settings of a link beyond its traces, delay and queue: the keys of docs/reference/link.md, as YAML files write them.
 
 Here only their form is checked, so that a mistake is told with its file and line; the link library reads the values.
 """
@@ -59,7 +59,7 @@ _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "loss": (is_loss, "a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P]"),
     "onoff": (lambda value: _matches(_ONOFF, value), "times ON/OFF[/ON/OFF…] in ms, or exp:on=MS:off=MS"),
     "duplicate": (_is_probability, "a probability, 0 to 1"),
-    "queue": (is_queue, "a queue of docs/link.md, such as droptail:packets=N, codel or infinite"),
+    "queue": (is_queue, "a queue of docs/reference/link.md, such as droptail:packets=N, codel or infinite"),
     "once": (lambda value: isinstance(value, bool), "true or false"),
 }
 

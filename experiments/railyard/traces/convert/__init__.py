@@ -1,4 +1,4 @@
-"""Conversion of measurements into Mahimahi traces: docs/traces.md says which formats, and how bytes are counted."""
+"""Conversion of measurements into Mahimahi traces: docs/reference/traces.md lists formats and counting rules."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _until_last(path: Path, since_us: np.ndarray[Any, np.dtype[np.float64]], siz
 
 
 def read_raw(path: Path, _: TraceRecipe) -> Delivered:
-    """A raw log of our saturatr (docs/saturatr.md)."""
+    """A raw log of our saturatr (docs/reference/saturatr.md)."""
     keys: dict[str, str] = {}
     columns: list[str] | None = None
     received: list[int] = []

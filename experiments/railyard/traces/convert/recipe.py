@@ -70,7 +70,7 @@ class PathRecipe(_Part):
     """Without it the downlink trace is replayed as the uplink too."""
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)] | None = None
     queue: QueueSpec | None = None
-    """RTT and queue: without them those of the scenario and technology (docs/traces.md)."""
+    """RTT and queue: without them those of the scenario and technology (docs/reference/traces.md)."""
 
 
 class PairRecipe(_Part):
