@@ -260,6 +260,7 @@ C_FILES = $(shell git ls-files '*.c' '*.h')
 lint: setup ## clang-format, length of lines, ruff, mypy
 	@clang-format --dry-run -Werror $(C_FILES)
 	@! LC_ALL=C.UTF-8 grep -nE '.{121}' $(C_FILES) || { echo "These lines have more than 120 characters."; exit 1; }
+	@! grep -nE '[!=]= NULL (&&|\|\||\?)|(&&|\|\|) [^()]* [!=]= NULL|(if|while) \([^()]* [!=]= NULL\)' $(C_FILES) || { echo "Write !p for p == NULL, and p for p != NULL, in a condition."; exit 1; }
 	@.venv/bin/ruff check --quiet . && .venv/bin/ruff format --quiet --check .
 	@.venv/bin/mypy
 

@@ -169,9 +169,8 @@ void flows_move(flows *t, const size_t moved[]) {
     for (int i = 0; i < CLASSES; i++) {
         for (flow *f = t->class[i].first, *next; f; f = next) {
             next = f->next;
-            if (moved[f->server] == SIZE_MAX) {
+            if (moved[f->server] == SIZE_MAX)
                 flows_remove(t, f);
-            }
         }
     }
     /* All at once: an old index of one flow may be the new one of another. */

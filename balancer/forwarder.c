@@ -44,12 +44,10 @@ struct forwarder {
 static int open_socket(uint8_t family) {
     int on = 1, size = SOCKET_BUFFER_BYTES;
     int fd = socket(family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && family == 6) {
+    if (fd >= 0 && family == 6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    }
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0) {
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-    }
     return fd;
 }
 
@@ -70,9 +68,8 @@ static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
         return false;
     }
     setsockopt(w->front, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
-    if (listen->family == 6) {
+    if (listen->family == 6)
         setsockopt(w->front, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
-    }
     len = sizeof sa;
     return getsockname(w->front, (struct sockaddr *)&sa, &len) == 0 &&
            net_from_sockaddr((struct sockaddr *)&sa, &w->bound) && watch(w, w->front, w);
@@ -88,14 +85,11 @@ static bool open_flow(forwarder *w, flow *f) {
 
 static void on_flow_closed(void *user, flow *f) {
     forwarder *w = user;
-    if (f->fd >= 0) {
+    if (f->fd >= 0)
         close(f->fd);
-    }
-    for (int i = 0; i < w->event_count; i++) {
-        if (w->events[i].data.ptr == f) {
+    for (int i = 0; i < w->event_count; i++)
+        if (w->events[i].data.ptr == f)
             w->events[i].data.ptr = NULL;
-        }
-    }
 }
 
 /* ---- Datagrams ---- */
@@ -116,7 +110,7 @@ static int receive(forwarder *w, int fd) {
 /* The address that a client's datagram came to. */
 static xl_addr local_address(const forwarder *w, struct msghdr *m) {
     xl_addr local = w->bound;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
             struct in_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
@@ -132,7 +126,7 @@ static xl_addr local_address(const forwarder *w, struct msghdr *m) {
 
 static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now) {
     flow *f = flows_find(w->flows, client, local, server);
-    if (f == NULL && (f = flows_add(w->flows, client, local, server, now)) != NULL && !open_flow(w, f)) {
+    if (!f && (f = flows_add(w->flows, client, local, server, now)) && !open_flow(w, f)) {
         flows_remove(w->flows, f);
         f = NULL;
     }
@@ -141,20 +135,17 @@ static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local,
 
 static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint64_t now) {
     xl_addr client, local = local_address(w, &m->msg_hdr);
-    if (!net_from_sockaddr(m->msg_hdr.msg_name, &client)) {
+    if (!net_from_sockaddr(m->msg_hdr.msg_name, &client))
         return;
-    }
     bool whole = !(m->msg_hdr.msg_flags & MSG_TRUNC);
     route r = {ROUTE_DROP_MALFORMED, 0};
-    if (whole) {
+    if (whole)
         r = router_route(w->router, &client, data, m->msg_len, now);
-    }
     w->stats.kinds[r.kind]++;
-    if (r.kind != ROUTE_BY_CID && r.kind != ROUTE_BY_HASH) {
+    if (r.kind != ROUTE_BY_CID && r.kind != ROUTE_BY_HASH)
         return;
-    }
     flow *f = flow_for(w, &client, &local, r.server, now);
-    if (f == NULL) {
+    if (!f) {
         w->stats.no_flow++;
         return;
     }
@@ -192,9 +183,8 @@ static bool send_to_client(const forwarder *w, const flow *f, const uint8_t *dat
 static void from_clients(forwarder *w, uint64_t now) {
     for (int round = 0, n = BATCH; round < ROUNDS && n == BATCH; round++) {
         n = receive(w, w->front);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             to_server(w, &w->messages[i], w->data[i], now);
-        }
     }
 }
 
@@ -207,9 +197,8 @@ static void from_server(forwarder *w, flow *f, uint64_t now) {
             w->stats.from_server[f->server] += sent;
             w->stats.unsent += !sent;
         }
-        if (n > 0) {
+        if (n > 0)
             flows_used_by_server(w->flows, f, now);
-        }
     }
 }
 
@@ -218,11 +207,10 @@ void forwarder_step(forwarder *w, uint64_t now) {
     w->event_count = n > 0 ? n : 0;
     for (int i = 0; i < w->event_count; i++) {
         void *what = w->events[i].data.ptr;
-        if (what == w) {
+        if (what == w)
             from_clients(w, now);
-        } else if (what != NULL) {
+        else if (what)
             from_server(w, what, now);
-        }
     }
     w->event_count = 0;
 }
@@ -232,9 +220,8 @@ void forwarder_step(forwarder *w, uint64_t now) {
 forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_addr *bound, char *error) {
     forwarder *w = calloc(1, sizeof *w);
     snprintf(error, LB_ERROR_BYTES, "out of memory");
-    if (w == NULL) {
+    if (!w)
         return NULL;
-    }
     xl_static_keys keys = {0};
     bool has_keys = xl_static_keys_from(file->secret, &keys) == 0;
     w->front = -1;
@@ -242,7 +229,7 @@ forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_add
     w->router = router_new(file);
     w->flows = flows_new(o->max_flows, NEW_TIMEOUT_US < o->idle_timeout_us ? NEW_TIMEOUT_US : o->idle_timeout_us,
                          o->idle_timeout_us, keys.balancer[1], on_flow_closed, w);
-    if (has_keys && w->epoll >= 0 && w->router != NULL && w->flows != NULL && open_front(w, &o->listen, error)) {
+    if (has_keys && w->epoll >= 0 && w->router && w->flows && open_front(w, &o->listen, error)) {
         *bound = w->bound;
         return w;
     }
@@ -251,17 +238,14 @@ forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_add
 }
 
 void forwarder_free(forwarder *w) {
-    if (w == NULL) {
+    if (!w)
         return;
-    }
     flows_free(w->flows);
     router_free(w->router);
-    if (w->front >= 0) {
+    if (w->front >= 0)
         close(w->front);
-    }
-    if (w->epoll >= 0) {
+    if (w->epoll >= 0)
         close(w->epoll);
-    }
     free(w);
 }
 
@@ -278,18 +262,15 @@ static void move_counts(uint64_t counts[LB_SERVERS_MAX], const size_t moved[], s
     uint64_t old[LB_SERVERS_MAX];
     memcpy(old, counts, sizeof old);
     memset(counts, 0, sizeof old);
-    for (size_t i = 0; i < servers; i++) {
-        if (moved[i] != SIZE_MAX) {
+    for (size_t i = 0; i < servers; i++)
+        if (moved[i] != SIZE_MAX)
             counts[moved[i]] = old[i];
-        }
-    }
 }
 
 bool forwarder_update(forwarder *w, const lb_file *file) {
     size_t moved[LB_SERVERS_MAX], servers = router_file(w->router)->server_count;
-    if (!router_update(w->router, file, moved)) {
+    if (!router_update(w->router, file, moved))
         return false;
-    }
     flows_move(w->flows, moved);
     move_counts(w->stats.to_server, moved, servers);
     move_counts(w->stats.from_server, moved, servers);

@@ -14,7 +14,7 @@ _Static_assert(LB_ERROR_BYTES >= SETTINGS_ERROR_BYTES, "an error of settings has
 
 static int hex_digit(char c) {
     const char *digits = "0123456789abcdef", *at = c != '\0' ? strchr(digits, c | 0x20) : NULL;
-    return at != NULL && (c >= 'A' || (c >= '0' && c <= '9')) ? (int)(at - digits) : -1;
+    return at && (c >= 'A' || (c >= '0' && c <= '9')) ? (int)(at - digits) : -1;
 }
 
 static bool parse_hex(const char *text, uint8_t *out, size_t bytes) {
@@ -98,10 +98,10 @@ static bool find_members(reader *r, const yaml_node_t *root) {
                                      : strcmp(name, "configs") == 0 ? &r->configs
                                      : strcmp(name, "servers") == 0 ? &r->servers
                                                                     : NULL;
-        if (member == NULL)
+        if (!member)
             return settings_yaml_fail(&r->yaml, key->start_mark.line,
                                       "'%.40s' is not known; the file has secret, configs and servers.", name);
-        if (*member != NULL)
+        if (*member)
             return settings_yaml_fail(&r->yaml, key->start_mark.line, "%s comes twice.", name);
         *member = node_of(r, p->value);
     }
@@ -110,8 +110,8 @@ static bool find_members(reader *r, const yaml_node_t *root) {
 
 static bool read_secret_member(reader *r) {
     char reason[SETTINGS_ERROR_BYTES];
-    const char *text = r->secret != NULL ? settings_yaml_text(r->secret) : NULL;
-    return r->secret == NULL || setting_read(&secret_row, r->out, "secret", text ? text : "", reason) ||
+    const char *text = r->secret ? settings_yaml_text(r->secret) : NULL;
+    return !r->secret || setting_read(&secret_row, r->out, "secret", text ? text : "", reason) ||
            settings_yaml_fail(&r->yaml, r->secret->start_mark.line, "%s", reason);
 }
 
@@ -126,18 +126,16 @@ static bool check_config(const reader *r, size_t n, size_t line) {
     if (both < XL_HASHED_CID_BYTES - 1 || both >= XL_LB_PLAINTEXT_MAX)
         return settings_yaml_fail(&r->yaml, line, "server_id_bytes and nonce_bytes are from %d to %d together, not %u.",
                                   XL_HASHED_CID_BYTES - 1, XL_LB_PLAINTEXT_MAX - 1, both);
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++)
         if (all[k].rotation == c->rotation)
             return settings_yaml_fail(&r->yaml, line, "rotation %u comes twice.", c->rotation);
-    }
     return true;
 }
 
 static bool read_configs(reader *r) {
     lb_file *f = r->out;
     const yaml_node_t *list = r->configs;
-    if (list == NULL || list->type != YAML_SEQUENCE_NODE ||
-        list->data.sequence.items.start == list->data.sequence.items.top)
+    if (!list || list->type != YAML_SEQUENCE_NODE || list->data.sequence.items.start == list->data.sequence.items.top)
         return settings_yaml_fail(&r->yaml, list ? list->start_mark.line : 0,
                                   "configs is a list with one configuration at least: "
                                   "\"- server_id_bytes: 2\" starts one of its members.");
@@ -166,10 +164,9 @@ static bool read_server(reader *r, const yaml_node_t *key, const yaml_node_t *va
     if (!lb_parse_server_id(id, f->server_id_bytes, s->id))
         return settings_yaml_fail(&r->yaml, line, "a server ID has %u hexadecimal digits here, not '%.40s'.",
                                   2u * f->server_id_bytes, id);
-    for (size_t i = 0; i < f->server_count; i++) {
+    for (size_t i = 0; i < f->server_count; i++)
         if (memcmp(f->server[i].id, s->id, sizeof s->id) == 0)
             return settings_yaml_fail(&r->yaml, line, "server ID %s comes twice.", id);
-    }
     if (value->type != YAML_MAPPING_NODE)
         return settings_yaml_fail(&r->yaml, line, "a server is %s: {address: \"ADDR:PORT\"}, perhaps with drain: true.",
                                   id);
@@ -181,34 +178,33 @@ static bool read_server(reader *r, const yaml_node_t *key, const yaml_node_t *va
 
 static bool read_servers(reader *r) {
     const yaml_node_t *map = r->servers;
-    if (map == NULL || (map->type == YAML_SCALAR_NODE && map->data.scalar.length == 0)) /* none yet */
+    if (!map || (map->type == YAML_SCALAR_NODE && map->data.scalar.length == 0)) /* none yet */
         return true;
     if (map->type != YAML_MAPPING_NODE)
         return settings_yaml_fail(&r->yaml, map->start_mark.line, "servers has members ID: {address: \"ADDR:PORT\"}.");
-    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
         if (!read_server(r, node_of(r, p->key), node_of(r, p->value)))
             return false;
-    }
     return true;
 }
 
 /* Up to version 0.1 the file had sections. Such a line is in no file of the present form. */
 static bool refuse_sections(const settings_yaml *y, const char *text) {
-    for (size_t line = 0; text != NULL; line++) {
+    for (size_t line = 0; text; line++) {
         text += strspn(text, " \t");
         if (strncmp(text, "[config]", 8) == 0 || strncmp(text, "[servers]", 9) == 0)
             return settings_yaml_fail(y, line,
                                       "this file is YAML now: write [config] as 'configs: [{server_id_bytes: 2, "
                                       "nonce_bytes: 6, ...}]' and [servers] as 'servers: {ID: {address: ADDR:PORT}}'.");
         const char *end = strchr(text, '\n');
-        text = end != NULL ? end + 1 : NULL;
+        text = end ? end + 1 : NULL;
     }
     return true;
 }
 
 static bool read_document(reader *r) {
     const yaml_node_t *root = yaml_document_get_root_node(&r->yaml.document);
-    return (root == NULL || find_members(r, root)) && read_secret_member(r) && read_configs(r) && read_servers(r);
+    return (!root || find_members(r, root)) && read_secret_member(r) && read_configs(r) && read_servers(r);
 }
 
 bool lb_file_parse(const char *text, const char *name, lb_file *out, char *error) {
@@ -223,7 +219,7 @@ bool lb_file_parse(const char *text, const char *name, lb_file *out, char *error
 
 bool lb_file_read(const char *name, lb_file *out, char *error) {
     char *text = text_file_read(name, error, LB_ERROR_BYTES - 2);
-    if (text == NULL) {
+    if (!text) {
         strcat(error, ".");
         return false;
     }

@@ -93,9 +93,8 @@ static void errors_name_the_line(void **state) {
         lb_file f;
         char error[LB_ERROR_BYTES] = "";
         assert_false(lb_file_parse(cases[i].text, "lb.yaml", &f, error));
-        if (strstr(error, cases[i].error) == NULL || strstr(error, "lb.yaml") != error) {
+        if (!strstr(error, cases[i].error) || strstr(error, "lb.yaml") != error)
             fail_msg("case %zu: %s", i, error);
-        }
     }
 }
 

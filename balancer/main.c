@@ -70,13 +70,13 @@ static bool parse(int argc, char **argv, options *o, char *error) {
         return o->help;
     if (rest < argc)
         return fail(error, "unexpected argument '%.60s'; see --help.", argv[rest]);
-    return (o->forward.listen.family != 0 && o->config_file != NULL) ||
+    return (o->forward.listen.family != 0 && o->config_file) ||
            fail(error, "--listen ADDR:PORT and --lb-config FILE are needed; see --help.");
 }
 
 static void print_usage(void) {
     char *own = settings_help(rows, 0);
-    printf("usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n%s", own != NULL ? own : "");
+    printf("usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n%s", own ? own : "");
     free(own);
 }
 
@@ -92,13 +92,12 @@ static void reload(forwarder *w, const options *o, jsonl *log) {
     char error[LB_ERROR_BYTES] = "out of memory.";
     lb_file *file = malloc(sizeof *file);
     reload_wanted = 0;
-    if (file != NULL && read_config(o, file, error) && forwarder_update(w, file)) {
+    if (file && read_config(o, file, error) && forwarder_update(w, file)) {
         jsonl_write(log, "reloaded", json_pack("{s:I}", "servers", (json_int_t)file->server_count), xl_udp_now());
     } else {
         fprintf(stderr, PROGRAM ": %s\n", error);
         json_t *text = json_string(error);
-        jsonl_write(log, "reload_failed", json_pack("{s:o}", "message", text != NULL ? text : json_null()),
-                    xl_udp_now());
+        jsonl_write(log, "reload_failed", json_pack("{s:o}", "message", text ? text : json_null()), xl_udp_now());
     }
     jsonl_flush(log); /* whoever sent the signal may be waiting for it */
     free(file);
@@ -188,12 +187,12 @@ static forwarder *start(options *o, xl_addr *bound, char *error) {
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
     lb_file *file = malloc(sizeof *file);
-    if (file == NULL || !draw_secret(o, error) || !read_config(o, file, error)) {
+    if (!file || !draw_secret(o, error) || !read_config(o, file, error)) {
         free(file);
         return NULL;
     }
     forwarder *w = forwarder_new(&o->forward, file, bound, error);
-    if (w == NULL)
+    if (!w)
         strncat(error, ".", LB_ERROR_BYTES - strlen(error) - 1);
     free(file);
     return w;
@@ -202,7 +201,7 @@ static forwarder *start(options *o, xl_addr *bound, char *error) {
 static jsonl *open_log(const options *o, int argc, char **argv, char *error) {
     uint64_t now = xl_udp_now();
     jsonl *log = jsonl_open(o->out_file, now);
-    if (log == NULL)
+    if (!log)
         fail(error, "cannot write %s: %s.", o->out_file, strerror(errno));
     jsonl_write_start(log, argc, argv, json_object());
     return log;
@@ -220,9 +219,9 @@ int main(int argc, char **argv) {
         print_usage();
         return 0;
     }
-    ok = ok && (o.out_file == NULL || (log = open_log(&o, argc, argv, error)) != NULL);
+    ok = ok && (!o.out_file || (log = open_log(&o, argc, argv, error)));
     forwarder *w = ok ? start(&o, &bound, error) : NULL;
-    if (w == NULL) {
+    if (!w) {
         fprintf(stderr, PROGRAM ": %s\n", error);
         jsonl_close(log);
         return 2;

@@ -51,22 +51,20 @@ static uint64_t hash_bytes(uint64_t h, const uint8_t *data, size_t len) {
 static bool take_file(router *r, const lb_file *file) {
     xl_static_keys keys;
     xl_lb *codec = xl_static_keys_from(file->secret, &keys) == 0 ? lb_file_codec(file) : NULL;
-    if (codec == NULL) {
+    if (!codec)
         return false;
-    }
     xl_lb_free(r->codec);
     r->codec = codec;
     r->file = *file;
     r->key = keys.balancer[0];
-    for (size_t i = 0; i < file->server_count; i++) {
+    for (size_t i = 0; i < file->server_count; i++)
         r->server_hash[i] = hash_bytes(r->key, file->server[i].id, file->server_id_bytes);
-    }
     return true;
 }
 
 router *router_new(const lb_file *file) {
     router *r = calloc(1, sizeof *r);
-    if (r != NULL && !take_file(r, file)) {
+    if (r && !take_file(r, file)) {
         free(r);
         return NULL;
     }
@@ -74,7 +72,7 @@ router *router_new(const lb_file *file) {
 }
 
 void router_free(router *r) {
-    if (r != NULL) {
+    if (r) {
         xl_lb_free(r->codec);
         free(r);
     }
@@ -88,9 +86,8 @@ const lb_file *router_file(const router *r) {
 
 /* The destination CID of any version (RFC 8999). A short header does not tell its length: it is all that follows. */
 static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_t *cid_len) {
-    if (len < MIN_DATAGRAM) {
+    if (len < MIN_DATAGRAM)
         return false;
-    }
     if (!(data[0] & 0x80)) {
         *cid = data + 1;
         *cid_len = len - 1 < XL_MAX_CID_BYTES ? len - 1 : XL_MAX_CID_BYTES;
@@ -103,9 +100,8 @@ static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_
 
 static size_t find_server(const router *r, const uint8_t *id) {
     size_t i = 0;
-    while (i < r->file.server_count && memcmp(r->file.server[i].id, id, r->file.server_id_bytes) != 0) {
+    while (i < r->file.server_count && memcmp(r->file.server[i].id, id, r->file.server_id_bytes) != 0)
         i++;
-    }
     return i;
 }
 
@@ -126,9 +122,8 @@ static route by_hash(router *r, const xl_addr *client, const uint8_t *cid, size_
     uint64_t hash = hash_bytes(r->key, cid, cid_len);
     uint64_t tag = hash_bytes(hash ^ client->port, client->ip, client->family == 4 ? 4 : 16);
     remembered *m = &r->choice[tag % REMEMBERED];
-    if (m->tag != tag || m->until <= now) {
+    if (m->tag != tag || m->until <= now)
         *m = (remembered){.tag = tag, .server = best_server(r, hash)};
-    }
     m->until = m->server == NO_SERVER ? 0 : now + REMEMBER_US;
     return m->server == NO_SERVER ? (route){ROUTE_DROP_NO_SERVER, 0} : (route){ROUTE_BY_HASH, m->server};
 }
@@ -137,20 +132,17 @@ route router_route(router *r, const xl_addr *client, const uint8_t *data, size_t
     const uint8_t *cid;
     size_t cid_len;
     uint8_t id[XL_LB_SERVER_ID_MAX];
-    if (!find_cid(data, len, &cid, &cid_len)) {
+    if (!find_cid(data, len, &cid, &cid_len))
         return (route){ROUTE_DROP_MALFORMED, 0};
-    }
     bool is_long = (data[0] & 0x80) != 0;
     if (xl_lb_decode(r->codec, cid, cid_len, id) > 0) {
         size_t server = find_server(r, id);
-        if (server < r->file.server_count) {
+        if (server < r->file.server_count)
             return (route){ROUTE_BY_CID, server};
-        }
     }
     bool handshake = is_long && memcmp(data + 1, "\0\0\0\1", 4) == 0 && (data[0] & 0x30) == 0x20;
-    if (is_long && !handshake && len < MIN_FIRST) {
+    if (is_long && !handshake && len < MIN_FIRST)
         return (route){ROUTE_DROP_SMALL, 0};
-    }
     return by_hash(r, client, cid, is_long || cid_len < XL_HASHED_CID_BYTES ? cid_len : XL_HASHED_CID_BYTES, now);
 }
 
@@ -158,9 +150,8 @@ route router_route(router *r, const xl_addr *client, const uint8_t *data, size_t
 
 bool router_update(router *r, const lb_file *file, size_t moved[]) {
     lb_file *old = malloc(sizeof *old);
-    if (old == NULL) {
+    if (!old)
         return false;
-    }
     *old = r->file;
     bool ok = take_file(r, file);
     for (size_t i = 0; ok && i < old->server_count; i++) {
@@ -170,11 +161,10 @@ bool router_update(router *r, const lb_file *file, size_t moved[]) {
     }
     for (size_t i = 0; ok && i < REMEMBERED; i++) {
         remembered *m = &r->choice[i];
-        if (m->until > 0 && moved[m->server] == SIZE_MAX) {
+        if (m->until > 0 && moved[m->server] == SIZE_MAX)
             m->until = 0;
-        } else if (m->until > 0) {
+        else if (m->until > 0)
             m->server = (uint16_t)moved[m->server];
-        }
     }
     free(old);
     return ok;

@@ -20,9 +20,8 @@ static uint8_t random_octet(void) {
 }
 
 static void random_bytes(uint8_t *out, size_t len) {
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i++)
         out[i] = random_octet();
-    }
 }
 
 static lb_file file_of(size_t servers) {
@@ -93,13 +92,11 @@ static void a_change_of_servers_moves_their_own_share_only(void **state) {
         assert_int_equal(ROUTE_BY_HASH, a.kind);
         share[b.server]++;
         to_new += b.server == 4;
-        if (b.server != 4) {
+        if (b.server != 4)
             assert_int_equal(a.server, b.server);
-        }
     }
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         assert_in_range(share[i], CIDS / 5 - 100, CIDS / 5 + 100);
-    }
     assert_int_equal(share[4], to_new);
     router_free(before);
     router_free(after);
@@ -118,9 +115,8 @@ static void a_handshake_under_way_stays_where_it_is(void **state) {
         first[i] = ask(r, cid[i], 0).server;
     }
     assert_true(router_update(r, &five, moved));
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 200; i++)
         assert_int_equal(first[i], ask(r, cid[i], 1000000).server);
-    }
     /* Server 0 goes; the others move up. */
     memmove(&without.server[0], &five.server[1], 4 * sizeof five.server[0]);
     assert_true(router_update(r, &without, moved));
@@ -129,14 +125,12 @@ static void a_handshake_under_way_stays_where_it_is(void **state) {
     for (int i = 0; i < 200; i++) {
         size_t now = ask(r, cid[i], 2000000).server;
         assert_true(now < 4);
-        if (first[i] > 0) {
+        if (first[i] > 0)
             assert_int_equal(first[i] - 1, now);
-        }
     }
     unsigned back = 0; /* forgotten after a while: the newcomer gets its share */
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 200; i++)
         back += ask(r, cid[i], 3600000000).server == 3;
-    }
     assert_in_range(back, 20, 80);
     router_free(r);
 }

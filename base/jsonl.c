@@ -14,13 +14,12 @@ struct jsonl {
 
 static jsonl *open_log(const char *file, const char *mode, uint64_t start_us) {
     jsonl *log = calloc(1, sizeof *log);
-    if (log == NULL) {
+    if (!log)
         return NULL;
-    }
     log->file = fopen(file, mode);
     log->start_us = start_us;
     log->worker = -1;
-    if (log->file == NULL) {
+    if (!log->file) {
         free(log);
         return NULL;
     }
@@ -33,11 +32,10 @@ jsonl *jsonl_open(const char *file, uint64_t start_us) {
 }
 
 jsonl *jsonl_open_shared(const char *file, uint64_t start_us, int worker) {
-    if (worker < 0 && !jsonl_close(jsonl_open(file, start_us))) {
+    if (worker < 0 && !jsonl_close(jsonl_open(file, start_us)))
         return NULL;
-    }
     jsonl *log = open_log(file, "ae", start_us);
-    if (log != NULL) {
+    if (log) {
         log->shared = true;
         log->worker = worker;
     }
@@ -49,31 +47,26 @@ json_t *jsonl_seconds(uint64_t us) {
 }
 
 void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
-    if (log != NULL) {
+    if (log) {
         json_t *record = json_object();
         json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
         json_object_set_new(record, "event", json_string(event));
-        if (log->worker >= 0) {
+        if (log->worker >= 0)
             json_object_set_new(record, "worker", json_integer(log->worker));
-        }
-        if (fields != NULL) {
+        if (fields)
             json_object_update(record, fields);
-        }
         /* Twelve significant digits: microseconds up to eleven days. */
-        if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 ||
-            putc('\n', log->file) == EOF) {
+        if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 || putc('\n', log->file) == EOF)
             log->failed = true;
-        }
-        if (log->shared) { /* one write to the end of the file, so that records do not mix */
+        if (log->shared) /* one write to the end of the file, so that records do not mix */
             log->failed |= fflush(log->file) != 0;
-        }
         json_decref(record);
     }
     json_decref(fields);
 }
 
 void jsonl_write_start(jsonl *log, int argc, char *const *argv, json_t *fields) {
-    if (log == NULL) {
+    if (!log) {
         json_decref(fields);
         return;
     }
@@ -81,7 +74,7 @@ void jsonl_write_start(jsonl *log, int argc, char *const *argv, json_t *fields) 
     for (int i = 0; i < argc; i++) {
         json_t *text = json_string(argv[i]);
         /* An argument that is not UTF-8 still takes its place. */
-        json_array_append_new(arguments, text != NULL ? text : json_string("?"));
+        json_array_append_new(arguments, text ? text : json_string("?"));
     }
     json_object_set_new(start, "monotonic_us", json_integer((json_int_t)log->start_us));
     json_object_set_new(start, "argv", arguments);
@@ -91,17 +84,15 @@ void jsonl_write_start(jsonl *log, int argc, char *const *argv, json_t *fields) 
 }
 
 bool jsonl_flush(jsonl *log) {
-    if (log == NULL) {
+    if (!log)
         return true;
-    }
     log->failed |= fflush(log->file) != 0;
     return !log->failed;
 }
 
 bool jsonl_close(jsonl *log) {
-    if (log == NULL) {
+    if (!log)
         return true;
-    }
     bool ok = jsonl_flush(log);
     ok = fclose(log->file) == 0 && ok;
     free(log);

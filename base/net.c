@@ -7,19 +7,17 @@
 
 bool net_parse_ip(const char *text, xl_addr *out) {
     *out = (xl_addr){0};
-    if (inet_pton(AF_INET, text, out->ip) == 1) {
+    if (inet_pton(AF_INET, text, out->ip) == 1)
         out->family = 4;
-    } else if (inet_pton(AF_INET6, text, out->ip) == 1) {
+    else if (inet_pton(AF_INET6, text, out->ip) == 1)
         out->family = 6;
-    }
     return out->family != 0;
 }
 
 static bool parse_port(const char *text, uint16_t *port) {
     size_t len = strlen(text);
-    if (len == 0 || len > 5 || strspn(text, "0123456789") != len) {
+    if (len == 0 || len > 5 || strspn(text, "0123456789") != len)
         return false;
-    }
     unsigned long value = strtoul(text, NULL, 10);
     *port = (uint16_t)value;
     return value <= 65535;
@@ -28,9 +26,8 @@ static bool parse_port(const char *text, uint16_t *port) {
 bool net_parse_endpoint(const char *text, xl_addr *out) {
     char ip[64];
     const char *colon = strrchr(text, ':');
-    if (colon == NULL || (size_t)(colon - text) >= sizeof ip) {
+    if (!colon || (size_t)(colon - text) >= sizeof ip)
         return false;
-    }
     size_t len = (size_t)(colon - text);
     bool bracketed = len >= 2 && text[0] == '[' && text[len - 1] == ']';
     if (bracketed) {

@@ -30,9 +30,8 @@ static void endpoints_are_an_ip_address_and_a_port(void **state) {
         "localhost:80",
         "256.0.0.1:80",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:80"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(net_parse_endpoint(bad[i], &a));
-    }
 }
 
 static void the_kernels_form_and_back_is_the_same_address(void **state) {

@@ -29,7 +29,7 @@ bool random_key_make(const random_seed *s, const char *role, uint8_t key[XL_RAND
 void random_key_warn(const random_seed *s, const char *program, jsonl *log, uint64_t now_us) {
     if (!s->given)
         return;
-    if (log != NULL)
+    if (log)
         jsonl_write(log, "warning", json_pack("{s:s}", "message", RANDOM_KEY_SEEDED), now_us);
     else
         fprintf(stderr, "%s: " RANDOM_KEY_SEEDED ".\n", program);

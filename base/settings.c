@@ -42,10 +42,9 @@ static bool is_in_pass(const setting *row, settings_pass pass) {
 }
 
 static bool same_name(const char *a, const char *b) {
-    for (; *a || *b; a++, b++) {
+    for (; *a || *b; a++, b++)
         if ((*a == '-' ? '_' : *a) != (*b == '-' ? '_' : *b))
             return false;
-    }
     return true;
 }
 
@@ -306,10 +305,9 @@ static bool read_json_value(const setting *row, void *into, const char *label, c
 }
 
 static bool is_one_of(const char *const *names, const char *name) {
-    for (size_t i = 0; names && names[i]; i++) {
+    for (size_t i = 0; names && names[i]; i++)
         if (strcmp(names[i], name) == 0)
             return true;
-    }
     return false;
 }
 

@@ -74,10 +74,9 @@ char *settings_help(const setting *rows, unsigned sides) {
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    for (const setting *row = rows; row->name; row++) {
+    for (const setting *row = rows; row->name; row++)
         if (setting_is_of(row, sides))
             write_row(out, row);
-    }
     if (fclose(out) == 0)
         return text;
     free(text);

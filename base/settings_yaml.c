@@ -16,12 +16,11 @@ bool settings_yaml_fail(const settings_yaml *y, size_t line, const char *format,
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    for (char *c = what; *c; c++) {
+    for (char *c = what; *c; c++)
         if (strncmp(c, ellipsis, strlen(ellipsis)) == 0)
             c += strlen(ellipsis) - 1;
         else
             *c = *c >= ' ' && *c <= '~' ? *c : '?';
-    }
     snprintf(y->error, SETTINGS_ERROR_BYTES, "%s, line %zu: %s", y->file, line + 1, what);
     return false;
 }
@@ -110,11 +109,10 @@ static bool read_entry(const settings_yaml *y, const setting_tables *s, yaml_nod
 static bool read_pass(const settings_yaml *y, const setting_tables *s, const yaml_node_t *mapping, settings_pass pass) {
     yaml_document_t *document = (yaml_document_t *)(uintptr_t)&y->document; /* libyaml only reads it */
     const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
-    for (; pair < mapping->data.mapping.pairs.top; pair++) {
+    for (; pair < mapping->data.mapping.pairs.top; pair++)
         if (!read_entry(y, s, yaml_document_get_node(document, pair->key),
                         yaml_document_get_node(document, pair->value), pass))
             return false;
-    }
     return true;
 }
 

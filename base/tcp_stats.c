@@ -22,13 +22,11 @@ static tcp_flow *find_flow(tcp_stats *stats, const xl_addr *local, const xl_addr
     for (size_t i = 0; i < stats->count; i++) {
         tcp_flow *flow = &stats->flows[i];
         if (net_same_ip(&flow->local, local) && flow->local.port == local->port && net_same_ip(&flow->remote, remote) &&
-            flow->remote.port == remote->port) {
+            flow->remote.port == remote->port)
             return flow;
-        }
     }
-    if (stats->count == TCP_STATS_MAX_FLOWS) {
+    if (stats->count == TCP_STATS_MAX_FLOWS)
         return NULL;
-    }
     tcp_flow *flow = &stats->flows[stats->count++];
     *flow = (tcp_flow){.local = *local, .remote = *remote};
     return flow;
@@ -37,11 +35,10 @@ static tcp_flow *find_flow(tcp_stats *stats, const xl_addr *local, const xl_addr
 static void record(tcp_stats *stats, const struct sockaddr *local, const struct sockaddr *remote,
                    const struct tcp_info *info) {
     xl_addr from, to;
-    if (!net_from_sockaddr(local, &from) || !net_from_sockaddr(remote, &to)) {
+    if (!net_from_sockaddr(local, &from) || !net_from_sockaddr(remote, &to))
         return;
-    }
     tcp_flow *flow = find_flow(stats, &from, &to);
-    if (flow != NULL) {
+    if (flow) {
         flow->bytes_sent = info->tcpi_bytes_sent;
         flow->bytes_received = info->tcpi_bytes_received;
         flow->bytes_retransmitted = info->tcpi_bytes_retrans;
@@ -59,9 +56,8 @@ void tcp_stats_sample_tcp(tcp_stats *stats, int fd) {
     socklen_t len = sizeof info;
     if (getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 &&
         getpeername(fd, (struct sockaddr *)&remote, &remote_len) == 0 &&
-        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0) {
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
         record(stats, (struct sockaddr *)&local, (struct sockaddr *)&remote, &info);
-    }
 }
 
 void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
@@ -84,10 +80,8 @@ void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
     /* Both list the subflows in the same order; one that comes or goes in between shows as different counts. */
     if (getsockopt(fd, SOL_MPTCP, MPTCP_SUBFLOW_ADDRS, &addrs, &addrs_len) != 0 ||
         getsockopt(fd, SOL_MPTCP, MPTCP_TCPINFO, &infos, &infos_len) != 0 ||
-        addrs.head.num_subflows != infos.head.num_subflows) {
+        addrs.head.num_subflows != infos.head.num_subflows)
         return;
-    }
-    for (size_t i = 0; i < addrs.head.num_subflows && i < MAX_SUBFLOWS; i++) {
+    for (size_t i = 0; i < addrs.head.num_subflows && i < MAX_SUBFLOWS; i++)
         record(stats, &addrs.addrs[i].sa_local, &addrs.addrs[i].sa_remote, &infos.info[i]);
-    }
 }

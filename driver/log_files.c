@@ -51,7 +51,7 @@ static void *open_qlog(void *user, bool is_server, const uint8_t *odcid, size_t 
     if (!sink && fd >= 0)
         close(fd);
     files->qlogs += sink != NULL;
-    files->qlogs_left_out += sink == NULL;
+    files->qlogs_left_out += !sink;
     return sink;
 }
 

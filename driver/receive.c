@@ -74,10 +74,9 @@ static void receive_socket(xl_udp *u, const udp_socket *s, xl_endpoint *endpoint
         }
         u->stats.receive_calls++;
         int n = recvmmsg(s->fd, messages, RECEIVE_BATCH, MSG_DONTWAIT, NULL);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             if (messages[i].msg_len > 0 && !(messages[i].msg_hdr.msg_flags & MSG_TRUNC))
                 deliver(u, s, &messages[i].msg_hdr, messages[i].msg_len, endpoint, now);
-        }
         /* An error is news of an earlier datagram; behind it there may be some to read. */
         if (n < 0 ? errno == EAGAIN || errno == EWOULDBLOCK : n < RECEIVE_BATCH)
             return;

@@ -237,10 +237,9 @@ static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t 
 }
 
 static bool has_room(const xl_udp *u) {
-    for (size_t i = 0; i < u->count; i++) {
+    for (size_t i = 0; i < u->count; i++)
         if (u->sockets[i].kept_bytes > MAX_KEPT_BYTES)
             return false;
-    }
     return true;
 }
 

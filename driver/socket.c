@@ -52,10 +52,9 @@ void udp_from_sockaddr(const struct sockaddr_storage *in, xl_addr *out) {
 }
 
 static bool is_wildcard(const xl_addr *addr) {
-    for (size_t i = 0; i < (addr->family == 4 ? 4u : 16u); i++) {
+    for (size_t i = 0; i < (addr->family == 4 ? 4u : 16u); i++)
         if (addr->ip[i])
             return false;
-    }
     return true;
 }
 

@@ -45,7 +45,7 @@ static inline void ends_transmit(ends *e) {
         unsigned sent = 0;
         while ((len = xl_endpoint_transmit(e->endpoint[side], buf, sizeof buf, &head, e->now)) > 0) {
             FUZZ_CHECK(++sent < 4096);
-            if (e->see != NULL)
+            if (e->see)
                 e->see(e->user, side == 0, buf, len);
             if (e->count == ENDS_IN_AIR) /* lost */
                 continue;

@@ -34,7 +34,7 @@ static inline void forge_ack(xl_writer *w, fuzz_input *in, const xl_connection *
     xl_ack_range range[8];
     bool is_mp = level == XL_LEVEL_APP && to->multipath && fuzz_bool(in);
     const xl_space *space = level == XL_LEVEL_APP ? path->space : &to->space[level];
-    uint64_t at = space != NULL ? space->ledger.next_pn : 0;
+    uint64_t at = space ? space->ledger.next_pn : 0;
     uint8_t less = fuzz_u8(in);
     at = less < 0xe0 ? at - (at < less ? at : less) : fuzz_number(in) & XL_VARINT_MAX;
     size_t count = 0;
@@ -57,7 +57,7 @@ static inline void forge_stream_data(xl_writer *w, fuzz_input *in, const xl_conn
     const xl_stream *s = xl_conn_stream(to, id);
     bool fin = fuzz_bool(in);
     size_t len = fuzz_u8(in) * 4u;
-    if (s != NULL && s->has_recv && offset < 64)
+    if (s && s->has_recv && offset < 64)
         offset += s->recv.read; /* where it goes on */
     xl_frame_put_stream_header(w, id, offset & XL_VARINT_MAX, len, fin);
     for (; len > 0; len--)
@@ -198,7 +198,7 @@ static inline bool forge_guesses(const xl_connection *to, const uint8_t *frames,
 
 static inline xl_level forge_level(const xl_connection *from, uint8_t v) {
     xl_level level = v < 0xe0 ? XL_LEVEL_APP : v < 0xf0 ? XL_LEVEL_HANDSHAKE : XL_LEVEL_INITIAL;
-    while (level > XL_LEVEL_INITIAL && from->level[level].write == NULL)
+    while (level > XL_LEVEL_INITIAL && !from->level[level].write)
         level--;
     return level;
 }
@@ -209,7 +209,7 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
                                 uint64_t *pn, uint64_t *path_id) {
     fuzz_input *in = l->in;
     uint8_t which = fuzz_u8(in), ahead = fuzz_u8(in), bits = fuzz_u8(in);
-    if (from->level[level].write == NULL || to->local_cids.count == 0)
+    if (!from->level[level].write || to->local_cids.count == 0)
         return false;
     const xl_cid_entry *cid = &to->local_cids.at[which % to->local_cids.count];
     /* Numbers of its own, so that the ones of the genuine sender go on; now and then a repetition, or one far off. */
@@ -234,7 +234,7 @@ static inline void forge_packet(live *l) {
     bool to_server = fuzz_bool(in);
     const xl_connection *from = to_server ? l->p.cc : l->p.sc, *to = to_server ? l->p.sc : l->p.cc;
     uint8_t packet[PAIR_MTU], count = fuzz_u8(in);
-    if (from == NULL || to == NULL || (to_server ? l->p.server_closed : l->p.client_closed) ||
+    if (!from || !to || (to_server ? l->p.server_closed : l->p.client_closed) ||
         (to_server ? l->p.client_closed : l->p.server_closed))
         return;
     xl_level level = forge_level(from, fuzz_u8(in));
@@ -274,12 +274,12 @@ static inline void forge_as_own(live *l) {
     xl_connection *from = to_server ? l->p.cc : l->p.sc, *to = to_server ? l->p.sc : l->p.cc;
     uint8_t buf[PAIR_MTU + 64], count = fuzz_u8(in), which = fuzz_u8(in);
     xl_builder b;
-    if (from == NULL || to == NULL || !xl_conn_is_live(from) || l->p.client_closed || l->p.server_closed)
+    if (!from || !to || !xl_conn_is_live(from) || l->p.client_closed || l->p.server_closed)
         return;
     xl_path *path = &from->path[which % from->path_count];
     xl_level level = forge_level(from, XL_LEVEL_APP);
     xl_conn_enter(from, l->p.now);
-    if (level != XL_LEVEL_APP || !path->has_dcid || path->space == NULL || !path->validated ||
+    if (level != XL_LEVEL_APP || !path->has_dcid || !path->space || !path->validated ||
         !xl_builder_begin(&b, from, path, level, buf, PAIR_MTU))
         return;
     for (unsigned n = 1 + count % 4; n > 0; n--) {
@@ -324,19 +324,18 @@ static inline void forge_noise(live *l) {
     uint8_t packet[1500] = {0}, kind = fuzz_u8(in);
     const xl_connection *to = to_server ? l->p.sc : l->p.cc;
     size_t len = 21 + fuzz_u16(in) % 1200;
-    const xl_cid *cid =
-        to != NULL && to->local_cids.count > 0 ? &to->local_cids.at[kind % to->local_cids.count].cid : NULL;
+    const xl_cid *cid = to && to->local_cids.count > 0 ? &to->local_cids.at[kind % to->local_cids.count].cid : NULL;
     fuzz_fill(in, packet + 20, 40);
     packet[0] = kind;
     if (kind & 0x80) {
         packet[4] = fuzz_u8(in) & 1;
-        packet[5] = cid != NULL ? cid->len : fuzz_u8(in) % 24;
-        if (cid != NULL)
+        packet[5] = cid ? cid->len : fuzz_u8(in) % 24;
+        if (cid)
             memcpy(packet + 6, cid->id, cid->len);
-    } else if (cid != NULL) {
+    } else if (cid) {
         memcpy(packet + 1, cid->id, cid->len);
     }
-    if ((kind & 0x44) == 0x44 && to != NULL && to->remote_cids.count > 0) /* the reset that only the peer can make */
+    if ((kind & 0x44) == 0x44 && to && to->remote_cids.count > 0) /* the reset that only the peer can make */
         memcpy(packet + len - 16, to->remote_cids.at[0].reset_token, 16);
     xl_addr local, remote;
     forge_addresses(l, in, to_server, &local, &remote);

@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     xl_qlog_packet_begin(qlog, 2000, flags & 0x40, type, size, size, 0, flags);
     xl_frame f;
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, qoe_in_ack, &f) == 0) {
-        FUZZ_CHECK(!r.failed && xl_frame_name(f.type) != NULL);
+        FUZZ_CHECK(!r.failed && xl_frame_name(f.type));
         fuzz_note_number(f.type + 8u * xl_frame_is_ack_eliciting(f.type) + 4u * xl_frame_is_probing(f.type) +
                          2u * xl_frame_is_allowed(f.type, type));
         if (f.type == XL_FRAME_ACK || f.type == XL_FRAME_ACK_ECN || f.type == XL_FRAME_ACK_MP ||

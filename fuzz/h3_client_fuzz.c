@@ -98,7 +98,7 @@ static void act_server(void *user, uint64_t now) {
     ssize_t n;
     xl_endpoint_handle_timeout(b->e.endpoint[1], now);
     while (xl_endpoint_poll_event(b->e.endpoint[1], &event)) {
-        if (event.type == XL_EVENT_CONNECTED && b->server == NULL)
+        if (event.type == XL_EVENT_CONNECTED && !b->server)
             b->server = event.connection;
         if (event.type == XL_EVENT_STREAM_READABLE && event.connection == b->server) {
             while ((n = xl_stream_read(b->server, event.stream_id, waste, sizeof waste, &fin)) > 0)
@@ -118,7 +118,7 @@ static void write_stream(bench *b, fuzz_input *in) {
     static uint8_t room[H3_WIRE_BYTES];
     uint8_t which = fuzz_u8(in), count = fuzz_u8(in);
     uint64_t id;
-    if (b->server == NULL)
+    if (!b->server)
         return;
     if (which >= 0xe0 && b->streams < 32 && xl_stream_open(b->server, false, &id) == 0)
         b->stream[b->streams++] = id;
@@ -175,7 +175,7 @@ static void call(bench *b, fuzz_input *in) {
             http3_client_close(b->client, b->e.now);
         break;
     default:
-        if (b->server != NULL && v >= 0xe0)
+        if (b->server && v >= 0xe0)
             xl_connection_close(b->server, v, "\x1b[31m\xff no", b->e.now);
     }
 }
@@ -198,12 +198,12 @@ static void operate(bench *b, fuzz_input *in) {
         break;
     case 7:
         v = fuzz_u8(in);
-        if (b->server != NULL && b->streams > 0)
+        if (b->server && b->streams > 0)
             xl_stream_reset(b->server, b->stream[v % b->streams], v);
         break;
     case 8:
         v = fuzz_u8(in);
-        if (b->server != NULL && b->streams > 0)
+        if (b->server && b->streams > 0)
             xl_stream_stop(b->server, b->stream[v % b->streams], v);
         break;
     default:
@@ -275,7 +275,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
     static xl_credentials *credentials[2]; /* outlive the inputs */
     bench *b = calloc(1, sizeof *b);
-    if (credentials[0] == NULL) {
+    if (!credentials[0]) {
         credentials[0] = xl_credentials_client(NULL);
         credentials[1] =
             xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);

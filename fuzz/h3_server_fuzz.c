@@ -49,7 +49,7 @@ static void act_client(void *user, uint64_t now) {
             b->client = NULL;
             xl_connection_free(event.connection);
         }
-        while (event.type == XL_EVENT_STREAM_READABLE && b->client != NULL && event.stream_id % 8 < 4 &&
+        while (event.type == XL_EVENT_STREAM_READABLE && b->client && event.stream_id % 8 < 4 &&
                (n = xl_stream_read(b->client, event.stream_id, waste, sizeof waste, &fin)) > 0)
             fuzz_note(waste, (size_t)n);
     }
@@ -75,7 +75,7 @@ static void write_stream(bench *b, fuzz_input *in) {
     xl_stream_send(b->client, id, room, half, half == len && count & 0x80, NULL);
     if (half < len) {
         ends_run(&b->e, 1000);
-        if (b->client != NULL)
+        if (b->client)
             xl_stream_send(b->client, id, room + half, len - half, count & 0x80, NULL);
     }
 }
@@ -132,7 +132,7 @@ static void open_bench(bench *b, xl_credentials **own, uint8_t shape) {
     c.credentials = own[0];
     c.limits.max_data = shape & 8 ? 5000 : 1 << 20;
     b->e.endpoint[0] = xl_endpoint_new(&c, b->e.now, &rv);
-    FUZZ_CHECK(b->service != NULL && b->e.endpoint[0] != NULL);
+    FUZZ_CHECK(b->service && b->e.endpoint[0]);
     b->e.act[0] = act_client;
     b->e.act[1] = act_server;
     b->client = xl_endpoint_connect(b->e.endpoint[0], "xlink-server", &local, &remote, XL_TECH_WIFI, b->e.now);
@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
     static xl_credentials *credentials[2]; /* outlive the inputs */
     bench *b = calloc(1, sizeof *b);
-    if (credentials[0] == NULL) {
+    if (!credentials[0]) {
         credentials[0] = xl_credentials_client(NULL);
         credentials[1] =
             xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);
@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ends_init(&b->e, b);
     open_bench(b, credentials, fuzz_u8(&in));
     ends_run(&b->e, 100000);
-    for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && b->client != NULL && b->e.steps < ENDS_STEPS; i++) {
+    for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && b->client && b->e.steps < ENDS_STEPS; i++) {
         operate(b, &in);
         FUZZ_CHECK(live_memory() <= before + MEMORY_BYTES);
     }

@@ -34,15 +34,15 @@ static void change_bytes(fuzz_input *in, uint8_t *data, size_t len) {
 /* The frames of an Initial, a ClientHello or ServerHello above all, under the keys of its sender. */
 static void bend_initial(live *l, pair_datagram *q) {
     const xl_connection *from = q->to_server ? l->p.cc : l->p.sc;
-    const xl_keys *keys = from != NULL ? from->level[XL_LEVEL_INITIAL].write : NULL;
+    const xl_keys *keys = from ? from->level[XL_LEVEL_INITIAL].write : NULL;
     uint64_t pn;
     size_t pn_len;
     uint8_t *payload;
     xl_packet_header h;
-    if (keys == NULL && l->p.cc->level[XL_LEVEL_INITIAL].read != NULL && !q->to_server)
+    if (!keys && l->p.cc->level[XL_LEVEL_INITIAL].read && !q->to_server)
         keys = l->p.cc->level[XL_LEVEL_INITIAL].read; /* the server's connection is not known yet */
-    if (keys == NULL || xl_packet_parse(q->data, q->d.len, XL_LOCAL_CID_BYTES, &h) != 0 ||
-        h.type != XL_PACKET_INITIAL || xl_keys_unmask(keys, q->data, h.total_len, h.pn_offset, &pn, &pn_len) != 0)
+    if (!keys || xl_packet_parse(q->data, q->d.len, XL_LOCAL_CID_BYTES, &h) != 0 || h.type != XL_PACKET_INITIAL ||
+        xl_keys_unmask(keys, q->data, h.total_len, h.pn_offset, &pn, &pn_len) != 0)
         return;
     ssize_t n = xl_keys_open(keys, 0, pn, q->data, h.total_len, h.pn_offset, pn_len, &payload);
     if (n <= 0)
@@ -63,7 +63,7 @@ static void interfere(live *l) {
     fuzz_input *in = l->in;
     uint8_t how = fuzz_u8(in);
     pair_datagram *q = choose_datagram(l);
-    if (q == NULL)
+    if (!q)
         return;
     switch (how % 6) {
     case 0:

@@ -37,7 +37,7 @@ static void serve(bench *b) {
         b->s.ready_count = n > 0 ? n : 0;
         for (int i = 0; i < b->s.ready_count; i++) {
             server_watch *watch = ready[i].data.ptr;
-            if (watch != NULL)
+            if (watch)
                 watch->ready(watch, ready[i].events, b->now);
         }
         b->s.ready_count = 0;
@@ -143,7 +143,7 @@ static void open_server(bench *b) {
     b->s.catalogue = catalogue_new(&video, NULL);
     b->s.epoll = epoll_create1(EPOLL_CLOEXEC);
     b->s.ready = calloc(SERVER_MAX_EVENTS, sizeof(struct epoll_event));
-    FUZZ_CHECK(b->s.catalogue != NULL && b->s.epoll >= 0 && b->s.ready != NULL);
+    FUZZ_CHECK(b->s.catalogue && b->s.epoll >= 0 && b->s.ready);
     b->service = server_http1_service.start(&b->s, b->now, &bound, error);
     FUZZ_CHECK(b->service != NULL);
     b->address_len = net_to_sockaddr(&bound, &b->address);

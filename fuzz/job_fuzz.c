@@ -66,19 +66,19 @@ static void check_path_grammars(const char *text) {
     const char *words[5] = {0};
     for (int i = 0; i < 5; i++)
         words[i] = strtok_r(i == 0 ? copy : NULL, "\n", &rest);
-    if (words[0] != NULL)
+    if (words[0])
         check_word(path_management_read(words[0], &limits.path_management, error, sizeof error), error);
-    if (words[1] != NULL)
+    if (words[1])
         check_word(migrate_after_read(words[1], &limits, error, sizeof error), error);
-    if (words[2] != NULL)
+    if (words[2])
         check_word(migrate_back_read(words[2], &limits, error, sizeof error), error);
     error[0] = 0;
-    if (words[3] != NULL) {
+    if (words[3]) {
         bool ok = path_order_parse(words[3], rank, error, sizeof error);
         check_sentence(ok, error);
     }
     error[0] = 0;
-    if (words[4] != NULL) {
+    if (words[4]) {
         bool ok = path_events_parse(words[4], events, &count, error, sizeof error);
         check_sentence(ok, error);
         FUZZ_CHECK(count <= PATH_EVENTS_MAX);

@@ -150,7 +150,7 @@ static void check_balance(const bench *b) {
 static void drain(bench *b) {
     unsigned most = PACKETS * 2;
     xl_link_advance(b->link, b->now);
-    for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
         FUZZ_CHECK(most-- > 0);
         check_departure(b, p);
         xl_link_departed(b->link, p, b->now);
@@ -261,10 +261,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     xl_link_log_init(&b->log, take_log, b);
     choose_config(b, &in);
     b->link = xl_link_new(&b->config, error, sizeof error);
-    FUZZ_CHECK(b->link != NULL || error[0] != 0);
-    for (int i = 0; b->link != NULL && i < OPERATIONS && fuzz_left(&in) > 0; i++)
+    FUZZ_CHECK(b->link || error[0] != 0);
+    for (int i = 0; b->link && i < OPERATIONS && fuzz_left(&in) > 0; i++)
         operate(b, &in);
-    if (b->link != NULL) {
+    if (b->link) {
         drain(b);
         check_log(b);
         fuzz_note_number(xl_link_stats(b->link).queue_drops);

@@ -52,7 +52,7 @@ typedef struct {
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static inline size_t live_memory(void) {
-    return __sanitizer_get_current_allocated_bytes != NULL ? __sanitizer_get_current_allocated_bytes() : 0;
+    return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : 0;
 }
 
 static inline xl_addr live_victim(unsigned i) {
@@ -66,7 +66,7 @@ static inline bool live_is_victim(const xl_addr *a) {
 /* ---- what must hold ---- */
 
 static inline void live_check_connection(const xl_connection *c) {
-    if (c == NULL || c->state >= XL_CONN_CLOSING)
+    if (!c || c->state >= XL_CONN_CLOSING)
         return;
     const xl_limits *limits = &c->config->limits;
     uint64_t peers = limits->max_streams_bidi + limits->max_streams_uni;
@@ -78,7 +78,7 @@ static inline void live_check_connection(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         FUZZ_CHECK(p->response_count <= XL_PATH_RESPONSES_MAX);
-        FUZZ_CHECK(p->space == NULL || p->space->ledger.cap <= 16384);
+        FUZZ_CHECK(!p->space || p->space->ledger.cap <= 16384);
         FUZZ_CHECK(p->bytes_in_flight < UINT64_C(1) << 40 && p->eliciting_in_flight < UINT64_C(1) << 32);
         FUZZ_CHECK(p->validated || p->received_unvalidated > UINT64_C(1) << 40 || !c->is_server ||
                    p->sent_unvalidated <= 3 * p->received_unvalidated);
@@ -142,7 +142,7 @@ static inline void live_take_event(live *l, bool is_server, const xl_event *e) {
     fuzz_note_number(e->error_code);
     switch (e->type) {
     case XL_EVENT_CONNECTED:
-        if (is_server && p->sc == NULL)
+        if (is_server && !p->sc)
             p->sc = e->connection;
         break;
     case XL_EVENT_STREAM_READABLE:

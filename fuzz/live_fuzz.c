@@ -7,14 +7,14 @@
 
 static const char *nth_scheduler(uint8_t v) {
     size_t n = 0;
-    while (xl_scheduler_name(n) != NULL)
+    while (xl_scheduler_name(n))
         n++;
     return xl_scheduler_name(v % n);
 }
 
 static const char *nth_congestion(uint8_t v) {
     size_t n = 0;
-    while (xl_congestion_name(n) != NULL)
+    while (xl_congestion_name(n))
         n++;
     return xl_congestion_name(v % n);
 }
@@ -140,7 +140,7 @@ static void call(live *l) {
     bool is_server = what & 0x80;
     xl_connection *c = is_server ? l->p.sc : l->p.cc;
     const pair_link *link = &l->p.link[v % l->p.link_count];
-    if (c == NULL || (is_server ? l->p.server_closed : l->p.client_closed))
+    if (!c || (is_server ? l->p.server_closed : l->p.client_closed))
         return;
     switch (what & 15) {
     case 0:
@@ -248,7 +248,7 @@ static void harness(const uint8_t *data, size_t size) {
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && !live_is_over(l); i++)
         operate(l);
     live_run(l, shape & 16 ? 40000000 : 500000);
-    FUZZ_CHECK(!(shape & 16) || live_is_over(l) || l->p.sc == NULL || xl_conn_is_live(l->p.sc) || l->p.server_closed);
+    FUZZ_CHECK(!(shape & 16) || live_is_over(l) || !l->p.sc || xl_conn_is_live(l->p.sc) || l->p.server_closed);
     live_free(l);
     free(l);
 }

@@ -50,7 +50,7 @@ static void put_together(size_t count, bool may_merge, unsigned skip) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
     struct virtio_net_hdr header = {0};
-    for (size_t i = 0; segment[i % SEGMENTS_MOST] == NULL; i++)
+    for (size_t i = 0; !segment[i % SEGMENTS_MOST]; i++)
         segment[i] = calloc(1, sizeof *segment[i]);
     uint8_t flags = fuzz_u8(&in), skip = fuzz_u8(&in);
     header.flags = fuzz_u8(&in);

@@ -45,7 +45,7 @@ static inline void fuzz_qlog_write(void *user, const char *text, size_t len) {
         FUZZ_CHECK(n > 1 && text[0] == 0x1e);
         json_error_t error;
         json_t *record = json_loadb(text + 1, n - 1, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-        if (record == NULL)
+        if (!record)
             fprintf(stderr, "%s at %d of: %.*s\n", error.text, error.position, (int)(n - 1), text + 1);
         FUZZ_CHECK(json_is_object(record));
         FUZZ_CHECK(sink->records == 0 || (json_is_number(json_object_get(record, "time")) &&

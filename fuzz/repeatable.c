@@ -25,7 +25,7 @@ int gnutls_rnd(gnutls_rnd_level_t level, void *out, size_t len) {
 }
 
 static time_t epoch(time_t *out) {
-    if (out != NULL)
+    if (out)
         *out = EPOCH_S;
     return EPOCH_S;
 }

@@ -24,13 +24,13 @@ static uint64_t run(const uint8_t *data, size_t size) {
 static void replay_file(const char *path) {
     struct stat st;
     FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &st) != 0) {
+    if (!file || fstat(fileno(file), &st) != 0) {
         fprintf(stderr, "replay: %s cannot be read.\n", path);
         exit(2);
     }
     size_t size = (size_t)st.st_size;
     uint8_t *data = malloc(size > 0 ? size : 1);
-    if (data == NULL || fread(data, 1, size, file) != size) {
+    if (!data || fread(data, 1, size, file) != size) {
         fprintf(stderr, "replay: %s cannot be read.\n", path);
         exit(2);
     }

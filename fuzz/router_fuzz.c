@@ -24,7 +24,7 @@ static bool read_file(const uint8_t *text, size_t len, lb_file *file) {
     char error[LB_ERROR_BYTES] = "";
     char *copy = fuzz_string(text, len);
     bool ok = lb_file_parse(copy, "lb.yaml", file, error);
-    FUZZ_CHECK(ok || (error[0] != 0 && memchr(error, 0, sizeof error) != NULL));
+    FUZZ_CHECK(ok || (error[0] != 0 && memchr(error, 0, sizeof error)));
     free(copy);
     if (ok) {
         FUZZ_CHECK(file->config_count <= XL_LB_CONFIGS_MAX && file->server_count <= LB_SERVERS_MAX);
@@ -79,9 +79,9 @@ static void use_flow(watch *w, const lb_file *file, const xl_addr *client, uint6
     flows_stats stats;
     size_t server = file->server_count > 0 ? how % file->server_count : 0;
     flow *f = flows_find(w->table, client, &local, server);
-    if (f == NULL && (f = flows_add(w->table, client, &local, server, now)) != NULL)
+    if (!f && (f = flows_add(w->table, client, &local, server, now)))
         w->now++;
-    if (f != NULL) {
+    if (f) {
         FUZZ_CHECK(f == flows_find(w->table, client, &local, server) && f->server == server);
         if (how & 0x40)
             flows_used_by_server(w->table, f, now);
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     router *r = router_new(&files[0]);
     watch w = {0};
     w.table = flows_new(FLOWS_MOST, 2000000, 10000000, 7, closed, &w);
-    FUZZ_CHECK(r != NULL && w.table != NULL);
+    FUZZ_CHECK(r && w.table);
     uint64_t now = 1000000;
     int at = 0;
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0; i++) {

@@ -96,7 +96,7 @@ static void check_records(fuzz_input *in) {
         size_t len;
         const uint8_t *bytes = fuzz_bytes(in, 4096, &len);
         uint8_t *room = sat_records_block(&records, len);
-        if (room == NULL)
+        if (!room)
             break;
         memcpy(room, bytes, len);
     }

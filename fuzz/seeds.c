@@ -33,7 +33,7 @@ static void write_seed(const char *harness, const char *name, unsigned number, c
     make_directory(path);
     snprintf(path, sizeof path, "%s/%s/found/seed-%s-%u", directory, harness, name, number);
     FILE *file = fopen(path, "wb");
-    if (file == NULL || fwrite(data, 1, len, file) != len || fclose(file) != 0) {
+    if (!file || fwrite(data, 1, len, file) != len || fclose(file) != 0) {
         fprintf(stderr, "seeds: cannot write %s: %s.\n", path, strerror(errno));
         exit(2);
     }
@@ -78,7 +78,7 @@ static void see_datagram(void *user, bool to_server, uint8_t *data, size_t len) 
          at += h.total_len) {
         size_t n;
         const uint8_t *payload = open_packet(data + at, &h, &n);
-        if (payload == NULL || e->payloads >= 4 * PACKETS_MOST)
+        if (!payload || e->payloads >= 4 * PACKETS_MOST)
             continue;
         n = without_padding(payload, n);
         n = n < 400 ? n : 400;
@@ -168,7 +168,7 @@ static void see_streams(void *user, bool to_server, const uint8_t *data, size_t 
         size_t n;
         const uint8_t *payload = open_packet(data + at, &h, &n);
         xl_frame f;
-        xl_reader r = xl_reader_of(payload, payload != NULL ? n : 0);
+        xl_reader r = xl_reader_of(payload, payload ? n : 0);
         while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, true, &f) == 0)
             if (f.type == XL_FRAME_STREAM)
                 note_stream(user, to_server, &f);
@@ -299,7 +299,7 @@ static void exchange_http(void) {
     int rv;
     ends_init(&b->e, b);
     b->client = http3_client_new(&config, &callbacks, own, &no_log, b->e.now, error);
-    FUZZ_CHECK(b->client != NULL && http3_client_open_path(b->client, 0, &path.local, b->e.now, error));
+    FUZZ_CHECK(b->client && http3_client_open_path(b->client, 0, &path.local, b->e.now, error));
     http3_service_configure(&serving, &c);
     c.credentials = its;
     b->e.endpoint[0] = http3_client_endpoint(b->client);

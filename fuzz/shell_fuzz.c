@@ -79,7 +79,7 @@ static void drain(struct mp_shell *shell, uint64_t now) {
         for (int way = 0; way < 2; way++) {
             struct xl_link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
             xl_link_advance(link, now);
-            for (struct xl_link_packet *p = xl_link_pull(link); p != NULL; p = xl_link_pull(link))
+            for (struct xl_link_packet *p = xl_link_pull(link); p; p = xl_link_pull(link))
                 xl_link_departed(link, p, now);
         }
 }
@@ -89,7 +89,7 @@ static void check_command(const struct mp_request *request, const struct mp_figu
     for (int way = 0; way < 2; way++)
         if (request->ways[way] && request->kind == MP_REQUEST_UP)
             FUZZ_CHECK(after->links[request->path][way].is_up == request->up);
-        else if (before != NULL)
+        else if (before)
             FUZZ_CHECK(after->links[request->path][way].is_up == before->links[request->path][way].is_up);
 }
 
@@ -102,7 +102,7 @@ static void obey(struct mp_shell *shell, char *text) {
     bool has_figures = false;
     unsigned commands = 0, packets = 0;
     FUZZ_CHECK(mp_mailbox_open(&mailbox) == 0);
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL && commands < COMMANDS_MOST;
+    for (char *line = strtok_r(text, "\n", &rest); line && commands < COMMANDS_MOST;
          line = strtok_r(NULL, "\n", &rest)) {
         if (line[0] >= '0' && line[0] <= '9') {
             now += 1000 * (strtoull(line, NULL, 10) % 100000);
@@ -149,23 +149,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = fuzz_rest_string(&in);
     for (char *c = text; *c; c++) /* no names of files elsewhere */
         *c = *c == '/' ? '_' : *c;
-    char *config = strstr(text, "\n\n"), *commands = config != NULL ? strstr(config + 2, "\n---\n") : NULL;
-    if (commands != NULL) {
+    char *config = strstr(text, "\n\n"), *commands = config ? strstr(config + 2, "\n---\n") : NULL;
+    if (commands) {
         *commands = 0;
         commands += 5;
     }
-    if (config != NULL) {
+    if (config) {
         *config = 0;
         config += 2;
     }
-    fuzz_file file = fuzz_file_of(config != NULL ? config : "", config != NULL ? strlen(config) : 0);
+    fuzz_file file = fuzz_file_of(config ? config : "", config ? strlen(config) : 0);
     char option[] = "--config";
-    if (config != NULL && config[0] != 0) {
+    if (config && config[0] != 0) {
         argv[argc++] = option;
         argv[argc++] = file.name;
     }
-    for (char *word = strtok_r(text, "\n", &rest); word != NULL && argc < WORDS_MOST;
-         word = strtok_r(NULL, "\n", &rest))
+    for (char *word = strtok_r(text, "\n", &rest); word && argc < WORDS_MOST; word = strtok_r(NULL, "\n", &rest))
         argv[argc++] = word;
     int rc = mp_options_parse(&shell->options, argc, argv, error, sizeof error);
     FUZZ_CHECK(rc == 0 || error[0] != 0);
@@ -176,7 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         rc = mp_setup_links(shell, error);
         FUZZ_CHECK(rc == 0 || error[0] != 0);
         if (rc == 0 && shell->path_count > 0)
-            obey(shell, commands != NULL ? commands : error);
+            obey(shell, commands ? commands : error);
         mp_setup_free(shell);
     }
     mp_options_free(&shell->options);

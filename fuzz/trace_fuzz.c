@@ -97,8 +97,8 @@ static void check_queue(fuzz_input *in) {
     struct xl_link_pool *pool = xl_link_pool_new(0);
     char *text = fuzz_rest_string(in);
     struct xl_queue *queue = xl_queue_new(text, pool, 1, error, sizeof error);
-    FUZZ_CHECK(queue != NULL || error[0] != 0);
-    FUZZ_CHECK(queue == NULL || memchr(queue->description, 0, sizeof queue->description) != NULL);
+    FUZZ_CHECK(queue || error[0] != 0);
+    FUZZ_CHECK(!queue || memchr(queue->description, 0, sizeof queue->description));
     xl_queue_free(queue);
     xl_link_pool_free(pool);
     free(text);
@@ -110,18 +110,18 @@ static void check_settings(fuzz_input *in) {
     char error[1024];
     bool use_top = fuzz_bool(in), json = fuzz_bool(in);
     char *text = fuzz_rest_string(in), *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *value = strchr(line, '=');
         error[0] = 0;
-        if (value == NULL) {
+        if (!value) {
             use_top = !use_top;
             continue;
         }
         *value++ = 0;
         json_t *member = json ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
         struct xl_link_settings *to = use_top ? top : settings;
-        int rc = member != NULL ? xl_link_settings_set_json(to, line, member, error, sizeof error)
-                                : xl_link_settings_set(to, line, value, error, sizeof error);
+        int rc = member ? xl_link_settings_set_json(to, line, member, error, sizeof error)
+                        : xl_link_settings_set(to, line, value, error, sizeof error);
         FUZZ_CHECK(rc == 0 || error[0] != 0);
         json_decref(member);
     }

@@ -12,7 +12,7 @@ typedef struct {
 
 static bool is_token_char(char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static bool span_is(span s, const char *text) {
@@ -20,9 +20,8 @@ static bool span_is(span s, const char *text) {
 }
 
 static bool copy_span(span s, char *out, size_t cap) {
-    if (s.len >= cap) {
+    if (s.len >= cap)
         return false;
-    }
     memcpy(out, s.at, s.len);
     out[s.len] = '\0';
     return true;
@@ -34,9 +33,8 @@ static ssize_t head_length(const char *buf, size_t len, size_t *scanned) {
     size_t from = *scanned > 3 ? *scanned - 3 : 0;
     if (from < limit) {
         const char *end = memmem(buf + from, limit - from, "\r\n\r\n", 4);
-        if (end != NULL) {
+        if (end)
             return end + 4 - buf;
-        }
     }
     *scanned = limit;
     return len >= HTTP1_MAX_HEAD_BYTES ? -431 : 0;
@@ -45,39 +43,32 @@ static ssize_t head_length(const char *buf, size_t len, size_t *scanned) {
 /* Cuts the next CRLF-terminated line off *rest. A bare CR, LF or NUL within is an error (RFC 9112 section 2.2). */
 static bool next_line(span *rest, span *line) {
     const char *end = memmem(rest->at, rest->len, "\r\n", 2);
-    if (end == NULL) {
+    if (!end)
         return false;
-    }
     *line = (span){rest->at, (size_t)(end - rest->at)};
     rest->len -= line->len + 2;
     rest->at = end + 2;
-    return memchr(line->at, '\r', line->len) == NULL && memchr(line->at, '\n', line->len) == NULL &&
-           memchr(line->at, '\0', line->len) == NULL;
+    return !memchr(line->at, '\r', line->len) && !memchr(line->at, '\n', line->len) &&
+           !memchr(line->at, '\0', line->len);
 }
 
 /* Splits "name: value"; no space before the colon, no folded lines (RFC 9112 section 5). */
 static bool split_field(span line, span *name, span *value) {
     size_t n = 0;
-    while (n < line.len && is_token_char(line.at[n])) {
+    while (n < line.len && is_token_char(line.at[n]))
         n++;
-    }
-    if (n == 0 || n == line.len || line.at[n] != ':') {
+    if (n == 0 || n == line.len || line.at[n] != ':')
         return false;
-    }
     *name = (span){line.at, n};
     const char *begin = line.at + n + 1, *end = line.at + line.len;
-    while (begin < end && (*begin == ' ' || *begin == '\t')) {
+    while (begin < end && (*begin == ' ' || *begin == '\t'))
         begin++;
-    }
-    while (end > begin && (end[-1] == ' ' || end[-1] == '\t')) {
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    }
     *value = (span){begin, (size_t)(end - begin)};
-    for (const char *c = begin; c < end; c++) {
-        if ((unsigned char)*c < 0x20 && *c != '\t') {
+    for (const char *c = begin; c < end; c++)
+        if ((unsigned char)*c < 0x20 && *c != '\t')
             return false;
-        }
-    }
     return true;
 }
 
@@ -85,19 +76,17 @@ static bool split_field(span line, span *name, span *value) {
 static bool list_has(span list, const char *token) {
     while (list.len > 0) {
         const char *comma = memchr(list.at, ',', list.len);
-        size_t part_len = comma != NULL ? (size_t)(comma - list.at) : list.len;
+        size_t part_len = comma ? (size_t)(comma - list.at) : list.len;
         span part = {list.at, part_len};
         while (part.len > 0 && (*part.at == ' ' || *part.at == '\t')) {
             part.at++;
             part.len--;
         }
-        while (part.len > 0 && (part.at[part.len - 1] == ' ' || part.at[part.len - 1] == '\t')) {
+        while (part.len > 0 && (part.at[part.len - 1] == ' ' || part.at[part.len - 1] == '\t'))
             part.len--;
-        }
-        if (span_is(part, token)) {
+        if (span_is(part, token))
             return true;
-        }
-        size_t used = comma != NULL ? part_len + 1 : part_len;
+        size_t used = comma ? part_len + 1 : part_len;
         list.at += used;
         list.len -= used;
     }
@@ -107,9 +96,8 @@ static bool list_has(span list, const char *token) {
 /* 0: HTTP/1.0, 1: HTTP/1.1 or a later minor version, -1: something else. */
 static int parse_version(span s) {
     if (s.len != 8 || memcmp(s.at, "HTTP/", 5) != 0 || s.at[6] != '.' || s.at[5] < '0' || s.at[5] > '9' ||
-        s.at[7] < '0' || s.at[7] > '9') {
+        s.at[7] < '0' || s.at[7] > '9')
         return -400;
-    }
     return s.at[5] != '1' ? -505 : s.at[7] != '0';
 }
 
@@ -125,9 +113,8 @@ typedef struct {
 static bool take_field(fields *f, span name, span value) {
     if (span_is(name, "content-length")) {
         uint64_t n = 0;
-        if (!number_parse(value.at, value.len, &n) || (f->has_content_length && n != f->content_length)) {
+        if (!number_parse(value.at, value.len, &n) || (f->has_content_length && n != f->content_length))
             return false;
-        }
         f->has_content_length = true;
         f->content_length = n;
     } else if (span_is(name, "transfer-encoding")) {
@@ -150,12 +137,10 @@ static ssize_t parse_fields(span rest, fields *f) {
     *f = (fields){0};
     for (unsigned count = 0; rest.len > 2; count++) {
         span line, name, value;
-        if (count >= HTTP1_MAX_FIELDS) {
+        if (count >= HTTP1_MAX_FIELDS)
             return -431;
-        }
-        if (!next_line(&rest, &line) || !split_field(line, &name, &value) || !take_field(f, name, value)) {
+        if (!next_line(&rest, &line) || !split_field(line, &name, &value) || !take_field(f, name, value))
             return -400;
-        }
     }
     return 0;
 }
@@ -164,32 +149,24 @@ static ssize_t parse_fields(span rest, fields *f) {
 static ssize_t parse_request_line(span line, http1_request *out) {
     const char *sp1 = memchr(line.at, ' ', line.len);
     const char *sp2 = memrchr(line.at, ' ', line.len);
-    if (sp1 == NULL || sp1 == line.at || sp1 == sp2) {
+    if (!sp1 || sp1 == line.at || sp1 == sp2)
         return -400;
-    }
     span method = {line.at, (size_t)(sp1 - line.at)};
     span target = {sp1 + 1, (size_t)(sp2 - sp1 - 1)};
     span version = {sp2 + 1, (size_t)(line.at + line.len - sp2 - 1)};
-    for (size_t i = 0; i < method.len; i++) {
-        if (!is_token_char(method.at[i])) {
+    for (size_t i = 0; i < method.len; i++)
+        if (!is_token_char(method.at[i]))
             return -400;
-        }
-    }
-    for (size_t i = 0; i < target.len; i++) {
-        if (target.at[i] < '!' || target.at[i] > '~') { /* URIs are ASCII (RFC 3986 section 2) */
+    for (size_t i = 0; i < target.len; i++)
+        if (target.at[i] < '!' || target.at[i] > '~') /* URIs are ASCII (RFC 3986 section 2) */
             return -400;
-        }
-    }
     int minor = parse_version(version);
-    if (minor < 0) {
+    if (minor < 0)
         return minor;
-    }
-    if (!copy_span(method, out->method, sizeof out->method)) {
+    if (!copy_span(method, out->method, sizeof out->method))
         return -501;
-    }
-    if (target.len == 0) {
+    if (target.len == 0)
         return -400;
-    }
     return copy_span(target, out->target, sizeof out->target) ? minor : -414;
 }
 
@@ -197,57 +174,45 @@ ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_
     *out = (http1_request){0};
     /* Empty lines before a request are tolerated (RFC 9112 section 2.2): a few. */
     size_t blank = 0;
-    while (blank + 1 < len && blank < 8 && buf[blank] == '\r' && buf[blank + 1] == '\n') {
+    while (blank + 1 < len && blank < 8 && buf[blank] == '\r' && buf[blank + 1] == '\n')
         blank += 2;
-    }
     *scanned = *scanned > blank ? *scanned : blank;
     ssize_t head = head_length(buf, len, scanned);
-    if (head <= 0) {
+    if (head <= 0)
         return head;
-    }
-    if ((size_t)head <= blank + 2) {
+    if ((size_t)head <= blank + 2)
         return -400;
-    }
     span rest = {buf + blank, (size_t)head - blank}, line;
-    if (!next_line(&rest, &line)) {
+    if (!next_line(&rest, &line))
         return -400;
-    }
     ssize_t minor = parse_request_line(line, out);
-    if (minor < 0) {
+    if (minor < 0)
         return minor;
-    }
     fields f;
     ssize_t error = parse_fields(rest, &f);
-    if (error < 0) {
+    if (error < 0)
         return error;
-    }
-    if (f.hosts > 1 || (minor == 1 && f.hosts == 0)) {
+    if (f.hosts > 1 || (minor == 1 && f.hosts == 0))
         return -400;
-    }
-    if (f.transfer_encoding) {
+    if (f.transfer_encoding)
         return -501;
-    }
-    if (f.content_length > 0) {
+    if (f.content_length > 0)
         return -413;
-    }
-    if (f.range.at != NULL && !copy_span(f.range, out->range, sizeof out->range)) {
+    if (f.range.at && !copy_span(f.range, out->range, sizeof out->range))
         out->range[0] = '\0';
-    }
     out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
     return head;
 }
 
 /* "bytes 0-99/1000"; other units and forms do not count as a range. */
 static bool parse_content_range(span s, http1_response *out) {
-    if (s.len < 6 || strncasecmp(s.at, "bytes ", 6) != 0) {
+    if (s.len < 6 || strncasecmp(s.at, "bytes ", 6) != 0)
         return false;
-    }
     const char *begin = s.at + 6, *end = s.at + s.len;
     const char *dash = memchr(begin, '-', (size_t)(end - begin));
     const char *slash = memchr(begin, '/', (size_t)(end - begin));
-    if (dash == NULL || slash == NULL || slash < dash) {
+    if (!dash || !slash || slash < dash)
         return false;
-    }
     return number_parse(begin, (size_t)(dash - begin), &out->range_first) &&
            number_parse(dash + 1, (size_t)(slash - dash - 1), &out->range_last) &&
            number_parse(slash + 1, (size_t)(end - slash - 1), &out->range_total) &&
@@ -257,27 +222,23 @@ static bool parse_content_range(span s, http1_response *out) {
 ssize_t http1_parse_response(const char *buf, size_t len, size_t *scanned, http1_response *out) {
     *out = (http1_response){0};
     ssize_t head = head_length(buf, len, scanned);
-    if (head <= 0) {
+    if (head <= 0)
         return head;
-    }
     span rest = {buf, (size_t)head}, line;
     /* "HTTP/1.1 206 Partial Content"; the reason phrase and its space may be missing. */
-    if (!next_line(&rest, &line) || line.len < 12 || line.at[8] != ' ' || (line.len > 12 && line.at[12] != ' ')) {
+    if (!next_line(&rest, &line) || line.len < 12 || line.at[8] != ' ' || (line.len > 12 && line.at[12] != ' '))
         return -400;
-    }
     int minor = parse_version((span){line.at, 8});
     uint64_t status = 0;
-    if (minor < 0 || !number_parse(line.at + 9, 3, &status) || status < 100 || status > 599) {
+    if (minor < 0 || !number_parse(line.at + 9, 3, &status) || status < 100 || status > 599)
         return -400;
-    }
     fields f;
-    if (parse_fields(rest, &f) < 0 || f.transfer_encoding) {
+    if (parse_fields(rest, &f) < 0 || f.transfer_encoding)
         return -400;
-    }
     out->status = (int)status;
     out->has_content_length = f.has_content_length;
     out->content_length = f.content_length;
-    out->has_content_range = f.content_range.at != NULL && parse_content_range(f.content_range, out);
+    out->has_content_range = f.content_range.at && parse_content_range(f.content_range, out);
     out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
     return head;
 }
@@ -301,10 +262,8 @@ const char *http1_reason(int status) {
         {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},
     };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (known[i].status == status) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].status == status)
             return known[i].reason;
-        }
-    }
     return "";
 }

@@ -80,9 +80,8 @@ static void a_request_may_come_byte_by_byte(void **state) {
     const char *text = "\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n";
     http1_request r;
     size_t scanned = 0;
-    for (size_t len = 0; len < strlen(text); len++) {
+    for (size_t len = 0; len < strlen(text); len++)
         assert_int_equal(http1_parse_request(text, len, &scanned, &r), 0);
-    }
     assert_int_equal(http1_parse_request(text, strlen(text), &scanned, &r), strlen(text));
     assert_string_equal(r.target, "/x");
 }
@@ -126,9 +125,8 @@ static void malformed_requests_get_the_status_that_says_why(void **state) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         http1_request r;
         ssize_t got = request(table[i].text, &r);
-        if (got != table[i].status) {
+        if (got != table[i].status)
             print_error("row %zu: %zd, not %zd\n", i, got, table[i].status);
-        }
         assert_int_equal(got, table[i].status);
     }
     http1_request r;
@@ -147,9 +145,8 @@ static void heads_are_bounded(void **state) {
     memcpy(big + 5 + HTTP1_MAX_TARGET_BYTES, " HTTP/1.1\r\nHost: a\r\n\r\n", 23);
     assert_int_equal(request(big, &r), -414);
     char many[4096] = "GET / HTTP/1.1\r\nHost: a\r\n";
-    for (int i = 0; i < HTTP1_MAX_FIELDS; i++) {
+    for (int i = 0; i < HTTP1_MAX_FIELDS; i++)
         strcat(many, "X: y\r\n");
-    }
     strcat(many, "\r\n");
     assert_int_equal(request(many, &r), -431);
     /* A Range too long to honour is as good as none. */
@@ -222,9 +219,8 @@ static void malformed_responses_are_refused(void **state) {
         "SSH-2.0-OpenSSH_9.2p1 Debian\r\n\r\n",
     };
     http1_response r;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_true(response(bad[i], &r) < 0);
-    }
     const char *no_range[] = {
         "HTTP/1.1 206 P\r\nContent-Range: bytes 9-5/100\r\n\r\n",
         "HTTP/1.1 206 P\r\nContent-Range: bytes 5-100/100\r\n\r\n",

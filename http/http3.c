@@ -49,10 +49,9 @@ xl_frame_mark h3_mark_in_stream(uint64_t headers_bytes, uint64_t body_bytes, con
 static uint64_t first_frame_bytes(const nghttp3_vec *vec, size_t count) {
     uint8_t head[16];
     size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < vec[i].len && n < sizeof head; k++)
             head[n++] = vec[i].base[k];
-    }
     uint64_t value = 0;
     size_t at = 0;
     for (int field = 0; field < 2; field++) { /* type, length */

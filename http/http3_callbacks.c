@@ -9,10 +9,9 @@
 /* ---- streams ---- */
 
 h3_stream *h3_stream_find(const h3_session *s, int64_t id) {
-    for (h3_stream *st = s->streams; st; st = st->next) {
+    for (h3_stream *st = s->streams; st; st = st->next)
         if (st->id == id)
             return st;
-    }
     return NULL;
 }
 
@@ -255,10 +254,9 @@ static int on_goaway(nghttp3_conn *h3, int64_t id, void *user) {
     bool first = !s->goaway_received;
     s->goaway_received = true;
     if (!s->is_server) {
-        for (h3_stream *st = s->streams; st; st = st->next) {
+        for (h3_stream *st = s->streams; st; st = st->next)
             if (st->id >= id)
                 h3_stream_abort(s, st, H3_REQUEST_REJECTED);
-        }
     }
     if (first && s->callbacks.goaway)
         s->callbacks.goaway(s->callbacks.user);

@@ -130,10 +130,9 @@ static inline void on_server_abort(void *user, uint64_t stream, uint64_t code) {
 /* ---- client application ---- */
 
 static inline exchange *find_exchange(pair *p, uint64_t stream) {
-    for (size_t i = 0; i < MAX_REQUESTS; i++) {
+    for (size_t i = 0; i < MAX_REQUESTS; i++)
         if (p->exchanges[i].used && p->exchanges[i].stream == stream)
             return &p->exchanges[i];
-    }
     fail_msg("callback for an unknown stream");
     return NULL;
 }

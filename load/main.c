@@ -83,7 +83,7 @@ static bool start_one(load *l, uint64_t now, char *error) {
     uint64_t number = l->started;
     slot *s = &l->slots[number];
     s->client = load_client_start(&l->o.plan, number, now, error, LOAD_ERROR_BYTES);
-    if (s->client == NULL)
+    if (!s->client)
         return false;
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = number};
     l->started++;
@@ -110,7 +110,7 @@ static bool start_due(load *l, char *error) {
 
 static void step(load *l, uint64_t number) {
     slot *s = &l->slots[number];
-    if (s->client == NULL)
+    if (!s->client)
         return;
     load_client_step(s->client, xl_udp_now());
     s->timeout = load_client_next_timeout(s->client);
@@ -123,7 +123,7 @@ static void wait_for_events(load *l, uint64_t next) {
     if (l->started < l->o.connections && l->running < l->o.concurrent)
         next = l->next_start < next ? l->next_start : next;
     for (uint64_t i = 0; i < l->started; i++)
-        next = l->slots[i].client != NULL && l->slots[i].timeout < next ? l->slots[i].timeout : next;
+        next = l->slots[i].client && l->slots[i].timeout < next ? l->slots[i].timeout : next;
     uint64_t now = xl_udp_now(), left = next > now ? next - now : 0;
     struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
     int n = epoll_pwait2(l->epoll, ready, MAX_EVENTS, &timeout, NULL);
@@ -131,7 +131,7 @@ static void wait_for_events(load *l, uint64_t next) {
         step(l, ready[i].data.u64);
     now = xl_udp_now();
     for (uint64_t i = 0; i < l->started; i++)
-        if (l->slots[i].client != NULL && l->slots[i].timeout <= now)
+        if (l->slots[i].client && l->slots[i].timeout <= now)
             step(l, i);
 }
 
@@ -149,7 +149,7 @@ static bool run(load *l, char *error) {
         wait_for_events(l, limit);
     }
     for (uint64_t i = 0; i < l->started; i++) {
-        if (l->slots[i].client != NULL) {
+        if (l->slots[i].client) {
             load_client_give_up(l->slots[i].client, xl_udp_now());
             account(l, i);
         }
@@ -191,11 +191,11 @@ static void summarise(load *l) {
 
 static bool open_credentials(load_options *o, char *error) {
     char *ca = NULL;
-    if (!o->insecure && (ca = text_file_read(o->ca_file, error, LOAD_ERROR_BYTES)) == NULL)
+    if (!o->insecure && !(ca = text_file_read(o->ca_file, error, LOAD_ERROR_BYTES)))
         return false;
     o->plan.credentials = xl_credentials_client(ca);
     free(ca);
-    if (o->plan.credentials == NULL)
+    if (!o->plan.credentials)
         snprintf(error, LOAD_ERROR_BYTES, "%s%s", o->insecure ? "out of memory" : "no certificate in PEM form in ",
                  o->insecure ? "" : o->ca_file);
     return o->plan.credentials != NULL;
@@ -216,9 +216,9 @@ static bool open_all(load *l, int argc, char **argv, char *error) {
     l->durations = calloc(o->connections, sizeof *l->durations);
     l->start_us = l->next_start = xl_udp_now();
     snprintf(error, LOAD_ERROR_BYTES, "out of memory");
-    if (l->epoll < 0 || l->slots == NULL || l->handshakes == NULL || l->durations == NULL)
+    if (l->epoll < 0 || !l->slots || !l->handshakes || !l->durations)
         return false;
-    if (o->out_file != NULL && (l->log = jsonl_open(o->out_file, l->start_us)) == NULL) {
+    if (o->out_file && !(l->log = jsonl_open(o->out_file, l->start_us))) {
         snprintf(error, LOAD_ERROR_BYTES, "cannot write %s: %s", o->out_file, strerror(errno));
         return false;
     }
@@ -228,12 +228,12 @@ static bool open_all(load *l, int argc, char **argv, char *error) {
 }
 
 static void close_all(load *l) {
-    for (uint64_t i = 0; l->slots != NULL && i < l->started; i++)
+    for (uint64_t i = 0; l->slots && i < l->started; i++)
         load_client_free(l->slots[i].client);
     free(l->slots);
     free(l->handshakes);
     free(l->durations);
-    if (l->o.plan.credentials != NULL)
+    if (l->o.plan.credentials)
         xl_credentials_free(l->o.plan.credentials);
     if (l->epoll >= 0)
         close(l->epoll);

@@ -51,19 +51,17 @@ struct http3_client {
 /* ---- requests ---- */
 
 static client_request *find_stream(http3_client *t, uint64_t stream) {
-    for (unsigned i = 0; i < t->count; i++) {
+    for (unsigned i = 0; i < t->count; i++)
         if (t->requests[i].open && t->requests[i].stream == stream)
             return &t->requests[i];
-    }
     return NULL;
 }
 
 bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
     client_request *free_slot = NULL;
-    for (unsigned i = 0; i < t->count && !free_slot; i++) {
+    for (unsigned i = 0; i < t->count && !free_slot; i++)
         if (!t->requests[i].open)
             free_slot = &t->requests[i];
-    }
     if (!t->connected || t->over || !free_slot)
         return false;
     char range[64];

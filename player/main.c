@@ -53,12 +53,10 @@ static bool save(void *user, uint64_t at, const uint8_t *data, size_t len) {
     const driver *d = user;
     while (len > 0) {
         ssize_t n = pwrite(d->save_fd, data, len, (off_t)at);
-        if (n < 0 && errno == EINTR) {
+        if (n < 0 && errno == EINTR)
             continue;
-        }
-        if (n <= 0) {
+        if (n <= 0)
             return false;
-        }
         data += n;
         at += (uint64_t)n;
         len -= (size_t)n;
@@ -82,9 +80,8 @@ static void run(driver *d, const sigset_t *unblocked) {
             break;
         }
         player_session_step(&d->session, now);
-        if (!player_session_over(&d->session)) {
+        if (!player_session_over(&d->session))
             wait_for_events(d, unblocked);
-        }
     }
 }
 
@@ -107,13 +104,13 @@ static void set_up_signals(sigset_t *unblocked) {
 static bool open_files(driver *d, int argc, char **argv) {
     const player_options *o = &d->options;
     d->log = jsonl_open(o->out_file, d->start_us);
-    if (d->log == NULL) {
+    if (!d->log) {
         fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", o->out_file, strerror(errno));
         return false;
     }
     jsonl_write_start(d->log, argc, argv, player_session_describe(o));
     random_key_warn(&o->transport_config.seed, PROGRAM, d->log, d->start_us);
-    if (o->save_file != NULL) {
+    if (o->save_file) {
         d->save_fd = open(o->save_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (d->save_fd < 0) {
             fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", o->save_file, strerror(errno));
@@ -138,9 +135,8 @@ static int start(driver *d, int argc, char **argv) {
         fprintf(stderr, PROGRAM ": no epoll: %s.\n", strerror(errno));
         return 2;
     }
-    if (!open_files(d, argc, argv)) {
+    if (!open_files(d, argc, argv))
         return 2;
-    }
     const player_session_hooks hooks = {.user = d, .watch = on_watch, .save = d->save_fd >= 0 ? save : NULL};
     if (!player_session_start(&d->session, &d->options, &hooks, d->log, d->start_us)) {
         fprintf(stderr, PROGRAM ": out of memory.\n");
@@ -149,9 +145,8 @@ static int start(driver *d, int argc, char **argv) {
     run(d, &unblocked);
     char error[PLAYER_SESSION_ERROR_BYTES] = "";
     int status = player_session_finish(&d->session, clock_us(), error);
-    if (status != 0) {
+    if (status != 0)
         fprintf(stderr, PROGRAM ": %s.\n", error);
-    }
     return status;
 }
 
@@ -173,12 +168,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, PROGRAM ": cannot write %s to its end: %s.\n", d.options.out_file, strerror(errno));
         status = status != 0 ? status : 1;
     }
-    if (d.save_fd >= 0) {
+    if (d.save_fd >= 0)
         close(d.save_fd);
-    }
-    if (d.epoll >= 0) {
+    if (d.epoll >= 0)
         close(d.epoll);
-    }
     player_session_free(&d.session);
     return status;
 }

@@ -78,10 +78,9 @@ static bool split_path(char *text, char **address, char **technology) {
 static bool check_path_name(const player_options *o, const char *name, char *reason, size_t cap) {
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
         return refuse(reason, cap, "'%s': a name may hold letters, digits, '.', '_' and '-' only", name);
-    for (size_t i = 0; i < o->transport_config.path_count; i++) {
+    for (size_t i = 0; i < o->transport_config.path_count; i++)
         if (strcmp(o->paths[i].name, name) == 0)
             return refuse(reason, cap, "gives two paths the name '%s'", name);
-    }
     return true;
 }
 
@@ -223,11 +222,9 @@ static bool check_required(parser *p) {
         {o->player.chunk_bytes > 0, "chunk-bytes"},   {o->bitrate_bps > 0, "bitrate"},
         {o->player.time_limit_us > 0, "time-limit"},  {o->out_file != NULL, "out"},
     };
-    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
-        if (!required[i].given) {
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
+        if (!required[i].given)
             return fail(p, "--%s is required; see --help.", required[i].option);
-        }
-    }
     return true;
 }
 
@@ -237,7 +234,7 @@ static bool check_server(parser *p) {
     snprintf(text, sizeof text, "%s", p->o->server_text);
     if (p->o->server_text[0] == '@') {
         const char *gateway = getenv("MPSHELL_GATEWAY");
-        if (gateway == NULL) {
+        if (!gateway) {
             return fail(p,
                         "--server '%s' needs $MPSHELL_GATEWAY, which mpshell sets; give ADDR:PORT outside of mpshell.",
                         p->o->server_text);
@@ -245,9 +242,8 @@ static bool check_server(parser *p) {
         snprintf(text, sizeof text, "%s%s", gateway, p->o->server_text + 1);
     }
     player_transport_config *c = &p->o->transport_config;
-    if (!net_parse_endpoint(text, &c->server) || c->server.port == 0) {
+    if (!net_parse_endpoint(text, &c->server) || c->server.port == 0)
         return fail(p, "--server takes ADDR:PORT with an IP address, not '%s'.", text);
-    }
     xl_addr_format(&c->server, p->o->authority, sizeof p->o->authority);
     c->authority = p->o->authority;
     return true;
@@ -272,16 +268,12 @@ bool player_options_choose_primary(player_options *o, const char *primary, const
     player_path *paths = o->paths;
     unsigned rank[XL_TECH_UNKNOWN + 1] = {0, 1, 2, 3, 4};
     size_t count = o->transport_config.path_count, chosen = 0;
-    if (order != NULL && !path_order_parse(order, rank, error, cap)) {
+    if (order && !path_order_parse(order, rank, error, cap))
         return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (primary != NULL ? strcmp(paths[i].name, primary) == 0
-                            : rank[paths[i].technology] < rank[paths[chosen].technology]) {
+    for (size_t i = 0; i < count; i++)
+        if (primary ? strcmp(paths[i].name, primary) == 0 : rank[paths[i].technology] < rank[paths[chosen].technology])
             chosen = i;
-        }
-    }
-    if (primary != NULL && strcmp(paths[chosen].name, primary) != 0) {
+    if (primary && strcmp(paths[chosen].name, primary) != 0) {
         char known[(PLAYER_NAME_BYTES + 2) * PLAYER_MAX_PATHS] = "";
         for (size_t i = 0; i < count; i++) {
             size_t used = strlen(known);
@@ -301,9 +293,8 @@ bool player_options_check_events(const player_options *o, char *error, size_t ca
     const player_transport_config *c = &o->transport_config;
     for (size_t i = 0; i < c->path_event_count; i++) {
         size_t k = 0;
-        while (k < c->path_count && strcmp(o->paths[k].name, o->path_events[i].name) != 0) {
+        while (k < c->path_count && strcmp(o->paths[k].name, o->path_events[i].name) != 0)
             k++;
-        }
         if (k == c->path_count) {
             snprintf(error, cap, "a path event names '%s', and no path has that name", o->path_events[i].name);
             return false;
@@ -333,46 +324,38 @@ static bool check_paths(parser *p) {
 
 static bool check_url(parser *p) {
     size_t len = strlen(p->o->url);
-    if (p->o->url[0] != '/' || len >= sizeof p->o->target) {
+    if (p->o->url[0] != '/' || len >= sizeof p->o->target)
         return fail(p, "--url takes the path of a resource that begins with '/', not '%s'.", p->o->url);
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (p->o->url[i] <= ' ' || p->o->url[i] > '~') {
+    for (size_t i = 0; i < len; i++)
+        if (p->o->url[i] <= ' ' || p->o->url[i] > '~')
             return fail(p, "--url holds a character that must be percent-encoded.");
-        }
-    }
     memcpy(p->o->target, p->o->url, len + 1);
     p->o->transport_config.target = p->o->target;
     uint64_t bytes = 0;
     if (strncmp(p->o->url, "/synthetic/", 11) == 0) {
-        if (!video_synthetic_parse(p->o->url, len, &bytes)) {
+        if (!video_synthetic_parse(p->o->url, len, &bytes))
             return fail(p, "'%s' is not /synthetic/BYTES with a whole number of bytes.", p->o->url);
-        }
-        if (p->o->size_bytes != 0 && p->o->size_bytes != bytes) {
+        if (p->o->size_bytes != 0 && p->o->size_bytes != bytes)
             return fail(p, "--size and --url disagree about the size of the video.");
-        }
         p->o->size_bytes = bytes;
         return true;
     }
-    if (p->o->size_bytes == 0) {
+    if (p->o->size_bytes == 0)
         return fail(p, "--size is required, because the URL does not tell the size of the video.");
-    }
     return !p->o->player.verify || fail(p, "--verify works with /synthetic/BYTES only.");
 }
 
 static bool check_video(parser *p) {
     player_config *c = &p->o->player;
-    if (!video_init(&c->video, p->o->size_bytes, p->o->bitrate_bps, (uint32_t)p->o->fps_milli,
-                    p->o->first_frame_bytes)) {
+    if (!video_init(&c->video, p->o->size_bytes, p->o->bitrate_bps, (uint32_t)p->o->fps_milli, p->o->first_frame_bytes))
         return fail(p, "the bit rate is less than a byte a frame.");
-    }
     if (p->o->duration_us > 0) {
         uint64_t bytes = video_bytes_in(p->o->bitrate_bps, p->o->duration_us);
         c->play_bytes = bytes < p->o->size_bytes ? bytes : p->o->size_bytes;
         c->play_bytes += c->play_bytes == 0;
     }
     const char *problem = player_config_problem(c);
-    return problem == NULL || fail(p, "%s.", problem);
+    return !problem || fail(p, "%s.", problem);
 }
 
 bool player_options_parse(int argc, char **argv, player_options *out, char *error) {

@@ -47,40 +47,31 @@ struct player {
 };
 
 const char *player_config_problem(const player_config *c) {
-    if (c->chunk_bytes == 0) {
+    if (c->chunk_bytes == 0)
         return "the chunk size must be at least one byte";
-    }
     uint64_t end = c->play_bytes != 0 ? c->play_bytes : c->video.bytes;
-    if (end > c->video.bytes) {
+    if (end > c->video.bytes)
         return "the play ends after the video";
-    }
     uint64_t chunks = (end - 1) / c->chunk_bytes + 1, videos = c->videos > 1 ? c->videos : 1;
-    if (videos > PLAYER_MAX_VIDEOS) {
+    if (videos > PLAYER_MAX_VIDEOS)
         return "there are more videos than a thousand";
-    }
-    if (chunks > PLAYER_MAX_CHUNKS || chunks * videos > PLAYER_MAX_CHUNKS) {
+    if (chunks > PLAYER_MAX_CHUNKS || chunks * videos > PLAYER_MAX_CHUNKS)
         return "the chunks are too small: more than a million make up the play";
-    }
-    if (c->concurrency == 0 || c->concurrency > PLAYER_MAX_CONCURRENCY) {
+    if (c->concurrency == 0 || c->concurrency > PLAYER_MAX_CONCURRENCY)
         return "the concurrency must be 1 to 64";
-    }
-    if (c->startup_buffer_us > c->max_buffer_us || c->rebuffer_target_us > c->max_buffer_us) {
+    if (c->startup_buffer_us > c->max_buffer_us || c->rebuffer_target_us > c->max_buffer_us)
         return "the start-up buffer and the re-buffer target must not exceed the maximum buffer";
-    }
-    if (c->report_interval_us == 0 || c->time_limit_us == 0) {
+    if (c->report_interval_us == 0 || c->time_limit_us == 0)
         return "the time limit and the report interval must be greater than zero";
-    }
     return NULL;
 }
 
 player *player_new(const player_config *config, player_sink *sink, void *user, uint64_t now) {
-    if (player_config_problem(config) != NULL) {
+    if (player_config_problem(config))
         return NULL;
-    }
     player *p = calloc(1, sizeof *p);
-    if (p == NULL) {
+    if (!p)
         return NULL;
-    }
     p->config = *config;
     p->sink = sink;
     p->user = user;
@@ -92,7 +83,7 @@ player *player_new(const player_config *config, player_sink *sink, void *user, u
     p->chunks = calloc(p->chunk_count * p->videos, sizeof *p->chunks);
     p->first_frame_at = p->first_frame_us = XL_NEVER;
     p->next_report = now;
-    if (p->chunks == NULL) {
+    if (!p->chunks) {
         free(p);
         return NULL;
     }
@@ -100,7 +91,7 @@ player *player_new(const player_config *config, player_sink *sink, void *user, u
 }
 
 void player_free(player *p) {
-    if (p != NULL) {
+    if (p) {
         free(p->chunks);
         free(p);
     }
@@ -121,9 +112,8 @@ static uint64_t chunk_size(const player *p, uint64_t chunk) {
 }
 
 static uint64_t position_at(const player *p, uint64_t t) {
-    if (p->phase != PHASE_PLAYING || t <= p->anchor_at) {
+    if (p->phase != PHASE_PLAYING || t <= p->anchor_at)
         return p->anchor_bytes;
-    }
     uint64_t position = p->anchor_bytes + video_bytes_in(p->config.video.bitrate_bps, t - p->anchor_at);
     return position < p->in_order ? position : p->in_order;
 }
@@ -137,31 +127,27 @@ static uint64_t time_of(const player *p, uint64_t byte) {
 
 /* Messages may hold a peer's or a user's bytes: only printable ASCII goes into the log. */
 static void keep_message(player *p, const char *message) {
-    snprintf(p->message, sizeof p->message, "%s", message != NULL ? message : "");
-    for (char *c = p->message; *c != '\0'; c++) {
+    snprintf(p->message, sizeof p->message, "%s", message ? message : "");
+    for (char *c = p->message; *c != '\0'; c++)
         *c = *c >= ' ' && *c <= '~' ? *c : '?';
-    }
 }
 
 static void finish(player *p, player_outcome outcome, const char *message) {
-    if (p->phase == PHASE_OVER) {
+    if (p->phase == PHASE_OVER)
         return;
-    }
     uint64_t position = position_at(p, p->now);
-    if (p->phase == PHASE_PLAYING) {
+    if (p->phase == PHASE_PLAYING)
         p->play_us += p->now - p->anchor_at;
-    } else if (p->phase == PHASE_STALLED) {
+    else if (p->phase == PHASE_STALLED)
         p->rebuffer_us += p->now - p->stall_at;
-    }
     p->anchor_at = p->now;
     p->anchor_bytes = position;
     p->phase = PHASE_OVER;
     p->outcome = outcome;
     p->ended_at = p->now;
     keep_message(p, message);
-    if (p->message[0] != '\0') {
+    if (p->message[0] != '\0')
         emit(p, (player_event){.type = PLAYER_EVENT_ERROR, .message = p->message});
-    }
     emit(p, (player_event){.type = PLAYER_EVENT_END});
 }
 
@@ -221,9 +207,8 @@ static void advance(player *p, uint64_t now, bool inclusive) {
         uint64_t limit = p->started_at + p->config.time_limit_us;
         uint64_t next = dry < p->next_report ? dry : p->next_report;
         next = limit < next ? limit : next;
-        if (next > now || (next == now && !inclusive)) {
+        if (next > now || (next == now && !inclusive))
             break;
-        }
         p->now = next > p->now ? next : p->now;
         if (next == dry) {
             run_dry(p);
@@ -280,9 +265,8 @@ static void complete_chunk(player *p, uint64_t chunk) {
 /* Recomputes in_order after bytes came, and what follows from it. */
 static void take_in_order(player *p) {
     while (p->first_incomplete < p->next_chunk &&
-           p->chunks[p->first_incomplete].received == chunk_size(p, p->first_incomplete)) {
+           p->chunks[p->first_incomplete].received == chunk_size(p, p->first_incomplete))
         p->first_incomplete++;
-    }
     p->in_order = p->end;
     if (p->first_incomplete < (p->video + 1) * p->chunk_count) {
         uint64_t partial = p->first_incomplete < p->next_chunk ? p->chunks[p->first_incomplete].received : 0;
@@ -299,9 +283,8 @@ static void take_in_order(player *p) {
 
 void player_data(player *p, uint64_t chunk, uint64_t offset, const uint8_t *data, size_t len, uint64_t now) {
     advance(p, now, false);
-    if (p->phase == PHASE_OVER || len == 0) {
+    if (p->phase == PHASE_OVER || len == 0)
         return;
-    }
     if (chunk >= p->next_chunk || offset != p->chunks[chunk].received || len > chunk_size(p, chunk) - offset) {
         finish(p, PLAYER_ERROR, "the transport delivered bytes that were not asked for");
         return;
@@ -316,22 +299,19 @@ void player_data(player *p, uint64_t chunk, uint64_t offset, const uint8_t *data
             return;
         }
     }
-    if (offset == 0) {
+    if (offset == 0)
         emit(p, (player_event){.type = PLAYER_EVENT_FIRST_BYTE, .chunk = chunk});
-    }
     p->chunks[chunk].received += len;
     p->received += len;
-    if (p->chunks[chunk].received == chunk_size(p, chunk)) {
+    if (p->chunks[chunk].received == chunk_size(p, chunk))
         complete_chunk(p, chunk);
-    }
     take_in_order(p);
 }
 
 void player_done(player *p, uint64_t chunk, uint64_t now) {
     advance(p, now, false);
-    if (chunk >= p->next_chunk || p->chunks[chunk].received < chunk_size(p, chunk)) {
+    if (chunk >= p->next_chunk || p->chunks[chunk].received < chunk_size(p, chunk))
         finish(p, PLAYER_ERROR, "the server ended a response before its last byte");
-    }
 }
 
 void player_fail(player *p, player_outcome outcome, const char *message, uint64_t now) {
@@ -352,23 +332,20 @@ static uint64_t max_buffer_bytes(const player *p) {
 /* The first moment at which the next chunk may be requested, as things stand; XL_NEVER when data must come first. */
 static uint64_t request_time(const player *p) {
     if (p->phase == PHASE_OVER || !p->connected || p->next_chunk == (p->video + 1) * p->chunk_count ||
-        p->open >= p->config.concurrency) {
+        p->open >= p->config.concurrency)
         return XL_NEVER;
-    }
     uint64_t next = player_chunk_first(p, p->next_chunk), room = max_buffer_bytes(p);
     uint64_t position = position_at(p, p->now);
     /* A buffer too small for the start must not lock the player up. */
-    if (next < position + room || (p->phase != PHASE_PLAYING && p->open == 0)) {
+    if (next < position + room || (p->phase != PHASE_PLAYING && p->open == 0))
         return p->now;
-    }
     return p->phase == PHASE_PLAYING ? time_of(p, next - room + 1) : XL_NEVER;
 }
 
 bool player_wants(player *p, uint64_t now, uint64_t *chunk, uint64_t *first, uint64_t *last) {
     advance(p, now, true);
-    if (request_time(p) > p->now) {
+    if (request_time(p) > p->now)
         return false;
-    }
     if (!p->deciding) {
         p->deciding = true;
         p->decided_at = p->now;
@@ -381,9 +358,8 @@ bool player_wants(player *p, uint64_t now, uint64_t *chunk, uint64_t *first, uin
 
 void player_requested(player *p, uint64_t now) {
     advance(p, now, true);
-    if (p->phase == PHASE_OVER || !p->deciding) {
+    if (p->phase == PHASE_OVER || !p->deciding)
         return;
-    }
     uint64_t chunk = p->next_chunk++, first = player_chunk_first(p, chunk);
     p->chunks[chunk].requested_at = p->decided_at;
     p->deciding = false;
@@ -394,9 +370,8 @@ void player_requested(player *p, uint64_t now) {
 }
 
 uint64_t player_next_timeout(const player *p) {
-    if (p->phase == PHASE_OVER) {
+    if (p->phase == PHASE_OVER)
         return XL_NEVER;
-    }
     uint64_t next = p->started_at + p->config.time_limit_us;
     next = p->next_report < next ? p->next_report : next;
     uint64_t dry = p->phase == PHASE_PLAYING ? time_of(p, p->in_order) : XL_NEVER;
@@ -452,15 +427,12 @@ static double quantile(const uint64_t *sorted, size_t n, double q) {
 
 static void summarise_rct(const player *p, player_summary *out) {
     uint64_t *rct = p->complete > 0 ? malloc(p->complete * sizeof *rct) : NULL;
-    if (rct == NULL) {
+    if (!rct)
         return;
-    }
     size_t n = 0;
-    for (uint64_t i = 0; i < p->next_chunk; i++) {
-        if (p->chunks[i].received == chunk_size(p, i)) {
+    for (uint64_t i = 0; i < p->next_chunk; i++)
+        if (p->chunks[i].received == chunk_size(p, i))
             rct[n++] = p->chunks[i].rct_us;
-        }
-    }
     qsort(rct, n, sizeof *rct, compare_u64);
     out->rct_median_us = quantile(rct, n, 0.5);
     out->rct_p95_us = quantile(rct, n, 0.95);

@@ -54,19 +54,16 @@ static void start(bench *b, player_config config) {
 
 /* The n-th event of a type, from 0; NULL when there are not so many. */
 static const player_event *nth(const bench *b, player_event_type type, size_t n) {
-    for (size_t i = 0; i < b->count; i++) {
-        if (b->events[i].type == type && n-- == 0) {
+    for (size_t i = 0; i < b->count; i++)
+        if (b->events[i].type == type && n-- == 0)
             return &b->events[i];
-        }
-    }
     return NULL;
 }
 
 static size_t count_of(const bench *b, player_event_type type) {
     size_t n = 0;
-    while (nth(b, type, n) != NULL) {
+    while (nth(b, type, n))
         n++;
-    }
     return n;
 }
 
@@ -247,9 +244,8 @@ static void chunks_are_requested_in_sequence_up_to_the_concurrency(void **state)
     player_qoe(b.p, START + 20 * MS, &qoe);
     assert_int_equal(qoe.cached_bytes, 250000);
     assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0)->at, START + 20 * MS);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         assert_int_equal(nth(&b, PLAYER_EVENT_REQUEST, i)->chunk, i);
-    }
     const player_event *done = nth(&b, PLAYER_EVENT_CHUNK_DONE, 0);
     assert_int_equal(done->chunk, 1);
     assert_int_equal(done->duration_us, 10 * MS);
@@ -414,11 +410,10 @@ static void an_end_in_mid_play_counts_what_was_played(void **state) {
         assert_int_equal(take_requests(&b, START + 30 * MS), 1);
         deliver(&b, 1, 0, 100000, START + 40 * MS);
         player_done(b.p, 1, START + 90 * MS);
-        if (by_limit) {
+        if (by_limit)
             player_step(b.p, START + 900 * MS);
-        } else {
+        else
             player_fail(b.p, PLAYER_CONNECTION_LOST, "gone", START + 160 * MS);
-        }
         assert_int_equal(nth(&b, PLAYER_EVENT_END, 0)->at, START + 160 * MS);
         assert_int_equal(count_of(&b, PLAYER_EVENT_FIRST_BYTE), 2);
         assert_int_equal(count_of(&b, PLAYER_EVENT_HANDSHAKE_DONE), 1);

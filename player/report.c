@@ -59,9 +59,8 @@ json_t *player_summary_fields(const player_summary *s) {
     const double rcts[] = {s->rct_median_us, s->rct_p95_us, s->rct_p99_us, s->rct_max_us};
     static const char *const quantiles[] = {"median", "p95", "p99", "max"};
     json_t *rct = json_object();
-    for (size_t i = 0; i < sizeof rcts / sizeof rcts[0]; i++) {
+    for (size_t i = 0; i < sizeof rcts / sizeof rcts[0]; i++)
         json_object_set_new(rct, quantiles[i], s->chunks > 0 ? json_real(rcts[i] / 1e6) : json_null());
-    }
     double rate = s->play_time_us > 0 ? (double)s->rebuffer_time_us / (double)s->play_time_us : 0;
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", player_outcome_name(s->outcome),

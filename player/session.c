@@ -14,9 +14,8 @@ static void on_player_event(void *user, const player_event *event) {
 
 static void on_watch(void *user, int fd, uint32_t events) {
     const player_session *s = user;
-    if (s->hooks.watch != NULL) {
+    if (s->hooks.watch)
         s->hooks.watch(s->hooks.user, fd, events);
-    }
 }
 
 static void on_connected(void *user, uint64_t now) {
@@ -25,7 +24,7 @@ static void on_connected(void *user, uint64_t now) {
 
 /* Newest before anything that the transport sends, so that the acknowledgement of data already counts it. */
 static void update_qoe(player_session *s, uint64_t now) {
-    if (s->options->transport->set_qoe != NULL) {
+    if (s->options->transport->set_qoe) {
         xl_qoe qoe;
         player_qoe(s->player, now, &qoe);
         s->options->transport->set_qoe(s->transport, &qoe, now);
@@ -36,7 +35,7 @@ static void on_data(void *user, uint64_t id, uint64_t offset, const uint8_t *dat
     player_session *s = user;
     player_data(s->player, id, offset, data, len, now);
     update_qoe(s, now);
-    if (s->hooks.save != NULL && !player_over(s->player) &&
+    if (s->hooks.save && !player_over(s->player) &&
         !s->hooks.save(s->hooks.user, player_chunk_first(s->player, id) + offset, data, len)) {
         char message[PLAYER_MESSAGE_BYTES];
         snprintf(message, sizeof message, "cannot write the --save file: %s", strerror(errno));
@@ -116,9 +115,8 @@ static void write_summary(player_session *s, const player_summary *summary, uint
     size_t count = s->options->transport_config.path_count;
     player_path_stats stats[PLAYER_MAX_PATHS] = {0};
     json_t *paths = json_array();
-    if (s->transport != NULL) {
+    if (s->transport)
         s->options->transport->path_stats(s->transport, stats);
-    }
     for (size_t i = 0; i < count; i++) {
         json_array_append_new(paths,
                               json_pack("{s:s, s:I, s:I, s:I}", "name", s->options->paths[i].name, "bytes_sent",
@@ -126,9 +124,8 @@ static void write_summary(player_session *s, const player_summary *summary, uint
                                         (json_int_t)stats[i].bytes_received, "srtt_us", (json_int_t)stats[i].srtt_us));
     }
     json_object_set_new(fields, "paths", paths);
-    if (s->transport != NULL && s->options->transport->summary != NULL) {
+    if (s->transport && s->options->transport->summary)
         json_object_set_new(fields, "transport", s->options->transport->summary(s->transport));
-    }
     jsonl_write(s->log, "summary", fields, now);
 }
 
@@ -140,18 +137,16 @@ static void make_requests(player_session *s, uint64_t now) {
         player_requested(s->player, now);
         made = true;
     }
-    if (made) {
+    if (made)
         s->options->transport->step(s->transport, now);
-    }
 }
 
 bool player_session_start(player_session *s, const player_options *options, const player_session_hooks *hooks,
                           jsonl *log, uint64_t now) {
     *s = (player_session){.options = options, .hooks = *hooks, .log = log, .start_us = now};
     s->player = player_new(&options->player, on_player_event, s, now);
-    if (s->player == NULL) {
+    if (!s->player)
         return false;
-    }
     const player_transport_callbacks callbacks = {
         .user = s,
         .watch = on_watch,
@@ -165,26 +160,23 @@ bool player_session_start(player_session *s, const player_options *options, cons
     };
     char error[PLAYER_ERROR_BYTES] = "";
     s->transport = options->transport->create(&options->transport_config, &callbacks, now, error);
-    if (s->transport == NULL) {
+    if (!s->transport)
         player_fail(s->player, PLAYER_CONNECT_FAILED, error, now);
-    }
     return true;
 }
 
 void player_session_step(player_session *s, uint64_t now) {
     player_step(s->player, now);
-    if (player_over(s->player)) {
+    if (player_over(s->player))
         return;
-    }
     update_qoe(s, now);
     s->options->transport->step(s->transport, now);
     make_requests(s, now);
 }
 
 uint64_t player_session_next_timeout(const player_session *s) {
-    if (player_over(s->player)) {
+    if (player_over(s->player))
         return XL_NEVER;
-    }
     uint64_t next = player_next_timeout(s->player), transport = s->options->transport->next_timeout(s->transport);
     return transport < next ? transport : next;
 }
@@ -218,7 +210,7 @@ int player_session_finish(player_session *s, uint64_t now, char *error) {
     player_summary summary;
     player_summarise(s->player, &summary);
     write_summary(s, &summary, now);
-    if (s->transport != NULL) {
+    if (s->transport) {
         s->options->transport->close(s->transport, now);
         s->transport = NULL;
     }

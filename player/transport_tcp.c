@@ -70,14 +70,12 @@ static void watch(tcp_transport *t, connection *c, uint32_t events) {
 }
 
 static void sample(tcp_transport *t, const connection *c) {
-    if (c->state != IDLE && c->state != BUSY) {
+    if (c->state != IDLE && c->state != BUSY)
         return;
-    }
-    if (t->mptcp) {
+    if (t->mptcp)
         tcp_stats_sample_mptcp(&t->stats, c->fd);
-    } else {
+    else
         tcp_stats_sample_tcp(&t->stats, c->fd);
-    }
 }
 
 static void close_connection(tcp_transport *t, connection *c) {
@@ -92,9 +90,8 @@ static void close_connection(tcp_transport *t, connection *c) {
 
 /* The transport is over; step() tells the player. */
 static void die(tcp_transport *t, const char *why) {
-    if (t->dead[0] == '\0') {
+    if (t->dead[0] == '\0')
         snprintf(t->dead, sizeof t->dead, "%s", why);
-    }
 }
 
 /* Socket bound to the primary path, or -1 with a phrase. */
@@ -123,18 +120,16 @@ static int open_socket(const tcp_transport *t, char *error) {
 /* False with a phrase when there is no socket; whatever else goes wrong shows in step(). */
 static bool start_connection(tcp_transport *t, connection *c, uint64_t now, char *error) {
     int fd = open_socket(t, error);
-    if (fd < 0) {
+    if (fd < 0)
         return false;
-    }
     struct sockaddr_storage remote;
     socklen_t len = net_to_sockaddr(&t->server, &remote);
     c->fd = fd;
     c->events = 0;
     c->state = CONNECTING;
     c->connect_deadline = now + CONNECT_LIMIT_US;
-    if (connect(fd, (struct sockaddr *)&remote, len) != 0 && errno != EINPROGRESS) {
+    if (connect(fd, (struct sockaddr *)&remote, len) != 0 && errno != EINPROGRESS)
         die(t, strerror(errno));
-    }
     watch(t, c, EPOLLOUT);
     return true;
 }
@@ -142,9 +137,8 @@ static bool start_connection(tcp_transport *t, connection *c, uint64_t now, char
 static void tcp_close(player_transport *handle, uint64_t now) {
     (void)now;
     tcp_transport *t = from_handle(handle);
-    for (unsigned i = 0; i < t->count; i++) {
+    for (unsigned i = 0; i < t->count; i++)
         close_connection(t, &t->connections[i]);
-    }
     free(t);
 }
 
@@ -160,7 +154,7 @@ static player_transport *create(const player_transport_config *config, const pla
         return NULL;
     }
     tcp_transport *t = calloc(1, sizeof *t + config->concurrency * sizeof(connection));
-    if (t == NULL) {
+    if (!t) {
         snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
         return NULL;
     }
@@ -193,26 +187,22 @@ static player_transport *mptcp_create(const player_transport_config *config,
 }
 
 static connection *find_connection(tcp_transport *t, connection_state state) {
-    for (unsigned i = 0; i < t->count; i++) {
-        if (t->connections[i].state == state && !t->connections[i].has_request) {
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->connections[i].state == state && !t->connections[i].has_request)
             return &t->connections[i];
-        }
-    }
     return NULL;
 }
 
 static bool tcp_request(player_transport *handle, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
     tcp_transport *t = from_handle(handle);
-    if (t->over || t->dead[0] != '\0') {
+    if (t->over || t->dead[0] != '\0')
         return false;
-    }
     connection *c = find_connection(t, IDLE);
-    if (c == NULL) {
+    if (!c) {
         c = find_connection(t, CLOSED); /* the server has closed it while it was idle */
         char error[PLAYER_ERROR_BYTES];
-        if (c == NULL) {
+        if (!c)
             return false;
-        }
         if (!start_connection(t, c, now, error)) {
             die(t, error);
             return false;
@@ -254,9 +244,8 @@ static void fail_request(tcp_transport *t, connection *c, const char *message, u
 /* Does the response's head promise just the bytes that were asked for? */
 static bool right_range(const connection *c, const http1_response *r) {
     uint64_t size = c->last - c->first + 1;
-    if (!r->has_content_length || r->content_length != size) {
+    if (!r->has_content_length || r->content_length != size)
         return false;
-    }
     return r->status == 200 ? c->first == 0
                             : r->has_content_range && r->range_first == c->first && r->range_last == c->last;
 }
@@ -275,9 +264,8 @@ static void take_body(tcp_transport *t, connection *c, const uint8_t *data, size
     if (c->received == size) {
         c->has_request = false;
         c->state = IDLE;
-        if (!c->keep_alive) {
+        if (!c->keep_alive)
             close_connection(t, c);
-        }
         t->cb.done(t->cb.user, c->id, now);
     }
 }
@@ -295,9 +283,8 @@ static void take_bytes(tcp_transport *t, connection *c, const uint8_t *data, siz
     c->head_len += take;
     http1_response r;
     ssize_t head = http1_parse_response(c->head, c->head_len, &c->scanned, &r);
-    if (head == 0) {
+    if (head == 0)
         return;
-    }
     if (head < 0) {
         fail_request(t, c, "not an HTTP/1.1 response that this player understands", now);
         return;
@@ -322,16 +309,14 @@ static void read_all(tcp_transport *t, connection *c, uint64_t now) {
     uint8_t buf[READ_BYTES];
     for (int i = 0; i < READS_PER_STEP && (c->state == BUSY || c->state == IDLE); i++) {
         ssize_t n = recv(c->fd, buf, sizeof buf, 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        }
         if (n <= 0) {
             int why = n < 0 ? errno : 0;
             bool busy = c->state == BUSY;
             close_connection(t, c);
-            if (busy) {
+            if (busy)
                 die(t, why != 0 ? strerror(why) : "the server closed the connection within a response");
-            }
             return;
         }
         if (c->state == IDLE) {
@@ -346,9 +331,8 @@ static void write_request(tcp_transport *t, connection *c) {
     while (c->out_sent < c->out_len) {
         ssize_t n = send(c->fd, c->out + c->out_sent, c->out_len - c->out_sent, MSG_NOSIGNAL);
         if (n < 0) {
-            if (errno != EAGAIN && errno != EINTR) {
+            if (errno != EAGAIN && errno != EINTR)
                 die(t, strerror(errno));
-            }
             break;
         }
         c->out_sent += (size_t)n;
@@ -375,75 +359,62 @@ static void finish_connecting(tcp_transport *t, connection *c, uint64_t now) {
 }
 
 static void step_connection(tcp_transport *t, connection *c, uint64_t now) {
-    if (c->state == CONNECTING) {
+    if (c->state == CONNECTING)
         finish_connecting(t, c, now);
-    }
-    if (c->state == BUSY) {
+    if (c->state == BUSY)
         write_request(t, c);
-    }
-    if (c->state == BUSY || c->state == IDLE) {
+    if (c->state == BUSY || c->state == IDLE)
         read_all(t, c, now);
-    }
-    if (c->state == CONNECTING) {
+    if (c->state == CONNECTING)
         watch(t, c, EPOLLOUT);
-    } else if (c->state != CLOSED) {
+    else if (c->state != CLOSED)
         watch(t, c, EPOLLIN | (c->state == BUSY && c->out_sent < c->out_len ? EPOLLOUT : 0u));
-    }
 }
 
 static void tcp_step(player_transport *handle, uint64_t now) {
     tcp_transport *t = from_handle(handle);
-    if (t->over) {
+    if (t->over)
         return;
-    }
-    for (unsigned i = 0; i < t->count && t->dead[0] == '\0'; i++) {
+    for (unsigned i = 0; i < t->count && t->dead[0] == '\0'; i++)
         step_connection(t, &t->connections[i], now);
-    }
     if (t->dead[0] != '\0') {
         t->over = true;
-        for (unsigned i = 0; i < t->count; i++) {
+        for (unsigned i = 0; i < t->count; i++)
             close_connection(t, &t->connections[i]);
-        }
         t->cb.closed(t->cb.user, t->dead, now);
         return;
     }
     if (now >= t->next_sample) {
-        for (unsigned i = 0; i < t->count; i++) {
+        for (unsigned i = 0; i < t->count; i++)
             sample(t, &t->connections[i]);
-        }
         t->next_sample = now + SAMPLE_INTERVAL_US;
     }
 }
 
 static uint64_t tcp_next_timeout(const player_transport *handle) {
     const tcp_transport *t = (const tcp_transport *)handle;
-    if (t->over) {
+    if (t->over)
         return XL_NEVER;
-    }
     uint64_t next = t->dead[0] != '\0' ? 0 : t->next_sample;
     for (unsigned i = 0; i < t->count; i++) {
         const connection *c = &t->connections[i];
-        if (c->state == CONNECTING && c->connect_deadline < next) {
+        if (c->state == CONNECTING && c->connect_deadline < next)
             next = c->connect_deadline;
-        }
     }
     return next;
 }
 
 /* The path that a flow's local address belongs to. */
 static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
-    for (size_t i = 0; i < t->path_count; i++) {
-        if (net_same_ip(&t->paths[i].local, &flow->local)) {
+    for (size_t i = 0; i < t->path_count; i++)
+        if (net_same_ip(&t->paths[i].local, &flow->local))
             return i;
-        }
-    }
     return 0;
 }
 
 static void sample_all(tcp_transport *t) {
-    for (unsigned i = 0; i < t->count; i++) {
+    for (unsigned i = 0; i < t->count; i++)
         sample(t, &t->connections[i]);
-    }
 }
 
 static void tcp_path_stats(player_transport *handle, player_path_stats *stats) {

@@ -14,10 +14,8 @@ const player_transport_ops *player_transport_at(size_t i) {
 }
 
 const player_transport_ops *player_transport_find(const char *name) {
-    for (size_t i = 0; i < sizeof registered / sizeof registered[0]; i++) {
-        if (strcmp(registered[i]->name, name) == 0) {
+    for (size_t i = 0; i < sizeof registered / sizeof registered[0]; i++)
+        if (strcmp(registered[i]->name, name) == 0)
             return registered[i];
-        }
-    }
     return NULL;
 }

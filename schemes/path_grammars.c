@@ -110,10 +110,9 @@ bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *reason
         named[t] = true;
         rank[t] = next++;
     }
-    for (size_t t = 0; t < ORDER_COUNT; t++) {
+    for (size_t t = 0; t < ORDER_COUNT; t++)
         if (!named[t])
             rank[t] = next++;
-    }
     return true;
 }
 
@@ -144,7 +143,7 @@ static void insert(path_event *events, size_t *count, const path_event *event) {
 
 bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], size_t *count, char *reason, size_t cap) {
     char *copy = strdup(text), *rest = NULL;
-    bool ok = copy != NULL && text[0] != '\0';
+    bool ok = copy && text[0] != '\0';
     for (char *word = ok ? strtok_r(copy, ",", &rest) : NULL; word && ok; word = strtok_r(NULL, ",", &rest)) {
         path_event event;
         ok = *count < PATH_EVENTS_MAX && parse_event(word, &event);
@@ -160,9 +159,8 @@ bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], siz
 }
 
 bool path_events_add_later(const path_event *events, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (strcmp(events[i].name, name) == 0)
             return events[i].action == PATH_ADD;
-    }
     return false;
 }

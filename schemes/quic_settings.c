@@ -41,10 +41,9 @@ static const quic_scheme schemes[] = {
 const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", "xlink+", NULL};
 
 static const quic_scheme *find(const char *name) {
-    for (size_t i = 0; name && i < SCHEMES; i++) {
+    for (size_t i = 0; name && i < SCHEMES; i++)
         if (strcmp(schemes[i].name, name) == 0)
             return &schemes[i];
-    }
     return NULL;
 }
 

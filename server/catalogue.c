@@ -20,19 +20,17 @@ struct catalogue {
 
 catalogue *catalogue_new(const catalogue_video *model, const catalogue_files *files) {
     catalogue *c = calloc(1, sizeof *c);
-    if (c == NULL) {
+    if (!c)
         return NULL;
-    }
     c->video = *model;
     c->has_files = files != NULL;
-    if (files != NULL) {
+    if (files)
         c->files = *files;
-    }
     return c;
 }
 
 void catalogue_free(catalogue *c) {
-    if (c != NULL) {
+    if (c) {
         json_decref(c->index);
         free(c);
     }
@@ -40,25 +38,21 @@ void catalogue_free(catalogue *c) {
 
 /* A video's frames: contiguous from 0, each at least a byte. A phrase when not. */
 static const char *check_frames(const json_t *frames) {
-    if (!json_is_array(frames) || json_array_size(frames) == 0) {
+    if (!json_is_array(frames) || json_array_size(frames) == 0)
         return "is not a list of frames";
-    }
     size_t i = 0;
     json_t *frame = NULL;
     json_int_t expected = 0;
     json_array_foreach(frames, i, frame) {
         const json_t *offset = json_object_get(frame, "offset"), *size = json_object_get(frame, "size");
         if (!json_is_integer(offset) || !json_is_integer(size) || json_integer_value(size) < 1 ||
-            json_integer_value(size) > (json_int_t)VIDEO_MAX_BYTES) {
+            json_integer_value(size) > (json_int_t)VIDEO_MAX_BYTES)
             return "has a frame without an integer offset and a positive size";
-        }
-        if (json_integer_value(offset) != expected) {
+        if (json_integer_value(offset) != expected)
             return "has a frame that does not begin where the one before ends";
-        }
         expected += json_integer_value(size);
-        if (expected > (json_int_t)VIDEO_MAX_BYTES) {
+        if (expected > (json_int_t)VIDEO_MAX_BYTES)
             return "is too large";
-        }
     }
     return NULL;
 }
@@ -66,7 +60,7 @@ static const char *check_frames(const json_t *frames) {
 bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char *error, size_t error_cap) {
     json_error_t at;
     json_t *index = json_loadb(json, len, JSON_REJECT_DUPLICATES, &at);
-    if (index == NULL) {
+    if (!index) {
         snprintf(error, error_cap, "line %d: %s", at.line, at.text);
         return false;
     }
@@ -80,7 +74,7 @@ bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char
     json_t *frames = NULL;
     json_object_foreach(index, target, frames) {
         const char *problem = target[0] != '/' ? "does not begin with '/'" : check_frames(frames);
-        if (problem != NULL) {
+        if (problem) {
             snprintf(error, error_cap, "video \"%.64s\" %s", target, problem);
             json_decref(index);
             return false;
@@ -92,20 +86,19 @@ bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char
 }
 
 bool catalogue_set_first_frame(catalogue *c, const char *target, uint64_t bytes) {
-    c->index = c->index != NULL ? c->index : json_object();
+    c->index = c->index ? c->index : json_object();
     return json_object_set_new(c->index, target, json_pack("[{s:i, s:I}]", "offset", 0, "size", (json_int_t)bytes)) ==
            0;
 }
 
 /* Size of the first frame, which begins at byte 0 always; 0: not known. */
 static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64_t resource_bytes) {
-    const json_t *frames = c->index != NULL ? json_object_get(c->index, target) : NULL;
+    const json_t *frames = c->index ? json_object_get(c->index, target) : NULL;
     uint64_t bytes = c->video.first_frame_bytes;
-    if (frames != NULL) {
+    if (frames)
         bytes = (uint64_t)json_integer_value(json_object_get(json_array_get(frames, 0), "size"));
-    } else if (bytes == 0 && c->video.bitrate_bps != 0 && c->video.fps_milli != 0) {
+    else if (bytes == 0 && c->video.bitrate_bps != 0 && c->video.fps_milli != 0)
         bytes = video_default_first_frame(c->video.bitrate_bps, c->video.fps_milli);
-    }
     return bytes < resource_bytes ? bytes : resource_bytes;
 }
 
@@ -114,28 +107,24 @@ typedef enum { RANGE_NONE, RANGE_GIVEN, RANGE_UNSATISFIABLE } range_kind;
 /* RFC 9110 section 14.1.2 for one range; anything else, lists included, is ignored, as section 14.2 allows. */
 static range_kind parse_range(const char *text, size_t len, uint64_t size, uint64_t *first, uint64_t *last) {
     static const char unit[] = "bytes=";
-    if (text == NULL || len < sizeof unit || strncasecmp(text, unit, sizeof unit - 1) != 0) {
+    if (!text || len < sizeof unit || strncasecmp(text, unit, sizeof unit - 1) != 0)
         return RANGE_NONE;
-    }
     const char *begin = text + sizeof unit - 1, *end = text + len;
     const char *dash = memchr(begin, '-', (size_t)(end - begin));
-    if (dash == NULL) {
+    if (!dash)
         return RANGE_NONE;
-    }
     size_t first_len = (size_t)(dash - begin), last_len = (size_t)(end - dash - 1);
     uint64_t a = 0, b = UINT64_MAX;
     if (first_len == 0) {
         /* The last b bytes. */
-        if (!number_parse(dash + 1, last_len, &b)) {
+        if (!number_parse(dash + 1, last_len, &b))
             return RANGE_NONE;
-        }
         *first = b < size ? size - b : 0;
         *last = size - 1;
         return b == 0 || size == 0 ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
     }
-    if (!number_parse(begin, first_len, &a) || (last_len > 0 && !number_parse(dash + 1, last_len, &b)) || b < a) {
+    if (!number_parse(begin, first_len, &a) || (last_len > 0 && !number_parse(dash + 1, last_len, &b)) || b < a)
         return RANGE_NONE;
-    }
     *first = a;
     *last = b < size ? b : size - 1;
     return a >= size ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
@@ -145,20 +134,17 @@ static range_kind parse_range(const char *text, size_t len, uint64_t size, uint6
 static bool plain_path(const char *path) {
     for (const char *segment = path;; segment++) {
         size_t len = strcspn(segment, "/");
-        if (len == 0 || (len == 1 && segment[0] == '.') || (len == 2 && segment[0] == '.' && segment[1] == '.')) {
+        if (len == 0 || (len == 1 && segment[0] == '.') || (len == 2 && segment[0] == '.' && segment[1] == '.'))
             return false;
-        }
         segment += len;
-        if (*segment == '\0') {
+        if (*segment == '\0')
             return true;
-        }
     }
 }
 
 static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
+    if (c >= '0' && c <= '9')
         return c - '0';
-    }
     c = (char)(c | 0x20);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -166,23 +152,20 @@ static int hex_digit(char c) {
 /* Copies the target without its query, percent-decoded. False when it is not a path, or longer than fits. */
 static bool decode_target(const char *target, size_t len, char out[CATALOGUE_MAX_PATH_BYTES]) {
     size_t n = 0;
-    if (len == 0 || target[0] != '/') {
+    if (len == 0 || target[0] != '/')
         return false;
-    }
     for (size_t i = 0; i < len && target[i] != '?' && target[i] != '#'; i++) {
         char c = target[i];
         if (c == '%') {
             int high = i + 2 < len ? hex_digit(target[i + 1]) : -1;
             int low = i + 2 < len ? hex_digit(target[i + 2]) : -1;
-            if (high < 0 || low < 0) {
+            if (high < 0 || low < 0)
                 return false;
-            }
             c = (char)(high * 16 + low);
             i += 2;
         }
-        if (c == '\0' || n + 1 >= CATALOGUE_MAX_PATH_BYTES) {
+        if (c == '\0' || n + 1 >= CATALOGUE_MAX_PATH_BYTES)
             return false;
-        }
         out[n++] = c;
     }
     out[n] = '\0';
@@ -195,9 +178,8 @@ static int open_resource(catalogue *c, const char *path, catalogue_response *out
         out->body.synthetic = true;
         return 200;
     }
-    if (!c->has_files || !plain_path(path + 1)) {
+    if (!c->has_files || !plain_path(path + 1))
         return 404;
-    }
     out->body.handle = c->files.open(c->files.user, path + 1, &out->resource_bytes);
     return out->body.handle >= 0 ? 200 : 404;
 }
@@ -242,9 +224,8 @@ void catalogue_respond(catalogue *c, const char *method, size_t method_len, cons
     }
     char path[CATALOGUE_MAX_PATH_BYTES];
     out->status = decode_target(target, target_len, path) ? open_resource(c, path, out) : 400;
-    if (out->status != 200) {
+    if (out->status != 200)
         return;
-    }
     /* Range has a meaning for GET only (RFC 9110 section 14.2). */
     plan_range(c, path, head ? NULL : range, range_len, out);
     if (!head) {
@@ -262,17 +243,15 @@ uint64_t catalogue_body_left(const catalogue_body *body) {
 ssize_t catalogue_body_read(catalogue_body *body, uint8_t *buf, size_t cap) {
     uint64_t left = catalogue_body_left(body);
     size_t len = left < cap ? (size_t)left : cap;
-    if (len == 0) {
+    if (len == 0)
         return 0;
-    }
     if (body->synthetic) {
         video_synthetic_fill(buf, len, body->position);
     } else {
         const catalogue_files *files = &body->owner->files;
         ssize_t n = body->handle >= 0 ? files->read(files->user, body->handle, body->position, buf, len) : -1;
-        if (n <= 0) {
+        if (n <= 0)
             return -1;
-        }
         len = (size_t)n;
     }
     body->position += len;
@@ -280,9 +259,8 @@ ssize_t catalogue_body_read(catalogue_body *body, uint8_t *buf, size_t cap) {
 }
 
 void catalogue_body_close(catalogue_body *body) {
-    if (body->handle >= 0) {
+    if (body->handle >= 0)
         body->owner->files.close(body->owner->files.user, body->handle);
-    }
     body->handle = -1;
     body->position = body->end = 0;
 }

@@ -17,7 +17,7 @@
 static const catalogue_video unknown = {.fps_milli = 30000};
 
 static void ask(catalogue *c, const char *method, const char *target, const char *range, catalogue_response *out) {
-    catalogue_respond(c, method, strlen(method), target, strlen(target), range, range != NULL ? strlen(range) : 0, out);
+    catalogue_respond(c, method, strlen(method), target, strlen(target), range, range ? strlen(range) : 0, out);
 }
 
 static int status_of(catalogue *c, const char *target) {
@@ -81,9 +81,8 @@ static void ranges_follow_rfc_9110(void **state) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         catalogue_response r;
         ask(c, "GET", "/synthetic/1000", table[i].range, &r);
-        if (r.status != table[i].status) {
+        if (r.status != table[i].status)
             print_error("%s: %d\n", table[i].range, r.status);
-        }
         assert_int_equal(r.status, table[i].status);
         assert_int_equal(r.content_length, table[i].length);
         assert_int_equal(catalogue_body_left(&r.body), table[i].length);
@@ -193,9 +192,8 @@ static void a_wrong_frame_index_is_refused_with_its_place(void **state) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char error[200] = "";
         assert_false(catalogue_load_frame_index(c, table[i].json, strlen(table[i].json), error, sizeof error));
-        if (strstr(error, table[i].phrase) == NULL) {
+        if (!strstr(error, table[i].phrase))
             print_error("row %zu: %s\n", i, error);
-        }
         assert_non_null(strstr(error, table[i].phrase));
     }
     catalogue_free(c);
@@ -257,9 +255,8 @@ static void files_are_served_from_below_the_root_only(void **state) {
                                    "/link/x",
                                    "/sub/"};
     for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
-        if (status_of(c, outside[i]) != 404) {
+        if (status_of(c, outside[i]) != 404)
             print_error("%s\n", outside[i]);
-        }
         assert_int_equal(status_of(c, outside[i]), 404);
     }
     /* An empty file has no byte to ask for. */

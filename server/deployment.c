@@ -26,7 +26,7 @@ bool server_deployment_open(const server_config *config, xl_lb **lb, xl_deployme
     lb_file *file = calloc(1, sizeof *file);
     bool ok = file != NULL;
     snprintf(error, error_cap, "out of memory.");
-    if (ok && config->lb_file != NULL) {
+    if (ok && config->lb_file) {
         ok = read_file(config, file, out, error, error_cap);
     } else if (ok) {
         file->config_count = 1;
@@ -35,8 +35,7 @@ bool server_deployment_open(const server_config *config, xl_lb **lb, xl_deployme
     *lb = ok ? lb_file_codec(file) : NULL;
     out->lb = *lb;
     /* Without a secret of the file: the keys of this server and its workers, as long as it runs. */
-    if (ok && *lb != NULL &&
-        xl_static_keys_from(file->has_secret ? file->secret : config->random_key, &out->keys) != 0) {
+    if (ok && *lb && xl_static_keys_from(file->has_secret ? file->secret : config->random_key, &out->keys) != 0) {
         snprintf(error, error_cap, "cannot make the keys of the deployment.");
         xl_lb_free(*lb);
         *lb = NULL;

@@ -24,41 +24,38 @@ __attribute__((format(printf, 3, 4))) static bool fail(char *error, size_t cap, 
 }
 
 static bool is_video(const entry *e) {
-    return e->type == NULL || strcmp(e->type, "video") == 0;
+    return !e->type || strcmp(e->type, "video") == 0;
 }
 
 /* `where`: "packet 1", "line 3". */
 static bool take(const entry *e, const char *where, uint64_t *end, char *error, size_t cap) {
     uint64_t pos = 0, size = 0;
-    if (e->pos == NULL || e->size == NULL) {
+    if (!e->pos || !e->size)
         return fail(error, cap, "%s has no pos or no size; show all of a packet (-show_packets)", where);
-    }
     if (!number_parse(e->pos, strlen(e->pos), &pos) || !number_parse(e->size, strlen(e->size), &size) || size == 0 ||
         pos > VIDEO_MAX_BYTES || size > VIDEO_MAX_BYTES) {
         return fail(error, cap, "%s has pos %.24s and size %.24s; both must be numbers of bytes", where, e->pos,
                     e->size);
     }
-    if (e->flags != NULL && strchr(e->flags, 'K') == NULL) {
+    if (e->flags && !strchr(e->flags, 'K'))
         return fail(error, cap, "%s is the first of the video but no key frame: nothing can be shown of it", where);
-    }
     *end = pos + size;
     return true;
 }
 
 static const char *first_of(const json_t *object, const char *name, const char *other) {
     const char *text = json_string_value(json_object_get(object, name));
-    return text != NULL ? text : json_string_value(json_object_get(object, other));
+    return text ? text : json_string_value(json_object_get(object, other));
 }
 
 static bool from_json(const char *text, size_t len, uint64_t *end, char *error, size_t cap) {
     json_error_t at;
     json_t *root = json_loadb(text, len, 0, &at);
-    if (root == NULL) {
+    if (!root)
         return fail(error, cap, "line %d: %s", at.line, at.text);
-    }
     json_t *list = json_object_get(root, "packets"), *one = NULL;
-    const char *what = list != NULL ? "packet" : "frame";
-    list = list != NULL ? list : json_object_get(root, "frames");
+    const char *what = list ? "packet" : "frame";
+    list = list ? list : json_object_get(root, "frames");
     bool ok = false, found = false;
     size_t i = 0;
     json_array_foreach(list, i, one) {
@@ -74,9 +71,8 @@ static bool from_json(const char *text, size_t len, uint64_t *end, char *error, 
             break;
         }
     }
-    if (!found) {
+    if (!found)
         fail(error, cap, "it lists no packet of a video; write it with ffprobe -show_packets -of json");
-    }
     json_decref(root);
     return ok;
 }
@@ -85,15 +81,13 @@ static bool from_json(const char *text, size_t len, uint64_t *end, char *error, 
  * without keys. */
 static bool cut_line(char *line, entry *e, bool *has_keys) {
     char *save = NULL, *field = strtok_r(line, ",|", &save);
-    if (field == NULL || (strcmp(field, "packet") != 0 && strcmp(field, "frame") != 0)) {
+    if (!field || (strcmp(field, "packet") != 0 && strcmp(field, "frame") != 0))
         return false;
-    }
     *e = (entry){0};
-    while ((field = strtok_r(NULL, ",|", &save)) != NULL) {
+    while ((field = strtok_r(NULL, ",|", &save))) {
         char *value = strchr(field, '=');
-        if (value == NULL) {
+        if (!value)
             continue;
-        }
         *has_keys = true;
         *value++ = '\0';
         const struct {
@@ -101,11 +95,9 @@ static bool cut_line(char *line, entry *e, bool *has_keys) {
             const char **into;
         } known[] = {{"codec_type", &e->type}, {"media_type", &e->type}, {"pos", &e->pos},    {"pkt_pos", &e->pos},
                      {"size", &e->size},       {"pkt_size", &e->size},   {"flags", &e->flags}};
-        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-            if (strcmp(field, known[i].name) == 0) {
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            if (strcmp(field, known[i].name) == 0)
                 *known[i].into = value;
-            }
-        }
     }
     return true;
 }
@@ -116,14 +108,13 @@ static bool from_lines(const char *text, size_t len, uint64_t *end, char *error,
     for (const char *at = text, *stop = text + len; at < stop; number++) {
         char line[1024], where[40];
         const char *eol = memchr(at, '\n', (size_t)(stop - at));
-        size_t n = (size_t)((eol != NULL ? eol : stop) - at);
+        size_t n = (size_t)((eol ? eol : stop) - at);
         snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line - 1), at);
         line[strcspn(line, "\r")] = '\0';
         at += n + 1;
         entry e;
-        if (!cut_line(line, &e, &has_keys)) {
+        if (!cut_line(line, &e, &has_keys))
             continue;
-        }
         any = true;
         if (has_keys && is_video(&e)) {
             snprintf(where, sizeof where, "line %zu", number + 1);
@@ -139,9 +130,8 @@ static bool from_lines(const char *text, size_t len, uint64_t *end, char *error,
 
 bool ffprobe_first_frame(const char *text, size_t len, uint64_t *end, char *error, size_t error_cap) {
     size_t blank = 0;
-    while (blank < len && strchr(" \t\r\n", text[blank]) != NULL) {
+    while (blank < len && strchr(" \t\r\n", text[blank]))
         blank++;
-    }
     bool json = blank < len && text[blank] == '{';
     return json ? from_json(text, len, end, error, error_cap) : from_lines(text, len, end, error, error_cap);
 }

@@ -64,9 +64,8 @@ static void what_cannot_be_used_is_named_with_its_place(void **state) {
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_false(read_text(table[i].text));
-        if (strstr(error, table[i].phrase) == NULL) {
+        if (!strstr(error, table[i].phrase))
             fail_msg("%s: %s", table[i].text, error);
-        }
     }
 }
 

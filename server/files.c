@@ -16,9 +16,8 @@ static int open_file(void *user, const char *path, uint64_t *size) {
     };
     int fd = (int)syscall(SYS_openat2, files->root, path, &how, sizeof how);
     struct stat st;
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return -1;
@@ -47,9 +46,8 @@ bool server_files_open(server_files *files, const char *root) {
 }
 
 void server_files_close(server_files *files) {
-    if (files->root >= 0) {
+    if (files->root >= 0)
         close(files->root);
-    }
     files->root = -1;
 }
 

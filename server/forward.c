@@ -6,9 +6,8 @@
 
 bool forward_open(int *inbox, int *outbox) {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    }
     *inbox = ends[0];
     *outbox = ends[1];
     return true;
@@ -25,9 +24,8 @@ bool forward_receive(int inbox, xl_datagram *head, uint8_t data[FORWARD_DATAGRAM
     struct iovec parts[] = {{head, sizeof *head}, {data, FORWARD_DATAGRAM_MAX}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t n = recvmsg(inbox, &message, MSG_DONTWAIT);
-    if (n < (ssize_t)sizeof *head || (size_t)n - sizeof *head != head->len) {
+    if (n < (ssize_t)sizeof *head || (size_t)n - sizeof *head != head->len)
         return false;
-    }
     head->forwarded = true;
     return true;
 }

@@ -67,11 +67,10 @@ static service *from_handle(server_service *s) {
 }
 
 static void sample(connection *c) {
-    if (c->service->mptcp) {
+    if (c->service->mptcp)
         tcp_stats_sample_mptcp(&c->stats, c->watch.fd);
-    } else {
+    else
         tcp_stats_sample_tcp(&c->stats, c->watch.fd);
-    }
 }
 
 static void set_events(connection *c, uint32_t events) {
@@ -99,9 +98,8 @@ static json_t *account(connection *c) {
     uint64_t retransmitted = 0;
     for (size_t i = 0; i < c->stats.count; i++) {
         json_t *path = describe_flow(i, &c->stats.flows[i]);
-        if (json_array_size(totals->paths) < MAX_LOGGED_PATHS) {
+        if (json_array_size(totals->paths) < MAX_LOGGED_PATHS)
             json_array_append(totals->paths, path);
-        }
         json_array_append_new(paths, path);
         retransmitted += c->stats.flows[i].bytes_retransmitted;
     }
@@ -125,14 +123,12 @@ static void close_connection(connection *c, const char *reason, uint64_t now) {
                now);
     server_watch_remove(s->server, &c->watch);
     close(c->watch.fd);
-    if (c->previous != NULL) {
+    if (c->previous)
         c->previous->next = c->next;
-    } else {
+    else
         s->first = c->next;
-    }
-    if (c->next != NULL) {
+    if (c->next)
         c->next->previous = c->previous;
-    }
     s->count--;
     free(c);
 }
@@ -154,12 +150,10 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
     char fields[512];
     int n = snprintf(fields, sizeof fields, "Content-Type: %s\r\nContent-Length: %llu\r\n%s", a->content_type,
                      (unsigned long long)a->content_length, a->accept_ranges ? "Accept-Ranges: bytes\r\n" : "");
-    if (a->content_range[0] != '\0') {
+    if (a->content_range[0] != '\0')
         n += snprintf(fields + n, sizeof fields - (size_t)n, "Content-Range: %s\r\n", a->content_range);
-    }
-    if (a->allow) {
+    if (a->allow)
         snprintf(fields + n, sizeof fields - (size_t)n, "Allow: GET, HEAD\r\n");
-    }
     c->keep_alive = r->keep_alive;
     write_head(c, a->status, fields);
     json_t *record = json_pack("{s:I, s:I, s:s, s:i}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests,
@@ -178,9 +172,8 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
 static void take_request(connection *c, uint64_t now) {
     http1_request r;
     ssize_t head = http1_parse_request(c->in, c->in_len, &c->scanned, &r);
-    if (head == 0) {
+    if (head == 0)
         return;
-    }
     c->since = now;
     if (head < 0) {
         int status = (int)-head;
@@ -231,18 +224,16 @@ static bool refill(connection *c) {
 static const char *send_response(connection *c, uint64_t now) {
     for (int i = 0; i < SENDS_PER_ROUND; i++) {
         if (c->out_sent == c->out_len) {
-            if (!refill(c)) {
+            if (!refill(c))
                 return "the file could not be read";
-            }
             if (c->out_len == 0) {
                 response_done(c, now);
                 return NULL;
             }
         }
         ssize_t n = send(c->watch.fd, c->out + c->out_sent, c->out_len - c->out_sent, MSG_NOSIGNAL);
-        if (n < 0) {
+        if (n < 0)
             return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
-        }
         c->out_sent += (size_t)n;
         c->written += (size_t)n;
         c->deadline = now + IDLE_LIMIT_US;
@@ -260,15 +251,13 @@ static const char *receive(connection *c, uint64_t now) {
         room = sizeof c->in;
     }
     ssize_t n = recv(c->watch.fd, to, room, 0);
-    if (n < 0) {
+    if (n < 0)
         return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
-    }
     if (n == 0) {
         c->eof = true;
     } else if (c->state == READING) {
-        if (c->in_len == 0) {
+        if (c->in_len == 0)
             c->deadline = now + HEAD_LIMIT_US;
-        }
         c->in_len += (size_t)n;
     }
     return NULL;
@@ -277,41 +266,34 @@ static const char *receive(connection *c, uint64_t now) {
 static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
     connection *c = w->user;
     const char *reason = NULL;
-    if (c->state != RESPONDING && !c->eof && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+    if (c->state != RESPONDING && !c->eof && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         reason = receive(c, now);
-    }
     /* Pipelined requests are answered one after the other, so long as the socket takes it. */
-    for (int i = 0; i < SENDS_PER_ROUND && reason == NULL; i++) {
-        if (c->state == READING) {
+    for (int i = 0; i < SENDS_PER_ROUND && !reason; i++) {
+        if (c->state == READING)
             take_request(c, now);
-        }
-        if (c->state != RESPONDING) {
+        if (c->state != RESPONDING)
             break;
-        }
         reason = send_response(c, now);
-        if (c->state == RESPONDING) {
+        if (c->state == RESPONDING)
             break;
-        }
     }
     /* A complete request may still wait in the buffer: a writable socket is then the sign to go on. */
     bool more = c->state == RESPONDING || (c->state == READING && c->in_len > 0 && c->scanned == 0);
-    if (reason == NULL && c->eof && !more) {
+    if (!reason && c->eof && !more)
         reason = "closed by the client";
-    }
-    if (reason != NULL) {
+    if (reason)
         close_connection(c, reason, now);
-    } else {
+    else
         set_events(c, (c->state == RESPONDING || c->eof ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
-    }
 }
 
 /* The kernel's controllers go by its own names. Connections inherit the listener's; the default of the namespace may be
  * any. */
 static bool set_congestion(int fd, const char *controller, char *error) {
-    const char *name = controller == NULL ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
-    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0) {
+    const char *name = !controller ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
         return true;
-    }
     snprintf(error, SERVER_ERROR_BYTES, "the kernel does not offer the congestion controller %s: %s", name,
              strerror(errno));
     return false;
@@ -319,38 +301,33 @@ static bool set_congestion(int fd, const char *controller, char *error) {
 
 static size_t count_of(const service *s, const xl_addr *remote) {
     size_t n = 0;
-    for (const connection *c = s->first; c != NULL; c = c->next) {
+    for (const connection *c = s->first; c; c = c->next)
         n += xl_addr_same_client(&c->remote, remote);
-    }
     return n;
 }
 
 /* Closes the connection that has been idle longest; of that client only where one is given. False: there is none. */
 static bool evict(service *s, const xl_addr *of, uint64_t now) {
     connection *oldest = NULL;
-    for (connection *c = s->first; c != NULL; c = c->next) {
+    for (connection *c = s->first; c; c = c->next) {
         bool is_idle = c->state != RESPONDING || now - c->since >= STALLED_US;
-        if (is_idle && (of == NULL || xl_addr_same_client(&c->remote, of)) &&
-            (oldest == NULL || c->since <= oldest->since)) {
+        if (is_idle && (!of || xl_addr_same_client(&c->remote, of)) && (!oldest || c->since <= oldest->since))
             oldest = c;
-        }
     }
-    if (oldest != NULL) {
+    if (oldest)
         close_connection(oldest, "made room for another", now);
-    }
     return oldest != NULL;
 }
 
 static bool make_room(service *s, const xl_addr *remote, uint64_t now) {
-    if (s->most_per_address > 0 && count_of(s, remote) >= s->most_per_address) {
+    if (s->most_per_address > 0 && count_of(s, remote) >= s->most_per_address)
         return evict(s, remote, now);
-    }
     return s->count < s->most || evict(s, NULL, now);
 }
 
 static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
     connection *c = make_room(s, remote, now) ? calloc(1, sizeof *c) : NULL;
-    if (c == NULL) {
+    if (!c) {
         s->totals.refused++;
         static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -376,9 +353,8 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     }
     c->number = server_next_connection(s->server);
     c->next = s->first;
-    if (s->first != NULL) {
+    if (s->first)
         s->first->previous = c;
-    }
     s->first = c;
     s->count++;
     s->totals.connections++;
@@ -420,9 +396,8 @@ int server_http1_listen(const server_config *config, xl_addr *bound, char *error
     }
     int one = 1, buffer = (int)config->settings.limits.send_buffer_bytes;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (buffer > 0) {
+    if (buffer > 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* connections inherit it */
-    }
     if (!set_congestion(fd, config->settings.scheme.congestion, error)) {
         close(fd);
         return -1;
@@ -446,9 +421,9 @@ static bool wanted(const server_config *config) {
 static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *error) {
     const server_config *config = server_get_config(srv);
     const server_worker *worker = server_get_worker(srv);
-    int fd = worker != NULL ? worker->tcp : server_http1_listen(config, bound, error);
+    int fd = worker ? worker->tcp : server_http1_listen(config, bound, error);
     service *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
-    if (s == NULL) {
+    if (!s) {
         if (fd >= 0) {
             snprintf(error, SERVER_ERROR_BYTES, "out of memory");
             close(fd);
@@ -476,7 +451,7 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
 static uint64_t next_timeout(const server_service *handle) {
     const service *s = (const service *)handle;
     uint64_t next = s->listening ? XL_NEVER : s->resume_accept;
-    for (const connection *c = s->first; c != NULL; c = c->next) {
+    for (const connection *c = s->first; c; c = c->next) {
         next = c->deadline < next ? c->deadline : next;
         next = s->next_sample < next ? s->next_sample : next;
     }
@@ -486,17 +461,15 @@ static uint64_t next_timeout(const server_service *handle) {
 static void step(server_service *handle, uint64_t now) {
     service *s = from_handle(handle);
     bool sample_now = now >= s->next_sample;
-    for (connection *c = s->first, *next; c != NULL; c = next) {
+    for (connection *c = s->first, *next; c; c = next) {
         next = c->next;
-        if (now >= c->deadline) {
+        if (now >= c->deadline)
             close_connection(c, c->state == DRAINING ? "done" : "timed out", now);
-        } else if (sample_now) {
+        else if (sample_now)
             sample(c);
-        }
     }
-    if (sample_now) {
+    if (sample_now)
         s->next_sample = now + SAMPLE_INTERVAL_US;
-    }
     if (!s->listening && now >= s->resume_accept) {
         s->listening = server_watch_add(s->server, &s->listener, EPOLLIN);
         s->resume_accept = now + ACCEPT_PAUSE_US;
@@ -510,9 +483,8 @@ static void stop(server_service *handle, uint64_t now) {
         s->listening = false;
     }
     close(s->listener.fd);
-    while (s->first != NULL) {
+    while (s->first)
         close_connection(s->first, "server stopped", now);
-    }
 }
 
 static void add_totals(const server_service *handle, server_totals *totals) {

@@ -11,11 +11,10 @@
 
 static bool open_log(server *s) {
     const char *file = s->config.out_file;
-    if (file == NULL) {
+    if (!file)
         return true;
-    }
     s->log = s->config.workers > 0 ? jsonl_open_shared(file, s->start_us, -1) : jsonl_open(file, s->start_us);
-    if (s->log == NULL) {
+    if (!s->log) {
         fprintf(stderr, SERVER_PROGRAM ": cannot write %s: %s.\n", file, strerror(errno));
         return false;
     }
@@ -47,22 +46,19 @@ static int serve_alone(server *s, server_totals *totals) {
 static int serve(server *s) {
     server_catch_signals(&s->unblocked);
     s->start_us = server_clock_us();
-    if (!server_open(s) || !open_log(s)) {
+    if (!server_open(s) || !open_log(s))
         return 2;
-    }
     random_key_warn(&s->config.seed, SERVER_PROGRAM, s->log, s->start_us);
     server_totals totals = {.paths = json_array()};
     json_t *by_worker = s->config.workers > 0 ? json_array() : NULL;
-    int status = by_worker != NULL ? workers_run(s, &totals, by_worker) : serve_alone(s, &totals);
+    int status = by_worker ? workers_run(s, &totals, by_worker) : serve_alone(s, &totals);
     json_t *summary = server_summary_fields(&totals);
-    if (by_worker != NULL) {
+    if (by_worker)
         json_object_set_new(summary, "workers", by_worker);
-    }
-    if (status == 2) {
+    if (status == 2)
         json_decref(summary);
-    } else {
+    else
         jsonl_write(s->log, "summary", summary, server_clock_us());
-    }
     json_decref(totals.paths);
     return status;
 }

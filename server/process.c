@@ -91,11 +91,9 @@ bool server_watch_modify(server *s, server_watch *watch, uint32_t events) {
 void server_watch_remove(server *s, server_watch *watch) {
     struct epoll_event *ready = s->ready;
     epoll_ctl(s->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
-    for (int i = 0; i < s->ready_count; i++) {
-        if (ready[i].data.ptr == watch) {
+    for (int i = 0; i < s->ready_count; i++)
+        if (ready[i].data.ptr == watch)
             ready[i].data.ptr = NULL;
-        }
-    }
 }
 
 /* ---- Opening ---- */
@@ -103,9 +101,8 @@ void server_watch_remove(server *s, server_watch *watch) {
 /* The whole of a file, NUL terminated; NULL with errno set. */
 static char *read_file(const char *name, size_t limit, size_t *len) {
     FILE *f = fopen(name, "re");
-    if (f == NULL) {
+    if (!f)
         return NULL;
-    }
     char *text = NULL;
     size_t cap = 0;
     *len = 0;
@@ -113,7 +110,7 @@ static char *read_file(const char *name, size_t limit, size_t *len) {
         if (*len + 1 >= cap) {
             cap = cap == 0 ? 65536 : cap * 2;
             char *grown = cap <= limit * 2 ? realloc(text, cap) : NULL;
-            if (grown == NULL) {
+            if (!grown) {
                 free(text);
                 fclose(f);
                 errno = EFBIG;
@@ -122,9 +119,8 @@ static char *read_file(const char *name, size_t limit, size_t *len) {
             text = grown;
         }
         size_t n = fread(text + *len, 1, cap - 1 - *len, f);
-        if (n == 0) {
+        if (n == 0)
             break;
-        }
         *len += n;
     }
     int error = ferror(f) ? EIO : 0;
@@ -143,15 +139,14 @@ static bool load_frame_index(server *s) {
     char error[256];
     size_t len = 0;
     char *text = read_file(file, MAX_INDEX_BYTES, &len);
-    if (text == NULL) {
+    if (!text) {
         fprintf(stderr, SERVER_PROGRAM ": cannot read the frame index %s: %s.\n", file, strerror(errno));
         return false;
     }
     bool ok = catalogue_load_frame_index(s->catalogue, text, len, error, sizeof error);
     free(text);
-    if (!ok) {
+    if (!ok)
         fprintf(stderr, SERVER_PROGRAM ": the frame index %s is wrong: %s.\n", file, error);
-    }
     return ok;
 }
 
@@ -162,7 +157,7 @@ static bool load_ffprobe(server *s, const char *spec) {
     uint64_t end = 0;
     size_t len = 0;
     char *text = read_file(file, MAX_INDEX_BYTES, &len);
-    if (text == NULL) {
+    if (!text) {
         fprintf(stderr, SERVER_PROGRAM ": cannot read ffprobe's output %s: %s.\n", file, strerror(errno));
         free(target);
         return false;
@@ -170,7 +165,7 @@ static bool load_ffprobe(server *s, const char *spec) {
     bool ok = ffprobe_first_frame(text, len, &end, error, sizeof error);
     if (!ok) {
         fprintf(stderr, SERVER_PROGRAM ": ffprobe's output %s does not tell the first frame: %s.\n", file, error);
-    } else if (target == NULL || !catalogue_set_first_frame(s->catalogue, target, end)) {
+    } else if (!target || !catalogue_set_first_frame(s->catalogue, target, end)) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         ok = false;
     }
@@ -180,27 +175,24 @@ static bool load_ffprobe(server *s, const char *spec) {
 }
 
 static bool load_frames(server *s) {
-    if (s->config.frame_index_file != NULL && !load_frame_index(s)) {
+    if (s->config.frame_index_file && !load_frame_index(s))
         return false;
-    }
-    for (size_t i = 0; i < s->config.ffprobe_count; i++) {
-        if (!load_ffprobe(s, s->config.ffprobe[i])) {
+    for (size_t i = 0; i < s->config.ffprobe_count; i++)
+        if (!load_ffprobe(s, s->config.ffprobe[i]))
             return false;
-        }
-    }
     return true;
 }
 
 static bool open_catalogue(server *s) {
-    if (s->config.root != NULL) {
+    if (s->config.root) {
         if (!server_files_open(&s->files, s->config.root)) {
             fprintf(stderr, SERVER_PROGRAM ": cannot serve --root %s: %s.\n", s->config.root, strerror(errno));
             return false;
         }
         s->file_table = server_files_table(&s->files);
     }
-    s->catalogue = catalogue_new(&s->config.video, s->config.root != NULL ? &s->file_table : NULL);
-    if (s->catalogue == NULL) {
+    s->catalogue = catalogue_new(&s->config.video, s->config.root ? &s->file_table : NULL);
+    if (!s->catalogue) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         return false;
     }
@@ -209,30 +201,26 @@ static bool open_catalogue(server *s) {
 
 static bool open_deployment(server *s) {
     char error[SERVER_ERROR_BYTES];
-    if (s->config.workers == 0 && s->config.lb_file == NULL) {
+    if (s->config.workers == 0 && !s->config.lb_file)
         return true;
-    }
     s->has_deployment = server_deployment_open(&s->config, &s->lb, &s->deployment, error, sizeof error);
-    if (!s->has_deployment) {
+    if (!s->has_deployment)
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
-    }
     return s->has_deployment;
 }
 
 bool server_reload(server *s) {
     char error[SETTINGS_ERROR_BYTES] = "there is no --params FILE to read again.";
     uint64_t now = server_clock_us();
-    if (s->base.params_file == NULL || !server_options_load_params(&s->base, &s->config, error)) {
+    if (!s->base.params_file || !server_options_load_params(&s->base, &s->config, error)) {
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
         jsonl_write(s->log, "reload_failed", json_pack("{s:s%}", "message", error, strlen(error)), now);
         return false;
     }
     jsonl_write(s->log, "reloaded", server_describe(&s->config), now);
-    for (size_t i = 0; i < SERVER_SERVICES; i++) {
-        if (s->running[i] != NULL && services[i]->reconfigure != NULL) {
+    for (size_t i = 0; i < SERVER_SERVICES; i++)
+        if (s->running[i] && services[i]->reconfigure)
             services[i]->reconfigure(s->running[i], now);
-        }
-    }
     return true;
 }
 
@@ -249,19 +237,17 @@ bool server_open(server *s) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         return false;
     }
-    return open_catalogue(s) && open_deployment(s) && (s->base.params_file == NULL || server_reload(s));
+    return open_catalogue(s) && open_deployment(s) && (!s->base.params_file || server_reload(s));
 }
 
 void server_close(server *s) {
     catalogue_free(s->catalogue);
     server_files_close(&s->files);
     xl_lb_free(s->lb);
-    if (s->connections != NULL) {
+    if (s->connections)
         munmap(s->connections, sizeof *s->connections);
-    }
-    if (s->epoll >= 0) {
+    if (s->epoll >= 0)
         close(s->epoll);
-    }
     free(s->ready);
 }
 
@@ -270,7 +256,7 @@ void server_close(server *s) {
 static bool open_loop(server *s) {
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->ready = calloc(SERVER_MAX_EVENTS, sizeof(struct epoll_event));
-    if (s->epoll < 0 || s->ready == NULL) {
+    if (s->epoll < 0 || !s->ready) {
         fprintf(stderr, SERVER_PROGRAM ": no epoll: %s.\n", strerror(errno));
         return false;
     }
@@ -278,17 +264,15 @@ static bool open_loop(server *s) {
 }
 
 bool server_start(server *s, json_t *listening) {
-    if (!open_loop(s)) {
+    if (!open_loop(s))
         return false;
-    }
     for (size_t i = 0; i < SERVER_SERVICES; i++) {
         char error[SERVER_ERROR_BYTES] = "unknown reason", text[64];
         xl_addr bound = {0};
-        if (!services[i]->wanted(&s->config)) {
+        if (!services[i]->wanted(&s->config))
             continue;
-        }
         s->running[i] = services[i]->start(s, server_clock_us(), &bound, error);
-        if (s->running[i] == NULL) {
+        if (!s->running[i]) {
             fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
             return false;
         }
@@ -300,7 +284,7 @@ bool server_start(server *s, json_t *listening) {
 static void wait_for_events(server *s) {
     uint64_t next = XL_NEVER;
     for (size_t i = 0; i < SERVER_SERVICES; i++) {
-        uint64_t t = s->running[i] != NULL ? services[i]->next_timeout(s->running[i]) : XL_NEVER;
+        uint64_t t = s->running[i] ? services[i]->next_timeout(s->running[i]) : XL_NEVER;
         next = t < next ? t : next;
     }
     uint64_t now = server_clock_us(), left = next > now ? next - now : 0;
@@ -320,22 +304,19 @@ void server_run(server *s) {
         uint64_t now = server_clock_us();
         for (int i = 0; i < s->ready_count; i++) {
             server_watch *watch = ready[i].data.ptr;
-            if (watch != NULL) {
+            if (watch)
                 watch->ready(watch, ready[i].events, now);
-            }
         }
         s->ready_count = 0;
-        for (size_t i = 0; i < SERVER_SERVICES; i++) {
-            if (s->running[i] != NULL) {
+        for (size_t i = 0; i < SERVER_SERVICES; i++)
+            if (s->running[i])
                 services[i]->step(s->running[i], now);
-            }
-        }
     }
 }
 
 void server_stop(server *s, server_totals *totals) {
     for (size_t i = 0; i < SERVER_SERVICES; i++) {
-        if (s->running[i] != NULL) {
+        if (s->running[i]) {
             services[i]->stop(s->running[i], server_clock_us());
             services[i]->add_totals(s->running[i], totals);
             services[i]->free(s->running[i]);

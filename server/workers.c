@@ -63,8 +63,8 @@ static void report_totals(int fd, const server_totals *t) {
                             (json_int_t)t->kernel_connections, "retries", (json_int_t)t->retries, "stateless_resets",
                             (json_int_t)t->stateless_resets, "misrouted", (json_int_t)t->misrouted, "forwarded",
                             (json_int_t)t->forwarded, "refused", (json_int_t)t->refused, "paths", t->paths);
-    char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
-    if (text != NULL)
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    if (text)
         send_report(fd, text, strlen(text));
     free(text);
     json_decref(all);
@@ -111,7 +111,7 @@ _Noreturn static void become_worker(parent *p, unsigned number, int report) {
     close_foreign(p, number);
     s->worker = &p->workers[number].inherited;
     s->deployment.worker = number;
-    if (s->log != NULL) {
+    if (s->log) {
         (void)jsonl_close(s->log); /* nothing is in its buffer */
         s->log = jsonl_open_shared(s->config.out_file, s->start_us, (int)number);
     }
@@ -179,7 +179,7 @@ static bool read_report(worker *w) {
         return errno == EINTR || errno == EAGAIN;
     char *grown =
         n > 0 && w->text_len + (size_t)n <= MAX_REPORT_BYTES ? realloc(w->text, w->text_len + (size_t)n) : NULL;
-    if (grown == NULL)
+    if (!grown)
         return n > 0;
     w->text = grown;
     memcpy(w->text + w->text_len, piece, (size_t)n);
@@ -402,7 +402,7 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
 int workers_run(server *s, server_totals *totals, json_t *by_worker) {
     parent p = {.server = s, .count = s->deployment.workers, .self = getpid()};
     p.workers = calloc(p.count, sizeof *p.workers);
-    if (p.workers == NULL) {
+    if (!p.workers) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         return 2;
     }

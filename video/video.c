@@ -17,22 +17,18 @@ static uint64_t size_denominator(uint32_t fps_milli) {
 }
 
 uint64_t video_default_first_frame(uint64_t bitrate_bps, uint32_t fps_milli) {
-    if (fps_milli == 0) {
+    if (fps_milli == 0)
         return 1;
-    }
     uint64_t bytes = (uint64_t)((wide)4 * size_numerator(bitrate_bps) / size_denominator(fps_milli));
     return bytes > 0 ? bytes : 1;
 }
 
 bool video_init(video *v, uint64_t bytes, uint64_t bitrate_bps, uint32_t fps_milli, uint64_t first_frame_bytes) {
     if (bytes == 0 || bytes > VIDEO_MAX_BYTES || bitrate_bps == 0 || bitrate_bps > VIDEO_MAX_BITRATE_BPS ||
-        fps_milli == 0 || fps_milli > VIDEO_MAX_FPS_MILLI ||
-        size_numerator(bitrate_bps) < size_denominator(fps_milli)) {
+        fps_milli == 0 || fps_milli > VIDEO_MAX_FPS_MILLI || size_numerator(bitrate_bps) < size_denominator(fps_milli))
         return false;
-    }
-    if (first_frame_bytes == 0) {
+    if (first_frame_bytes == 0)
         first_frame_bytes = video_default_first_frame(bitrate_bps, fps_milli);
-    }
     *v = (video){
         .bytes = bytes,
         .bitrate_bps = bitrate_bps,
@@ -43,12 +39,10 @@ bool video_init(video *v, uint64_t bytes, uint64_t bitrate_bps, uint32_t fps_mil
 }
 
 uint64_t video_frame_at(const video *v, uint64_t offset) {
-    if (offset >= v->bytes) {
+    if (offset >= v->bytes)
         return video_frame_count(v);
-    }
-    if (offset < v->first_frame_bytes) {
+    if (offset < v->first_frame_bytes)
         return 0;
-    }
     /* The largest k with floor(k * n / d) <= x is ceil((x + 1) * d / n) - 1. */
     uint64_t x = offset - v->first_frame_bytes;
     uint64_t n = size_numerator(v->bitrate_bps), d = size_denominator(v->fps_milli);
@@ -61,9 +55,8 @@ uint64_t video_frame_count(const video *v) {
 }
 
 uint64_t video_frame_begin(const video *v, uint64_t i) {
-    if (i == 0) {
+    if (i == 0)
         return 0;
-    }
     wide begin = v->first_frame_bytes + (wide)(i - 1) * size_numerator(v->bitrate_bps) / size_denominator(v->fps_milli);
     return begin < v->bytes ? (uint64_t)begin : v->bytes;
 }
@@ -91,9 +84,8 @@ static uint64_t word_at(uint64_t index) {
 static size_t word_tail(uint64_t offset, uint8_t out[8]) {
     unsigned skip = (unsigned)(offset % 8);
     uint64_t word = word_at(offset / 8) >> (8 * skip);
-    for (unsigned i = 0; i < 8 - skip; i++) {
+    for (unsigned i = 0; i < 8 - skip; i++)
         out[i] = (uint8_t)(word >> (8 * i));
-    }
     return 8 - skip;
 }
 
@@ -124,9 +116,8 @@ size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset) {
         n = n < len - done ? n : len - done;
         if (memcmp(buf + done, bytes, n) != 0) {
             size_t i = 0;
-            while (buf[done + i] == bytes[i]) {
+            while (buf[done + i] == bytes[i])
                 i++;
-            }
             return done + i;
         }
         done += n;
@@ -137,8 +128,7 @@ size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset) {
 bool video_synthetic_parse(const char *target, size_t len, uint64_t *bytes) {
     static const char prefix[] = "/synthetic/";
     const size_t prefix_len = sizeof prefix - 1;
-    if (len <= prefix_len || len > prefix_len + 14 || memcmp(target, prefix, prefix_len) != 0) {
+    if (len <= prefix_len || len > prefix_len + 14 || memcmp(target, prefix, prefix_len) != 0)
         return false;
-    }
     return number_parse(target + prefix_len, len - prefix_len, bytes) && *bytes >= 1 && *bytes <= VIDEO_MAX_BYTES;
 }

@@ -120,9 +120,8 @@ static void synthetic_targets_are_parsed_strictly(void **state) {
                          "/synthetic/1/",
                          "synthetic/1",
                          ""};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(video_synthetic_parse(bad[i], strlen(bad[i]), &n));
-    }
 }
 
 int main(void) {

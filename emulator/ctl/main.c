@@ -19,14 +19,13 @@ static int fail(const char *socket_path, const char *what) {
 /* The words as one line; 0 if they are too long for one. */
 static size_t join(char line[LINE_BYTES], char **words) {
     size_t used = 0;
-    for (char **word = words; *word != NULL; word++) {
+    for (char **word = words; *word; word++) {
         size_t length = strlen(*word);
-        if (used + length + 1 > LINE_BYTES) {
+        if (used + length + 1 > LINE_BYTES)
             return 0;
-        }
         memcpy(line + used, *word, length);
         used += length;
-        line[used++] = word[1] != NULL ? ' ' : '\n';
+        line[used++] = word[1] ? ' ' : '\n';
     }
     return used;
 }
@@ -78,27 +77,23 @@ static int help_or_complaint(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     char line[LINE_BYTES];
-    if (argc < 3 || strcmp(argv[1], "--help") == 0) {
+    if (argc < 3 || strcmp(argv[1], "--help") == 0)
         return help_or_complaint(argc, argv);
-    }
     size_t length = join(line, argv + 2);
-    if (length == 0) {
+    if (length == 0)
         return fail(argv[1], "the command is longer than 1023 bytes");
-    }
     int fd = connect_to(argv[1]);
     if (fd < 0) {
         fprintf(stderr, "mpshell-ctl: %s: %s; is mpshell --control %s running?\n", argv[1], strerror(errno), argv[1]);
         return 2;
     }
-    if (send(fd, line, length, MSG_NOSIGNAL) != (ssize_t)length) {
+    if (send(fd, line, length, MSG_NOSIGNAL) != (ssize_t)length)
         return fail(argv[1], strerror(errno));
-    }
     FILE *in = fdopen(fd, "r");
     char *answer = NULL;
     size_t size = 0;
-    if (in == NULL || getline(&answer, &size, in) <= 0) {
+    if (!in || getline(&answer, &size, in) <= 0)
         return fail(argv[1], "it ended without an answer");
-    }
     fputs(answer, stdout);
     json_t *parsed = json_loads(answer, 0, NULL);
     int status = json_is_true(json_object_get(parsed, "ok")) ? 0 : 1;

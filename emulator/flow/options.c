@@ -41,7 +41,7 @@ static bool read_address(const char *text, struct sockaddr_storage *address, soc
     struct addrinfo *found = NULL;
     char host[64];
     const char *colon = strrchr(text, ':');
-    size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+    size_t length = colon ? (size_t)(colon - text) : 0;
     const bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
     length -= bracketed ? 2 : 0;
     snprintf(host, sizeof(host), "%.*s", (int)(length < sizeof(host) ? length : 0), text + bracketed);
@@ -70,9 +70,8 @@ static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
     struct fl_options *o = into;
     char *end = NULL;
     o->rate_bps = strtod(text, &end);
-    if (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12) {
+    if (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12)
         return true;
-    }
     snprintf(reason, cap, "takes bits per second, a number from 1 to 1e12, not '%.60s'", text);
     return false;
 }
@@ -118,21 +117,18 @@ static void print_help(void) {
            "%s"
            "\n"
            "send and sink end with one JSON object on stdout.\n",
-           own != NULL ? own : "");
+           own ? own : "");
     free(own);
 }
 
 /* What a mode cannot do without; NULL: all is there. An unknown mode is main's to refuse. */
 static const char *missing(const struct fl_options *o) {
-    if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0)) {
+    if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0))
         return "--to ADDR:PORT and --rate BPS";
-    }
-    if (strcmp(o->mode, "ping") == 0 && o->to_size == 0) {
+    if (strcmp(o->mode, "ping") == 0 && o->to_size == 0)
         return "--to ADDR:PORT";
-    }
-    if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind_size == 0) {
+    if ((strcmp(o->mode, "sink") == 0 || strcmp(o->mode, "echo") == 0) && o->bind_size == 0)
         return "--bind ADDR:PORT";
-    }
     return NULL;
 }
 
@@ -160,10 +156,9 @@ int fl_options_parse(struct fl_options *options, int argc, char **argv) {
         return -1;
     }
     const char *what = missing(options);
-    if (what != NULL) {
+    if (what)
         fprintf(stderr, "udp-flow: %s needs %s; see --help.\n", options->mode, what);
-    }
-    return what == NULL ? 0 : -1;
+    return !what ? 0 : -1;
 }
 
 uint32_t fl_header_bytes(const struct fl_options *options) {
@@ -176,9 +171,8 @@ int fl_socket(const struct fl_options *options) {
                                            : AF_INET;
     int size = SOCKET_BUFFER_BYTES;
     int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
+    if (fd < 0)
         return fl_fail("cannot make a socket");
-    }
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
     setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
     if ((options->bind_size != 0 && bind(fd, (const struct sockaddr *)&options->bind, options->bind_size) != 0) ||

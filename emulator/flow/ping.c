@@ -25,14 +25,11 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
     uint64_t message[2] = {number, fl_clock_ns(CLOCK_MONOTONIC)};
     uint64_t answer[2];
     *sent_ns = message[1];
-    if (send(fd, message, sizeof(message), 0) != (ssize_t)sizeof(message)) {
+    if (send(fd, message, sizeof(message), 0) != (ssize_t)sizeof(message))
         return 0;
-    }
-    while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer)) {
-        if (answer[0] == number) {
+    while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer))
+        if (answer[0] == number)
             return fl_clock_ns(CLOCK_MONOTONIC) - message[1];
-        }
-    }
     return 0;
 }
 
@@ -40,9 +37,8 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
  * of a millisecond. */
 int fl_ping(const struct fl_options *options) {
     int fd = fl_socket(options);
-    if (fd < 0) {
+    if (fd < 0)
         return 2;
-    }
     limit_waiting(fd);
     for (uint32_t i = 0; i < options->count; i++) {
         uint64_t pause_ns = options->interval_us * 1000u + (uint64_t)i * 377777u % 1000000u;
@@ -50,9 +46,8 @@ int fl_ping(const struct fl_options *options) {
         nanosleep(&pause, NULL);
         uint64_t sent;
         uint64_t rtt = round_trip(fd, i + 1, &sent);
-        if (rtt > 0) {
+        if (rtt > 0)
             printf("%llu %llu\n", (unsigned long long)sent, (unsigned long long)rtt);
-        }
     }
     close(fd);
     return 0;
@@ -60,9 +55,8 @@ int fl_ping(const struct fl_options *options) {
 
 int fl_echo(const struct fl_options *options) {
     int fd = fl_socket(options);
-    if (fd < 0) {
+    if (fd < 0)
         return 2;
-    }
     struct sockaddr_in address;
     socklen_t size = sizeof(address);
     signal(SIGTERM, on_stop);
@@ -76,9 +70,8 @@ int fl_echo(const struct fl_options *options) {
         struct sockaddr_storage from;
         socklen_t from_size = sizeof(from);
         ssize_t n = recvfrom(fd, data, sizeof(data), 0, (struct sockaddr *)&from, &from_size);
-        if (n >= 0) {
+        if (n >= 0)
             sendto(fd, data, (size_t)n, 0, (const struct sockaddr *)&from, from_size);
-        }
     }
     close(fd);
     return 0;

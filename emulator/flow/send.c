@@ -40,11 +40,10 @@ static void send_batch(struct sender *s, uint32_t count) {
     } else {
         sent = sendmmsg(s->fd, s->messages, count, 0);
     }
-    if (sent < 0) {
+    if (sent < 0)
         s->errors += count;
-    } else {
+    else
         s->errors += count - (uint32_t)sent;
-    }
     s->number += count;
 }
 
@@ -73,9 +72,8 @@ static void prepare(struct sender *s, const struct fl_options *options) {
 int fl_send(const struct fl_options *options) {
     static struct sender s;
     s.fd = fl_socket(options);
-    if (s.fd < 0) {
+    if (s.fd < 0)
         return 2;
-    }
     prepare(&s, options);
     double gap_ns = (options->ip_bytes + LINK_OVERHEAD) * 8e9 / options->rate_bps;
     uint64_t start = fl_clock_ns(CLOCK_MONOTONIC);

@@ -41,24 +41,22 @@ static int prepare(struct sink *s, const struct fl_options *options) {
     int one = 1;
     uint8_t *buffers = malloc((size_t)BATCH * BUFFER_BYTES);
     struct timeval patience = {.tv_sec = 0, .tv_usec = 100000};
-    if (buffers == NULL || setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) != 0 ||
+    if (!buffers || setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) != 0 ||
         setsockopt(s->fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one)) != 0 ||
         setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
         free(buffers);
         return fl_fail("cannot prepare the socket");
     }
-    if (options->segment) {
+    if (options->segment)
         setsockopt(s->fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
-    }
-    for (uint32_t i = 0; i < BATCH; i++) {
+    for (uint32_t i = 0; i < BATCH; i++)
         s->vectors[i] = (struct iovec){buffers + (size_t)i * BUFFER_BYTES, BUFFER_BYTES};
-    }
     return 0;
 }
 
 /* What the kernel says beside the bytes: receive time, size of a segment, overflows. */
 static void read_control(struct sink *s, struct msghdr *message, uint64_t *time_ns, uint32_t *segment) {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec t;
             memcpy(&t, CMSG_DATA(c), sizeof(t));
@@ -81,9 +79,8 @@ static void take(struct sink *s, struct mmsghdr *message) {
     for (uint32_t at = 0; at + 16 <= message->msg_len; at += segment) {
         memcpy(&record, data + at, 16);
         s->datagrams++;
-        if (s->out != NULL) {
+        if (s->out)
             fwrite(&record, sizeof(record), 1, s->out);
-        }
     }
     s->bytes += message->msg_len;
 }
@@ -98,9 +95,8 @@ static void receive(struct sink *s) {
         };
     }
     int n = recvmmsg(s->fd, s->messages, BATCH, MSG_WAITFORONE, NULL);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         take(s, &s->messages[i]);
-    }
 }
 
 /* Between the two clocks, ns; the tightest of several readings. */
@@ -133,11 +129,10 @@ static void announce(const struct sink *s) {
 int fl_sink(const struct fl_options *options) {
     static struct sink s;
     s.fd = fl_socket(options);
-    if (s.fd < 0 || prepare(&s, options) != 0) {
+    if (s.fd < 0 || prepare(&s, options) != 0)
         return 2;
-    }
-    s.out = options->out != NULL ? fopen(options->out, "wb") : NULL;
-    if (options->out != NULL && s.out == NULL) {
+    s.out = options->out ? fopen(options->out, "wb") : NULL;
+    if (options->out && !s.out) {
         fl_fail(options->out);
         return 2;
     }
@@ -146,10 +141,9 @@ int fl_sink(const struct fl_options *options) {
     announce(&s);
     int64_t offset = realtime_minus_monotonic();
     uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
-    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
+    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end)
         receive(&s);
-    }
-    int bad = s.out != NULL && fclose(s.out) != 0;
+    int bad = s.out && fclose(s.out) != 0;
     printf("{\"datagrams\":%llu,\"bytes\":%llu,\"overflowed\":%u,\"realtime_minus_monotonic_ns\":%lld,"
            "\"drift_ns\":%lld,\"cpu_s\":%.4f}\n",
            (unsigned long long)s.datagrams, (unsigned long long)s.bytes, s.overflowed, (long long)offset,

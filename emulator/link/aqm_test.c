@@ -55,7 +55,7 @@ static void take_ack(struct run *r, const struct ack *ack) {
 
 static void take_departures(struct run *r, uint64_t now) {
     xl_link_advance(r->bench->link, now);
-    for (struct xl_link_packet *p = xl_link_pull(r->bench->link); p != NULL; p = xl_link_pull(r->bench->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(r->bench->link); p; p = xl_link_pull(r->bench->link)) {
         uint64_t delay = p->due_us - p->arrival_us;
         if (now >= r->measured_from_us) {
             r->delay_sum_us += delay;
@@ -166,11 +166,10 @@ static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
     for (uint32_t n = 1; n <= 5000; n++) { /* 24 Mbps of bulk, and 100 bytes every 20 ms */
         uint64_t now = n * 500;
         bench_send(b, 1, n, 1504, now);
-        if (n % 40 == 0) {
+        if (n % 40 == 0)
             bench_send(b, 2, n, 100, now);
-        }
         xl_link_advance(b->link, now);
-        for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+        for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
             uint64_t delay = p->due_us - p->arrival_us;
             worst = p->data[21] == 2 && delay > worst ? delay : worst;
             arrived += p->data[21] == 2;

@@ -43,20 +43,18 @@ static inline struct bench *bench_new(const char *trace, struct xl_link_config c
     struct bench *bench = calloc(1, sizeof(*bench));
     char error[512] = "";
     uint64_t rate;
-    if (xl_trace_parse_rate(trace, &rate)) {
+    if (xl_trace_parse_rate(trace, &rate))
         bench->trace = xl_trace_constant(rate);
-    } else {
+    else
         assert_int_equal(xl_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof(error)), 0);
-    }
     bench->pool = xl_link_pool_new(0);
     xl_link_log_init(&bench->log, bench_sink, bench);
     config.trace = &bench->trace;
     config.pool = bench->pool;
-    config.log = config.log != NULL ? &bench->log : NULL;
+    config.log = config.log ? &bench->log : NULL;
     bench->link = xl_link_new(&config, error, sizeof(error));
-    if (bench->link == NULL) {
+    if (!bench->link)
         fail_msg("%s", error);
-    }
     return bench;
 }
 
@@ -90,9 +88,8 @@ static inline uint32_t bench_number(const struct xl_link_packet *packet) {
 
 /* Packets first, first + 1 ... of one size. */
 static inline void bench_send_many(struct bench *bench, uint32_t first, uint32_t count, uint32_t bytes, uint64_t now) {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         bench_send(bench, 0, first + i, bytes, now);
-    }
 }
 
 struct bench_departure {

@@ -77,11 +77,10 @@ static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool
         "1gbps", (struct xl_link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
     memset(twice, 0, 200 * sizeof(twice[0]));
     memset(at, 0, 200 * sizeof(at[0]));
-    for (uint32_t n = 0; n < 200; n++) {
+    for (uint32_t n = 0; n < 200; n++)
         bench_send(b, 0, n, 104, (n + 1) * interval_us);
-    }
     xl_link_advance(b->link, 200 * interval_us + S);
-    for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
         uint32_t n = bench_number(p);
         twice[n] = at[n] != 0;
         at[n] = p->arrival_us;
@@ -108,9 +107,8 @@ static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state)
     uint64_t at[200];
     bool twice[200];
     arrivals(3, 1 * MS, at, twice);
-    for (size_t n = 1; n < 200; n++) {
+    for (size_t n = 1; n < 200; n++)
         assert_true(at[n] >= at[n - 1]);
-    }
 }
 
 static void the_start_offset_moves_a_delay_trace_too(void **state) {
@@ -140,9 +138,8 @@ static void a_flow_is_its_five_tuple(void **state) {
         size_t protocol = version == 4 ? 9 : 6, from = version == 4 ? 12 : 8, ports = version == 4 ? 20 : 40;
         packet[protocol] = 17;
         uint64_t h = hash(packet, 0, 0);
-        for (size_t i = from; i < ports + 4; i++) {
+        for (size_t i = from; i < ports + 4; i++)
             assert_true(hash(packet, i, 1) != h);
-        }
         assert_true(hash(packet, ports + 4, 1) == h);
         for (size_t i = 0; i < sizeof(with_ports); i++) {
             packet[protocol] = with_ports[i];

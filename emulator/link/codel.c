@@ -17,14 +17,12 @@ static struct xl_link_packet *take(const struct run *run, bool *ok_to_drop) {
     struct xl_codel *c = run->codel;
     struct xl_link_packet *packet = xl_link_fifo_pop(run->fifo);
     *ok_to_drop = false;
-    if (packet == NULL || run->now - packet->arrival_us < run->parameters->target_us ||
-        run->fifo->bytes <= MAX_PACKET) {
+    if (!packet || run->now - packet->arrival_us < run->parameters->target_us || run->fifo->bytes <= MAX_PACKET)
         c->first_above_time = 0;
-    } else if (c->first_above_time == 0) {
+    else if (c->first_above_time == 0)
         c->first_above_time = run->now + run->parameters->interval_us;
-    } else {
+    else
         *ok_to_drop = run->now >= c->first_above_time;
-    }
     return packet;
 }
 
@@ -42,9 +40,8 @@ static struct xl_link_packet *go_on_dropping(const struct run *run, struct xl_qu
         c->count++;
         packet = take(run, &ok_to_drop);
         c->dropping = ok_to_drop;
-        if (ok_to_drop) {
+        if (ok_to_drop)
             c->drop_next = control_law(run, c->drop_next);
-        }
     }
     return packet;
 }

@@ -12,9 +12,8 @@ static bool append(struct xl_delay_trace *trace, size_t *capacity, const struct 
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
         struct xl_delay_step *grown = realloc(trace->steps, wanted * sizeof(*grown));
-        if (grown == NULL) {
+        if (!grown)
             return false;
-        }
         trace->steps = grown;
         *capacity = wanted;
     }
@@ -25,22 +24,19 @@ static bool append(struct xl_delay_trace *trace, size_t *capacity, const struct 
 static bool read_step(const char *line, size_t length, struct xl_delay_step *step) {
     const char *comma = memchr(line, ',', length);
     double ms;
-    if (comma == NULL || !xl_text_number(line, (size_t)(comma - line), MOST_MS, &ms) ||
-        !xl_text_ms(comma + 1, length - (size_t)(comma - line) - 1, &step->delay_us)) {
+    if (!comma || !xl_text_number(line, (size_t)(comma - line), MOST_MS, &ms) ||
+        !xl_text_ms(comma + 1, length - (size_t)(comma - line) - 1, &step->delay_us))
         return false;
-    }
     step->at_us = (uint64_t)(ms * 1000.0 + 0.5);
     return true;
 }
 
 static const char *take_line(struct xl_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
     struct xl_delay_step step;
-    if (!read_step(line, length, &step)) {
+    if (!read_step(line, length, &step))
         return "is not \"ms,delay_ms\"; write a time and a delay (at most 3600000), both in ms, on every line";
-    }
-    if (trace->count > 0 && step.at_us <= trace->steps[trace->count - 1].at_us) {
+    if (trace->count > 0 && step.at_us <= trace->steps[trace->count - 1].at_us)
         return "does not come after the line before it; times must ascend, sort the trace";
-    }
     return append(trace, capacity, &step) ? NULL : "finds no memory";
 }
 
@@ -51,15 +47,15 @@ int xl_delay_trace_parse(struct xl_delay_trace *trace, const char *name, const c
     memset(trace, 0, sizeof(*trace));
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((newline == NULL ? end : newline) - at);
+        size_t n = (size_t)((!newline ? end : newline) - at);
         const char *problem = take_line(trace, &capacity, at, n);
         number++;
-        if (problem != NULL) {
+        if (problem) {
             snprintf(error, error_size, "%s:%zu: the line %s", name, number, problem);
             xl_delay_trace_free(trace);
             return -1;
         }
-        at = newline == NULL ? end : newline + 1;
+        at = !newline ? end : newline + 1;
     }
     if (trace->count == 0) {
         snprintf(error, error_size, "%s:1: the delay trace is empty; it needs at least one line \"ms,delay_ms\"", name);
@@ -75,17 +71,15 @@ void xl_delay_trace_free(struct xl_delay_trace *trace) {
 
 uint64_t xl_delay_trace_at(const struct xl_delay_trace *trace, uint64_t t_us, bool hold) {
     uint64_t period = trace->steps[trace->count - 1].at_us;
-    if (!hold && trace->count > 1) {
+    if (!hold && trace->count > 1)
         t_us %= period;
-    }
     size_t low = 0, high = trace->count; /* the first step after t_us lies in [low, high] */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (trace->steps[middle].at_us <= t_us) {
+        if (trace->steps[middle].at_us <= t_us)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return trace->steps[low > 0 ? low - 1 : 0].delay_us;
 }

@@ -187,9 +187,8 @@ static void pie_after_a_year_without_packets_is_as_new(void **state) {
 static void fq_codel(void **state) {
     (void)state;
     struct bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
-    for (uint32_t n = 1; n <= 6; n++) {
+    for (uint32_t n = 1; n <= 6; n++)
         bench_send(b, 'A', n, 1504, 0);
-    }
     bench_send(b, 'B', 11, 1504, 0);
     bench_send(b, 'B', 12, 1504, 0);
     BENCH_EXPECT(b, 60 * MS, {1, 10 * MS}, {11, 20 * MS}, {2, 30 * MS}, {12, 40 * MS}, {3, 50 * MS}, {4, 60 * MS});
@@ -207,9 +206,8 @@ static void fq_codel_shares_by_bytes(void **state) {
     struct bench *b = with_queue("10\n", "fq_codel:quantum=1504:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
     bench_send(b, 'A', 2, 1504, 0);
-    for (uint32_t n = 11; n <= 16; n++) {
+    for (uint32_t n = 11; n <= 16; n++)
         bench_send(b, 'B', n, 501, 0);
-    }
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {11, 20 * MS}, {12, 20 * MS}, {13, 20 * MS}, {14, 30 * MS}, {2, 40 * MS},
                  {15, 40 * MS}, {16, 40 * MS});
     bench_free(b);

@@ -12,11 +12,10 @@ static struct xl_link_stats run(struct xl_link_config config, uint32_t count, ui
     struct bench *b = bench_new(FAST, config);
     memset(departed, 0, count + 1);
     for (uint32_t n = 1; n <= count + 1000; n++) {
-        if (n <= count) {
+        if (n <= count)
             bench_send(b, 0, n, 104, n * MS);
-        }
         xl_link_advance(b->link, n * MS);
-        for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+        for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
             departed[bench_number(p)]++;
             xl_link_departed(b->link, p, n * MS);
         }
@@ -82,9 +81,8 @@ static void on_and_off_take_turns_by_exponential_times(void **state) {
     struct xl_link_stats s = run((struct xl_link_config){.onoff = onoff, .seed = 3}, MANY, one);
     assert_true(fabs((double)s.off_losses / MANY - 0.25) < 0.06);
     run((struct xl_link_config){.onoff = onoff, .seed = 3, .loss = {.good = 0.5}}, MANY, two);
-    for (uint32_t n = 1; n <= MANY; n++) { /* the same outages, whatever else is lost */
+    for (uint32_t n = 1; n <= MANY; n++) /* the same outages, whatever else is lost */
         assert_false(one[n] == 0 && two[n] != 0);
-    }
 }
 
 /* Exponential times: the mean is theirs, and a share of 1 - 1/e is shorter than it. Some 1000 bursts a side: standard
@@ -119,9 +117,8 @@ static void on_and_off_follow_a_schedule(void **state) {
     const struct xl_onoff onoff = {.count = 4, .us = {5 * MS, 3 * MS, 2 * MS, 1 * MS}};
     static const uint8_t on[11] = {1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0};
     run((struct xl_link_config){.onoff = onoff}, 1000, one);
-    for (uint32_t n = 1; n <= 1000; n++) {
+    for (uint32_t n = 1; n <= 1000; n++)
         assert_int_equal(one[n], on[n % 11]);
-    }
 }
 
 static void the_queue_goes_on_while_the_link_is_off(void **state) {
@@ -163,14 +160,12 @@ static void a_delay_trace_is_a_step_function(void **state) {
 static void a_long_delay_trace_is_read_to_its_end(void **state) {
     (void)state;
     char *text = malloc(3000 * 24), *at = text;
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < 3000; i++)
         at += sprintf(at, "%u,%u\n", i, i % 1000);
-    }
     struct xl_delay_trace trace = parse_delays(text);
     assert_int_equal(trace.count, 3000);
-    for (uint64_t i = 0; i < 3000; i++) {
+    for (uint64_t i = 0; i < 3000; i++)
         assert_int_equal(xl_delay_trace_at(&trace, i * MS, true), i % 1000 * MS);
-    }
     xl_delay_trace_free(&trace);
     assert_null(trace.steps);
     free(text);
@@ -257,7 +252,7 @@ static void reordered_packets_are_overtaken_and_the_others_are_not(void **state)
     for (uint32_t n = 1; n <= sent; n++) {
         bench_send(b, 0, n, 104, n * MS);
         xl_link_advance(b->link, n * MS);
-        for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+        for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
             uint64_t held = p->arrival_us - bench_number(p) * MS;
             assert_true(held == 0 || held == 10500);
             assert_int_equal(held != 0, bench_number(p) < newest);

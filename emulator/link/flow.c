@@ -31,8 +31,7 @@ uint64_t xl_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbatio
         size_t header = (size_t)(packet[0] & 15) * 4;
         return hash_tuple(packet, length, 12, 8, is_fragment ? 0 : header, packet[9], perturbation);
     }
-    if (length >= 40 && packet[0] >> 4 == 6) {
+    if (length >= 40 && packet[0] >> 4 == 6)
         return hash_tuple(packet, length, 8, 32, 40, packet[6], perturbation);
-    }
     return xl_link_mix64(perturbation);
 }

@@ -5,18 +5,16 @@
 /* Values below 128 have a bucket each. Above, every power of two is split into 64: bucket = 64 * e + (v >> e), where
  * e is chosen so that v >> e lies in 64..127. */
 static size_t bucket_of(uint64_t v) {
-    if (v < 128) {
+    if (v < 128)
         return (size_t)v;
-    }
     unsigned e = 63u - (unsigned)__builtin_clzll(v) - 6u;
     size_t bucket = 64u * e + (size_t)(v >> e);
     return bucket < XL_LATENESS_BUCKETS ? bucket : XL_LATENESS_BUCKETS - 1;
 }
 
 static uint64_t highest_in(size_t bucket) {
-    if (bucket < 128) {
+    if (bucket < 128)
         return bucket;
-    }
     unsigned e = (unsigned)(bucket / 64 - 1);
     return ((64u + bucket % 64 + 1) << e) - 1;
 }
@@ -24,9 +22,8 @@ static uint64_t highest_in(size_t bucket) {
 void xl_lateness_record(struct xl_lateness *lateness, uint64_t late_us) {
     lateness->count++;
     lateness->over_1ms += late_us > 1000;
-    if (late_us > lateness->max_us) {
+    if (late_us > lateness->max_us)
         lateness->max_us = late_us;
-    }
     lateness->buckets[bucket_of(late_us)]++;
 }
 

@@ -24,9 +24,8 @@ static void without_records_everything_is_0(void **state) {
 
 static void small_values_are_exact(void **state) {
     (void)state;
-    for (uint64_t v = 1; v <= 100; v++) {
+    for (uint64_t v = 1; v <= 100; v++)
         xl_lateness_record(&lateness, v);
-    }
     assert_int_equal(xl_lateness_quantile(&lateness, 0.50), 50);
     assert_int_equal(xl_lateness_quantile(&lateness, 0.99), 99);
     assert_int_equal(xl_lateness_quantile(&lateness, 1.00), 100);

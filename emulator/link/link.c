@@ -60,7 +60,7 @@ static uint64_t opportunity_after(const struct xl_link *link, uint64_t t) {
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
 static void take_trace(struct xl_link *link, const struct xl_trace *trace, int64_t start_us, uint64_t from_us) {
     link->trace = trace;
-    link->trace_end = link->once && trace->at_ms != NULL ? trace->count : XL_LINK_NEVER;
+    link->trace_end = link->once && trace->at_ms ? trace->count : XL_LINK_NEVER;
     link->trace_start_us = start_us;
     uint64_t before = from_us - (uint64_t)start_us;
     link->first_opportunity = before == 0 ? 0 : opportunity_after(link, from_us - 1);
@@ -98,18 +98,18 @@ static void set_up_effects(struct xl_link *link, const struct xl_link_config *co
 
 struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
-    if (problem != NULL) {
+    if (problem) {
         snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
         return NULL;
     }
     struct xl_link *link = calloc(1, sizeof(*link));
-    if (link == NULL) {
+    if (!link) {
         snprintf(error, error_size, "no memory for a link");
         return NULL;
     }
-    link->queue = xl_queue_new(config->queue == NULL ? "infinite" : config->queue, config->pool,
+    link->queue = xl_queue_new(!config->queue ? "infinite" : config->queue, config->pool,
                                xl_link_substream(config->seed, STREAM_QUEUE), error, error_size);
-    if (link->queue == NULL) {
+    if (!link->queue) {
         free(link);
         return NULL;
     }
@@ -122,15 +122,13 @@ struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, si
 }
 
 static void release(struct xl_link *link, struct xl_link_fifo *fifo) {
-    for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p != NULL; p = xl_link_fifo_pop(fifo)) {
+    for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p; p = xl_link_fifo_pop(fifo))
         xl_link_pool_put(link->pool, p);
-    }
 }
 
 void xl_link_free(struct xl_link *link) {
-    if (link == NULL) {
+    if (!link)
         return;
-    }
     release(link, &link->delayed);
     release(link, &link->held);
     release(link, &link->delivered);
@@ -140,7 +138,7 @@ void xl_link_free(struct xl_link *link) {
 }
 
 static bool is_idle(const struct xl_link *link) {
-    return link->in_transit == NULL && link->queue->packets == 0;
+    return !link->in_transit && link->queue->packets == 0;
 }
 
 /* Opportunities have nobody to serve. */
@@ -151,38 +149,33 @@ static bool is_unserved(const struct xl_link *link) {
 /* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
 static struct xl_link_fifo *next_delayed(struct xl_link *link) {
     const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
-    if (held != NULL && (in_order == NULL || held->due_us < in_order->due_us)) {
+    if (held && (!in_order || held->due_us < in_order->due_us))
         return &link->held;
-    }
-    return in_order != NULL ? &link->delayed : NULL;
+    return in_order ? &link->delayed : NULL;
 }
 
 /* When the next packet leaves the delay. */
 static uint64_t next_arrival(const struct xl_link *link) {
     const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
-    uint64_t first = in_order != NULL ? in_order->due_us : XL_LINK_NEVER;
-    return held != NULL && held->due_us < first ? held->due_us : first;
+    uint64_t first = in_order ? in_order->due_us : XL_LINK_NEVER;
+    return held && held->due_us < first ? held->due_us : first;
 }
 
 /* Lets the opportunities up to and at time t pass unused. */
 static void pass_opportunities(struct xl_link *link, uint64_t t) {
     uint64_t end = opportunity_after(link, t);
-    if (end <= link->next_opportunity) {
+    if (end <= link->next_opportunity)
         return;
-    }
-    if (link->log != NULL) {
-        for (uint64_t k = link->next_opportunity; k < end; k++) {
+    if (link->log)
+        for (uint64_t k = link->next_opportunity; k < end; k++)
             xl_link_log_opportunity(link->log, opportunity_us(link, k) / 1000);
-        }
-    }
     link->next_opportunity = end;
 }
 
 static void log_drops(struct xl_link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
     uint64_t packets = link->queue->dropped_packets - packets_before;
-    if (packets > 0 && link->log != NULL) {
+    if (packets > 0 && link->log)
         xl_link_log_drop(link->log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
-    }
 }
 
 static struct xl_link_packet *dequeue(struct xl_link *link, uint64_t t) {
@@ -196,16 +189,14 @@ static struct xl_link_packet *dequeue(struct xl_link *link, uint64_t t) {
 /* The next opportunity, at time t, serves what waits. */
 static void serve_opportunity(struct xl_link *link, uint64_t t) {
     uint32_t left = XL_LINK_OPPORTUNITY_BYTES;
-    if (link->log != NULL) {
+    if (link->log)
         xl_link_log_opportunity(link->log, t / 1000);
-    }
     link->next_opportunity++;
     while (left > 0) {
-        if (link->in_transit == NULL) {
+        if (!link->in_transit) {
             link->in_transit = dequeue(link, t);
-            if (link->in_transit == NULL) {
+            if (!link->in_transit)
                 break;
-            }
             link->in_transit_left = xl_link_packet_bytes(link->in_transit);
         }
         uint32_t served = link->in_transit_left < left ? link->in_transit_left : left;
@@ -223,9 +214,8 @@ static void serve_opportunity(struct xl_link *link, uint64_t t) {
 /* The packet arrives at the queue. */
 static void arrive(struct xl_link *link, struct xl_link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
-    if (link->log != NULL) {
+    if (link->log)
         xl_link_log_arrival(link->log, t / 1000, xl_link_packet_bytes(packet));
-    }
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
     xl_queue_enqueue(link->queue, packet, t);
@@ -235,7 +225,7 @@ static void arrive(struct xl_link *link, struct xl_link_packet *packet, uint64_t
 /* A second copy, or NULL: none is wanted, or there is no memory for it. */
 static struct xl_link_packet *duplicate(struct xl_link *link, const struct xl_link_packet *packet, bool wanted) {
     struct xl_link_packet *copy = wanted ? xl_link_pool_get(link->pool) : NULL;
-    if (copy != NULL) {
+    if (copy) {
         copy->length = packet->length;
         memcpy(copy->data, packet->data, packet->length);
         link->stats.duplicates++;
@@ -259,9 +249,8 @@ static void end_delay(struct xl_link *link) {
     }
     struct xl_link_packet *copy = duplicate(link, packet, twice);
     arrive(link, packet, t);
-    if (copy != NULL) {
+    if (copy)
         arrive(link, copy, t);
-    }
 }
 
 /* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
@@ -279,17 +268,15 @@ void xl_link_advance(struct xl_link *link, uint64_t now) {
                 continue;
             }
         }
-        if (arrival > now) {
+        if (arrival > now)
             return;
-        }
         end_delay(link);
     }
 }
 
 static uint64_t delay_at(const struct xl_link *link, uint64_t t) {
-    return link->delay_trace == NULL
-               ? link->delay_us
-               : xl_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
+    return !link->delay_trace ? link->delay_us
+                              : xl_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
 }
 
 /* The delay of a packet that comes now. */
@@ -316,9 +303,8 @@ void xl_link_enqueue(struct xl_link *link, struct xl_link_packet *packet, uint64
     struct xl_link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
     packet->due_us = now + draw_delay(link, now) + (apart ? link->reorder_us : 0);
-    if (fifo->tail != NULL && fifo->tail->due_us > packet->due_us) {
+    if (fifo->tail && fifo->tail->due_us > packet->due_us)
         packet->due_us = fifo->tail->due_us;
-    }
     xl_link_fifo_push(fifo, packet);
 }
 
@@ -329,15 +315,12 @@ void xl_link_refuse(struct xl_link *link, uint32_t length) {
 }
 
 uint64_t xl_link_next_deadline(const struct xl_link *link) {
-    if (link->delivered.head != NULL) {
+    if (link->delivered.head)
         return link->delivered.head->due_us;
-    }
-    if (link->down) {
+    if (link->down)
         return XL_LINK_NEVER;
-    }
-    if (!is_idle(link)) {
+    if (!is_idle(link))
         return opportunity_us(link, link->next_opportunity);
-    }
     uint64_t arrival = next_arrival(link);
     return arrival == XL_LINK_NEVER ? XL_LINK_NEVER : opportunity_us(link, opportunity_after(link, arrival));
 }
@@ -352,9 +335,8 @@ void xl_link_departed(struct xl_link *link, struct xl_link_packet *packet, uint6
     link->stats.departed_bytes += bytes;
     link->stats.queueing_us = now - packet->arrival_us;
     xl_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
-    if (link->log != NULL) {
+    if (link->log)
         xl_link_log_departure(link->log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
-    }
     xl_link_pool_put(link->pool, packet);
 }
 
@@ -372,9 +354,8 @@ void xl_link_set_delay(struct xl_link *link, uint64_t delay_us, uint64_t now) {
 }
 
 int xl_link_set_loss(struct xl_link *link, const struct xl_loss *loss, uint64_t now) {
-    if (!xl_loss_is_valid(loss)) {
+    if (!xl_loss_is_valid(loss))
         return -1;
-    }
     xl_link_advance(link, now);
     link->loss.model = *loss;
     link->loss.is_bad = false;
@@ -402,9 +383,8 @@ void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint6
 }
 
 int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
-    if (rate_bps == 0 || rate_bps > XL_TRACE_MAX_RATE_BPS) {
+    if (rate_bps == 0 || rate_bps > XL_TRACE_MAX_RATE_BPS)
         return -1;
-    }
     xl_link_advance(link, now); /* by the old rate */
     link->constant = xl_trace_constant(rate_bps);
     change_trace(link, &link->constant, now);
@@ -418,7 +398,7 @@ struct xl_link_stats xl_link_stats(const struct xl_link *link) {
     stats.queued_packets = link->queue->packets;
     stats.queued_bytes = link->queue->bytes;
     stats.inside_packets = link->delayed.packets + link->held.packets + link->queue->packets + link->delivered.packets +
-                           (link->in_transit != NULL ? 1 : 0);
+                           (link->in_transit ? 1 : 0);
     return stats;
 }
 

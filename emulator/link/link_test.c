@@ -39,8 +39,8 @@ static struct bench *make(const char *trace, struct xl_link_config config) {
     xl_link_log_init(&bench->log, sink, bench);
     config.trace = &bench->trace;
     config.pool = bench->pool;
-    config.log = config.log != NULL ? &bench->log : NULL; /* any address: with a log */
-    config.queue = config.queue != NULL ? config.queue : "infinite";
+    config.log = config.log ? &bench->log : NULL; /* any address: with a log */
+    config.queue = config.queue ? config.queue : "infinite";
     bench->link = xl_link_new(&config, error, sizeof(error));
     assert_non_null(bench->link);
     return bench;
@@ -169,9 +169,8 @@ static void opportunities_pass_used_or_not(void **state) {
 static void several_opportunities_share_a_millisecond(void **state) {
     struct bench *b = make("5\n5\n10\n", (struct xl_link_config){0});
     (void)state;
-    for (uint8_t i = 1; i <= 3; i++) {
+    for (uint8_t i = 1; i <= 3; i++)
         in(b, i, 1504, 0);
-    }
     xl_link_advance(b->link, 5 * MS);
     expect_out(b, 1, 5 * MS);
     expect_out(b, 2, 5 * MS);
@@ -184,9 +183,8 @@ static void several_opportunities_share_a_millisecond(void **state) {
 static void the_trace_loops_after_its_last_timestamp(void **state) {
     struct bench *b = make("3\n10\n", (struct xl_link_config){0});
     (void)state;
-    for (uint8_t i = 1; i <= 5; i++) {
+    for (uint8_t i = 1; i <= 5; i++)
         in(b, i, 1504, 0);
-    }
     xl_link_advance(b->link, 1000 * MS);
     expect_out(b, 1, 3 * MS);
     expect_out(b, 2, 10 * MS);
@@ -233,9 +231,8 @@ static void the_delay_comes_before_the_queue(void **state) {
 static void droptail_limits_what_waits_and_not_what_is_in_the_delay(void **state) {
     struct bench *b = make("100\n", (struct xl_link_config){.delay_us = 10 * MS, .queue = "droptail:packets=2"});
     (void)state;
-    for (uint8_t i = 1; i <= 5; i++) {
+    for (uint8_t i = 1; i <= 5; i++)
         in(b, i, 1504, 0);
-    }
     assert_int_equal(xl_link_stats(b->link).queue_drops, 0);
     xl_link_advance(b->link, 10 * MS);
     assert_int_equal(xl_link_stats(b->link).queue_drops, 3);
@@ -264,9 +261,8 @@ static void a_packet_in_service_does_not_count_in_the_queue(void **state) {
 static void the_queue_keeps_its_limit_while_nobody_asks_for_deliveries(void **state) {
     struct bench *b = make("1000000\n", (struct xl_link_config){.queue = "droptail:packets=10"});
     (void)state;
-    for (uint64_t t = 0; t < 5000; t++) {
+    for (uint64_t t = 0; t < 5000; t++)
         in(b, 1, 1504, t * MS);
-    }
     assert_true(xl_link_pool_in_use(b->pool) <= 11);
     done(b);
 }
@@ -298,7 +294,7 @@ static void survivors(uint64_t seed, uint8_t survived[2000], uint64_t *losses) {
         xl_link_enqueue(b->link, packet, 0);
     }
     xl_link_advance(b->link, 1000 * MS);
-    for (struct xl_link_packet *p = xl_link_pull(b->link); p != NULL; p = xl_link_pull(b->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
         uint32_t i;
         memcpy(&i, p->data, sizeof(i));
         survived[i] = 1;
@@ -320,9 +316,8 @@ static void random_loss_follows_its_seed(void **state) {
     assert_in_range(losses, 140, 260); /* 200 expected, four standard deviations */
     assert_in_range(losses_other, 140, 260);
     uint64_t survived = 0;
-    for (size_t i = 0; i < sizeof(first); i++) {
+    for (size_t i = 0; i < sizeof(first); i++)
         survived += first[i];
-    }
     assert_int_equal(survived + losses, 2000);
 }
 
@@ -331,9 +326,8 @@ static void every_direction_has_its_own_seed(void **state) {
     (void)state;
     for (uint32_t i = 0; i < 64; i++) {
         seeds[i] = xl_link_seed(i / 32, (i % 32) / 2, i % 2);
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t j = 0; j < i; j++)
             assert_true(seeds[i] != seeds[j]);
-        }
     }
 }
 
@@ -402,9 +396,8 @@ static void an_idle_link_skips_a_year_by_arithmetic(void **state) {
     struct bench *b = make("1\n", (struct xl_link_config){0});
     uint64_t year = UINT64_C(365) * 86400 * 1000 * MS;
     (void)state;
-    for (uint64_t i = 1; i <= 1000; i++) { /* 3e13 opportunities: a loop over them would not end */
+    for (uint64_t i = 1; i <= 1000; i++) /* 3e13 opportunities: a loop over them would not end */
         xl_link_advance(b->link, i * year);
-    }
     assert_int_equal(xl_link_stats(b->link).opportunities, 1000 * year / MS);
     in(b, 1, 1504, 1000 * year);
     assert_int_equal(xl_link_next_deadline(b->link), 1000 * year + MS);
@@ -443,13 +436,12 @@ static void every_packet_is_accounted_for(void **state) {
     for (int i = 0; i < 20000; i++) {
         now += xl_link_rng_next(&rng) % 2000;
         in(b, 1, 24 + (uint32_t)(xl_link_rng_next(&rng) % 1500), now);
-        if (i % 7 == 0) {
+        if (i % 7 == 0)
             xl_link_refuse(b->link, 1000);
-        }
         if (xl_link_next_deadline(b->link) <= now) {
             xl_link_advance(b->link, now);
             struct xl_link_packet *p = xl_link_pull(b->link);
-            if (p != NULL) {
+            if (p) {
                 assert_true(p->due_us <= now && p->due_us > p->arrival_us);
                 xl_link_departed(b->link, p, now);
             }

@@ -24,22 +24,20 @@ static void put_number(struct xl_link_log *log, uint64_t value) {
         digits[n++] = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    while (n > 0) {
+    while (n > 0)
         log->buffer[log->used++] = digits[--n];
-    }
 }
 
 /* "T k a" or "T k a b": lines are the hot path of a busy link, so they are put together by hand. */
 static void put_line(struct xl_link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
-    if (log->used + LONGEST_LINE > sizeof(log->buffer)) {
+    if (log->used + LONGEST_LINE > sizeof(log->buffer))
         xl_link_log_flush(log);
-    }
     put_number(log, t_ms);
     log->buffer[log->used++] = ' ';
     log->buffer[log->used++] = kind;
     log->buffer[log->used++] = ' ';
     put_number(log, a);
-    if (b != NULL) {
+    if (b) {
         log->buffer[log->used++] = ' ';
         put_number(log, *b);
     }
@@ -48,17 +46,15 @@ static void put_line(struct xl_link_log *log, uint64_t t_ms, char kind, uint64_t
 
 static void put_text(struct xl_link_log *log, const char *text) {
     for (; *text != '\0'; text++) {
-        if (log->used == sizeof(log->buffer)) {
+        if (log->used == sizeof(log->buffer))
             xl_link_log_flush(log);
-        }
         log->buffer[log->used++] = *text == '\n' || *text == '\r' ? ' ' : *text;
     }
 }
 
 static void end_line(struct xl_link_log *log) {
-    if (log->used == sizeof(log->buffer)) {
+    if (log->used == sizeof(log->buffer))
         xl_link_log_flush(log);
-    }
     log->buffer[log->used++] = '\n';
 }
 
@@ -78,9 +74,8 @@ void xl_link_log_header(struct xl_link_log *log, const char *direction, const ch
     put_text(log, queue);
     end_line(log);
     put_text(log, "# init timestamp: ");
-    if (log->used + LONGEST_LINE > sizeof(log->buffer)) {
+    if (log->used + LONGEST_LINE > sizeof(log->buffer))
         xl_link_log_flush(log);
-    }
     put_number(log, init_epoch_ms);
     end_line(log);
     put_text(log, "# base timestamp: 0");

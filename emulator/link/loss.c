@@ -23,12 +23,10 @@ static bool parse_chain(struct xl_loss *loss, const char *list) {
     bool has[4] = {false, false, false, false};
     while (xl_text_next_option(&list, &o)) {
         size_t i = 0;
-        while (i < 4 && !xl_text_option_is(&o, members[i].key)) {
+        while (i < 4 && !xl_text_option_is(&o, members[i].key))
             i++;
-        }
-        if (i == 4 || has[i] || !xl_text_probability(o.value, o.value_length, members[i].value)) {
+        if (i == 4 || has[i] || !xl_text_probability(o.value, o.value_length, members[i].value))
             return false;
-        }
         has[i] = true;
     }
     return has[0] && has[1];

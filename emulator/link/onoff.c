@@ -14,9 +14,8 @@ static bool parse_means(struct xl_onoff *onoff, const char *list) {
         uint64_t *mean = xl_text_option_is(&o, "on")    ? &onoff->us[0]
                          : xl_text_option_is(&o, "off") ? &onoff->us[1]
                                                         : NULL;
-        if (mean == NULL || *mean != 0 || !xl_text_ms(o.value, o.value_length, mean) || *mean < LEAST_US) {
+        if (!mean || *mean != 0 || !xl_text_ms(o.value, o.value_length, mean) || *mean < LEAST_US)
             return false;
-        }
     }
     onoff->is_random = true;
     onoff->count = 2;
@@ -27,13 +26,11 @@ static bool parse_times(struct xl_onoff *onoff, const char *text) {
     for (;;) {
         size_t length = strcspn(text, "/");
         if (onoff->count == XL_ONOFF_MAX_TIMES || !xl_text_ms(text, length, &onoff->us[onoff->count]) ||
-            onoff->us[onoff->count] < LEAST_US) {
+            onoff->us[onoff->count] < LEAST_US)
             return false;
-        }
         onoff->count++;
-        if (text[length] == '\0') {
+        if (text[length] == '\0')
             return onoff->count % 2 == 0;
-        }
         text += length + 1;
     }
 }
@@ -53,9 +50,8 @@ int xl_onoff_parse(struct xl_onoff *onoff, const char *text, char *error, size_t
 /* The length of the present time; drawn where it is random, and not less than a us. */
 static uint64_t duration(struct xl_onoff_state *state) {
     uint64_t us = state->model.us[state->phase];
-    if (!state->model.is_random) {
+    if (!state->model.is_random)
         return us;
-    }
     double drawn = -(double)us * log1p(-xl_link_rng_uniform(&state->rng));
     return drawn < 1.0 ? 1 : (uint64_t)drawn;
 }

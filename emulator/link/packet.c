@@ -18,11 +18,10 @@ struct xl_link_pool {
 
 void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet) {
     packet->next = NULL;
-    if (fifo->tail == NULL) {
+    if (!fifo->tail)
         fifo->head = packet;
-    } else {
+    else
         fifo->tail->next = packet;
-    }
     fifo->tail = packet;
     fifo->packets++;
     fifo->bytes += xl_link_packet_bytes(packet);
@@ -30,13 +29,11 @@ void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet)
 
 struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo) {
     struct xl_link_packet *packet = fifo->head;
-    if (packet == NULL) {
+    if (!packet)
         return NULL;
-    }
     fifo->head = packet->next;
-    if (fifo->head == NULL) {
+    if (!fifo->head)
         fifo->tail = NULL;
-    }
     packet->next = NULL;
     fifo->packets--;
     fifo->bytes -= xl_link_packet_bytes(packet);
@@ -45,17 +42,15 @@ struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo) {
 
 struct xl_link_pool *xl_link_pool_new(size_t limit_packets) {
     struct xl_link_pool *pool = calloc(1, sizeof(*pool));
-    if (pool != NULL) {
+    if (pool)
         pool->limit = limit_packets == 0 ? SIZE_MAX : limit_packets;
-    }
     return pool;
 }
 
 void xl_link_pool_free(struct xl_link_pool *pool) {
-    if (pool == NULL) {
+    if (!pool)
         return;
-    }
-    while (pool->slabs != NULL) {
+    while (pool->slabs) {
         struct slab *slab = pool->slabs;
         pool->slabs = slab->next;
         free(slab);
@@ -65,9 +60,8 @@ void xl_link_pool_free(struct xl_link_pool *pool) {
 
 static int grow(struct xl_link_pool *pool) {
     struct slab *slab = malloc(sizeof(*slab));
-    if (slab == NULL) {
+    if (!slab)
         return -1;
-    }
     slab->next = pool->slabs;
     pool->slabs = slab;
     for (size_t i = 0; i < SLAB_PACKETS; i++) {
@@ -78,9 +72,8 @@ static int grow(struct xl_link_pool *pool) {
 }
 
 struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
-    if (pool->in_use >= pool->limit || (pool->spare == NULL && grow(pool) != 0)) {
+    if (pool->in_use >= pool->limit || (!pool->spare && grow(pool) != 0))
         return NULL;
-    }
     struct xl_link_packet *packet = pool->spare;
     pool->spare = packet->next;
     packet->next = NULL;
@@ -91,9 +84,8 @@ struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
 }
 
 void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet) {
-    if (packet == NULL) {
+    if (!packet)
         return;
-    }
     packet->next = pool->spare;
     pool->spare = packet;
     pool->in_use--;

@@ -27,49 +27,42 @@ struct model {
 static void model_update(struct model *m, uint64_t t) {
     double qdelay = m->count > 0 ? (double)(t - m->arrival_us[m->head]) / 1e6 : 0.0;
     double p = 0.125 * (qdelay - m->qdelay_ref) + 1.25 * (qdelay - m->qdelay_old);
-    if (m->drop_prob < 0.000001) {
+    if (m->drop_prob < 0.000001)
         p /= 2048;
-    } else if (m->drop_prob < 0.00001) {
+    else if (m->drop_prob < 0.00001)
         p /= 512;
-    } else if (m->drop_prob < 0.0001) {
+    else if (m->drop_prob < 0.0001)
         p /= 128;
-    } else if (m->drop_prob < 0.001) {
+    else if (m->drop_prob < 0.001)
         p /= 32;
-    } else if (m->drop_prob < 0.01) {
+    else if (m->drop_prob < 0.01)
         p /= 8;
-    } else if (m->drop_prob < 0.1) {
+    else if (m->drop_prob < 0.1)
         p /= 2;
-    }
-    if (m->drop_prob >= 0.1 && p > 0.02) {
+    if (m->drop_prob >= 0.1 && p > 0.02)
         p = 0.02;
-    }
     m->drop_prob += p;
-    if (qdelay == 0.0 && m->qdelay_old == 0.0) {
+    if (qdelay == 0.0 && m->qdelay_old == 0.0)
         m->drop_prob *= 0.98;
-    }
     m->drop_prob = m->drop_prob < 0.0 ? 0.0 : m->drop_prob > 1.0 ? 1.0 : m->drop_prob;
     m->burst_allowance = m->burst_allowance > 0.015 ? m->burst_allowance - 0.015 : 0.0;
-    if (m->drop_prob == 0.0 && qdelay < m->qdelay_ref / 2 && m->qdelay_old < m->qdelay_ref / 2) {
+    if (m->drop_prob == 0.0 && qdelay < m->qdelay_ref / 2 && m->qdelay_old < m->qdelay_ref / 2)
         m->burst_allowance = m->max_burst;
-    }
     m->qdelay_old = qdelay;
 }
 
 static void model_until(struct model *m, uint64_t now) {
-    for (; m->next_update_us <= now; m->next_update_us += 15 * MS) {
+    for (; m->next_update_us <= now; m->next_update_us += 15 * MS)
         model_update(m, m->next_update_us);
-    }
 }
 
 static bool model_drops(struct model *m) {
     if (m->burst_allowance > 1e-9 || (m->qdelay_old < m->qdelay_ref / 2 && m->drop_prob < 0.2) ||
-        m->count * SIZE <= 2 * SIZE) {
+        m->count * SIZE <= 2 * SIZE)
         return false;
-    }
     m->accu_prob = m->drop_prob == 0.0 ? 0.0 : m->accu_prob + m->drop_prob;
-    if (m->accu_prob < 0.85) {
+    if (m->accu_prob < 0.85)
         return false;
-    }
     bool drops = xl_link_rng_uniform(&m->rng) < m->drop_prob || m->accu_prob >= 8.5;
     m->accu_prob = drops ? 0.0 : m->accu_prob;
     return drops;
@@ -101,7 +94,7 @@ static void depart(struct pair *p, uint64_t now) {
     struct xl_link_packet *packet = xl_queue_dequeue(p->queue, now);
     model_until(&p->model, now);
     assert_int_equal(packet != NULL, p->model.count > 0);
-    if (packet != NULL) {
+    if (packet) {
         assert_int_equal(p->model.arrival_us[p->model.head], packet->arrival_us);
         p->model.head = (p->model.head + 1) % MOST;
         p->model.count--;
@@ -130,17 +123,13 @@ static uint64_t run(const char *specification, double qdelay_ref, double max_bur
             arrivals_a_ms = loads[xl_link_rng_next(&load) % 6];
         }
         uint64_t at = now;
-        for (double left = arrivals_a_ms; left > 0.0; left -= 1.0) {
-            if (xl_link_rng_uniform(&load) < left) {
+        for (double left = arrivals_a_ms; left > 0.0; left -= 1.0)
+            if (xl_link_rng_uniform(&load) < left)
                 arrive(&p, at += xl_link_rng_next(&load) % 400);
-            }
-        }
-        for (uint64_t burst = xl_link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--) {
+        for (uint64_t burst = xl_link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--)
             arrive(&p, now + 999);
-        }
-        if (now / S % 20 != 19) { /* and in one second of twenty nothing goes out */
+        if (now / S % 20 != 19) /* and in one second of twenty nothing goes out */
             depart(&p, now + 999);
-        }
     }
     xl_queue_free(p.queue);
     assert_int_equal(xl_link_pool_in_use(p.pool), 0);

@@ -58,12 +58,10 @@ static struct xl_link_config draw_config(struct xl_link_rng *rng) {
         c.reorder = 0.1;
         c.reorder_us = 1 + below(rng, 10000);
     }
-    if (coin(rng)) {
+    if (coin(rng))
         c.loss = (struct xl_loss){.good = 0.02, .bad = 0.7, .p = 0.05, .r = 0.3};
-    }
-    if (below(rng, 3) == 0) {
+    if (below(rng, 3) == 0)
         c.onoff = (struct xl_onoff){.is_random = coin(rng), .count = 2, .us = {30000, 10000}};
-    }
     return c;
 }
 
@@ -85,7 +83,7 @@ static uint64_t capacity(const struct watch *w, uint64_t t) {
     uint64_t offset = w->config->start_offset_ms * 1000;
     uint64_t before = offset == 0 ? 0 : xl_trace_count_until_us(trace, offset - 1);
     uint64_t until = xl_trace_count_until_us(trace, t + offset);
-    uint64_t most = w->config->once && trace->at_ms != NULL ? trace->count : UINT64_MAX;
+    uint64_t most = w->config->once && trace->at_ms ? trace->count : UINT64_MAX;
     before = before < most ? before : most;
     until = until < most ? until : most;
     return (until - before) * XL_LINK_OPPORTUNITY_BYTES;
@@ -103,7 +101,7 @@ static void check_departure(struct watch *w, const struct xl_link_packet *p, uin
     uint64_t least = w->config->delay_us > w->config->jitter_us ? w->config->delay_us - w->config->jitter_us : 0;
     assert_true(p->arrival_us >= w->sent_us[n] + least);
     assert_true(p->due_us > p->arrival_us && p->due_us <= now);
-    assert_true(p->due_us / 1000 > p->arrival_us / 1000 || w->bench->trace.at_ms == NULL);
+    assert_true(p->due_us / 1000 > p->arrival_us / 1000 || !w->bench->trace.at_ms);
     assert_true(p->due_us >= w->last_due && is_opportunity(w, p->due_us));
     w->last_due = p->due_us;
     w->bytes += w->length[n];
@@ -115,7 +113,7 @@ static void check_departure(struct watch *w, const struct xl_link_packet *p, uin
 
 static void drain(struct watch *w, uint64_t now) {
     xl_link_advance(w->bench->link, now);
-    for (struct xl_link_packet *p = xl_link_pull(w->bench->link); p != NULL; p = xl_link_pull(w->bench->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(w->bench->link); p; p = xl_link_pull(w->bench->link)) {
         check_departure(w, p, now);
         xl_link_departed(w->bench->link, p, now);
     }
@@ -133,7 +131,7 @@ static void check_log(struct watch *w) {
     struct xl_link_stats s = xl_link_stats(w->bench->link);
     uint64_t opportunities = 0, arrived = 0, departed = 0, departed_bytes = 0, dropped = 0;
     xl_link_log_flush(&w->bench->log);
-    for (const char *line = w->bench->text; line != NULL && *line != '\0'; line = strchr(line, '\n') + 1) {
+    for (const char *line = w->bench->text; line && *line != '\0'; line = strchr(line, '\n') + 1) {
         unsigned long long t, a;
         char kind;
         assert_int_equal(sscanf(line, "%llu %c %llu", &t, &kind, &a), 3);
@@ -165,12 +163,10 @@ static void run_case(uint64_t seed) {
         w.flow[n] = (uint8_t)below(&rng, 4);
         w.sent_us[n] = now;
         bench_send(w.bench, w.flow[n], n, w.length[n], now);
-        if (xl_link_next_deadline(w.bench->link) <= now || coin(&rng)) { /* sometimes late */
+        if (xl_link_next_deadline(w.bench->link) <= now || coin(&rng)) /* sometimes late */
             drain(&w, now);
-        }
-        if (changes && below(&rng, 30) == 0) {
+        if (changes && below(&rng, 30) == 0)
             change_something(&w, &rng, now);
-        }
     }
     xl_link_set_up(w.bench->link, true, now);
     for (int i = 0; i < 200 && xl_link_stats(w.bench->link).inside_packets > 0; i++) {
@@ -186,9 +182,8 @@ static void run_case(uint64_t seed) {
 
 static void every_link_keeps_its_accounts(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= CASES; seed++) {
+    for (uint64_t seed = 1; seed <= CASES; seed++)
         run_case(seed);
-    }
 }
 
 /* ---- a second link, told from the rules, one opportunity after the other ---- */
@@ -211,9 +206,8 @@ static void model_remove(struct model *m, uint32_t place) {
 
 static bool model_is_over(const struct model *m) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < m->queued; i++) {
+    for (uint32_t i = 0; i < m->queued; i++)
         bytes += m->size[m->queue[i]];
-    }
     return m->queued > m->packet_limit || bytes > m->byte_limit;
 }
 
@@ -248,12 +242,10 @@ static void model_run(struct model *m, const struct xl_trace *trace, uint64_t en
     uint32_t next = 1;
     uint64_t k = 0;
     for (uint64_t ms = 0; ms <= end_ms; ms++) {
-        for (; k / trace->count * trace->period_ms + trace->at_ms[k % trace->count] == ms; k++) {
+        for (; k / trace->count * trace->period_ms + trace->at_ms[k % trace->count] == ms; k++)
             model_serve(m, ms * 1000);
-        }
-        for (; next <= ARRIVALS && m->arrival[next] / 1000 == ms; next++) {
+        for (; next <= ARRIVALS && m->arrival[next] / 1000 == ms; next++)
             model_arrive(m, next);
-        }
     }
 }
 
@@ -276,7 +268,7 @@ static void compare_case(uint64_t seed) {
     struct xl_link_config config = {.queue = simple_queues[q].queue, .delay_us = below(&rng, 9000)};
     do {
         draw_trace(&rng, trace);
-    } while (strstr(trace, "bps") != NULL);
+    } while (strstr(trace, "bps"));
     struct bench *b = bench_new(trace, config);
     m = (struct model){.packet_limit = simple_queues[q].packets, .byte_limit = simple_queues[q].bytes};
     m.from_head = simple_queues[q].from_head;
@@ -295,9 +287,8 @@ static void compare_case(uint64_t seed) {
 
 static void simple_queues_do_what_a_walk_over_the_ms_does(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= CASES; seed++) {
+    for (uint64_t seed = 1; seed <= CASES; seed++)
         compare_case(seed);
-    }
 }
 
 int main(void) {

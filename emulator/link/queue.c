@@ -13,11 +13,9 @@ static const struct xl_queue_discipline *const disciplines[] = {
 #define DISCIPLINES (sizeof(disciplines) / sizeof(disciplines[0]))
 
 static const struct xl_queue_discipline *find(const char *name, size_t length) {
-    for (size_t i = 0; i < DISCIPLINES; i++) {
-        if (strlen(disciplines[i]->name) == length && memcmp(disciplines[i]->name, name, length) == 0) {
+    for (size_t i = 0; i < DISCIPLINES; i++)
+        if (strlen(disciplines[i]->name) == length && memcmp(disciplines[i]->name, name, length) == 0)
             return disciplines[i];
-        }
-    }
     return NULL;
 }
 
@@ -36,7 +34,7 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
 static void list_options(const struct xl_queue_discipline *d, char *text, size_t size) {
     size_t used = 0;
     snprintf(text, size, "none");
-    for (const struct xl_queue_option *o = d->options; o != NULL && o->name != NULL && used < size; o++) {
+    for (const struct xl_queue_option *o = d->options; o && o->name && used < size; o++) {
         int n = snprintf(text + used, size - used, "%s%s=%s", o == d->options ? "" : ", ", o->name,
                          o->unit == XL_QUEUE_MS ? "MS" : "N");
         used += n > 0 ? (size_t)n : 0;
@@ -53,15 +51,13 @@ static bool read_value(const struct xl_queue_option *o, const struct xl_text_opt
 static bool apply_option(struct xl_queue *queue, const struct xl_text_option *given) {
     const struct xl_queue_option *o = queue->discipline->options;
     uint64_t value;
-    while (o != NULL && o->name != NULL && !xl_text_option_is(given, o->name)) {
+    while (o && o->name && !xl_text_option_is(given, o->name))
         o++;
-    }
-    if (o == NULL || o->name == NULL || !read_value(o, given, &value)) {
+    if (!o || !o->name || !read_value(o, given, &value))
         return false;
-    }
     memcpy((char *)queue->state + o->offset, &value, sizeof(value));
     size_t used = strlen(queue->description);
-    bool first = strchr(queue->description, '[') == NULL;
+    bool first = !strchr(queue->description, '[');
     snprintf(queue->description + used, sizeof(queue->description) - used, "%s%.*s", first ? " [" : ", ",
              (int)(given->key_length + 1 + given->value_length), given->key);
     return true;
@@ -74,7 +70,7 @@ static bool apply_options(struct xl_queue *queue, const char *list, char *error,
     for (list += any; xl_text_next_option(&list, &given);) {
         if (!apply_option(queue, &given)) {
             list_options(queue->discipline, known, sizeof(known));
-            size_t length = given.key_length + (given.value == NULL ? 0 : 1 + given.value_length);
+            size_t length = given.key_length + (!given.value ? 0 : 1 + given.value_length);
             snprintf(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
                      queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
             return false;
@@ -84,8 +80,8 @@ static bool apply_options(struct xl_queue *queue, const char *list, char *error,
         size_t used = strlen(queue->description);
         snprintf(queue->description + used, sizeof(queue->description) - used, "]");
     }
-    const char *missing = queue->discipline->check == NULL ? NULL : queue->discipline->check(queue->state);
-    if (missing != NULL) {
+    const char *missing = !queue->discipline->check ? NULL : queue->discipline->check(queue->state);
+    if (missing) {
         snprintf(error, error_size, "queue %s %s", queue->discipline->name, missing);
         return false;
     }
@@ -93,15 +89,14 @@ static bool apply_options(struct xl_queue *queue, const char *list, char *error,
 }
 
 static void set_standards(struct xl_queue *queue) {
-    for (const struct xl_queue_option *o = queue->discipline->options; o != NULL && o->name != NULL; o++) {
+    for (const struct xl_queue_option *o = queue->discipline->options; o && o->name; o++)
         memcpy((char *)queue->state + o->offset, &o->standard, sizeof(o->standard));
-    }
 }
 
 static struct xl_queue *allocate(const struct xl_queue_discipline *discipline) {
     struct xl_queue *queue = calloc(1, sizeof(*queue));
     void *state = calloc(1, discipline->state_size + 1);
-    if (queue == NULL || state == NULL) {
+    if (!queue || !state) {
         free(queue);
         free(state);
         return NULL;
@@ -115,12 +110,12 @@ struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *po
                               size_t error_size) {
     size_t name_length = strcspn(specification, ":");
     const struct xl_queue_discipline *discipline = find(specification, name_length);
-    if (discipline == NULL) {
+    if (!discipline) {
         unknown_discipline(specification, name_length, error, error_size);
         return NULL;
     }
     struct xl_queue *queue = allocate(discipline);
-    if (queue == NULL) {
+    if (!queue) {
         snprintf(error, error_size, "no memory for a queue");
         return NULL;
     }
@@ -133,7 +128,7 @@ struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *po
         free(queue);
         return NULL;
     }
-    if (discipline->start != NULL && !discipline->start(queue)) {
+    if (discipline->start && !discipline->start(queue)) {
         snprintf(error, error_size, "no memory for a queue");
         xl_queue_free(queue);
         return NULL;
@@ -142,15 +137,12 @@ struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *po
 }
 
 void xl_queue_free(struct xl_queue *queue) {
-    if (queue == NULL) {
+    if (!queue)
         return;
-    }
-    for (struct xl_link_packet *p = xl_link_fifo_pop(&queue->fifo); p != NULL; p = xl_link_fifo_pop(&queue->fifo)) {
+    for (struct xl_link_packet *p = xl_link_fifo_pop(&queue->fifo); p; p = xl_link_fifo_pop(&queue->fifo))
         xl_link_pool_put(queue->pool, p);
-    }
-    if (queue->discipline->stop != NULL) {
+    if (queue->discipline->stop)
         queue->discipline->stop(queue);
-    }
     free(queue->state);
     free(queue);
 }

@@ -71,7 +71,7 @@ static inline void xl_queue_enqueue(struct xl_queue *queue, struct xl_link_packe
 }
 static inline struct xl_link_packet *xl_queue_dequeue(struct xl_queue *queue, uint64_t now) {
     struct xl_link_packet *packet = queue->discipline->dequeue(queue, now);
-    if (packet != NULL) {
+    if (packet) {
         queue->packets--;
         queue->bytes -= xl_link_packet_bytes(packet);
     }

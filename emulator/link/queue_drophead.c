@@ -18,9 +18,8 @@ static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint6
     const struct drophead *d = queue->state;
     (void)now;
     xl_link_fifo_push(&queue->fifo, packet);
-    while (xl_queue_exceeds(queue, &d->limits)) {
+    while (xl_queue_exceeds(queue, &d->limits))
         xl_queue_drop(queue, xl_link_fifo_pop(&queue->fifo));
-    }
 }
 
 static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {

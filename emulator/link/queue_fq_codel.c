@@ -45,11 +45,10 @@ static const struct xl_queue_option options[] = {
 
 static void append(struct flow_list *list, struct flow *flow) {
     flow->next = NULL;
-    if (list->head == NULL) {
+    if (!list->head)
         list->head = flow;
-    } else {
+    else
         list->tail->next = flow;
-    }
     list->tail = flow;
 }
 
@@ -68,26 +67,22 @@ static bool start(struct xl_queue *queue) {
 
 static void stop(struct xl_queue *queue) {
     struct fq_codel *fq = queue->state;
-    for (size_t i = 0; fq->flows != NULL && i < fq->flow_count; i++) {
+    for (size_t i = 0; fq->flows && i < fq->flow_count; i++) {
         struct xl_link_fifo *fifo = &fq->flows[i].fifo;
-        for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p != NULL; p = xl_link_fifo_pop(fifo)) {
+        for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p; p = xl_link_fifo_pop(fifo))
             xl_link_pool_put(queue->pool, p);
-        }
     }
     free(fq->flows);
 }
 
 static void drop_from_fattest(struct xl_queue *queue, struct fq_codel *fq) {
     struct flow *fattest = &fq->flows[0];
-    for (size_t i = 1; i < fq->flow_count; i++) {
-        if (fq->flows[i].fifo.bytes > fattest->fifo.bytes) {
+    for (size_t i = 1; i < fq->flow_count; i++)
+        if (fq->flows[i].fifo.bytes > fattest->fifo.bytes)
             fattest = &fq->flows[i];
-        }
-    }
     uint64_t half = fattest->fifo.bytes / 2;
-    for (size_t n = 0; n < DROP_BATCH && (n == 0 || fattest->fifo.bytes > half); n++) {
+    for (size_t n = 0; n < DROP_BATCH && (n == 0 || fattest->fifo.bytes > half); n++)
         xl_queue_drop(queue, xl_link_fifo_pop(&fattest->fifo));
-    }
 }
 
 static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
@@ -100,15 +95,14 @@ static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint6
         flow->deficit = (int64_t)fq->quantum;
         append(&fq->new_flows, flow);
     }
-    while (xl_queue_exceeds(queue, &fq->limits)) {
+    while (xl_queue_exceeds(queue, &fq->limits))
         drop_from_fattest(queue, fq);
-    }
 }
 
 /* Section 4.2. Ends: every turn moves a flow to the old ones, takes it off them, or gives it a quantum. */
 static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
     struct fq_codel *fq = queue->state;
-    while (queue->packets > 0 || fq->new_flows.head != NULL || fq->old_flows.head != NULL) {
+    while (queue->packets > 0 || fq->new_flows.head || fq->old_flows.head) {
         bool is_new = fq->new_flows.head != NULL;
         struct flow_list *list = is_new ? &fq->new_flows : &fq->old_flows;
         struct flow *flow = list->head;
@@ -118,16 +112,15 @@ static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
             continue;
         }
         struct xl_link_packet *packet = xl_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
-        if (packet != NULL) {
+        if (packet) {
             flow->deficit -= xl_link_packet_bytes(packet);
             return packet;
         }
         take_first(list);
-        if (is_new && fq->old_flows.head != NULL) {
+        if (is_new && fq->old_flows.head)
             append(&fq->old_flows, flow); /* so that a new flow cannot starve the old ones */
-        } else {
+        else
             flow->listed = false;
-        }
     }
     return NULL;
 }

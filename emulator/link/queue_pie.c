@@ -45,11 +45,9 @@ static double scale(double drop_prob) {
     static const struct {
         double below, factor;
     } steps[] = {{0.000001, 2048}, {0.00001, 512}, {0.0001, 128}, {0.001, 32}, {0.01, 8}, {0.1, 2}};
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (drop_prob < steps[i].below) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (drop_prob < steps[i].below)
             return 1.0 / steps[i].factor;
-        }
-    }
     return 1.0;
 }
 
@@ -62,32 +60,28 @@ static void update(struct pie *pie, uint64_t qdelay_us) {
     double qdelay = seconds(qdelay_us);
     double step = scale(pie->drop_prob) *
                   (ALPHA * (qdelay - seconds(pie->qdelay_ref_us)) + BETA * (qdelay - seconds(pie->qdelay_old_us)));
-    if (pie->drop_prob >= 0.1 && step > 0.02) {
+    if (pie->drop_prob >= 0.1 && step > 0.02)
         step = 0.02;
-    }
     double p = pie->drop_prob + step;
-    if (qdelay_us == 0 && pie->qdelay_old_us == 0) {
+    if (qdelay_us == 0 && pie->qdelay_old_us == 0)
         p *= 0.98;
-    }
     pie->drop_prob = p < 0.0 ? 0.0 : p > 1.0 ? 1.0 : p;
     pie->burst_allowance_us -= pie->burst_allowance_us < T_UPDATE_US ? pie->burst_allowance_us : T_UPDATE_US;
-    if (pie->drop_prob == 0.0 && 2 * qdelay_us < pie->qdelay_ref_us && 2 * pie->qdelay_old_us < pie->qdelay_ref_us) {
+    if (pie->drop_prob == 0.0 && 2 * qdelay_us < pie->qdelay_ref_us && 2 * pie->qdelay_old_us < pie->qdelay_ref_us)
         pie->burst_allowance_us = pie->max_burst_us;
-    }
     pie->qdelay_old_us = qdelay_us;
 }
 
 static uint64_t age(const struct xl_queue *queue, uint64_t t) {
     const struct xl_link_packet *oldest = queue->fifo.head;
-    return oldest != NULL && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
+    return oldest && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
 }
 
 /* Nothing that updates from t on could change while the queue stays as it is: empty, or stuck at the end of the scale
  * with a delay that grows. */
 static bool is_settled(const struct xl_queue *queue, const struct pie *pie, uint64_t t) {
-    if (queue->fifo.head == NULL) {
+    if (!queue->fifo.head)
         return pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us;
-    }
     uint64_t qdelay_us = age(queue, t);
     return pie->drop_prob >= 1.0 && pie->burst_allowance_us == 0 && qdelay_us >= pie->qdelay_ref_us &&
            qdelay_us >= pie->qdelay_old_us;
@@ -110,16 +104,13 @@ static void catch_up(struct xl_queue *queue, struct pie *pie, uint64_t now) {
 static bool drops_early(struct xl_queue *queue, struct pie *pie, const struct xl_link_packet *packet) {
     uint64_t queued = queue->bytes - xl_link_packet_bytes(packet);
     if (pie->burst_allowance_us > 0 || (2 * pie->qdelay_old_us < pie->qdelay_ref_us && pie->drop_prob < 0.2) ||
-        queued <= 2 * MEAN_PACKET) {
+        queued <= 2 * MEAN_PACKET)
         return false;
-    }
-    if (pie->drop_prob == 0.0) {
+    if (pie->drop_prob == 0.0)
         pie->accu_prob = 0.0;
-    }
     pie->accu_prob += pie->drop_prob;
-    if (pie->accu_prob < 0.85) {
+    if (pie->accu_prob < 0.85)
         return false;
-    }
     bool drop = xl_link_rng_uniform(&queue->rng) < pie->drop_prob || pie->accu_prob >= 8.5;
     pie->accu_prob = drop ? 0.0 : pie->accu_prob;
     return drop;

@@ -17,7 +17,7 @@ static void put(struct xl_queue *queue, uint32_t length) {
 
 static uint32_t take(struct xl_queue *queue) {
     struct xl_link_packet *packet = xl_queue_dequeue(queue, 0);
-    uint32_t length = packet == NULL ? 0 : packet->length;
+    uint32_t length = !packet ? 0 : packet->length;
     xl_link_pool_put(queue->pool, packet);
     return length;
 }
@@ -27,14 +27,12 @@ static void infinite_keeps_everything_in_order(void **state) {
     char error[256];
     struct xl_queue *queue = xl_queue_new("infinite", pool, 0, error, sizeof(error));
     (void)state;
-    for (uint32_t i = 1; i <= 1000; i++) {
+    for (uint32_t i = 1; i <= 1000; i++)
         put(queue, i);
-    }
     assert_int_equal(queue->dropped_packets, 0);
     assert_int_equal(queue->fifo.bytes, 1000 * 1001 / 2 + 4 * 1000);
-    for (uint32_t i = 1; i <= 1000; i++) {
+    for (uint32_t i = 1; i <= 1000; i++)
         assert_int_equal(take(queue), i);
-    }
     assert_int_equal(take(queue), 0);
     xl_queue_free(queue);
     xl_link_pool_free(pool);
@@ -131,9 +129,8 @@ static uint64_t room_of(const char *specification, uint32_t length) {
     struct xl_queue *queue = xl_queue_new(specification, pool, 0, error, sizeof(error));
     assert_non_null(queue);
     uint64_t room = 0;
-    for (put(queue, length); queue->dropped_packets == 0; put(queue, length)) {
+    for (put(queue, length); queue->dropped_packets == 0; put(queue, length))
         room++;
-    }
     xl_queue_free(queue);
     xl_link_pool_free(pool);
     return room;

@@ -10,14 +10,12 @@ static json_t *number(uint64_t value) {
 /* Names may hold any bytes; JSON takes UTF-8 only. */
 json_t *xl_link_report_text(const char *value) {
     json_t *string = json_string(value);
-    if (string != NULL) {
+    if (string)
         return string;
-    }
     char *copy = strdup(value);
-    for (char *c = copy; c != NULL && *c != '\0'; c++) {
+    for (char *c = copy; c && *c != '\0'; c++)
         *c = (*c & 0x80) != 0 ? '?' : *c;
-    }
-    string = copy == NULL ? json_null() : json_string(copy);
+    string = !copy ? json_null() : json_string(copy);
     free(copy);
     return string;
 }
@@ -54,18 +52,15 @@ json_t *xl_link_report(const struct xl_link *link, const char *trace, const char
     json_t *object = json_object();
     json_object_set_new(object, "trace", xl_link_report_text(trace));
     json_object_set_new(object, "trace_sha256", json_string(trace_sha256));
-    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
         json_object_set_new(object, figures[i].name, number(figures[i].value));
-    }
     const struct {
         const char *name;
         uint64_t value;
     } rare[] = {{"off_losses", stats.off_losses}, {"duplicates", stats.duplicates}, {"reordered", stats.reordered}};
-    for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
-        if (rare[i].value > 0) {
+    for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
+        if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));
-        }
-    }
     json_object_set_new(object, "lateness_us", lateness_object(xl_link_lateness(link)));
     return object;
 }

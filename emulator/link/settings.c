@@ -77,18 +77,15 @@ static const struct setting *find(const char *key, bool for_way[2]) {
         size_t n = strlen(ways[way]);
         if (strncmp(key, ways[way], n) == 0 && (key[n] == '\0' || key[n] == '-')) {
             for_way[1 - way] = false;
-            if (key[n] == '\0') {
+            if (key[n] == '\0')
                 return &table[XL_LINK_TRACE];
-            }
             key += n + 1;
             break;
         }
     }
-    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++) {
-        if (strcmp(key, table[i].key) == 0) {
+    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++)
+        if (strcmp(key, table[i].key) == 0)
             return &table[i];
-        }
-    }
     return NULL;
 }
 
@@ -96,9 +93,8 @@ static int set_one(struct xl_link_settings *settings, const struct setting *s, c
     size_t i = (size_t)(s - table);
     char ignored[160];
     char *copy = strdup(value);
-    if (copy == NULL) {
+    if (!copy)
         return -1;
-    }
     free(settings->text[i]);
     settings->text[i] = copy;
     settings->own[i] = own;
@@ -113,9 +109,8 @@ static int store(struct xl_link_settings settings[2], const struct setting *s, c
     bool own = !for_way[0] || !for_way[1];
     for (int way = 0; way < 2; way++) {
         bool given = settings[way].text[i] != NULL;
-        if (!for_way[way] || (given && settings[way].own[i] && !own)) {
+        if (!for_way[way] || (given && settings[way].own[i] && !own))
             continue; /* what is said of one direction goes before what is said of both */
-        }
         if (given && settings[way].own[i] == own) {
             snprintf(error, error_size, "%s is given twice", key);
             return -1;
@@ -134,7 +129,7 @@ int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, c
     char wanted[160];
     struct xl_link_settings scratch;
     const struct setting *s = find(key, for_way);
-    if (s == NULL) {
+    if (!s) {
         snprintf(error, error_size, "\"%.60s\" is not one of %s", key, xl_link_settings_keys());
         return -1;
     }
@@ -157,20 +152,18 @@ static void unset(struct xl_link_settings *settings, size_t i) {
 int xl_link_settings_override(struct xl_link_settings base[2], struct xl_link_settings top[2]) {
     int rc = 0;
     for (size_t way = 0; way < 2; way++) {
-        if (top[way].text[XL_LINK_DELAY] != NULL) {
+        if (top[way].text[XL_LINK_DELAY]) {
             unset(&base[way], XL_LINK_DELAY_TRACE);
             unset(&base[way], XL_LINK_DELAY_TRACE_END);
             base[way].hold_delay = false;
         }
-        if (top[way].text[XL_LINK_DELAY_TRACE] != NULL) {
+        if (top[way].text[XL_LINK_DELAY_TRACE]) {
             unset(&base[way], XL_LINK_DELAY);
             base[way].delay_us = 0;
         }
-        for (size_t i = 0; i < XL_LINK_KEYS && rc == 0; i++) {
-            if (top[way].text[i] != NULL) {
+        for (size_t i = 0; i < XL_LINK_KEYS && rc == 0; i++)
+            if (top[way].text[i])
                 rc = set_one(&base[way], &table[i], top[way].text[i], top[way].own[i]);
-            }
-        }
     }
     xl_link_settings_free(top);
     return rc;
@@ -184,16 +177,14 @@ static const struct setting *find_member(const char *member, char key[64], bool 
     size_t length = strlen(member), n = sizeof(unit) - 1;
     bool has_unit = length > n && strcmp(member + length - n, unit) == 0;
     length -= has_unit ? n : 0;
-    if (length >= 64 || memchr(member, '-', length) != NULL) {
+    if (length >= 64 || memchr(member, '-', length))
         return NULL;
-    }
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i++)
         key[i] = member[i] == '_' ? '-' : member[i];
-    }
     key[length] = '\0';
     const struct setting *s = find(key, for_way);
-    bool wants_unit = s != NULL && (s->kind == MS || s->kind == WHOLE_MS);
-    return s != NULL && wants_unit == has_unit ? s : NULL;
+    bool wants_unit = s && (s->kind == MS || s->kind == WHOLE_MS);
+    return s && wants_unit == has_unit ? s : NULL;
 }
 
 /* The value as text, in scratch where it is a number: the fewest digits that give it again. NULL: s does not take its
@@ -204,18 +195,16 @@ static const char *as_text(const struct setting *s, json_t *value, char scratch[
         double number = json_number_value(value);
         for (int digits = 15; digits <= 17; digits++) {
             snprintf(scratch, 40, "%.*g", digits, number);
-            if (strtod(scratch, NULL) == number) {
+            if (strtod(scratch, NULL) == number)
                 break;
-            }
         }
         return scratch;
     }
-    if (s->kind == YES && json_is_boolean(value)) {
+    if (s->kind == YES && json_is_boolean(value))
         return json_is_true(value) ? "yes" : "no";
-    }
     const char *text = json_string_value(value);
     bool is_text = s->kind == TEXT || s->kind == LOSS || s->kind == ONOFF || s->kind == HOLD;
-    return is_text && text != NULL && strlen(text) == json_string_length(value) ? text : NULL;
+    return is_text && text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
 int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *member, json_t *value, char *error,
@@ -224,14 +213,14 @@ int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *m
     bool for_way[2];
     struct xl_link_settings scratch;
     const struct setting *s = find_member(member, key, for_way);
-    if (s == NULL) {
+    if (!s) {
         snprintf(error, error_size, "%.60s is not a known member; docs/link.md lists them", member);
         return -1;
     }
     const char *text = as_text(s, value, scratch_text);
-    if (!read_value(s, text == NULL ? "" : text, (char *)&scratch + s->offset, wanted, sizeof(wanted))) {
+    if (!read_value(s, !text ? "" : text, (char *)&scratch + s->offset, wanted, sizeof(wanted))) {
         char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
-        snprintf(error, error_size, "%s takes %s, not %.48s", member, wanted, shown != NULL ? shown : "this");
+        snprintf(error, error_size, "%s takes %s, not %.48s", member, wanted, shown ? shown : "this");
         free(shown);
         return -1;
     }
@@ -243,20 +232,19 @@ int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *m
 int xl_link_settings_check(const struct xl_link_settings settings[2], char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
         const struct xl_link_settings *s = &settings[way];
-        const char *missing = s->text[XL_LINK_TRACE] == NULL                                           ? ways[way]
-                              : s->text[XL_LINK_DELAY] == NULL && s->text[XL_LINK_DELAY_TRACE] == NULL ? "delay"
-                                                                                                       : NULL;
-        const char *with = s->text[XL_LINK_DELAY] != NULL && s->text[XL_LINK_DELAY_TRACE] != NULL
+        const char *missing = !s->text[XL_LINK_TRACE]                                    ? ways[way]
+                              : !s->text[XL_LINK_DELAY] && !s->text[XL_LINK_DELAY_TRACE] ? "delay"
+                                                                                         : NULL;
+        const char *with = s->text[XL_LINK_DELAY] && s->text[XL_LINK_DELAY_TRACE]
                                ? "delay and delay-trace exclude each other"
-                           : s->hold_delay && s->text[XL_LINK_DELAY_TRACE] == NULL
-                               ? "delay-trace-end goes with a delay-trace"
-                           : s->reorder > 0.0 && s->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
-                                                                    : NULL;
-        if (missing != NULL) {
+                           : s->hold_delay && !s->text[XL_LINK_DELAY_TRACE] ? "delay-trace-end goes with a delay-trace"
+                           : s->reorder > 0.0 && s->reorder_us == 0         ? "reorder needs a reorder-delay, in ms"
+                                                                            : NULL;
+        if (missing) {
             snprintf(error, error_size, "%s is missing", missing);
             return -1;
         }
-        if (with != NULL) {
+        if (with) {
             snprintf(error, error_size, "%slink: %s", ways[way], with);
             return -1;
         }
@@ -266,9 +254,8 @@ int xl_link_settings_check(const struct xl_link_settings settings[2], char *erro
 
 void xl_link_settings_free(struct xl_link_settings settings[2]) {
     for (int way = 0; way < 2; way++) {
-        for (size_t i = 0; i < XL_LINK_KEYS; i++) {
+        for (size_t i = 0; i < XL_LINK_KEYS; i++)
             free(settings[way].text[i]);
-        }
         settings[way] = (struct xl_link_settings){0};
     }
 }
@@ -292,11 +279,11 @@ struct xl_link_config xl_link_settings_config(const struct xl_link_settings *set
 /* ---- reports ---- */
 
 static const char *queue_of(const struct xl_link_settings *s) {
-    return s->text[XL_LINK_QUEUE] != NULL ? s->text[XL_LINK_QUEUE] : "infinite";
+    return s->text[XL_LINK_QUEUE] ? s->text[XL_LINK_QUEUE] : "infinite";
 }
 
 static bool has_plain_delay(const struct xl_link_settings *s) {
-    return s->text[XL_LINK_DELAY_TRACE] == NULL;
+    return !s->text[XL_LINK_DELAY_TRACE];
 }
 
 void xl_link_settings_report_path(const struct xl_link_settings settings[2], json_t *path) {
@@ -314,14 +301,13 @@ void xl_link_settings_report(const struct xl_link_settings *settings, json_t *di
     bool more = settings->loss.p > 0.0;
     for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++) {
         bool is_of_path = i == XL_LINK_DELAY || i == XL_LINK_LOSS || i == XL_LINK_QUEUE;
-        if (settings->text[i] != NULL) {
+        if (settings->text[i]) {
             json_object_set_new(texts, table[i].key, xl_link_report_text(settings->text[i]));
             more = more || settings->own[i] || !is_of_path;
         }
     }
-    if (more) {
+    if (more)
         json_object_set_new(direction, "settings", texts);
-    } else {
+    else
         json_decref(texts);
-    }
 }

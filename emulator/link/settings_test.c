@@ -59,11 +59,9 @@ static void every_key_is_read(void **state) {
                                           {"queue", "droptail:packets=3"},
                                           {"once", "yes"},
                                           {"offset", "7"}};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (set(keys[i][0], keys[i][1]) != 0) {
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (set(keys[i][0], keys[i][1]) != 0)
             fail_msg("%s", error);
-        }
-    }
     assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), 0);
     for (size_t way = 0; way < 2; way++) {
         struct xl_link_config c = xl_link_settings_config(&settings[way], 100);
@@ -164,9 +162,8 @@ static void keys_are_checked_together(void **state) {
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (size_t k = 0; k < 4 && cases[i].keys[k][0] != NULL; k++) {
+        for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
             assert_int_equal(set(cases[i].keys[k][0], cases[i].keys[k][1]), 0);
-        }
         assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), -1);
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
         xl_link_settings_free(settings);
@@ -188,9 +185,8 @@ static void reports_say_what_differs(void **state) {
     assert_string_equal(texts[0], "{\"delay_ms\":12.5,\"loss\":0.25,\"queue\":null}");
     assert_string_equal(texts[1], "{}");
     assert_string_equal(texts[2], "{\"settings\":{\"delay\":\"12.5\",\"loss\":\"0.25\",\"queue\":\"codel\"}}");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         free(texts[i]);
-    }
     json_decref(path);
     json_decref(up);
     json_decref(down);

@@ -16,9 +16,8 @@ static bool append(struct xl_trace *trace, size_t *capacity, uint32_t value) {
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 1024 : *capacity * 2;
         uint32_t *grown = realloc(trace->at_ms, wanted * sizeof(*grown));
-        if (grown == NULL) {
+        if (!grown)
             return false;
-        }
         trace->at_ms = grown;
         *capacity = wanted;
     }
@@ -29,7 +28,7 @@ static bool append(struct xl_trace *trace, size_t *capacity, uint32_t value) {
 /* Says what is wrong with the line that starts at the cursor. */
 static void describe_bad_line(const struct cursor *c, char *error, size_t error_size) {
     const char *newline = memchr(c->at, '\n', (size_t)(c->end - c->at));
-    size_t length = (size_t)((newline == NULL ? c->end : newline) - c->at);
+    size_t length = (size_t)((!newline ? c->end : newline) - c->at);
     if (length == 0) {
         snprintf(error, error_size, "%s:%zu: blank line; a trace has one timestamp in ms on every line, remove it",
                  c->name, c->line);
@@ -42,9 +41,8 @@ static void describe_bad_line(const struct cursor *c, char *error, size_t error_
     }
     char shown[41];
     size_t n = length < sizeof(shown) - 1 ? length : sizeof(shown) - 1;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         shown[i] = c->at[i] >= 0x20 && c->at[i] < 0x7f ? c->at[i] : '?';
-    }
     shown[n] = '\0';
     snprintf(error, error_size,
              "%s:%zu: \"%s%s\" is not a timestamp; write one whole number of ms (0 to 4294967295) a line, nothing else",
@@ -57,14 +55,12 @@ static bool read_value(struct cursor *c, uint32_t *value) {
     uint64_t v = 0;
     while (p < c->end && *p >= '0' && *p <= '9') {
         v = v * 10 + (uint64_t)(*p - '0');
-        if (v > UINT32_MAX) {
+        if (v > UINT32_MAX)
             return false;
-        }
         p++;
     }
-    if (p == c->at || (p < c->end && *p != '\n')) {
+    if (p == c->at || (p < c->end && *p != '\n'))
         return false;
-    }
     c->at = p < c->end ? p + 1 : p;
     *value = (uint32_t)v;
     return true;
@@ -133,21 +129,18 @@ bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
     } units[] = {{"bps", 1}, {"kbps", 1000}, {"mbps", 1000000}, {"gbps", 1000000000}};
     uint64_t whole = 0, fraction = 0, scale = 1;
     const char *p = text;
-    for (; *p >= '0' && *p <= '9' && whole <= XL_TRACE_MAX_RATE_BPS; p++) {
+    for (; *p >= '0' && *p <= '9' && whole <= XL_TRACE_MAX_RATE_BPS; p++)
         whole = whole * 10 + (uint64_t)(*p - '0');
-    }
-    if (p == text) {
+    if (p == text)
         return false;
-    }
     if (*p == '.') {
         const char *point = p++;
         for (; *p >= '0' && *p <= '9' && scale < 1000000000; p++) {
             fraction = fraction * 10 + (uint64_t)(*p - '0');
             scale *= 10;
         }
-        if (p == point + 1) {
+        if (p == point + 1)
             return false;
-        }
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(p, units[i].name) == 0 && whole <= XL_TRACE_MAX_RATE_BPS / units[i].bps) {
@@ -165,9 +158,8 @@ bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
 __extension__ typedef unsigned __int128 wide;
 
 uint64_t xl_trace_opportunity_us(const struct xl_trace *trace, uint64_t k) {
-    if (trace->at_ms == NULL) {
+    if (!trace->at_ms)
         return (uint64_t)(((wide)(k + 1) * US_BITS + trace->rate_bps - 1) / trace->rate_bps);
-    }
     return (k / trace->count * trace->period_ms + trace->at_ms[k % trace->count]) * 1000;
 }
 
@@ -178,17 +170,15 @@ static uint64_t count_until_ms(const struct xl_trace *trace, uint64_t t_ms) {
     size_t high = trace->count; /* the first timestamp greater than rest lies in [low, high] */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (trace->at_ms[middle] <= rest) {
+        if (trace->at_ms[middle] <= rest)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return rounds * trace->count + low;
 }
 
 uint64_t xl_trace_count_until_us(const struct xl_trace *trace, uint64_t t_us) {
     /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
-    return trace->at_ms == NULL ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS)
-                                : count_until_ms(trace, t_us / 1000);
+    return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS) : count_until_ms(trace, t_us / 1000);
 }

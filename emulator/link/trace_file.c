@@ -20,15 +20,13 @@ static int read_all(int fd, char **data, size_t *length, size_t guess) {
     size_t capacity = guess + 2;
     size_t used = 0;
     char *buffer = malloc(capacity);
-    while (buffer != NULL) {
+    while (buffer) {
         ssize_t n = read(fd, buffer + used, capacity - used - 1);
-        if (n < 0 && errno == EINTR) {
+        if (n < 0 && errno == EINTR)
             continue;
-        }
         if (n <= 0) {
-            if (n < 0) {
+            if (n < 0)
                 break;
-            }
             buffer[used] = '\0';
             *data = buffer;
             *length = used;
@@ -37,14 +35,13 @@ static int read_all(int fd, char **data, size_t *length, size_t guess) {
         used += (size_t)n;
         if (used + 1 == capacity) {
             char *grown = realloc(buffer, capacity * 2);
-            if (grown == NULL) {
+            if (!grown)
                 break;
-            }
             buffer = grown;
             capacity *= 2;
         }
     }
-    int saved = buffer == NULL ? ENOMEM : errno;
+    int saved = !buffer ? ENOMEM : errno;
     free(buffer);
     errno = saved;
     return -1;
@@ -52,9 +49,8 @@ static int read_all(int fd, char **data, size_t *length, size_t guess) {
 
 int xl_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0)
         return fail(path, strerror(errno), error, error_size);
-    }
     struct stat st;
     if (fstat(fd, &st) != 0) {
         int saved = errno;
@@ -71,9 +67,8 @@ int xl_trace_read_file(const char *path, char **data, size_t *length, char *erro
 int xl_delay_trace_load(struct xl_delay_trace *trace, const char *path, char *error, size_t error_size) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(path, &data, &length, error, error_size) != 0) {
+    if (xl_trace_read_file(path, &data, &length, error, error_size) != 0)
         return -1;
-    }
     int rc = xl_delay_trace_parse(trace, path, data, length, error, error_size);
     free(data);
     return rc;

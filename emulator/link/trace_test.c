@@ -73,17 +73,15 @@ static void names_file_and_line_of_every_error(void **state) {
 static void long_traces_are_read_to_their_end(void **state) {
     (void)state;
     char *text = malloc(5000 * 8), *at = text;
-    for (unsigned i = 1; i <= 5000; i++) {
+    for (unsigned i = 1; i <= 5000; i++)
         at += sprintf(at, "%u\n", i);
-    }
     struct xl_trace trace;
     char error[256];
     assert_int_equal(xl_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof(error)), 0);
     assert_int_equal(trace.count, 5000);
     assert_int_equal(trace.period_ms, 5000);
-    for (uint32_t i = 0; i < 5000; i++) {
+    for (uint32_t i = 0; i < 5000; i++)
         assert_int_equal(trace.at_ms[i], i + 1);
-    }
     xl_trace_free(&trace);
     assert_null(trace.at_ms);
     free(text);
@@ -103,9 +101,8 @@ static void opportunities_repeat_after_the_last_timestamp(void **state) {
     (void)state;
     assert_int_equal(parse(&trace, "0\n4\n10\n", error), 0);
     static const uint64_t expected[] = {0, 4, 10, 10, 14, 20, 20, 24, 30};
-    for (uint64_t k = 0; k < 9; k++) {
+    for (uint64_t k = 0; k < 9; k++)
         assert_int_equal(xl_trace_opportunity_us(&trace, k), 1000 * expected[k]);
-    }
     xl_trace_free(&trace);
 }
 
@@ -118,9 +115,8 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
         assert_int_equal(parse(&trace, texts[i], error), 0);
         uint64_t walked = 0;
         for (uint64_t t = 0; t < 100; t++) {
-            while (xl_trace_opportunity_us(&trace, walked) <= 1000 * t) {
+            while (xl_trace_opportunity_us(&trace, walked) <= 1000 * t)
                 walked++;
-            }
             assert_int_equal(xl_trace_count_until_us(&trace, 1000 * t), walked);
             assert_int_equal(xl_trace_count_until_us(&trace, 1000 * t + 999), walked);
         }

@@ -33,9 +33,8 @@ struct cores {
 static void find_cores(struct cores *cores) {
     cpu_set_t set;
     cores->count = 0;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
         return;
-    }
     for (size_t i = 0; i < CPU_SETSIZE && cores->count < MP_AWAKE_MAX_CORES; i++) {
         if (CPU_ISSET(i, &set)) {
             cores->numbers[cores->count] = i;
@@ -63,11 +62,9 @@ static void close_locks(struct cores *cores) {
 }
 
 static bool all_held(const struct cores *cores) {
-    for (size_t i = 0; i < cores->count; i++) {
-        if (!cores->held[i]) {
+    for (size_t i = 0; i < cores->count; i++)
+        if (!cores->held[i])
             return false;
-        }
-    }
     return true;
 }
 
@@ -96,17 +93,14 @@ __attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, 
     setsid();
     CPU_ZERO(&set);
     CPU_SET(core, &set);
-    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0) {
+    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0)
         _exit(1);
-    }
     lock = keep_lock_only(lock);
     raise(SIGSTOP); /* until it is wanted, and has its class */
-    while (!held && lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    while (!held && lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0)
         nanosleep(&interval, NULL);
-    }
-    for (;;) {
+    for (;;)
         pause_core();
-    }
 }
 
 /* The kernel shares a core between sessions before it looks at the class of their processes: a session that spins has
@@ -131,9 +125,8 @@ static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
     for (size_t i = 0; i < cores->count; i++) {
         int status = 0;
         pid_t pid = fork();
-        if (pid == 0) {
+        if (pid == 0)
             spin(self, cores->numbers[i], cores->locks[i], cores->held[i]);
-        }
         while (pid > 0 && waitpid(pid, &status, WUNTRACED) < 0 && errno == EINTR) {
         }
         if (pid > 0 && WIFSTOPPED(status)) {
@@ -149,9 +142,8 @@ static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
 }
 
 static void end_spinners(struct mp_awake *awake) {
-    if (!awake->spinning) {
+    if (!awake->spinning)
         return;
-    }
     awake->spinning = false;
     for (size_t i = 0; i < awake->count; i++) {
         set_class(awake->spinners[i], SCHED_OTHER, USUAL_WEIGHT);
@@ -191,52 +183,45 @@ static void release_latency(struct mp_awake *awake) {
 
 static void keep(void *context, bool on) {
     struct mp_awake *awake = context;
-    if (on) {
+    if (on)
         hold_latency(awake);
-    } else {
+    else
         release_latency(awake);
-    }
-    for (size_t i = 0; i < awake->count; i++) {
+    for (size_t i = 0; i < awake->count; i++)
         kill(awake->spinners[i], on ? SIGCONT : SIGSTOP);
-    }
 }
 
 /* Whether it brings anything: as a probe of this minute says, or one that is made now. While others keep the cores
  * awake it cannot be measured, and costs nothing more. */
 static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int probe_fd) {
-    if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, mp_clock_us())) {
+    if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, mp_clock_us()))
         return mp_awake_is_worth(&awake->probe);
-    }
     awake->probe = (struct mp_awake_probe){.made = false};
     if (!all_held(cores)) {
         awake->joined = true;
         return true;
     }
     mp_awake_measure(&awake->probe, keep, awake);
-    if (probe_fd >= 0) {
+    if (probe_fd >= 0)
         mp_awake_write_probe(probe_fd, &awake->probe, cores->count, mp_clock_us());
-    }
     return mp_awake_is_worth(&awake->probe);
 }
 
 void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
     struct cores cores;
     *awake = (struct mp_awake){.asked = asked, .latency_fd = -1};
-    if (asked == MP_KEEP_AWAKE_OFF) {
+    if (asked == MP_KEEP_AWAKE_OFF)
         return;
-    }
     signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
     find_cores(&cores);
     int folder = mp_awake_open_folder(MP_AWAKE_FOLDER);
     int probe_fd = folder >= 0 && asked == MP_KEEP_AWAKE_AUTO ? mp_awake_open_probe(folder) : -1;
     awake->shared = folder >= 0;
     awake->quota = mp_awake_has_quota("/proc", "/sys/fs/cgroup", cores.count);
-    if (folder >= 0) {
+    if (folder >= 0)
         open_locks(&cores, folder);
-    }
-    if (!awake->quota) {
+    if (!awake->quota)
         start_spinners(awake, &cores);
-    }
     awake->done = asked == MP_KEEP_AWAKE_ON || ask_probe(awake, &cores, probe_fd);
     close_locks(&cores); /* the spinners have them */
     if (awake->done) {
@@ -246,12 +231,10 @@ void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
     } else {
         end_spinners(awake);
     }
-    if (probe_fd >= 0) {
+    if (probe_fd >= 0)
         close(probe_fd);
-    }
-    if (folder >= 0) {
+    if (folder >= 0)
         close(folder);
-    }
 }
 
 void mp_awake_stop(struct mp_awake *awake) {
@@ -262,17 +245,13 @@ void mp_awake_stop(struct mp_awake *awake) {
 }
 
 const char *mp_awake_reason(const struct mp_awake *awake) {
-    if (awake->asked == MP_KEEP_AWAKE_OFF) {
+    if (awake->asked == MP_KEEP_AWAKE_OFF)
         return "as asked";
-    }
-    if (!awake->done && awake->asked == MP_KEEP_AWAKE_ON) {
+    if (!awake->done && awake->asked == MP_KEEP_AWAKE_ON)
         return "neither " LATENCY_DEVICE " nor a spinner may be had";
-    }
-    if (awake->asked == MP_KEEP_AWAKE_ON) {
+    if (awake->asked == MP_KEEP_AWAKE_ON)
         return "as asked";
-    }
-    if (awake->joined) {
+    if (awake->joined)
         return "another mpshell keeps them awake already";
-    }
     return awake->done ? "the probe shows that timers fire earlier" : "the probe shows no gain";
 }

@@ -31,9 +31,8 @@ static double nearest_rank(const double *sorted, size_t count, size_t percent) {
 }
 
 struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count) {
-    if (count == 0) {
+    if (count == 0)
         return (struct mp_awake_lateness){.p50_us = 0};
-    }
     qsort(samples_us, count, sizeof(*samples_us), compare);
     return (struct mp_awake_lateness){.p50_us = nearest_rank(samples_us, count, 50),
                                       .p95_us = nearest_rank(samples_us, count, 95),
@@ -56,12 +55,10 @@ static double sleep_once(void) {
 }
 
 static size_t sample(double *into, size_t count) {
-    for (size_t i = 0; i < WARM_UP; i++) {
+    for (size_t i = 0; i < WARM_UP; i++)
         sleep_once();
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         into[i] = sleep_once();
-    }
     return count;
 }
 

@@ -12,9 +12,8 @@
 
 static int open_own_folder(int parent, const char *name, mode_t mode) {
     struct stat st;
-    if (mkdirat(parent, name, mode) != 0 && errno != EEXIST) {
+    if (mkdirat(parent, name, mode) != 0 && errno != EEXIST)
         return -1;
-    }
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         close(fd);
@@ -26,15 +25,13 @@ static int open_own_folder(int parent, const char *name, mode_t mode) {
 int mp_awake_open_folder(const char *path) {
     char above[PATH_MAX];
     const char *name = strrchr(path, '/');
-    if (name == NULL || (size_t)(name - path) >= sizeof(above)) {
+    if (!name || (size_t)(name - path) >= sizeof(above))
         return -1;
-    }
     snprintf(above, sizeof(above), "%.*s", (int)(name - path), path);
     int parent = open_own_folder(AT_FDCWD, above, 0755);
     int fd = parent >= 0 ? open_own_folder(parent, name + 1, 0700) : -1;
-    if (parent >= 0) {
+    if (parent >= 0)
         close(parent);
-    }
     return fd;
 }
 
@@ -74,9 +71,8 @@ bool mp_awake_read_probe(int fd, struct mp_awake_probe *probe, size_t cores, uin
     text[n > 0 ? n : 0] = '\0';
     if (sscanf(text, "%llu %zu %d %lf %lf %lf %lf %lf %lf", &made_us, &of_cores, &fifo, &without->p50_us,
                &without->p95_us, &without->p99_us, &with->p50_us, &with->p95_us, &with->p99_us) != 9 ||
-        made_us > now_us || of_cores != cores) {
+        made_us > now_us || of_cores != cores)
         return false;
-    }
     probe->sched_fifo = fifo != 0;
     probe->age_s = (double)(now_us - made_us) / 1e6;
     probe->made = probe->age_s <= MP_AWAKE_PROBE_AGES;
@@ -91,9 +87,8 @@ void mp_awake_write_probe(int fd, const struct mp_awake_probe *probe, size_t cor
                      cores, probe->sched_fifo, without->p50_us, without->p95_us, without->p99_us, with->p50_us,
                      with->p95_us, with->p99_us);
     bool written = ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n;
-    if (!written && ftruncate(fd, 0) != 0) {
+    if (!written && ftruncate(fd, 0) != 0)
         perror("mpshell: cannot empty " MP_AWAKE_FOLDER "/probe"); /* a later mpshell will find it too old */
-    }
 }
 
 /* ---- quotas */
@@ -101,9 +96,8 @@ void mp_awake_write_probe(int fd, const struct mp_awake_probe *probe, size_t cor
 static bool read_text(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
 }
@@ -113,13 +107,11 @@ static bool quota_of(const char *folder, double *quota, double *period) {
     char path[3 * PATH_MAX];
     char text[128];
     snprintf(path, sizeof(path), "%s/cpu.max", folder);
-    if (read_text(path, text, sizeof(text))) {
+    if (read_text(path, text, sizeof(text)))
         return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": none */
-    }
     snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
-    if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lf", quota) != 1 || *quota < 0) {
+    if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
         return false;
-    }
     snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
     return read_text(path, text, sizeof(text)) && sscanf(text, "%lf", period) == 1;
 }
@@ -131,13 +123,11 @@ static bool quota_up_from(const char *root, char *group, size_t cores) {
         double quota;
         double period;
         snprintf(folder, sizeof(folder), "%s%s", root, group);
-        if (quota_of(folder, &quota, &period) && quota < period * (double)cores) {
+        if (quota_of(folder, &quota, &period) && quota < period * (double)cores)
             return true;
-        }
         char *slash = strrchr(group, '/');
-        if (slash == NULL) {
+        if (!slash)
             return false;
-        }
         *slash = '\0';
     }
 }
@@ -146,10 +136,9 @@ static bool names_cpu(const char *controllers, size_t length) {
     const char *end = controllers + length;
     for (const char *word = controllers; word < end;) {
         const char *comma = memchr(word, ',', (size_t)(end - word));
-        size_t size = (size_t)((comma == NULL ? end : comma) - word);
-        if (size == 3 && memcmp(word, "cpu", 3) == 0) {
+        size_t size = (size_t)((!comma ? end : comma) - word);
+        if (size == 3 && memcmp(word, "cpu", 3) == 0)
             return true;
-        }
         word += size + 1;
     }
     return false;
@@ -161,13 +150,12 @@ bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores) {
     bool found = false;
     snprintf(path, sizeof(path), "%s/self/cgroup", proc);
     FILE *in = fopen(path, "re");
-    while (in != NULL && !found && fgets(line, sizeof(line), in) != NULL) { /* ID:CONTROLLERS:GROUP */
+    while (in && !found && fgets(line, sizeof(line), in)) { /* ID:CONTROLLERS:GROUP */
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':');
-        char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
-        if (group == NULL) {
+        char *group = !controllers ? NULL : strchr(controllers + 1, ':');
+        if (!group)
             continue;
-        }
         size_t length = (size_t)(group - controllers - 1);
         bool unified = length == 0;
         if (unified || names_cpu(controllers + 1, length)) {
@@ -176,8 +164,7 @@ bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores) {
             found = quota_up_from(root, group + 1, cores);
         }
     }
-    if (in != NULL) {
+    if (in)
         fclose(in);
-    }
     return found;
 }

@@ -44,9 +44,8 @@ static void without_a_probe_it_is_not_worth_it(void **state) {
 static void quantiles_are_by_nearest_rank(void **state) {
     double samples[150];
     (void)state;
-    for (size_t i = 0; i < 150; i++) {
+    for (size_t i = 0; i < 150; i++)
         samples[i] = 150.0 - (double)i;
-    }
     struct mp_awake_lateness found = mp_awake_quantiles(samples, 150);
     assert_true(found.p50_us == 75 && found.p95_us == 143 && found.p99_us == 149);
     found = mp_awake_quantiles(samples, 0);
@@ -83,7 +82,7 @@ static char root[] = "/tmp/awake-test-XXXXXX";
 
 static int make_root(void **state) {
     (void)state;
-    return mkdtemp(root) != NULL ? 0 : -1;
+    return mkdtemp(root) ? 0 : -1;
 }
 
 static int remove_root(void **state) {

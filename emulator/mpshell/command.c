@@ -35,34 +35,29 @@ static void set_environment(const struct mp_shell *shell) {
             set_number_variable(k, "GATEWAY6", path->outside_address6);
         }
     }
-    if (shell->options.control != NULL) {
+    if (shell->options.control)
         setenv("MPSHELL_CONTROL", shell->options.control, 1);
-    }
     setenv("MPSHELL_PATHS", names, 1);
     setenv("MPSHELL_GATEWAY", shell->paths[0].outside_address, 1);
-    if (shell->paths[0].outside_address6[0] != '\0') {
+    if (shell->paths[0].outside_address6[0] != '\0')
         setenv("MPSHELL_GATEWAY6", shell->paths[0].outside_address6, 1);
-    }
 }
 
 /* /sys and /proc of the new namespaces, so that programs see their own devices and processes. Where a container
  * forbids mounts, the outer views stay. */
 static void mount_views(void) {
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return;
-    }
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 /* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
 static int limit_rights(const struct mp_shell *shell, bool shared) {
-    if (shell->user.given) {
+    if (shell->user.given)
         return mp_user_become(&shell->user);
-    }
-    if (shared) {
+    if (shared)
         return mp_user_drop_capabilities();
-    }
     mp_user_limit_root();
     return 0;
 }
@@ -74,9 +69,8 @@ __attribute__((noreturn)) static void execute(const struct mp_shell *shell, cons
         fprintf(stderr, "mpshell: cannot give up rights for %s: %s\n", argv[0], strerror(errno));
         _exit(126);
     }
-    if (shared) {
+    if (shared)
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* no PID namespace ends it with init; a change of user undoes it */
-    }
     execvp(argv[0], argv);
     int saved = errno;
     fprintf(stderr, "mpshell: cannot run %s: %s\n", argv[0], saved == ENOENT ? "command not found" : strerror(saved));
@@ -107,12 +101,10 @@ static void end_orphans(void) {
     while (waitpid(-1, NULL, WNOHANG) >= 0) {
         FILE *children = fopen(name, "re");
         int pid;
-        if (children == NULL) {
+        if (!children)
             return;
-        }
-        while (fscanf(children, "%d", &pid) == 1) {
+        while (fscanf(children, "%d", &pid) == 1)
             kill(pid, SIGKILL);
-        }
         fclose(children);
         waitpid(-1, NULL, 0);
     }
@@ -128,21 +120,18 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     sigprocmask(SIG_SETMASK, &all, NULL); /* signals wait until init takes them one by one */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "mpshell-init");
-    if (shared) {
+    if (shared)
         prctl(PR_SET_CHILD_SUBREAPER, 1ul);
-    } else {
+    else
         mount_views();
-    }
     set_environment(shell);
     /* mpshell gave up or died. If it died before the death signal was asked for, none comes; but then nobody holds the
      * other end of the status pipe. */
-    if (read(go_fd, &byte, 1) != 1 || has_no_reader(status_fd)) {
+    if (read(go_fd, &byte, 1) != 1 || has_no_reader(status_fd))
         _exit(1);
-    }
     pid_t command = fork();
-    if (command == 0) {
+    if (command == 0)
         execute(shell, mask, shared);
-    }
     if (command < 0) {
         fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
         status = 126 << 8;
@@ -152,16 +141,13 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
         int number = sigwaitinfo(&all, &info);
         /* Only what mpshell passes on: a sender outside of a PID namespace is process 0 in it. Terminal signals and
          * those to a process group have reached COMMAND by themselves. */
-        if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == (shared ? getppid() : 0)) {
+        if (number > 0 && number != SIGCHLD && info.si_code == SI_USER && info.si_pid == (shared ? getppid() : 0))
             kill(command, number);
-        }
     }
-    if (shared) {
+    if (shared)
         end_orphans();
-    }
-    if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status)) {
+    if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status))
         _exit(1);
-    }
     _exit(0);
 }
 
@@ -169,13 +155,11 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
                        char error[MP_ERROR_SIZE]) {
     int go[2];
     int status[2];
-    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0) {
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0)
         return mp_fail(error, "cannot make a pipe: %s", strerror(errno));
-    }
     bool shared = shell->options.outside != NULL;
-    if (!shared && setns(shell->inside_netns, CLONE_NEWNET) != 0) {
+    if (!shared && setns(shell->inside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot enter the inner network namespace: %s", strerror(errno));
-    }
     unsigned long flags = shared ? SIGCHLD : (unsigned long)(CLONE_NEWPID | CLONE_NEWNS | SIGCHLD);
     pid_t pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, 0ul);
     if (pid == 0) {
@@ -190,9 +174,8 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     command->init = pid;
     command->go_fd = go[1];
     command->status_fd = status[0];
-    if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+    if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    }
     return pid > 0 ? 0
                    : mp_fail(error, "cannot make a process namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
                              strerror(saved));
@@ -218,9 +201,8 @@ int mp_command_finish(struct mp_command *command, double *cpu_s) {
     int of_init;
     struct rusage used = {.ru_utime.tv_sec = 0};
     ssize_t n = read(command->status_fd, &status, sizeof(status));
-    if (n != (ssize_t)sizeof(status)) {
+    if (n != (ssize_t)sizeof(status))
         status = SIGKILL;
-    }
     while (wait4(command->init, &of_init, 0, &used) < 0 && errno == EINTR) {
     }
     *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +

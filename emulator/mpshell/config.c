@@ -39,14 +39,12 @@ typedef int member_handler(struct reader *r, void *context, const char *key, yam
 
 static int each_member(struct reader *r, const yaml_node_t *map, const char *what, member_handler *handle,
                        void *context) {
-    if (map->type != YAML_MAPPING_NODE) {
+    if (map->type != YAML_MAPPING_NODE)
         return fail_at(r, map->start_mark.line, "%s was expected here", what);
-    }
     for (yaml_node_pair_t *pair = map->data.mapping.pairs.start; pair < map->data.mapping.pairs.top; pair++) {
         const char *key = text_of(r, yaml_document_get_node(&r->document, pair->key));
-        if (key == NULL || handle(r, context, key, yaml_document_get_node(&r->document, pair->value)) != 0) {
+        if (!key || handle(r, context, key, yaml_document_get_node(&r->document, pair->value)) != 0)
             return -1;
-        }
     }
     return 0;
 }
@@ -54,11 +52,10 @@ static int each_member(struct reader *r, const yaml_node_t *map, const char *wha
 static int find_name(struct reader *r, void *context, const char *key, yaml_node_t *value) {
     const char **name = context;
     if (strcmp(key, "name") == 0) {
-        if (*name != NULL) {
+        if (*name)
             return fail_at(r, value->start_mark.line, "name is given twice");
-        }
         *name = text_of(r, value);
-        return *name != NULL ? 0 : -1;
+        return *name ? 0 : -1;
     }
     return 0;
 }
@@ -67,12 +64,10 @@ static int set_member(struct reader *r, void *context, const char *key, yaml_nod
     struct mp_path_options *path = context;
     char reason[512];
     const char *text = text_of(r, value);
-    if (text == NULL || strcmp(key, "name") == 0) {
-        return text == NULL ? -1 : 0;
-    }
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
+    if (!text || strcmp(key, "name") == 0)
+        return !text ? -1 : 0;
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         text = text[0] == 't' ? "yes" : "no";
-    }
     return xl_link_settings_set(path->settings, key, text, reason, sizeof(reason)) == 0
                ? 0
                : fail_at(r, value->start_mark.line, "path %s: %s", path->name, reason);
@@ -82,16 +77,13 @@ static int read_path(struct reader *r, const yaml_node_t *node) {
     static const char what[] = "a path, a list of KEY: VALUE,";
     const char *name = NULL;
     char reason[512];
-    if (each_member(r, node, what, find_name, &name) != 0) {
+    if (each_member(r, node, what, find_name, &name) != 0)
         return -1;
-    }
-    if (name == NULL) {
+    if (!name)
         return fail_at(r, node->start_mark.line, "this path has no name");
-    }
     struct mp_path_options *path = mp_options_add_path(r->options, name, strlen(name), reason, sizeof(reason));
-    if (path == NULL) {
+    if (!path)
         return fail_at(r, node->start_mark.line, "%s", reason);
-    }
     return each_member(r, node, what, set_member, path);
 }
 
@@ -99,20 +91,16 @@ static int set_top(struct reader *r, void *context, const char *key, yaml_node_t
     char reason[512];
     (void)context;
     if (strcmp(key, "paths") == 0) {
-        if (value->type != YAML_SEQUENCE_NODE) {
+        if (value->type != YAML_SEQUENCE_NODE)
             return fail_at(r, value->start_mark.line, "paths is a list: \"- name: wifi\" starts one of its members");
-        }
-        for (yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top; i++) {
-            if (read_path(r, yaml_document_get_node(&r->document, *i)) != 0) {
+        for (yaml_node_item_t *i = value->data.sequence.items.start; i < value->data.sequence.items.top; i++)
+            if (read_path(r, yaml_document_get_node(&r->document, *i)) != 0)
                 return -1;
-            }
-        }
         return 0;
     }
     const char *text = text_of(r, value);
-    if (text == NULL) {
+    if (!text)
         return -1;
-    }
     return mp_options_set(r->options, key, text, reason, sizeof(reason)) == 0
                ? 0
                : fail_at(r, value->start_mark.line, "%s", reason);
@@ -120,9 +108,8 @@ static int set_top(struct reader *r, void *context, const char *key, yaml_node_t
 
 static int read_document(struct reader *r) {
     yaml_node_t *root = yaml_document_get_root_node(&r->document);
-    if (root == NULL) {
+    if (!root)
         return fail_at(r, 0, "the file is empty; it needs paths at least");
-    }
     return each_member(r, root, "a list of OPTION: VALUE", set_top, NULL);
 }
 
@@ -130,7 +117,7 @@ int mp_config_read(struct mp_options *options, const char *file, char *error, si
     struct reader r = {.options = options, .file = file, .error = error, .error_size = error_size};
     yaml_parser_t parser;
     FILE *in = fopen(file, "rbe");
-    if (in == NULL) {
+    if (!in) {
         snprintf(error, error_size, "%s: cannot read the configuration: %s", file, strerror(errno));
         return -1;
     }
@@ -146,7 +133,7 @@ int mp_config_read(struct mp_options *options, const char *file, char *error, si
         yaml_document_delete(&r.document);
     } else {
         rc = fail_at(&r, parser.problem_mark.line, "this is neither YAML nor JSON: %s",
-                     parser.problem != NULL ? parser.problem : "it cannot be read");
+                     parser.problem ? parser.problem : "it cannot be read");
     }
     yaml_parser_delete(&parser);
     fclose(in);

@@ -37,17 +37,15 @@ struct mp_control {
 
 /* Notes what was done, for the summary. */
 static void note(struct mp_shell *shell, uint64_t at_us, const char *command) {
-    if (shell->events == NULL) {
+    if (!shell->events)
         shell->events = json_array();
-    }
-    if (json_array_size(shell->events) < MAX_EVENTS) {
+    if (json_array_size(shell->events) < MAX_EVENTS)
         json_array_append_new(shell->events, json_pack("{s:f,s:s}", "t_s", (double)at_us / 1e6, "command", command));
-    }
 }
 
 static json_t *refusal(const char *why) {
     json_t *answer = json_pack("{s:b,s:s}", "ok", 0, "error", why);
-    return answer != NULL ? answer : json_pack("{s:b,s:s}", "ok", 0, "error", "the command is not UTF-8");
+    return answer ? answer : json_pack("{s:b,s:s}", "ok", 0, "error", "the command is not UTF-8");
 }
 
 static json_t *obey(struct mp_control *control, char *line) {
@@ -56,12 +54,10 @@ static json_t *obey(struct mp_control *control, char *line) {
     char error[MP_ERROR_SIZE];
     char command[LINE_BYTES];
     strcpy(command, line);
-    if (mp_control_parse(control->shell, line, &request, error) != 0) {
+    if (mp_control_parse(control->shell, line, &request, error) != 0)
         return refusal(error);
-    }
-    if (!mp_mailbox_ask(control->mailbox, &request)) {
+    if (!mp_mailbox_ask(control->mailbox, &request))
         return refusal("the command has ended");
-    }
     json_t *answer = json_pack("{s:b,s:f}", "ok", 1, "t_s", (double)request.done_us / 1e6);
     if (request.kind == MP_REQUEST_FIGURES) {
         json_object_set_new(answer, "t0_monotonic_us", json_integer((json_int_t)control->shell->t0_us));
@@ -82,9 +78,9 @@ static void hang_up(struct client *client) {
 static bool send_answer(struct client *client, json_t *answer) {
     char *text = json_dumps(answer, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(answer);
-    size_t length = text != NULL ? strlen(text) : 0;
+    size_t length = text ? strlen(text) : 0;
     bool sent = false;
-    if (text != NULL) {
+    if (text) {
         text[length] = '\n';
         sent = send(client->fd, text, length + 1, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length + 1;
     }
@@ -95,9 +91,9 @@ static bool send_answer(struct client *client, json_t *answer) {
 /* Obeys the whole lines that are there. */
 static void take_lines(struct mp_control *control, struct client *client) {
     char *newline = memchr(client->line, '\n', client->used);
-    while (newline != NULL) {
+    while (newline) {
         size_t length = (size_t)(newline - client->line);
-        bool text = memchr(client->line, '\0', length) == NULL;
+        bool text = !memchr(client->line, '\0', length);
         *newline = '\0';
         if (!send_answer(client, text ? obey(control, client->line) : refusal("the command has a NUL byte"))) {
             hang_up(client);
@@ -131,9 +127,8 @@ static void welcome(struct mp_control *control) {
             return;
         }
     }
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
 }
 
 static void *serve(void *context) {
@@ -149,41 +144,32 @@ static void *serve(void *context) {
     for (;;) {
         polled[0] = (struct pollfd){.fd = control->stop_fd, .events = POLLIN};
         polled[1] = (struct pollfd){.fd = control->listen_fd, .events = POLLIN};
-        for (size_t i = 0; i < MAX_CLIENTS; i++) {
+        for (size_t i = 0; i < MAX_CLIENTS; i++)
             polled[2 + i] = (struct pollfd){.fd = control->clients[i].fd, .events = POLLIN};
-        }
-        if (poll(polled, MAX_CLIENTS + 2, -1) < 0 && errno != EINTR) {
+        if (poll(polled, MAX_CLIENTS + 2, -1) < 0 && errno != EINTR)
             return NULL;
-        }
-        if (polled[0].revents != 0) {
+        if (polled[0].revents != 0)
             return NULL;
-        }
-        for (size_t i = 0; i < MAX_CLIENTS; i++) {
-            if (polled[2 + i].revents != 0) {
+        for (size_t i = 0; i < MAX_CLIENTS; i++)
+            if (polled[2 + i].revents != 0)
                 hear(control, &control->clients[i]);
-            }
-        }
-        if (polled[1].revents != 0) {
+        if (polled[1].revents != 0)
             welcome(control);
-        }
     }
 }
 
 /* A socket that nobody listens on was left by an mpshell that was killed. */
 static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
     struct stat st;
-    if (lstat(address->sun_path, &st) != 0) {
+    if (lstat(address->sun_path, &st) != 0)
         return 0;
-    }
-    if (!S_ISSOCK(st.st_mode)) {
+    if (!S_ISSOCK(st.st_mode))
         return mp_fail(error, "--control %s: there is something else than a socket", address->sun_path);
-    }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
     bool dead = rc != 0 && errno == ECONNREFUSED;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return dead && unlink(address->sun_path) == 0
                ? 0
                : mp_fail(error, "--control %s: another program listens there", address->sun_path);
@@ -191,22 +177,19 @@ static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SI
 
 static int listen_at(struct mp_control *control, const char *path, char error[MP_ERROR_SIZE]) {
     control->address.sun_family = AF_UNIX;
-    if (strlen(path) >= sizeof(control->address.sun_path)) {
+    if (strlen(path) >= sizeof(control->address.sun_path))
         return mp_fail(error, "--control %s: a socket's path has at most 107 bytes", path);
-    }
     strcpy(control->address.sun_path, path);
-    if (clear_place(&control->address, error) != 0) {
+    if (clear_place(&control->address, error) != 0)
         return -1;
-    }
     control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     control->stop_fd = eventfd(0, EFD_CLOEXEC);
     mode_t before = umask(0177);
     int rc = bind(control->listen_fd, (const struct sockaddr *)&control->address, sizeof(control->address));
     int saved = errno;
     umask(before);
-    if (rc != 0 || control->stop_fd < 0 || listen(control->listen_fd, SOMAXCONN) != 0) {
+    if (rc != 0 || control->stop_fd < 0 || listen(control->listen_fd, SOMAXCONN) != 0)
         return mp_fail(error, "--control %s: cannot listen there: %s", path, strerror(rc != 0 ? saved : errno));
-    }
     return 0;
 }
 
@@ -223,39 +206,34 @@ static int give_to_user(const struct mp_control *control, const struct mp_user *
         mp_fail(error, "--control %s: cannot give it to user %s: %s", path, user->name, strerror(errno));
         unlink(path);
     }
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return rc;
 }
 
 static void release(struct mp_control *control) {
-    if (control->listen_fd >= 0) {
+    if (control->listen_fd >= 0)
         close(control->listen_fd);
-    }
-    if (control->stop_fd >= 0) {
+    if (control->stop_fd >= 0)
         close(control->stop_fd);
-    }
     free(control);
 }
 
 struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, struct mp_mailbox *mailbox,
                                     char error[MP_ERROR_SIZE]) {
     struct mp_control *control = calloc(1, sizeof(*control));
-    if (control == NULL) {
+    if (!control) {
         mp_fail(error, "no memory");
         return NULL;
     }
     control->shell = shell;
     control->mailbox = mailbox;
     control->listen_fd = control->stop_fd = -1;
-    for (size_t i = 0; i < MAX_CLIENTS; i++) {
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
         control->clients[i].fd = -1;
-    }
     int rc = listen_at(control, path, error);
-    if (rc == 0 && shell->user.given) {
+    if (rc == 0 && shell->user.given)
         rc = give_to_user(control, &shell->user, error);
-    }
     if (rc == 0 && (rc = pthread_create(&control->thread, NULL, serve, control)) != 0) {
         unlink(path);
         rc = mp_fail(error, "cannot start a thread: %s", strerror(rc));
@@ -269,17 +247,13 @@ struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, st
 
 void mp_control_stop(struct mp_control *control) {
     uint64_t one = 1;
-    if (control == NULL) {
+    if (!control)
         return;
-    }
-    if (write(control->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one)) {
+    if (write(control->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
         pthread_join(control->thread, NULL);
-    }
     unlink(control->address.sun_path);
-    for (size_t i = 0; i < MAX_CLIENTS; i++) {
-        if (control->clients[i].fd >= 0) {
+    for (size_t i = 0; i < MAX_CLIENTS; i++)
+        if (control->clients[i].fd >= 0)
             hang_up(&control->clients[i]);
-        }
-    }
     release(control);
 }

@@ -12,15 +12,15 @@
 static int parse_target(const struct mp_shell *shell, char *text, struct mp_request *request,
                         char error[MP_ERROR_SIZE]) {
     char *colon = strchr(text, ':');
-    if (colon != NULL) {
+    if (colon) {
         *colon++ = '\0';
         if (strcmp(colon, "up") != 0 && strcmp(colon, "down") != 0) {
             return mp_fail(error, "\"%.40s\" is no direction; say %.40s, %.40s:up or %.40s:down", colon, text, text,
                            text);
         }
     }
-    request->ways[0] = colon == NULL || strcmp(colon, "up") == 0;
-    request->ways[1] = colon == NULL || strcmp(colon, "down") == 0;
+    request->ways[0] = !colon || strcmp(colon, "up") == 0;
+    request->ways[1] = !colon || strcmp(colon, "down") == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
         if (strcmp(shell->options.paths[k].name, text) == 0) {
             request->path = k;
@@ -54,12 +54,11 @@ static int parse_trace(struct mp_shell *shell, const char *value, struct mp_requ
     struct stat st;
     uint64_t rate;
     request->kind = MP_REQUEST_TRACE;
-    if (!xl_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode)) {
+    if (!xl_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
         return mp_fail(error, "%.200s is not a file", value);
-    }
     const struct mp_trace *trace = mp_setup_trace(shell, value, error);
-    request->trace = trace == NULL ? NULL : &trace->trace;
-    return trace == NULL ? -1 : 0;
+    request->trace = !trace ? NULL : &trace->trace;
+    return !trace ? -1 : 0;
 }
 
 int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *request, char error[MP_ERROR_SIZE]) {
@@ -70,9 +69,8 @@ int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *requ
     char *words[MAX_WORDS] = {NULL};
     size_t count = 0;
     char *rest = NULL;
-    for (char *w = strtok_r(line, " \t\r", &rest); w != NULL && count < MAX_WORDS; w = strtok_r(NULL, " \t\r", &rest)) {
+    for (char *w = strtok_r(line, " \t\r", &rest); w && count < MAX_WORDS; w = strtok_r(NULL, " \t\r", &rest))
         words[count++] = w;
-    }
     if (count == 1 && strcmp(words[0], "stats") == 0) {
         request->kind = MP_REQUEST_FIGURES;
         return 0;

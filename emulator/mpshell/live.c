@@ -39,20 +39,16 @@ static void draw(struct mp_live *live) {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (out == NULL) {
+    if (!out)
         return;
-    }
-    if (live->terminal && live->drawn) {
+    if (live->terminal && live->drawn)
         fprintf(out, "\033[%zuA", live->shell->path_count + 1);
-    }
     const char *clear = live->terminal ? "\033[K" : "";
-    if (live->terminal) {
+    if (live->terminal)
         fprintf(out, "mpshell %.1f s%s\n", (double)live->now_us / 1e6, clear);
-    }
     for (size_t k = 0; k < live->shell->path_count; k++) {
-        if (!live->terminal) {
+        if (!live->terminal)
             fprintf(out, "mpshell %.1f s  ", (double)live->now_us / 1e6);
-        }
         fprintf(out, "%-10s", live->shell->options.paths[k].name);
         put_link(out, live, k, 0);
         put_link(out, live, k, 1);
@@ -74,9 +70,8 @@ static void *show(void *context) {
         struct mp_request request = {.kind = MP_REQUEST_FIGURES, .figures = &live->now};
         live->before = live->now;
         live->before_us = live->now_us;
-        if (!mp_mailbox_ask(live->mailbox, &request)) {
+        if (!mp_mailbox_ask(live->mailbox, &request))
             break;
-        }
         live->now_us = request.done_us;
         draw(live);
     }
@@ -85,17 +80,15 @@ static void *show(void *context) {
 
 struct mp_live *mp_live_start(const struct mp_shell *shell, struct mp_mailbox *mailbox) {
     struct mp_live *live = calloc(1, sizeof(*live));
-    if (live == NULL) {
+    if (!live)
         return NULL;
-    }
     live->shell = shell;
     live->mailbox = mailbox;
     live->terminal = isatty(STDERR_FILENO) == 1;
     live->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (live->stop_fd < 0 || pthread_create(&live->thread, NULL, show, live) != 0) {
-        if (live->stop_fd >= 0) {
+        if (live->stop_fd >= 0)
             close(live->stop_fd);
-        }
         free(live);
         return NULL;
     }
@@ -104,12 +97,10 @@ struct mp_live *mp_live_start(const struct mp_shell *shell, struct mp_mailbox *m
 
 void mp_live_stop(struct mp_live *live) {
     uint64_t one = 1;
-    if (live == NULL) {
+    if (!live)
         return;
-    }
-    if (write(live->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one)) {
+    if (write(live->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
         pthread_join(live->thread, NULL);
-    }
     close(live->stop_fd);
     free(live);
 }

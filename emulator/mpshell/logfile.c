@@ -34,12 +34,10 @@ struct mp_logfile {
 static int write_all(int fd, const char *text, size_t length) {
     while (length > 0) {
         ssize_t n = write(fd, text, length);
-        if (n < 0 && errno == EINTR) {
+        if (n < 0 && errno == EINTR)
             continue;
-        }
-        if (n < 0) {
+        if (n < 0)
             return errno;
-        }
         text += n;
         length -= (size_t)n;
     }
@@ -49,9 +47,8 @@ static int write_all(int fd, const char *text, size_t length) {
 /* Takes all queued chunks at once; NULL when the file is being closed and nothing is left. */
 static struct chunk *take(struct mp_logfile *file) {
     pthread_mutex_lock(&file->mutex);
-    while (file->head == NULL && !file->closing) {
+    while (!file->head && !file->closing)
         pthread_cond_wait(&file->changed, &file->mutex);
-    }
     struct chunk *list = file->head;
     file->head = NULL;
     file->tail = &file->head;
@@ -67,13 +64,12 @@ static void count_written(struct mp_logfile *file, size_t length) {
 
 static void *write_chunks(void *context) {
     struct mp_logfile *file = context;
-    for (struct chunk *list = take(file); list != NULL; list = take(file)) {
-        while (list != NULL) {
+    for (struct chunk *list = take(file); list; list = take(file)) {
+        while (list) {
             struct chunk *chunk = list;
             list = chunk->next;
-            if (file->error == 0) {
+            if (file->error == 0)
                 file->error = write_all(file->fd, chunk->text, chunk->length);
-            }
             count_written(file, chunk->length);
             free(chunk);
         }
@@ -100,12 +96,11 @@ static int start(struct mp_logfile *file) {
 
 struct mp_logfile *mp_logfile_open(const char *path) {
     int fd = mp_output_open(path, O_TRUNC);
-    if (fd < 0) {
+    if (fd < 0)
         return NULL;
-    }
     struct mp_logfile *file = calloc(1, sizeof(*file));
-    int rc = file == NULL ? ENOMEM : 0;
-    if (file != NULL) {
+    int rc = !file ? ENOMEM : 0;
+    if (file) {
         file->fd = fd;
         rc = start(file);
     }
@@ -122,7 +117,7 @@ void mp_logfile_write(void *context, const char *text, size_t length) {
     struct mp_logfile *file = context;
     struct chunk *chunk = malloc(sizeof(*chunk) + length);
     pthread_mutex_lock(&file->mutex);
-    if (chunk == NULL || file->queued + length > MOST_QUEUED_BYTES) {
+    if (!chunk || file->queued + length > MOST_QUEUED_BYTES) {
         file->lost = true;
         free(chunk);
     } else {
@@ -144,9 +139,8 @@ int mp_logfile_close(struct mp_logfile *file) {
     pthread_mutex_unlock(&file->mutex);
     pthread_join(file->writer, NULL);
     int error = file->error == 0 && file->lost ? ENOBUFS : file->error;
-    if (close(file->fd) != 0 && error == 0) {
+    if (close(file->fd) != 0 && error == 0)
         error = errno;
-    }
     pthread_cond_destroy(&file->changed);
     pthread_mutex_destroy(&file->mutex);
     free(file);

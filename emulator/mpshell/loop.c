@@ -71,14 +71,12 @@ static int watch(struct loop *loop, int fd, int what) {
 
 static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->epoll_fd < 0) {
+    if (loop->epoll_fd < 0)
         return mp_fail(error, "cannot watch devices: %s", strerror(errno));
-    }
     int bad = watch(loop, loop->signal_fd, EVENT_SIGNAL) | watch(loop, loop->command->status_fd, EVENT_STATUS);
-    if (loop->shell->mailbox != NULL) {
+    if (loop->shell->mailbox)
         bad |= watch(loop, loop->shell->mailbox->fd, EVENT_MAILBOX);
-    }
-    loop->logging = loop->shell->options.log_dir != NULL || loop->shell->options.pcap != NULL;
+    loop->logging = loop->shell->options.log_dir || loop->shell->options.pcap;
     for (size_t k = 0; k < loop->shell->path_count; k++) {
         struct mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
@@ -130,9 +128,8 @@ static void fix_t0(struct loop *loop) {
  * something is to be sent. */
 static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
-    if (now > since && now - since >= MISSED_BLIND_US) {
+    if (now > since && now - since >= MISSED_BLIND_US)
         xl_link_count_missed(direction->link, since, now);
-    }
     enum mp_read_result result = MP_READ_ONE;
     for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
         result = mp_traffic_read(loop->shell, direction, &now);
@@ -142,18 +139,16 @@ static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t 
             loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;
         }
     }
-    if (result == MP_READ_GONE) { /* COMMAND deleted the device */
+    if (result == MP_READ_GONE) /* COMMAND deleted the device */
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, direction->from_fd, NULL);
-    }
     loop->more |= result == MP_READ_ONE;
     direction->looked_us = now;
 }
 
 static void send_all_due(struct loop *loop) {
     for (size_t i = 0; i < loop->direction_count; i++) {
-        if (xl_link_next_deadline(loop->directions[i]->link) <= since_t0(loop)) {
+        if (xl_link_next_deadline(loop->directions[i]->link) <= since_t0(loop))
             loop->sent_us = since_t0(loop);
-        }
         mp_traffic_send_due(loop->shell, loop->directions[i], since_t0(loop));
     }
 }
@@ -161,24 +156,20 @@ static void send_all_due(struct loop *loop) {
 /* A signal from the terminal has already reached COMMAND, which is in the same process group; others are passed on. */
 static void take_signal(struct loop *loop) {
     struct signalfd_siginfo info;
-    if (read(loop->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+    if (read(loop->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
-    }
     int number = (int)info.ssi_signo;
-    if (info.ssi_code == SI_KERNEL) {
+    if (info.ssi_code == SI_KERNEL)
         return;
-    }
     mp_command_signal(loop->command, number);
-    if ((number == SIGINT || number == SIGTERM) && ++loop->interrupts >= KILLING_SIGNALS) {
+    if ((number == SIGINT || number == SIGTERM) && ++loop->interrupts >= KILLING_SIGNALS)
         mp_command_kill(loop->command);
-    }
 }
 
 /* Without deliveries to make, logs still get their lines for the opportunities that pass. */
 static void keep_house(struct loop *loop, uint64_t now) {
-    if (!loop->logging || now < loop->next_housekeeping_us) {
+    if (!loop->logging || now < loop->next_housekeeping_us)
         return;
-    }
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
         mp_traffic_send_due(loop->shell, direction, now);
@@ -270,19 +261,16 @@ static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
     uint64_t before = since_t0(loop);
     judge_load(loop, before);
     int n = wait_for_events(loop, events, before, &wanted);
-    if (n < 0 && errno != EINTR) {
+    if (n < 0 && errno != EINTR)
         return mp_fail(error, "cannot wait for packets: %s", strerror(errno));
-    }
     uint64_t woken = since_t0(loop);
     /* Asleep until the packet came, or woken late: the deadline shows by how much. */
     bool at_once = woken - before < AT_ONCE_US;
-    if (!at_once) {
+    if (!at_once)
         loop->slept_us = wanted > before && wanted < woken ? wanted : woken;
-    }
     loop->more = false;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         handle(loop, &events[i], at_once, loop->slept_us);
-    }
     send_all_due(loop);
     keep_house(loop, since_t0(loop));
     return 0;
@@ -314,18 +302,15 @@ int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_f
         on_start(shell);
         shell->cpu_s = own_cpu_s();
         mp_command_start(command);
-        while (rc == 0 && !loop.ended) {
+        while (rc == 0 && !loop.ended)
             rc = turn(&loop, error);
-        }
         settle(&loop);
         become_ordinary();
     }
-    if (rc != 0) {
+    if (rc != 0)
         mp_command_kill(command);
-    }
     *status = mp_command_finish(command, &shell->command_cpu_s);
-    if (loop.epoll_fd >= 0) {
+    if (loop.epoll_fd >= 0)
         close(loop.epoll_fd);
-    }
     return rc;
 }

@@ -12,22 +12,18 @@ enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE,
 struct mp_machine mp_machine_parse(const char *text, double ticks) {
     struct mp_machine machine = {.known = false};
     double columns[COLUMNS] = {0};
-    if (strncmp(text, "cpu ", 4) != 0) {
+    if (strncmp(text, "cpu ", 4) != 0)
         return machine;
-    }
     char *rest;
     text += 4;
     for (size_t i = 0; i < COLUMNS; i++) { /* old kernels have fewer */
         columns[i] = (double)strtoull(text, &rest, 10) / ticks;
-        if (rest == text || *text == '\n') {
+        if (rest == text || *text == '\n')
             break;
-        }
         text = rest;
     }
-    for (const char *line = strchr(text, '\n'); line != NULL && strncmp(line, "\ncpu", 4) == 0;
-         line = strchr(line + 1, '\n')) {
+    for (const char *line = strchr(text, '\n'); line && strncmp(line, "\ncpu", 4) == 0; line = strchr(line + 1, '\n'))
         machine.cores++;
-    }
     machine.busy_s = columns[USER] + columns[NICE] + columns[SYSTEM] + columns[IRQ] + columns[SOFTIRQ];
     machine.steal_s = columns[STEAL];
     machine.guest_s = columns[GUEST] + columns[GUEST_NICE];
@@ -42,7 +38,7 @@ struct mp_machine mp_machine_read(void) {
     char *text = malloc(SIZE);
     size_t used = 0;
     ssize_t n = 1;
-    while (fd >= 0 && text != NULL && n > 0 && used < SIZE - 1) {
+    while (fd >= 0 && text && n > 0 && used < SIZE - 1) {
         n = read(fd, text + used, SIZE - 1 - used);
         used += n > 0 ? (size_t)n : 0;
     }
@@ -51,9 +47,8 @@ struct mp_machine mp_machine_read(void) {
         machine = mp_machine_parse(text, (double)sysconf(_SC_CLK_TCK));
     }
     free(text);
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return machine;
 }
 

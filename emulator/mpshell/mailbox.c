@@ -6,9 +6,8 @@
 int mp_mailbox_open(struct mp_mailbox *mailbox) {
     pthread_mutexattr_t attributes;
     mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (mailbox->fd < 0) {
+    if (mailbox->fd < 0)
         return -1;
-    }
     pthread_mutexattr_init(&attributes);
     /* The loop runs at real-time priority and must not wait for a caller that was preempted. */
     pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
@@ -27,13 +26,11 @@ bool mp_mailbox_ask(struct mp_mailbox *mailbox, struct mp_request *request) {
         request->done = false;
         request->next = mailbox->waiting;
         mailbox->waiting = request;
-        if (write(mailbox->fd, &one, sizeof(one)) != (ssize_t)sizeof(one)) {
+        if (write(mailbox->fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
             mailbox->open = false; /* cannot happen with so few requests */
-        }
     }
-    while (mailbox->open && !request->done) {
+    while (mailbox->open && !request->done)
         pthread_cond_wait(&mailbox->changed, &mailbox->mutex);
-    }
     bool done = mailbox->open && request->done;
     pthread_mutex_unlock(&mailbox->mutex);
     return done;
@@ -75,17 +72,14 @@ void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64
     uint64_t count;
     pthread_mutex_lock(&mailbox->mutex);
     if (read(mailbox->fd, &count, sizeof(count)) > 0) {
-        for (struct mp_request *request = mailbox->waiting; request != NULL; request = request->next) {
+        for (struct mp_request *request = mailbox->waiting; request; request = request->next) {
             struct mp_path *path = &shell->paths[request->path];
             struct mp_direction *both[2] = {&path->up, &path->down};
-            for (size_t way = 0; way < 2; way++) {
-                if (request->ways[way]) {
+            for (size_t way = 0; way < 2; way++)
+                if (request->ways[way])
                     change(request, both[way], now);
-                }
-            }
-            if (request->kind == MP_REQUEST_FIGURES) {
+            if (request->kind == MP_REQUEST_FIGURES)
                 tell_figures(shell, request->figures, now);
-            }
             request->done_us = now;
             request->done = true;
         }

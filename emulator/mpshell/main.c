@@ -52,9 +52,8 @@ static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
         sigaddset(&set, passed_on[i]);
-    }
     signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
     sigprocmask(SIG_BLOCK, &set, original);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -81,27 +80,23 @@ struct helpers {
 };
 
 static int start_helpers(struct helpers *helpers, struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    if (shell->options.control == NULL && !shell->options.live) {
+    if (!shell->options.control && !shell->options.live)
         return 0;
-    }
-    if (mp_mailbox_open(&helpers->mailbox) != 0) {
+    if (mp_mailbox_open(&helpers->mailbox) != 0)
         return mp_fail(error, "cannot make an event descriptor: %s", strerror(errno));
-    }
     shell->mailbox = &helpers->mailbox;
-    if (shell->options.control != NULL) {
+    if (shell->options.control) {
         helpers->control = mp_control_start(shell->options.control, shell, &helpers->mailbox, error);
-        if (helpers->control == NULL) {
+        if (!helpers->control)
             return -1;
-        }
     }
-    if (shell->options.live) {
+    if (shell->options.live)
         helpers->live = mp_live_start(shell, &helpers->mailbox);
-    }
     return 0;
 }
 
 static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
-    if (shell->mailbox != NULL) {
+    if (shell->mailbox) {
         mp_mailbox_end(shell->mailbox);
         mp_live_stop(helpers->live);
         mp_control_stop(helpers->control);
@@ -125,23 +120,19 @@ static int start_and_run(struct mp_shell *shell, int *status, bool *complete, ch
     struct helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
     if (mp_user_find(&shell->user, shell->options.user, error) != 0 || mp_setup_links(shell, error) != 0 ||
-        mp_setup_output(shell, error) != 0) {
+        mp_setup_output(shell, error) != 0)
         return -1;
-    }
     mp_awake_start(&shell->awake, shell->options.keep_awake);
-    if (shell->options.live) {
+    if (shell->options.live)
         tell_awake(&shell->awake);
-    }
     int signal_fd = block_signals(&original, error);
     if (signal_fd < 0 || mp_netns_build(shell, error) != 0 || mp_nat_start(shell, error) != 0 ||
-        mp_command_prepare(&command, shell, &original, error) != 0) {
+        mp_command_prepare(&command, shell, &original, error) != 0)
         return -1;
-    }
     connect_links(shell);
     int rc = mp_outputs_open(shell, error);
-    if (rc == 0) {
+    if (rc == 0)
         rc = start_helpers(&helpers, shell, error);
-    }
     if (rc == 0) {
         rc = mp_loop_run(shell, &command, signal_fd, mp_outputs_begin, status, error);
     } else {
@@ -156,9 +147,8 @@ static int start_and_run(struct mp_shell *shell, int *status, bool *complete, ch
 
 /* One line, whatever a path's name or a configuration has in it. */
 static void complain(char error[MP_ERROR_SIZE]) {
-    for (char *c = error; *c != '\0'; c++) {
+    for (char *c = error; *c != '\0'; c++)
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-    }
     fprintf(stderr, "mpshell: %s\n", error);
 }
 
@@ -170,11 +160,11 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (rc == 0) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
-        if (shell->options.netstat != NULL && mp_netns_write_counters(shell, error) != 0) {
+        if (shell->options.netstat && mp_netns_write_counters(shell, error) != 0) {
             complain(error);
             complete = false;
         }
-        if (shell->options.summary != NULL && mp_summary_write(shell, status, error) != 0) {
+        if (shell->options.summary && mp_summary_write(shell, status, error) != 0) {
             complain(error);
             complete = false;
         }
@@ -193,9 +183,8 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int rc = mp_outside_lend(shell, error);
     mp_netns_destroy(shell);
-    if (rc != 0) {
+    if (rc != 0)
         complain(error);
-    }
     return rc == 0 ? 0 : EXIT_CANNOT_START;
 }
 
@@ -208,11 +197,11 @@ int main(int argc, char **argv) {
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {
         char *usage = mp_options_usage();
-        fputs(usage != NULL ? usage : "", stdout);
+        fputs(usage ? usage : "", stdout);
         free(usage);
     } else {
         init_shell(&shell);
-        rc = shell.options.lend_outside != NULL ? lend(&shell, error) : run(&shell, error);
+        rc = shell.options.lend_outside ? lend(&shell, error) : run(&shell, error);
     }
     mp_options_free(&shell.options);
     return rc;

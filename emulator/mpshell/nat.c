@@ -29,10 +29,9 @@ static int restore(const struct family *family, const struct mp_script *script, 
 
 static bool forwards(const struct family *family) {
     FILE *in = fopen(family->forwarding, "re");
-    int value = in != NULL ? fgetc(in) : '0';
-    if (in != NULL) {
+    int value = in ? fgetc(in) : '0';
+    if (in)
         fclose(in);
-    }
     return value != '0';
 }
 
@@ -60,10 +59,9 @@ static void rules(const struct mp_shell *shell, bool v6, bool add, struct mp_scr
 /* The device that a rule of ours names; false for all other rules. */
 static bool device_of(const char *rule, char device[IF_NAMESIZE]) {
     const char *mark = strstr(rule, "--comment " MARK);
-    if (mark == NULL) {
+    if (!mark)
         mark = strstr(rule, "--comment \"" MARK);
-    }
-    return strncmp(rule, "-A ", 3) == 0 && mark != NULL &&
+    return strncmp(rule, "-A ", 3) == 0 && mark &&
            sscanf(strstr(mark, MARK) + strlen(MARK), "%15[a-z0-9-]", device) == 1;
 }
 
@@ -78,7 +76,7 @@ static void sweep(const struct family *family) {
         snprintf(command, sizeof(command), "%s -w -t %s -S 2>/dev/null", family->list, tables[t]);
         FILE *in = popen(command, "re");
         mp_script_add(&script, "*%s\n", tables[t]);
-        while (in != NULL && fgets(rule, sizeof(rule), in) != NULL) {
+        while (in && fgets(rule, sizeof(rule), in)) {
             char device[IF_NAMESIZE];
             if (device_of(rule, device) && if_nametoindex(device) == 0) {
                 mp_script_add(&script, "-D %s", rule + 3);
@@ -86,33 +84,27 @@ static void sweep(const struct family *family) {
             }
         }
         mp_script_add(&script, "COMMIT\n");
-        if (in != NULL) {
+        if (in)
             pclose(in);
-        }
     }
-    if (found > 0 && restore(family, &script, error) != 0) {
+    if (found > 0 && restore(family, &script, error) != 0)
         fprintf(stderr, "mpshell: cannot remove old rules: %s\n", error);
-    }
 }
 
 int mp_nat_start(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    if (!shell->options.nat) {
+    if (!shell->options.nat)
         return 0;
-    }
-    if (!forwards(&families[0])) {
+    if (!forwards(&families[0]))
         return mp_fail(error, "--nat: this machine does not forward packets; run sysctl -w net.ipv4.ip_forward=1");
-    }
     for (size_t v6 = 0; v6 < 2; v6++) {
         struct mp_script script = {.used = 0};
         char reason[MP_ERROR_SIZE];
-        if (v6 == 1 && (!forwards(&families[1]) || shell->paths[0].inside_address6[0] == '\0')) {
+        if (v6 == 1 && (!forwards(&families[1]) || shell->paths[0].inside_address6[0] == '\0'))
             continue;
-        }
         sweep(&families[v6]);
         rules(shell, v6 == 1, true, &script);
-        if (restore(&families[v6], &script, reason) != 0) {
+        if (restore(&families[v6], &script, reason) != 0)
             return mp_fail(error, "--nat needs %s: %.800s", families[v6].list, reason);
-        }
         shell->nat[v6] = true;
     }
     return 0;
@@ -124,9 +116,8 @@ void mp_nat_stop(struct mp_shell *shell) {
         struct mp_script script = {.used = 0};
         if (shell->nat[v6]) {
             rules(shell, v6 == 1, false, &script);
-            if (restore(&families[v6], &script, error) != 0) {
+            if (restore(&families[v6], &script, error) != 0)
                 fprintf(stderr, "mpshell: cannot remove the rules of --nat: %s\n", error);
-            }
             shell->nat[v6] = false;
         }
     }

@@ -25,9 +25,8 @@ static int write_sysctl(const char *value, const char *name) {
     char path[160];
     snprintf(path, sizeof(path), "/proc/sys/%s", name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
     ssize_t n = write(fd, value, strlen(value));
     close(fd);
     return n == (ssize_t)strlen(value) ? 0 : -1;
@@ -37,15 +36,13 @@ static int write_sysctl(const char *value, const char *name) {
 static int need_sysctl(const char *value, const char *name) {
     char path[160];
     char now[16] = "";
-    if (write_sysctl(value, name) == 0) {
+    if (write_sysctl(value, name) == 0)
         return 0;
-    }
     snprintf(path, sizeof(path), "/proc/sys/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, now, sizeof(now) - 1) : -1;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0 ? 0 : -1;
 }
 
@@ -86,13 +83,12 @@ static int claim_range(unsigned n) {
 
 /* Is any address of 100.64.N.0/24 configured in the current namespace? */
 static bool range_in_use(const struct ifaddrs *list, unsigned n) {
-    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
-        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET) {
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET) {
             struct sockaddr_in in;
             memcpy(&in, i->ifa_addr, sizeof(in));
-            if (ntohl(in.sin_addr.s_addr) >> 8 == ((100u << 16) | (64u << 8) | n)) {
+            if (ntohl(in.sin_addr.s_addr) >> 8 == ((100u << 16) | (64u << 8) | n))
                 return true;
-            }
         }
     }
     return false;
@@ -123,19 +119,16 @@ static bool claim_ranges(struct mp_shell *shell, const struct ifaddrs *list, uns
  * run to run: a server that still sends to the address of an earlier run must not reach this one. */
 static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
-    if (getifaddrs(&list) != 0) {
+    if (getifaddrs(&list) != 0)
         return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
-    }
     unsigned places = 256u - (unsigned)shell->path_count + 1u;
     unsigned start = (unsigned)getpid() * 37u;
     unsigned tried = 0;
-    while (tried < places && !claim_ranges(shell, list, (start + tried) % places)) {
+    while (tried < places && !claim_ranges(shell, list, (start + tried) % places))
         tried++;
-    }
     freeifaddrs(list);
-    if (tried == places) {
+    if (tried == places)
         return mp_fail(error, "100.64.0.0/16 has no %zu free ranges; stop other mpshells", shell->path_count);
-    }
     unsigned base = (start + tried) % places;
     bool has_ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
@@ -159,9 +152,8 @@ static int open_outside(struct mp_path *path, size_t k, bool offload, char error
                  (unsigned)k % 100u);
         path->outside_fd = mp_tun_open(path->outside_name, offload, &busy, error);
     }
-    if (path->outside_fd < 0) {
+    if (path->outside_fd < 0)
         return -1;
-    }
     return quieten_ipv6(path->outside_name, error);
 }
 
@@ -172,9 +164,8 @@ static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
 static void add_device(struct mp_script *script, const char *device, const char *address, const char *address6) {
     mp_script_add(script, "link set dev %s mtu 1500 txqueuelen %d multicast off\n", device, TUN_QUEUE_PACKETS);
     mp_script_add(script, "addr add %s/30 dev %s noprefixroute\n", address, device);
-    if (address6[0] != '\0') {
+    if (address6[0] != '\0')
         mp_script_add(script, "addr add %s/126 dev %s noprefixroute nodad\n", address6, device);
-    }
     mp_script_add(script, "link set dev %s up\n", device);
 }
 
@@ -187,9 +178,8 @@ static void network_of(const char *address, char network[MP_ADDRESS_SIZE]) {
 /* Devices transmit straight into the ring that mpshell reads, so that every drop shows on the device. */
 static int remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         mp_script_add(&script, "qdisc replace dev %s root noqueue\n", devices[i]);
-    }
     return mp_run(tc_batch, &script, error);
 }
 
@@ -198,9 +188,8 @@ static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
     const char *devices[MP_MAX_PATHS];
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
-        if (open_outside(path, k, !shell->options.no_offload, error) != 0) {
+        if (open_outside(path, k, !shell->options.no_offload, error) != 0)
             return -1;
-        }
         devices[k] = path->outside_name;
         add_device(&script, path->outside_name, path->outside_address, path->outside_address6);
     }
@@ -234,9 +223,8 @@ static void add_inside_routes(struct mp_script *script, const struct mp_path *pa
 static void add_inside_routes6(struct mp_script *script, const struct mp_path *path, size_t k) {
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
-    if (path->inside_address6[0] == '\0') {
+    if (path->inside_address6[0] == '\0')
         return;
-    }
     mp_script_add(script, "route add %s/128 dev %s src %s\n", path->outside_address6, name, path->inside_address6);
     mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address6, name,
                   path->inside_address6, (unsigned)k + 1);
@@ -248,9 +236,8 @@ static void add_inside_routes6(struct mp_script *script, const struct mp_path *p
 
 static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         add_inside_routes6(&script, &shell->paths[k], k);
-    }
     return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
 }
 
@@ -280,13 +267,11 @@ static int set_sysctls(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
         const char *given = shell->options.sysctls[i];
         char name[MP_SYSCTL_NAME_SIZE];
         size_t length = (size_t)(strchr(given, '=') - given);
-        for (size_t at = 0; at < length; at++) {
+        for (size_t at = 0; at < length; at++)
             name[at] = given[at] == '.' ? '/' : given[at];
-        }
         name[length] = '\0';
-        if (write_sysctl(given + length + 1, name) != 0) {
+        if (write_sysctl(given + length + 1, name) != 0)
             return mp_fail(error, "--sysctl %s: cannot be set: %s", given, strerror(errno));
-        }
     }
     return 0;
 }
@@ -302,34 +287,28 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         struct mp_path *path = &shell->paths[k];
         bool busy;
         path->inside_fd = mp_tun_open(path->options->name, !shell->options.no_offload, &busy, error);
-        if (path->inside_fd < 0) {
+        if (path->inside_fd < 0)
             return -1;
-        }
         devices[k] = path->options->name;
-        if (quieten_ipv6(path->options->name, error) != 0) {
+        if (quieten_ipv6(path->options->name, error) != 0)
             return -1;
-        }
         add_device(&script, path->options->name, path->inside_address, path->inside_address6);
     }
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         add_inside_routes(&script, &shell->paths[k], k);
-    }
     if (mp_run(ip_batch, &script, error) != 0 || configure_inside6(shell, error) != 0 ||
-        remove_qdiscs(devices, shell->path_count, error) != 0) {
+        remove_qdiscs(devices, shell->path_count, error) != 0)
         return -1;
-    }
-    if (shell->options.mptcp && enable_mptcp(shell, error) != 0) {
+    if (shell->options.mptcp && enable_mptcp(shell, error) != 0)
         return -1;
-    }
     return set_sysctls(shell, error);
 }
 
 int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
-    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0) {
+    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0)
         return -1;
-    }
-    if (shell->options.lend_outside != NULL && shell->options.mptcp) {
+    if (shell->options.lend_outside && shell->options.mptcp) {
         allow_subflows(shell, &script); /* of the server beside it, which may not */
         return mp_run(ip_batch, &script, error);
     }
@@ -337,16 +316,13 @@ int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    if (shell->options.outside != NULL) {
+    if (shell->options.outside)
         return mp_outside_borrow(shell, error) != 0 ? -1 : configure_inside(shell, error);
-    }
     shell->outside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (shell->outside_netns < 0) {
+    if (shell->outside_netns < 0)
         return mp_fail(error, "cannot open /proc/self/ns/net: %s; is /proc mounted?", strerror(errno));
-    }
-    if (mp_netns_build_outside(shell, error) != 0) {
+    if (mp_netns_build_outside(shell, error) != 0)
         return -1;
-    }
     if (unshare(CLONE_NEWNET) != 0) {
         return mp_fail(error, "cannot make a network namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
                        strerror(errno));
@@ -354,16 +330,14 @@ int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->inside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int rc = shell->inside_netns < 0 ? mp_fail(error, "cannot open /proc/self/ns/net: %s", strerror(errno))
                                      : configure_inside(shell, error);
-    if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && rc == 0) {
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && rc == 0)
         rc = mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    }
     return rc;
 }
 
 static void count_inside_drops(struct mp_shell *shell) {
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         shell->paths[k].inside_drops = mp_tun_drops(shell->paths[k].options->name);
-    }
 }
 
 void mp_netns_count_drops(struct mp_shell *shell) {
@@ -372,16 +346,13 @@ void mp_netns_count_drops(struct mp_shell *shell) {
         count_inside_drops(shell);
         return;
     }
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         shell->paths[k].outside_drops = mp_tun_drops(shell->paths[k].outside_name);
-    }
-    if (setns(shell->inside_netns, CLONE_NEWNET) != 0) {
+    if (setns(shell->inside_netns, CLONE_NEWNET) != 0)
         return;
-    }
     count_inside_drops(shell);
-    if (setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0)
         perror("mpshell: cannot return to the outer network namespace");
-    }
 }
 
 /* The whole of a small file. Returns its length, or -1 with errno set. */
@@ -389,13 +360,11 @@ static ssize_t read_whole(const char *name, char *text, size_t size) {
     size_t used = 0;
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, size) : -1;
-    for (; n > 0; n = read(fd, text + used, size - used)) {
+    for (; n > 0; n = read(fd, text + used, size - used))
         used += (size_t)n;
-    }
     int saved = errno;
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     errno = saved;
     return n == 0 ? (ssize_t)used : -1;
 }
@@ -404,16 +373,13 @@ int mp_netns_write_counters(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     char text[65536];
     bool other = shell->inside_netns >= 0;
     ssize_t length = -1;
-    if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0) {
+    if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0)
         length = read_whole("/proc/net/netstat", text, sizeof(text));
-    }
     int rc = length >= 0 ? mp_result_write(&shell->netstat, text, (size_t)length) : -1;
-    if (rc != 0) {
+    if (rc != 0)
         mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
-    }
-    if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0) {
+    if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         perror("mpshell: cannot return to the outer network namespace");
-    }
     return rc;
 }
 

@@ -40,16 +40,14 @@ static uint64_t sum(const uint8_t *at, size_t length, uint64_t total) {
         memcpy(&word, at + i, 4);
         total += __builtin_bswap32(word);
     }
-    for (; i + 2 <= length; i += 2) {
+    for (; i + 2 <= length; i += 2)
         total += get16(at + i);
-    }
     return i < length ? total + ((uint64_t)at[i] << 8) : total;
 }
 
 static uint16_t fold(uint64_t total) {
-    while (total >> 16 != 0) {
+    while (total >> 16 != 0)
         total = (total & 0xffffu) + (total >> 16);
-    }
     return (uint16_t)total;
 }
 
@@ -78,9 +76,8 @@ static bool transport_of(struct mp_super *super, uint8_t type) {
         super->headers = super->transport + UDP_HEADER;
         return super->checksum_offset == UDP_CHECKSUM_AT;
     }
-    if (type != VIRTIO_NET_HDR_GSO_TCPV4 && type != VIRTIO_NET_HDR_GSO_TCPV6) {
+    if (type != VIRTIO_NET_HDR_GSO_TCPV4 && type != VIRTIO_NET_HDR_GSO_TCPV6)
         return false;
-    }
     size_t length = (size_t)(super->data[super->transport + 12] >> 4) * 4;
     super->headers = super->transport + length;
     return super->checksum_offset == TCP_CHECKSUM_AT && length >= TCP_MIN_HEADER;
@@ -98,9 +95,8 @@ bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, 
     size_t ip_header = v6 ? IPV6_HEADER : length > 0 ? (size_t)(data[0] & 15u) * 4 : 0;
     if ((header->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) == 0 || super->segment == 0 || length > MP_SUPER_BYTES ||
         ip_header < IPV4_HEADER || super->transport < ip_header || super->transport + TCP_MIN_HEADER > length ||
-        (!v6 && data[0] >> 4 != 4)) {
+        (!v6 && data[0] >> 4 != 4))
         return false;
-    }
     return transport_of(super, header->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN) && super->headers < length &&
            super->headers + super->segment <= XL_LINK_PACKET_CAPACITY;
 }
@@ -111,17 +107,15 @@ bool mp_super_next(struct mp_super *super, struct xl_link_packet *packet) {
     bool tcp = super->checksum_offset == TCP_CHECKSUM_AT;
     uint8_t *data = packet->data;
     uint8_t *transport = data + super->transport;
-    if (left == 0) {
+    if (left == 0)
         return false;
-    }
     memcpy(data, super->data, super->headers);
     memcpy(data + super->headers, super->data + super->headers + super->taken, payload);
     packet->length = (uint32_t)(super->headers + payload);
     packet->checksum_start = (uint16_t)super->transport;
     packet->checksum_offset = super->checksum_offset;
-    if (!is_ipv6(data)) {
+    if (!is_ipv6(data))
         put16(data + 4, (size_t)get16(data + 4) + super->count);
-    }
     if (tcp) {
         put32(transport + 4, get32(transport + 4) + (uint32_t)super->taken);
         transport[TCP_FLAGS_AT] &= (uint8_t) ~(payload < left ? TCP_FIN_PSH : 0u);
@@ -141,21 +135,18 @@ static size_t mergeable_headers(const struct xl_link_packet *packet) {
     const uint8_t *data = packet->data;
     size_t ip = packet->length >= IPV6_HEADER + UDP_HEADER && is_ipv6(data) ? IPV6_HEADER : IPV4_HEADER;
     if (packet->checksum_start != ip || packet->checksum_offset != UDP_CHECKSUM_AT ||
-        packet->length <= ip + UDP_HEADER || get16(data + ip + 4) != packet->length - ip) {
+        packet->length <= ip + UDP_HEADER || get16(data + ip + 4) != packet->length - ip)
         return 0;
-    }
-    if (ip == IPV6_HEADER) {
+    if (ip == IPV6_HEADER)
         return data[6] == IPPROTO_UDP && get16(data + 4) == packet->length - IPV6_HEADER ? ip + UDP_HEADER : 0;
-    }
     bool whole = data[0] == 0x45 && (data[6] & (uint8_t) ~(0x80u | DONT_FRAGMENT)) == 0 && data[7] == 0;
     return whole && data[9] == IPPROTO_UDP && get16(data + 2) == packet->length ? ip + UDP_HEADER : 0;
 }
 
 /* Same addresses, ports, class of service, hop limit. */
 static bool same_flow(const uint8_t *a, const uint8_t *b, size_t headers) {
-    if (headers == IPV6_HEADER + UDP_HEADER) {
+    if (headers == IPV6_HEADER + UDP_HEADER)
         return memcmp(a, b, 4) == 0 && memcmp(a + 6, b + 6, 38) == 0;
-    }
     return memcmp(a, b, 2) == 0 && memcmp(a + 6, b + 6, 4) == 0 && memcmp(a + 12, b + 12, 12) == 0;
 }
 
@@ -170,9 +161,8 @@ static bool id_continues(const struct mp_group *group, const uint8_t *data) {
 static bool fits(const struct mp_group *group, const struct xl_link_packet *packet) {
     const struct xl_link_packet *first = group->packets[0];
     if (group->closed || group->headers == 0 || group->count == MP_GROUP_PACKETS || packet->length > first->length ||
-        mergeable_headers(packet) != group->headers) {
+        mergeable_headers(packet) != group->headers)
         return false;
-    }
     return group->payload + packet->length < MP_SUPER_BYTES - 1 &&
            same_flow(first->data, packet->data, group->headers) && id_continues(group, packet->data);
 }
@@ -210,9 +200,8 @@ int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, stru
         header->csum_start = first->checksum_start;
         header->csum_offset = first->checksum_offset;
     }
-    if (group->count == 1) {
+    if (group->count == 1)
         return 2;
-    }
     for (size_t i = 1; i < group->count; i++) {
         struct xl_link_packet *packet = group->packets[i];
         vectors[1 + i] = (struct iovec){packet->data + group->headers, packet->length - group->headers};
@@ -225,15 +214,13 @@ int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, stru
 }
 
 void mp_group_restore(struct mp_group *group) {
-    if (group->count > 1) {
+    if (group->count > 1)
         set_udp_length(group, group->packets[0]->length - group->headers);
-    }
 }
 
 void mp_checksum_complete(uint8_t *data, size_t length, uint16_t start, uint16_t offset) {
-    if (start == 0 || (size_t)start + offset + 2 > length) {
+    if (start == 0 || (size_t)start + offset + 2 > length)
         return;
-    }
     uint16_t value = (uint16_t)~fold(sum(data + start, length - start, 0));
     bool udp = offset == UDP_CHECKSUM_AT;
     put16(data + start + offset, udp && value == 0 ? 0xffffu : value);

@@ -19,12 +19,10 @@ static size_t make_super(bool v6, uint8_t protocol, size_t payload, uint16_t seg
     size_t transport = protocol == IPPROTO_TCP ? 32 : 8;
     uint8_t *d = super_data;
     memset(d, 0, ip + transport);
-    for (size_t i = 0; i < payload; i++) {
+    for (size_t i = 0; i < payload; i++)
         d[ip + transport + i] = (uint8_t)(i * 31 >> 3);
-    }
-    for (size_t i = v6 ? 8 : 12; i < ip; i++) {
+    for (size_t i = v6 ? 8 : 12; i < ip; i++)
         d[i] = (uint8_t)(i * 7); /* addresses */
-    }
     if (v6) {
         d[0] = 0x60;
         d[6] = protocol;
@@ -92,9 +90,8 @@ static void a_udp_super_packet_becomes_its_datagrams(void **state) {
             assert_int_equal(packet.length, headers + payloads[i]);
             assert_int_equal((packet.data[headers - 4] << 8) + packet.data[headers - 3], 8 + payloads[i]);
             assert_memory_equal(packet.data + headers, super_data + headers + seen, payloads[i]);
-            if (!v6) {
+            if (!v6)
                 assert_int_equal((packet.data[4] << 8) + packet.data[5], 0x10ff + i);
-            }
             assert_checksums_verify(&packet);
             seen += payloads[i];
         }
@@ -133,9 +130,8 @@ static size_t make_packets(bool v6, size_t count, struct xl_link_packet *packets
     size_t length = make_super(v6, IPPROTO_UDP, count * 1000 + 10, 1000, &header);
     size_t n = 0;
     assert_true(mp_super_open(&super, &header, super_data, length));
-    while (mp_super_next(&super, &packets[n])) {
+    while (mp_super_next(&super, &packets[n]))
         n++;
-    }
     return n;
 }
 
@@ -153,9 +149,8 @@ static void what_is_merged_comes_apart_the_same(void **state) {
         uint8_t first[64];
         size_t length = 0;
         memcpy(first, packets[0].data, sizeof(first));
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             assert_true(mp_group_add(&group, &packets[i], true));
-        }
         assert_false(mp_group_add(&group, &packets[0], true)); /* the short one was the last */
         int count = mp_group_vectors(&group, &header, vectors);
         assert_int_equal(count, n + 1);
@@ -219,9 +214,8 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
     assert_true(mp_group_add(&group, &packets[0], false));
     assert_false(mp_group_add(&group, &packets[1], false));
     group.count = 0;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         packets[i].data[6] = 0; /* may be fragmented: then the identification must count on */
-    }
     assert_true(mp_group_add(&group, &packets[0], true));
     assert_true(mp_group_add(&group, &packets[1], true));
     packets[2].data[5] ^= 1;

@@ -19,29 +19,24 @@ __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_
 
 static bool is_device_name(const char *name, size_t length) {
     static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses itself */
-    if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-') {
+    if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-')
         return false;
-    }
     for (size_t i = 0; i < length; i++) {
         char c = name[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-')) {
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'))
             return false;
-        }
     }
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-        if (strlen(reserved[i]) == length && memcmp(reserved[i], name, length) == 0) {
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+        if (strlen(reserved[i]) == length && memcmp(reserved[i], name, length) == 0)
             return false;
-        }
-    }
     return true;
 }
 
 /* The options' own copy; NULL: out of memory. */
 static char *keep(struct mp_options *options, const char *text) {
     struct mp_text *copy = malloc(sizeof(*copy) + strlen(text) + 1);
-    if (copy == NULL) {
+    if (!copy)
         return NULL;
-    }
     copy->next = options->texts;
     options->texts = copy;
     return strcpy(copy->text, text);
@@ -85,15 +80,13 @@ struct mp_path_options *mp_options_add_path(struct mp_options *options, const ch
 static int parse_members(struct xl_link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
-    for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member != NULL; member = strsep(&rest, ",")) {
+    for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member; member = strsep(&rest, ",")) {
         char *equals = strchr(member, '=');
-        if (equals != NULL) {
+        if (equals)
             *equals = '\0';
-        }
-        const char *value = equals == NULL ? "yes" : equals + 1;
-        if (xl_link_settings_set(settings, member, value, reason, sizeof(reason)) != 0) {
+        const char *value = !equals ? "yes" : equals + 1;
+        if (xl_link_settings_set(settings, member, value, reason, sizeof(reason)) != 0)
             return fail(error, error_size, "%s", reason);
-        }
     }
     return 0;
 }
@@ -113,18 +106,15 @@ static struct mp_path_options *path_of_file(struct mp_options *options, const ch
 static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
     struct xl_link_settings settings[2] = {{.once = false}, {.once = false}};
     const char *colon = strchr(text, ':');
-    size_t name_length = colon == NULL ? strlen(text) : (size_t)(colon - text);
+    size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
     struct mp_path_options *path = path_of_file(options, text, name_length);
-    if (path == NULL) {
+    if (!path)
         path = mp_options_add_path(options, text, name_length, error, error_size);
-    }
-    if (path == NULL) {
+    if (!path)
         return -1;
-    }
-    char *members = strdup(colon == NULL ? "" : colon + 1);
-    if (members == NULL) {
+    char *members = strdup(!colon ? "" : colon + 1);
+    if (!members)
         return fail(error, error_size, "no memory");
-    }
     int rc = parse_members(settings, members, error, error_size);
     free(members);
     if (rc != 0) {
@@ -138,9 +128,8 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     char sentence[512];
-    if (parse_path(into, text, sentence, sizeof(sentence)) == 0) {
+    if (parse_path(into, text, sentence, sizeof(sentence)) == 0)
         return true;
-    }
     snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
     return false;
 }
@@ -149,16 +138,15 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
 static bool read_control(void *into, const char *text, char *reason, size_t cap) {
     struct mp_options *options = into;
     char *here = text[0] == '/' || text[0] == '\0' ? NULL : getcwd(NULL, 0);
-    options->control = here != NULL ? keep_joined(options, here, text) : text;
-    if (text[0] == '\0') {
+    options->control = here ? keep_joined(options, here, text) : text;
+    if (text[0] == '\0')
         snprintf(reason, cap, "takes a text, not ''");
-    } else if (text[0] != '/' && (here == NULL || options->control == NULL)) {
+    else if (text[0] != '/' && (!here || !options->control))
         snprintf(reason, cap, "%.60s: the current directory is not known", text);
-    } else {
+    else
         reason = NULL;
-    }
     free(here);
-    return reason == NULL;
+    return !reason;
 }
 
 /* NAME is net.… as for sysctl(8), and leads nowhere else. */
@@ -166,11 +154,10 @@ static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) 
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     struct mp_options *options = into;
     const char *equals = strchr(text, '=');
-    size_t length = equals == NULL ? 0 : (size_t)(equals - text);
+    size_t length = !equals ? 0 : (size_t)(equals - text);
     bool good = length > 4 && length < MP_SYSCTL_NAME_SIZE && strncmp(text, "net.", 4) == 0 && equals[1] != '\0';
-    for (size_t i = 0; i < length; i++) {
-        good = good && (strchr(allowed, text[i]) != NULL || (text[i] == '.' && text[i + 1] != '.'));
-    }
+    for (size_t i = 0; i < length; i++)
+        good = good && (strchr(allowed, text[i]) || (text[i] == '.' && text[i + 1] != '.'));
     if (!good) {
         snprintf(reason, cap, "takes net.NAME=VALUE, not '%.80s'", text);
     } else if (options->sysctl_count == MP_MAX_SYSCTLS) {
@@ -240,7 +227,7 @@ static const setting rows[] = {
 
 char *mp_options_usage(void) {
     char *own = settings_help(rows_of_command_line, 0), *others = settings_help(rows, 0), *text = NULL;
-    if (own == NULL || others == NULL ||
+    if (!own || !others ||
         asprintf(&text,
                  "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] "
                  "[--path ...] [options] -- COMMAND...\n"
@@ -255,9 +242,8 @@ char *mp_options_usage(void) {
                  "The exit status is COMMAND's (128 + n if signal n ended it), 1 if it is 0 and a log or the summary "
                  "is incomplete,\n"
                  "2 if mpshell cannot start.\n",
-                 own, others) < 0) {
+                 own, others) < 0)
         text = NULL;
-    }
     free(own);
     free(others);
     return text;
@@ -268,16 +254,13 @@ int mp_options_set(struct mp_options *options, const char *name, const char *val
     char reason[SETTINGS_ERROR_BYTES];
     void *into = NULL;
     const setting *row = settings_find(&s, name, &into);
-    if (row == NULL) {
+    if (!row)
         return fail(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
-    }
-    if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)) {
+    if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0))
         value = value[0] == 'y' ? "true" : "false";
-    }
     const char *kept = keep(options, value);
-    if (kept == NULL) {
+    if (!kept)
         return fail(error, error_size, "no memory");
-    }
     return setting_read(row, into, name, kept, reason) ? 0 : fail(error, error_size, "%s", reason);
 }
 
@@ -285,56 +268,48 @@ int mp_options_set(struct mp_options *options, const char *name, const char *val
 
 static char *join(int argc, char **argv) {
     size_t length = 1;
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < argc; i++)
         length += strlen(argv[i]) + 1;
-    }
     char *line = malloc(length);
     size_t used = 0;
-    for (int i = 0; i < argc && line != NULL; i++) {
+    for (int i = 0; i < argc && line; i++)
         used += (size_t)snprintf(line + used, length - used, "%s%s", i == 0 ? "" : " ", argv[i]);
-    }
     return line;
 }
 
 static int check_paths(const struct mp_options *options, char *error, size_t error_size) {
     char reason[512];
-    if (options->path_count == 0) {
+    if (options->path_count == 0)
         return fail(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
-    }
     for (size_t i = 0; i < options->path_count; i++) {
         const struct mp_path_options *path = &options->paths[i];
-        if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0) {
+        if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0)
             return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
-        }
     }
     return 0;
 }
 
 /* What only makes sense when all options are known. */
 static int complete(struct mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
-    if (options->lend_outside != NULL) {
+    if (options->lend_outside) {
         return options->path_count == 0 && rest >= argc
                    ? 0
                    : fail(error, error_size, "--lend-outside takes no path and no command; the other side has them");
     }
-    if (options->outside != NULL && options->nat) {
+    if (options->outside && options->nat)
         return fail(error, error_size, "--nat and --outside exclude each other; the other side decides what is beyond");
-    }
-    if (check_paths(options, error, error_size) != 0) {
+    if (check_paths(options, error, error_size) != 0)
         return -1;
-    }
-    if (rest >= argc) {
+    if (rest >= argc)
         return fail(error, error_size, "no command; give it after --, for example: -- sh");
-    }
     options->command = argv + rest;
     options->command_line = join(argc, argv);
-    if (options->log_dir != NULL && options->summary == NULL) {
+    if (options->log_dir && !options->summary) {
         options->summary = keep_joined(options, options->log_dir, "mpshell.json");
-        if (options->summary == NULL) {
+        if (!options->summary)
             return fail(error, error_size, "no memory");
-        }
     }
-    return options->command_line != NULL ? 0 : fail(error, error_size, "no memory");
+    return options->command_line ? 0 : fail(error, error_size, "no memory");
 }
 
 /* --config first, wherever it stands, and its file; then the options that go before what the file says. */
@@ -344,15 +319,12 @@ static int read_all(struct mp_options *options, int argc, char **argv, int *rest
                         .count = 2,
                         .pass = SETTINGS_BASES,
                         .refuse_twice = true};
-    if (!settings_read_args(&s, argc, argv, &options->help, rest, reason)) {
+    if (!settings_read_args(&s, argc, argv, &options->help, rest, reason))
         return fail(error, error_size, "%s", reason);
-    }
-    if (options->help) {
+    if (options->help)
         return 0;
-    }
-    if (options->config != NULL && mp_config_read(options, options->config, error, error_size) != 0) {
+    if (options->config && mp_config_read(options, options->config, error, error_size) != 0)
         return -1;
-    }
     options->paths_of_file = options->path_count;
     s.pass = SETTINGS_OTHERS;
     return settings_read_args(&s, argc, argv, &options->help, rest, reason) ? 0 : fail(error, error_size, "%s", reason);
@@ -361,17 +333,15 @@ static int read_all(struct mp_options *options, int argc, char **argv, int *rest
 int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
     int rest = argc;
     *options = (struct mp_options){.seed = 1, .snaplen = 1500};
-    if (read_all(options, argc, argv, &rest, error, error_size) != 0) {
+    if (read_all(options, argc, argv, &rest, error, error_size) != 0)
         return -1;
-    }
     return options->help ? 0 : complete(options, argc, argv, rest, error, error_size);
 }
 
 void mp_options_free(struct mp_options *options) {
-    for (size_t i = 0; i < options->path_count; i++) {
+    for (size_t i = 0; i < options->path_count; i++)
         xl_link_settings_free(options->paths[i].settings);
-    }
-    for (struct mp_text *text = options->texts, *next; text != NULL; text = next) {
+    for (struct mp_text *text = options->texts, *next; text; text = next) {
         next = text->next;
         free(text);
     }

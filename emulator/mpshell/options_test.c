@@ -14,9 +14,8 @@
 
 static int parse(struct mp_options *options, char **argv, char error[512]) {
     int argc = 0;
-    while (argv[argc] != NULL) {
+    while (argv[argc])
         argc++;
-    }
     return mp_options_parse(options, argc, argv, error, 512);
 }
 
@@ -249,9 +248,8 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         write_config(cases[i].text, name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
         assert_int_equal(parse(&o, argv, error), -1);
-        if (strstr(error, cases[i].what) == NULL) {
+        if (!strstr(error, cases[i].what))
             fail_msg("\"%s\" does not say \"%s\"", error, cases[i].what);
-        }
         mp_options_free(&o);
         unlink(name);
     }
@@ -293,9 +291,8 @@ static void tells_what_is_missing_or_unknown(void **state) {
         char *argv[8];
         memcpy(argv, lines[i], sizeof(argv));
         assert_int_equal(parse(&o, argv, error), -1);
-        if (strstr(error, what[i]) == NULL) {
+        if (!strstr(error, what[i]))
             fail_msg("\"%s\" does not say \"%s\"", error, what[i]);
-        }
         mp_options_free(&o);
     }
 }

@@ -15,7 +15,7 @@ static int open_stream(struct mp_stream **stream, const char *folder, const char
     char name[PATH_MAX];
     snprintf(name, sizeof(name), "%s/%s.%s", folder, path, suffix);
     *stream = mp_stream_open(name);
-    return *stream != NULL ? 0 : mp_fail(error, "cannot write %s: %s", name, strerror(errno));
+    return *stream ? 0 : mp_fail(error, "cannot write %s: %s", name, strerror(errno));
 }
 
 static int open_log(struct mp_direction *direction, const char *folder, const char *path, size_t way,
@@ -24,9 +24,8 @@ static int open_log(struct mp_direction *direction, const char *folder, const ch
     char suffix[32];
     snprintf(name, sizeof(name), "%s/%s.%s.log", folder, path, ways[way]);
     direction->file = mp_logfile_open(name);
-    if (direction->file == NULL) {
+    if (!direction->file)
         return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
-    }
     xl_link_log_init(direction->log, mp_logfile_write, direction->file);
     snprintf(suffix, sizeof(suffix), "%s.departures", ways[way]);
     return open_stream(&direction->departures, folder, path, suffix, error);
@@ -36,9 +35,8 @@ static int open_log(struct mp_direction *direction, const char *folder, const ch
 static int open_captures(struct mp_path *path, const char *folder, char error[MP_ERROR_SIZE]) {
     const char *name = path->options->name;
     if (open_stream(&path->up.captured_in, folder, name, "inside.pcap", error) != 0 ||
-        open_stream(&path->down.captured_in, folder, name, "outside.pcap", error) != 0) {
+        open_stream(&path->down.captured_in, folder, name, "outside.pcap", error) != 0)
         return -1;
-    }
     path->down.captured_out = path->up.captured_in;
     path->up.captured_out = path->down.captured_in;
     return 0;
@@ -49,13 +47,11 @@ int mp_outputs_open(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_path *path = &shell->paths[k];
         const char *name = path->options->name;
-        if (log_dir != NULL && (open_log(&path->up, log_dir, name, 0, error) != 0 ||
-                                open_log(&path->down, log_dir, name, 1, error) != 0)) {
+        if (log_dir &&
+            (open_log(&path->up, log_dir, name, 0, error) != 0 || open_log(&path->down, log_dir, name, 1, error) != 0))
             return -1;
-        }
-        if (shell->options.pcap != NULL && open_captures(path, shell->options.pcap, error) != 0) {
+        if (shell->options.pcap && open_captures(path, shell->options.pcap, error) != 0)
             return -1;
-        }
     }
     return 0;
 }
@@ -74,31 +70,27 @@ void mp_outputs_begin(struct mp_shell *shell) {
         struct mp_path *path = &shell->paths[k];
         const struct mp_direction *both[2] = {&path->up, &path->down};
         for (size_t way = 0; way < 2; way++) {
-            if (both[way]->log != NULL) {
+            if (both[way]->log)
                 begin_log(shell, both[way], path->options->name, way);
-            }
-            if (both[way]->captured_in != NULL) {
+            if (both[way]->captured_in)
                 mp_stream_capture_header(both[way]->captured_in, (uint32_t)shell->options.snaplen);
-            }
         }
     }
 }
 
 void mp_outputs_flush(struct mp_direction *direction) {
-    if (direction->log != NULL) {
+    if (direction->log)
         xl_link_log_flush(direction->log);
-    }
     mp_stream_flush(direction->departures);
     mp_stream_flush(direction->captured_in);
 }
 
 static int close_outputs(struct mp_direction *direction, const char *name) {
     int failed = 0;
-    if (direction->file != NULL) {
+    if (direction->file) {
         int rc = mp_logfile_close(direction->file);
-        if (rc != 0) {
+        if (rc != 0)
             fprintf(stderr, "mpshell: a link log of path %s is incomplete: %s\n", name, strerror(rc));
-        }
         failed |= rc != 0;
         direction->file = NULL;
     }

@@ -77,12 +77,10 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     struct sockaddr_un address;
     struct stat there;
     int fd = open_socket(path, &address, error);
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
-    if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode)) {
-        unlink(path); /* of one that was killed */
-    }
+    if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode))
+        unlink(path);          /* of one that was killed */
     mode_t mask = umask(0177); /* its owner alone may connect */
     int rc = bind(fd, (const struct sockaddr *)&address, sizeof(address));
     umask(mask);
@@ -103,9 +101,8 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
 
 static int build(struct mp_shell *shell, const struct request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
     if (size != (ssize_t)sizeof(*request) || request->protocol != PROTOCOL || request->path_count == 0 ||
-        request->path_count > MP_MAX_PATHS) {
+        request->path_count > MP_MAX_PATHS)
         return mp_fail(error, "the request is not one of this version of mpshell; use the same build on both sides");
-    }
     shell->path_count = request->path_count;
     shell->options.no_offload = request->no_offload != 0;
     shell->options.mptcp = request->mptcp != 0;
@@ -141,9 +138,8 @@ static int hand_over(int fd, struct mp_shell *shell, struct reply *reply) {
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN(reply->path_count * sizeof(int));
-        for (size_t k = 0; k < reply->path_count; k++) {
+        for (size_t k = 0; k < reply->path_count; k++)
             memcpy(CMSG_DATA(header) + k * sizeof(int), &shell->paths[k].outside_fd, sizeof(int));
-        }
     }
     ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
     for (size_t k = 0; k < shell->path_count; k++) {
@@ -160,12 +156,10 @@ static void serve_counters(int fd, const struct mp_shell *shell) {
     while (receive(fd, &what, 1) == 1) {
         struct counters counters;
         memset(&counters, 0, sizeof(counters));
-        for (size_t k = 0; k < shell->path_count; k++) {
+        for (size_t k = 0; k < shell->path_count; k++)
             counters.drops[k] = mp_tun_drops(shell->paths[k].outside_name);
-        }
-        if (send(fd, &counters, sizeof(counters), MSG_NOSIGNAL) != (ssize_t)sizeof(counters)) {
+        if (send(fd, &counters, sizeof(counters), MSG_NOSIGNAL) != (ssize_t)sizeof(counters))
             return;
-        }
     }
 }
 
@@ -175,20 +169,17 @@ int mp_outside_lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     signal(SIGTERM, leave);
     signal(SIGINT, leave);
     int fd = await_borrower(shell->options.lend_outside, error);
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
     ssize_t size = receive(fd, &request, sizeof(request));
     reply.protocol = PROTOCOL;
     int rc = build(shell, &request, size, error);
-    if (rc == 0) {
+    if (rc == 0)
         describe(shell, &reply);
-    } else {
+    else
         memcpy(reply.error, error, sizeof(reply.error));
-    }
-    if (hand_over(fd, shell, &reply) == 0 && rc == 0) {
+    if (hand_over(fd, shell, &reply) == 0 && rc == 0)
         serve_counters(fd, shell);
-    }
     close(fd);
     return rc;
 }
@@ -201,9 +192,8 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     struct timespec step = {.tv_nsec = WAIT_STEP_NS};
     uint64_t until = mp_clock_us() + WAIT_LIMIT_US;
     int fd = open_socket(path, &address, error);
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
     while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
         if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || mp_clock_us() > until) {
             mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(errno));
@@ -219,18 +209,16 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
 /* Takes the descriptors out of a message, as many as fit; the rest of what another program may have sent is closed. */
 static size_t take_descriptors(struct msghdr *message, int *into, size_t count) {
     size_t taken = 0;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL; header = CMSG_NXTHDR(message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;
-        }
         for (size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-            if (taken < count) {
+            if (taken < count)
                 into[taken++] = fd;
-            } else {
+            else
                 close(fd);
-            }
         }
     }
     return taken;
@@ -274,9 +262,8 @@ int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
                                     .no_offload = shell->options.no_offload,
                                     .mptcp = shell->options.mptcp};
     shell->lender = connect_lender(shell->options.outside, error);
-    if (shell->lender < 0) {
+    if (shell->lender < 0)
         return -1;
-    }
     int rc = send(shell->lender, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request)
                  ? receive_reply(shell->lender, &reply, descriptors, &count)
                  : -1;
@@ -307,7 +294,6 @@ void mp_outside_count_drops(struct mp_shell *shell) {
         fprintf(stderr, "mpshell: the other side of --outside has gone; drops of its devices are not counted\n");
         return;
     }
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         shell->paths[k].outside_drops = counters.drops[k];
-    }
 }

@@ -36,7 +36,7 @@ static int open_folder(struct mp_result *result) {
 int mp_result_open(struct mp_result *result, const char *path) {
     const char *slash = strrchr(path, '/');
     struct stat there;
-    *result = (struct mp_result){.path = path, .name = slash == NULL ? path : slash + 1, .folder = -1, .file = -1};
+    *result = (struct mp_result){.path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
     bool is_there = lstat(path, &there) == 0;
     return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
 }
@@ -44,9 +44,8 @@ int mp_result_open(struct mp_result *result, const char *path) {
 static int write_all(int fd, const char *text, size_t length) {
     while (length > 0) {
         ssize_t n = write(fd, text, length);
-        if (n < 0 && errno != EINTR) {
+        if (n < 0 && errno != EINTR)
             return -1;
-        }
         text += n > 0 ? n : 0;
         length -= n > 0 ? (size_t)n : 0;
     }
@@ -61,15 +60,13 @@ static int write_as_it_is(int fd, const char *text, size_t length) {
 
 int mp_result_write(const struct mp_result *result, const char *text, size_t length) {
     char beside[NAME_MAX + 1];
-    if (result->file >= 0) {
+    if (result->file >= 0)
         return write_as_it_is(result->file, text, length);
-    }
     snprintf(beside, sizeof(beside), ".mpshell-%d.tmp", (int)getpid());
     unlinkat(result->folder, beside, 0);
     int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) {
+    if (fd < 0)
         return -1;
-    }
     int rc = write_all(fd, text, length);
     rc = close(fd) == 0 ? rc : -1;
     if (rc != 0 || renameat(result->folder, beside, result->folder, result->name) != 0) {
@@ -82,14 +79,11 @@ int mp_result_write(const struct mp_result *result, const char *text, size_t len
 }
 
 void mp_result_close(struct mp_result *result) {
-    if (result->path == NULL) {
+    if (!result->path)
         return;
-    }
-    if (result->file >= 0) {
+    if (result->file >= 0)
         close(result->file);
-    }
-    if (result->folder >= 0) {
+    if (result->folder >= 0)
         close(result->folder);
-    }
     *result = (struct mp_result){.path = NULL, .folder = -1, .file = -1};
 }

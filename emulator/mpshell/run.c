@@ -31,35 +31,31 @@ static int memory_file(const char *text, size_t length) {
 static void quote_output(int fd, char *text, size_t size) {
     ssize_t n = pread(fd, text, size - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    for (size_t i = 0; text[i] != '\0'; i++) {
-        if (text[i] == '\n') {
+    for (size_t i = 0; text[i] != '\0'; i++)
+        if (text[i] == '\n')
             text[i] = text[i + 1] == '\0' ? '\0' : ' ';
-        }
-    }
 }
 
 static int judge(char *const argv[], int status, int output, char error[MP_ERROR_SIZE]) {
     char words[400];
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
-    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
         return mp_fail(error, "cannot run \"%s\"; install %s", argv[0],
-                       strstr(argv[0], "tables") != NULL ? "iptables" : "iproute2");
+                       strstr(argv[0], "tables") ? "iptables" : "iproute2");
     }
     quote_output(output, words, sizeof(words));
-    return mp_fail(error, "\"%s %s\" failed: %s", argv[0], argv[1] == NULL ? "" : argv[1], words);
+    return mp_fail(error, "\"%s %s\" failed: %s", argv[0], !argv[1] ? "" : argv[1], words);
 }
 
 int mp_run(char *const argv[], const struct mp_script *input, char error[MP_ERROR_SIZE]) {
-    int in = memory_file(input == NULL ? "" : input->text, input == NULL ? 0 : input->used);
+    int in = memory_file(!input ? "" : input->text, !input ? 0 : input->used);
     int out = memory_file("", 0);
     int rc = -1;
     pid_t pid = in < 0 || out < 0 ? -1 : fork();
     if (pid == 0) {
-        if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0) {
+        if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
             _exit(126);
-        }
         execvp(argv[0], argv);
         _exit(127);
     }
@@ -73,11 +69,9 @@ int mp_run(char *const argv[], const struct mp_script *input, char error[MP_ERRO
         } while (waited < 0 && errno == EINTR);
         rc = waited == pid ? judge(argv, status, out, error) : mp_fail(error, "lost \"%s\"", argv[0]);
     }
-    if (in >= 0) {
+    if (in >= 0)
         close(in);
-    }
-    if (out >= 0) {
+    if (out >= 0)
         close(out);
-    }
     return rc;
 }

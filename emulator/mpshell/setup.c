@@ -23,25 +23,21 @@ int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...) {
 
 static int hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0) {
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
         return -1;
-    }
-    for (size_t i = 0; i < sizeof(digest); i++) {
+    for (size_t i = 0; i < sizeof(digest); i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    }
     return 0;
 }
 
 static int read_trace(struct mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0) {
+    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0)
         return -1;
-    }
     int rc = xl_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
-    if (rc == 0 && hash(data, length, trace->sha256) != 0) {
+    if (rc == 0 && hash(data, length, trace->sha256) != 0)
         rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
-    }
     free(data);
     return rc;
 }
@@ -51,30 +47,27 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
     char absolute[PATH_MAX];
     uint64_t rate;
     bool is_rate = xl_trace_parse_rate(given, &rate);
-    if (!is_rate && realpath(given, absolute) == NULL) {
-        bool like_rate = given[0] >= '0' && given[0] <= '9' && strchr(given, '/') == NULL;
+    if (!is_rate && !realpath(given, absolute)) {
+        bool like_rate = given[0] >= '0' && given[0] <= '9' && !strchr(given, '/');
         mp_fail(error, "%s: cannot read the trace: %s%s", given, strerror(errno),
                 like_rate ? "; a constant rate is a number above 0 with bps, kbps, mbps or gbps, for example 12mbps"
                           : "");
         return NULL;
     }
     const char *name = is_rate ? given : absolute;
-    for (size_t i = 0; i < shell->trace_count; i++) {
-        if (strcmp(shell->traces[i].path, name) == 0) {
+    for (size_t i = 0; i < shell->trace_count; i++)
+        if (strcmp(shell->traces[i].path, name) == 0)
             return &shell->traces[i];
-        }
-    }
     if (shell->trace_count == MP_MAX_TRACES) {
         mp_fail(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
         return NULL;
     }
     struct mp_trace *trace = &shell->traces[shell->trace_count];
-    if (is_rate) {
+    if (is_rate)
         trace->trace = xl_trace_constant(rate);
-    }
     int rc = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
     trace->path = rc == 0 ? strdup(name) : NULL;
-    if (trace->path == NULL) {
+    if (!trace->path) {
         xl_trace_free(&trace->trace);
         return NULL;
     }
@@ -89,10 +82,9 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
     char reason[MP_ERROR_SIZE - 64];
     struct xl_link_config config = xl_link_settings_config(settings, shell->options.start_offset_ms);
-    if (delay_trace != NULL) {
-        if (xl_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0) {
+    if (delay_trace) {
+        if (xl_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0)
             return mp_fail(error, "path %s: delay-trace: %s", options->name, reason);
-        }
         config.delay_trace = &direction->delay_trace;
     }
     config.trace = &direction->trace->trace;
@@ -100,20 +92,18 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     config.log = direction->log;
     config.seed = xl_link_seed(shell->options.seed, (uint32_t)k, way);
     direction->link = xl_link_new(&config, reason, sizeof(reason));
-    return direction->link != NULL ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
+    return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
 }
 
 static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
     direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].text[XL_LINK_TRACE], error);
-    if (direction->trace == NULL) {
+    if (!direction->trace)
         return -1;
-    }
-    if (shell->options.log_dir != NULL) {
+    if (shell->options.log_dir) {
         direction->log = malloc(sizeof(*direction->log));
-        if (direction->log == NULL) {
+        if (!direction->log)
             return mp_fail(error, "no memory for a log");
-        }
         direction->log->used = 0;
     }
     return make_link(shell, k, way, error);
@@ -121,14 +111,12 @@ static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char e
 
 int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->pool = xl_link_pool_new(0);
-    if (shell->pool == NULL) {
+    if (!shell->pool)
         return mp_fail(error, "no memory");
-    }
     for (size_t k = 0; k < shell->path_count; k++) {
         shell->paths[k].options = &shell->options.paths[k];
-        if (make_direction(shell, k, 0, error) != 0 || make_direction(shell, k, 1, error) != 0) {
+        if (make_direction(shell, k, 0, error) != 0 || make_direction(shell, k, 1, error) != 0)
             return -1;
-        }
     }
     return 0;
 }
@@ -141,11 +129,10 @@ static int make_directories(const char *path) {
         return -1;
     }
     strcpy(part, path);
-    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST) {
+        if (mkdir(part, 0755) != 0 && errno != EEXIST)
             return -1;
-        }
         *slash = '/';
     }
     return mkdir(part, 0755) == 0 || errno == EEXIST ? 0 : -1;
@@ -157,18 +144,14 @@ static const char *why(int error) {
 
 int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const struct mp_options *options = &shell->options;
-    if (options->pcap != NULL && make_directories(options->pcap) != 0) {
+    if (options->pcap && make_directories(options->pcap) != 0)
         return mp_fail(error, "cannot make the capture directory %s: %s", options->pcap, strerror(errno));
-    }
-    if (options->log_dir != NULL && make_directories(options->log_dir) != 0) {
+    if (options->log_dir && make_directories(options->log_dir) != 0)
         return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
-    }
-    if (options->summary != NULL && mp_result_open(&shell->summary, options->summary) != 0) {
+    if (options->summary && mp_result_open(&shell->summary, options->summary) != 0)
         return mp_fail(error, "cannot write the summary %s: %s", options->summary, why(errno));
-    }
-    if (options->netstat != NULL && mp_result_open(&shell->netstat, options->netstat) != 0) {
+    if (options->netstat && mp_result_open(&shell->netstat, options->netstat) != 0)
         return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
-    }
     return 0;
 }
 

@@ -16,9 +16,9 @@
 struct mp_stream *mp_stream_open(const char *name) {
     struct mp_stream *stream = calloc(1, sizeof(*stream));
     char *copy = strdup(name);
-    struct mp_logfile *file = stream != NULL && copy != NULL ? mp_logfile_open(name) : NULL;
-    if (file == NULL) {
-        int saved = stream == NULL || copy == NULL ? ENOMEM : errno;
+    struct mp_logfile *file = stream && copy ? mp_logfile_open(name) : NULL;
+    if (!file) {
+        int saved = !stream || !copy ? ENOMEM : errno;
         free(stream);
         free(copy);
         errno = saved;
@@ -30,21 +30,19 @@ struct mp_stream *mp_stream_open(const char *name) {
 }
 
 void mp_stream_flush(struct mp_stream *stream) {
-    if (stream != NULL && stream->used > 0) {
+    if (stream && stream->used > 0) {
         mp_logfile_write(stream->file, (const char *)stream->buffer, stream->used);
         stream->used = 0;
     }
 }
 
 int mp_stream_close(struct mp_stream *stream) {
-    if (stream == NULL) {
+    if (!stream)
         return 0;
-    }
     mp_stream_flush(stream);
     int rc = mp_logfile_close(stream->file);
-    if (rc != 0) {
+    if (rc != 0)
         fprintf(stderr, "mpshell: %s is incomplete: %s\n", stream->name, strerror(rc));
-    }
     free((char *)stream->name);
     free(stream);
     return rc == 0 ? 0 : -1;
@@ -52,9 +50,8 @@ int mp_stream_close(struct mp_stream *stream) {
 
 /* Room for so many bytes, at most MP_STREAM_BYTES. */
 static uint8_t *reserve(struct mp_stream *stream, size_t bytes) {
-    if (stream->used + bytes > MP_STREAM_BYTES) {
+    if (stream->used + bytes > MP_STREAM_BYTES)
         mp_stream_flush(stream);
-    }
     return stream->buffer + stream->used;
 }
 
@@ -75,9 +72,8 @@ static char *put_number(char *at, uint64_t value, char end) {
         digits[n++] = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    while (n > 0) {
+    while (n > 0)
         *at++ = digits[--n];
-    }
     *at++ = end;
     return at;
 }

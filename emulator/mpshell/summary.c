@@ -81,9 +81,8 @@ static json_t *awake_object(const struct mp_awake *awake) {
 
 static json_t *machine_object(const struct mp_shell *shell) {
     const struct mp_machine *machine = &shell->machine;
-    if (!machine->known) {
+    if (!machine->known)
         return json_null();
-    }
     double own_s = shell->cpu_s + shell->command_cpu_s + shell->awake.cpu_s;
     json_t *object = json_object();
     json_object_set_new(object, "cores", number(machine->cores));
@@ -98,12 +97,10 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_t *object = json_object();
     json_t *command = json_array();
     json_t *paths = json_array();
-    for (char **argument = shell->options.command; *argument != NULL; argument++) {
+    for (char **argument = shell->options.command; *argument; argument++)
         json_array_append_new(command, xl_link_report_text(*argument));
-    }
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->path_count; k++)
         json_array_append_new(paths, path_object(&shell->paths[k]));
-    }
     json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "command", command);
     json_object_set_new(object, "seed", number(shell->options.seed));
@@ -120,9 +117,8 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
     json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);
-    if (shell->events != NULL) {
+    if (shell->events)
         json_object_set(object, "events", shell->events);
-    }
     return object;
 }
 
@@ -159,11 +155,9 @@ int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERR
     json_t *object = summary_object(shell, status);
     char *text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(object);
-    int rc = text != NULL ? mp_result_write(&shell->summary, text, strlen(text))
-                          : mp_fail(error, "no memory for the summary");
-    if (text != NULL && rc != 0) {
+    int rc = text ? mp_result_write(&shell->summary, text, strlen(text)) : mp_fail(error, "no memory for the summary");
+    if (text && rc != 0)
         mp_fail(error, "cannot write the summary %s: %s", shell->summary.path, strerror(errno));
-    }
     free(text);
     return rc;
 }

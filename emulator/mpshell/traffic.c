@@ -18,9 +18,8 @@ static uint8_t space[XL_LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 
 static void enqueue(const struct mp_shell *shell, struct mp_direction *direction, struct xl_link_packet *packet,
                     uint64_t now) {
-    if (direction->captured_in != NULL) {
+    if (direction->captured_in)
         mp_stream_capture(direction->captured_in, packet, shell->t0_epoch_ns + now * 1000);
-    }
     xl_link_enqueue(direction->link, packet, now);
 }
 
@@ -29,13 +28,12 @@ static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direct
     struct mp_super super;
     memcpy(space, packet->data, XL_LINK_PACKET_CAPACITY);
     bool good = mp_super_open(&super, header, space, length);
-    while (good && packet != NULL && mp_super_next(&super, packet)) {
+    while (good && packet && mp_super_next(&super, packet)) {
         enqueue(shell, direction, packet, now);
         packet = xl_link_pool_get(shell->pool);
     }
-    if (!good || packet == NULL) {
+    if (!good || !packet)
         xl_link_refuse(direction->link, (uint32_t)length);
-    }
     xl_link_pool_put(shell->pool, packet);
 }
 
@@ -44,7 +42,7 @@ enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction 
     struct virtio_net_hdr header;
     struct iovec vectors[3] = {
         {&header, sizeof(header)},
-        {packet != NULL ? packet->data : space, XL_LINK_PACKET_CAPACITY},
+        {packet ? packet->data : space, XL_LINK_PACKET_CAPACITY},
         {space + XL_LINK_PACKET_CAPACITY, MP_SUPER_BYTES},
     };
     ssize_t n = readv(direction->from_fd, vectors, 3);
@@ -54,7 +52,7 @@ enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction 
         return n >= 0 || (errno != EAGAIN && errno != EINTR) ? MP_READ_GONE : MP_READ_EMPTY;
     }
     size_t length = (size_t)n - sizeof(header);
-    if (packet == NULL) {
+    if (!packet) {
         xl_link_refuse(direction->link, (uint32_t)length);
     } else if (header.gso_type != VIRTIO_NET_HDR_GSO_NONE) {
         enqueue_segments(shell, direction, packet, &header, length, *now);
@@ -93,37 +91,32 @@ static void write_one_by_one(struct mp_direction *direction, struct mp_group *gr
 }
 
 static void send_group(struct mp_shell *shell, struct mp_direction *direction, struct mp_group *group) {
-    if (group->count == 0) {
+    if (group->count == 0)
         return;
-    }
     if (!write_group(direction, group)) {
-        if (group->count > 1 && errno == EINVAL) {
+        if (group->count > 1 && errno == EINVAL)
             write_one_by_one(direction, group);
-        } else {
+        else
             direction->write_errors += group->count;
-        }
     }
     uint64_t now = since_t0(shell);
     for (size_t i = 0; i < group->count; i++) {
-        if (direction->captured_out != NULL) {
+        if (direction->captured_out)
             mp_stream_capture(direction->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
-        }
-        if (direction->departures != NULL) {
+        if (direction->departures)
             mp_stream_departure(direction->departures, group->packets[i], now);
-        }
         xl_link_departed(direction->link, group->packets[i], now);
     }
     group->count = 0;
 }
 
 void mp_traffic_send_due(struct mp_shell *shell, struct mp_direction *direction, uint64_t now) {
-    if (xl_link_next_deadline(direction->link) > now) {
+    if (xl_link_next_deadline(direction->link) > now)
         return;
-    }
     struct mp_group group;
     group.count = 0;
     xl_link_advance(direction->link, now);
-    for (struct xl_link_packet *packet = xl_link_pull(direction->link); packet != NULL;
+    for (struct xl_link_packet *packet = xl_link_pull(direction->link); packet;
          packet = xl_link_pull(direction->link)) {
         if (!mp_group_add(&group, packet, direction->may_merge)) {
             send_group(shell, direction, &group);

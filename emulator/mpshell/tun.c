@@ -22,9 +22,8 @@
 /* Checksums and segmentation are left to mpshell, UDP's where the kernel knows it (Linux 6.2). */
 static void ask_for_offload(int fd) {
     unsigned long tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
-    if (ioctl(fd, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6) != 0) {
+    if (ioctl(fd, TUNSETOFFLOAD, tcp | TUN_F_USO4 | TUN_F_USO6) != 0)
         ioctl(fd, TUNSETOFFLOAD, tcp);
-    }
 }
 
 int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_SIZE]) {
@@ -47,21 +46,18 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
         return mp_fail(error, "no permission for TUN: cannot make device %s: %s; run mpshell as root (CAP_NET_ADMIN)",
                        name, strerror(saved));
     }
-    if (offload) {
+    if (offload)
         ask_for_offload(fd);
-    }
     return fd;
 }
 
 struct mp_device_drops mp_tun_drops(const char *name) {
     struct mp_device_drops drops = {0, 0};
     struct ifaddrs *list = NULL;
-    if (getifaddrs(&list) != 0) {
+    if (getifaddrs(&list) != 0)
         return drops;
-    }
-    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
-        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_PACKET && i->ifa_data != NULL &&
-            strcmp(i->ifa_name, name) == 0) {
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET && i->ifa_data && strcmp(i->ifa_name, name) == 0) {
             const struct rtnl_link_stats *stats = i->ifa_data;
             drops.received = (uint64_t)stats->rx_dropped + stats->rx_errors;
             drops.transmitted = (uint64_t)stats->tx_dropped + stats->tx_errors;

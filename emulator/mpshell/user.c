@@ -18,9 +18,8 @@
 static const struct passwd *entry_of(const char *name) {
     char *end;
     const struct passwd *entry = getpwnam(name);
-    if (entry != NULL || name[0] < '0' || name[0] > '9') {
+    if (entry || name[0] < '0' || name[0] > '9')
         return entry;
-    }
     errno = 0;
     unsigned long number = strtoul(name, &end, 10);
     return errno == 0 && *end == '\0' && number < UINT32_MAX ? getpwuid((uid_t)number) : NULL;
@@ -35,24 +34,21 @@ static bool has_capability(unsigned number) {
 
 int mp_user_find(struct mp_user *user, const char *name, char *error) {
     const char *caller = getenv("SUDO_UID");
-    bool by_sudo = name == NULL && geteuid() == 0 && caller != NULL && caller[0] != '\0';
+    bool by_sudo = !name && geteuid() == 0 && caller && caller[0] != '\0';
     const char *wanted = by_sudo ? caller : name;
     user->given = false;
-    if (wanted == NULL) {
+    if (!wanted)
         return 0;
-    }
     const struct passwd *entry = entry_of(wanted);
-    if (entry == NULL) {
+    if (!entry) {
         return by_sudo ? mp_fail(error, "who called sudo (SUDO_UID %.40s) is no user of this machine; give --user NAME",
                                  wanted)
                        : mp_fail(error, "--user %.40s: there is no such user", wanted);
     }
-    if (entry->pw_uid == 0) {
+    if (entry->pw_uid == 0)
         return geteuid() == 0 ? 0 : mp_fail(error, "--user %.40s: only root can run COMMAND as root", wanted);
-    }
-    if (entry->pw_uid != geteuid() && (!has_capability(CAP_SETUID) || !has_capability(CAP_SETGID))) {
+    if (entry->pw_uid != geteuid() && (!has_capability(CAP_SETUID) || !has_capability(CAP_SETGID)))
         return mp_fail(error, "--user %.40s: no permission to change users (CAP_SETUID, CAP_SETGID)", wanted);
-    }
     user->given = true;
     user->uid = entry->pw_uid;
     user->gid = entry->pw_gid;
@@ -63,9 +59,8 @@ int mp_user_find(struct mp_user *user, const char *name, char *error) {
 
 /* Needs CAP_SETPCAP; without it no program can gain what is left there, for no_new_privs is set. */
 static void empty_bounding_set(void) {
-    for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0ul, 0ul, 0ul) >= 0; number++) {
+    for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0ul, 0ul, 0ul) >= 0; number++)
         prctl(PR_CAPBSET_DROP, number, 0ul, 0ul, 0ul);
-    }
 }
 
 int mp_user_drop_capabilities(void) {
@@ -81,9 +76,8 @@ int mp_user_become(const struct mp_user *user) {
     empty_bounding_set(); /* while there is the right to */
     if (user->uid != geteuid() &&
         (initgroups(user->name, user->gid) != 0 || setresgid(user->gid, user->gid, user->gid) != 0 ||
-         setresuid(user->uid, user->uid, user->uid) != 0)) {
+         setresuid(user->uid, user->uid, user->uid) != 0))
         return -1;
-    }
     setenv("HOME", user->home, 1);
     setenv("USER", user->name, 1);
     setenv("LOGNAME", user->name, 1);
@@ -93,17 +87,15 @@ int mp_user_become(const struct mp_user *user) {
 int mp_user_open_files_as(const struct mp_user *user) {
     gid_t groups[NGROUPS_MAX];
     int count = NGROUPS_MAX;
-    if (user->uid == geteuid()) {
+    if (user->uid == geteuid())
         return 0;
-    }
     if (getgrouplist(user->name, user->gid, groups, &count) < 0) {
         errno = E2BIG;
         return -1;
     }
     /* setgroups() would change all threads. */
-    if (syscall(SYS_setgroups, (size_t)count, groups) != 0) {
+    if (syscall(SYS_setgroups, (size_t)count, groups) != 0)
         return -1;
-    }
     setfsgid(user->gid);
     setfsuid(user->uid);
     return 0;
@@ -114,7 +106,6 @@ void mp_user_limit_root(void) {
         CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT,      CAP_SYS_TIME,   CAP_MAC_ADMIN,     CAP_MAC_OVERRIDE,
         CAP_SYSLOG,     CAP_SYS_PACCT, CAP_AUDIT_CONTROL, CAP_AUDIT_READ, CAP_BLOCK_SUSPEND, CAP_WAKE_ALARM,
     };
-    for (size_t i = 0; i < sizeof(of_the_machine) / sizeof(of_the_machine[0]); i++) {
+    for (size_t i = 0; i < sizeof(of_the_machine) / sizeof(of_the_machine[0]); i++)
         prctl(PR_CAPBSET_DROP, of_the_machine[i], 0ul, 0ul, 0ul);
-    }
 }

@@ -37,9 +37,8 @@ bool sat_auth_tag(const char *token, enum sat_role role, const struct sat_nonces
     uint8_t out[SAT_PROOF_BYTES];
     bool ok = derive(token, "saturtag", role, nonces, out);
     *tag = 0;
-    for (size_t i = 0; i < sizeof(*tag); i++) {
+    for (size_t i = 0; i < sizeof(*tag); i++)
         *tag = *tag << 8 | out[i]; /* the same number at both ends, whatever their byte order */
-    }
     return ok;
 }
 
@@ -77,15 +76,13 @@ static int digit(char c) {
 }
 
 bool sat_hex_read(const char *text, uint8_t *bytes, size_t length) {
-    if (text == NULL || strlen(text) != 2 * length) {
+    if (!text || strlen(text) != 2 * length)
         return false;
-    }
     for (size_t i = 0; i < length; i++) {
         int high = digit(text[2 * i]);
         int low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) {
+        if (high < 0 || low < 0)
             return false;
-        }
         bytes[i] = (uint8_t)(high << 4 | low);
     }
     return true;

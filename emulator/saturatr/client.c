@@ -36,9 +36,8 @@ static void on_welcome(void *user, const struct sat_packet *packet, const struct
     struct sat_channel *channel = &client->channels[packet->channel];
     struct sat_route *route = &client->peer.routes[packet->channel];
     if (packet->type != SAT_WELCOME || route->socket != socket || packet->echo_us > datagram->received_us ||
-        packet->seq >= channel->hellos) {
+        packet->seq >= channel->hellos)
         return;
-    }
     memcpy(channel->cookie, packet->cookie, SAT_COOKIE_BYTES);
     if (!(packet->flags & SAT_FLAG_VALID)) {
         channel->next_hello_us = 0; /* again, with the cookie */
@@ -68,9 +67,8 @@ static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pa
     uint64_t next = SAT_NEVER;
     for (size_t i = first; i < SAT_MAX_CHANNELS; i++) {
         struct sat_channel *channel = &client->channels[i];
-        if (client->peer.routes[i].socket == NULL) {
+        if (!client->peer.routes[i].socket)
             continue;
-        }
         if (channel->next_hello_us <= now) {
             send_hello(client, i, now);
             channel->next_hello_us = now + (client->peer.routes[i].open ? pause_us : OPENING_HELLO_US);
@@ -83,12 +81,10 @@ static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pa
 static void take_line(struct sat_client *client) {
     json_t *line = NULL;
     enum sat_line found = sat_control_read(&client->control, &line);
-    if (found == SAT_LINE_NONE) {
+    if (found == SAT_LINE_NONE)
         return;
-    }
     const char *reason = found == SAT_LINE_READ ? json_string_value(json_object_get(line, "error")) : NULL;
-    sat_client_fail(client, "the server %s%.400s",
-                    reason == NULL ? "ended the connection" : "says: ", reason == NULL ? "" : reason);
+    sat_client_fail(client, "the server %s%.400s", !reason ? "ended the connection" : "says: ", !reason ? "" : reason);
     client->hung_up = true;
     json_decref(line);
 }
@@ -100,36 +96,29 @@ static void wait_and_receive(struct sat_client *client, uint64_t until_us) {
     uint64_t now = sat_clock_now_us();
     uint64_t wait = until_us <= now ? 0 : until_us - now < LONGEST_WAIT_US ? until_us - now : LONGEST_WAIT_US;
     struct timespec timeout = {.tv_nsec = (long)wait * 1000};
-    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         polls[i] = (struct pollfd){.fd = client->sockets[i].fd, .events = POLLIN};
-    }
     polls[SAT_CLIENT_SOCKETS] = (struct pollfd){.fd = client->fetching ? -1 : client->control.fd, .events = POLLIN};
     sigemptyset(&none);
-    if (ppoll(polls, SAT_CLIENT_SOCKETS + 1, &timeout, &none) <= 0) {
+    if (ppoll(polls, SAT_CLIENT_SOCKETS + 1, &timeout, &none) <= 0)
         return;
-    }
-    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
-        if (polls[i].revents != 0) {
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
+        if (polls[i].revents != 0)
             sat_peer_receive(&client->peer, &client->sockets[i]);
-        }
-    }
-    if (polls[SAT_CLIENT_SOCKETS].revents != 0) {
+    if (polls[SAT_CLIENT_SOCKETS].revents != 0)
         take_line(client);
-    }
 }
 
 static bool all_channels(const struct sat_client *client, uint64_t answers) {
-    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
-        if (client->peer.routes[i].socket != NULL && client->channels[i].answers < answers) {
+    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++)
+        if (client->peer.routes[i].socket && client->channels[i].answers < answers)
             return false;
-        }
-    }
     return true;
 }
 
 static int fail_silent_channel(struct sat_client *client) {
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
-        if (client->peer.routes[i].socket != NULL && client->channels[i].answers == 0) {
+        if (client->peer.routes[i].socket && client->channels[i].answers == 0) {
             char text[SAT_ADDRESS_TEXT];
             const char *name = i < SAT_MAX_PATHS || !client->options->has_ack_via
                                    ? client->options->paths[i % SAT_MAX_PATHS].name
@@ -146,23 +135,19 @@ static int open_and_probe(struct sat_client *client) {
     uint64_t start = sat_clock_now_us();
     client->peer.on_control = on_welcome;
     client->peer.user = client;
-    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
+    for (size_t i = 0; i < SAT_MAX_CHANNELS; i++)
         client->channels[i].least_rtt_us = SAT_NEVER;
-    }
     while (!all_channels(client, PROBES) && !client->hung_up && !*client->stop) {
         uint64_t now = sat_clock_now_us();
         bool open = all_channels(client, 1);
-        if (now >= start + OPENING_US || (open && now >= start + PROBING_US)) {
+        if (now >= start + OPENING_US || (open && now >= start + PROBING_US))
             break;
-        }
         wait_and_receive(client, send_hellos(client, 0, PROBE_US));
     }
-    if (client->hung_up) {
+    if (client->hung_up)
         return -1;
-    }
-    if (*client->stop) {
+    if (*client->stop)
         return sat_client_fail(client, "interrupted before the recording began");
-    }
     return all_channels(client, 1) ? 0 : fail_silent_channel(client);
 }
 
@@ -170,9 +155,8 @@ static bool saturated(const struct sat_client *client) {
     for (size_t k = 0; k < client->options->path_count; k++) {
         const struct sat_flow *flow = &client->peer.flows[k];
         if ((client->options->up && !sat_window_saturated(&flow->window)) ||
-            (client->options->down && !sat_ledger_saturated(&flow->ledger))) {
+            (client->options->down && !sat_ledger_saturated(&flow->ledger)))
             return false;
-        }
     }
     return true;
 }
@@ -197,24 +181,20 @@ static void turn(struct sat_client *client, uint64_t until_us) {
 static int ramp_up(struct sat_client *client) {
     const struct sat_options *o = client->options;
     struct sat_recording *r = &client->recording;
-    if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1))) {
+    if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1)))
         return sat_client_fail(client, "the server ended the connection");
-    }
     uint64_t start = sat_clock_now_us();
     sat_peer_start(&client->peer, o->up, o->down, o->memory_bytes / o->path_count, start);
     for (;;) {
         uint64_t now = sat_clock_now_us();
         r->saturated = saturated(client);
-        if (now >= start + o->ramp_most_us || (r->saturated && now >= start + o->ramp_us)) {
+        if (now >= start + o->ramp_most_us || (r->saturated && now >= start + o->ramp_us))
             break;
-        }
         turn(client, start + (now < start + o->ramp_us ? o->ramp_us : o->ramp_most_us));
-        if (broken(client)) {
+        if (broken(client))
             return -1;
-        }
-        if (*client->stop) {
+        if (*client->stop)
             return sat_client_fail(client, "interrupted before the recording began");
-        }
     }
     r->t0_us = sat_clock_now_us();
     r->t0_epoch_us = epoch_us();
@@ -229,9 +209,8 @@ static int record(struct sat_client *client) {
     while ((now = sat_clock_now_us()) < end && !*client->stop) {
         client->late = now >= r->t0_us + client->options->duration_us / 2;
         turn(client, end);
-        if (broken(client)) {
+        if (broken(client))
             return -1;
-        }
     }
     uint64_t whole_ms = (now - r->t0_us) / 1000u * 1000u;
     r->duration_us = whole_ms < client->options->duration_us ? whole_ms : client->options->duration_us;
@@ -244,15 +223,13 @@ static int record(struct sat_client *client) {
 static void probe_clock_again(struct sat_client *client) {
     uint64_t start = sat_clock_now_us();
     uint64_t before = client->recording.clock.exchanges;
-    for (size_t i = SAT_MAX_PATHS; i < SAT_MAX_CHANNELS; i++) {
+    for (size_t i = SAT_MAX_PATHS; i < SAT_MAX_CHANNELS; i++)
         client->channels[i].next_hello_us = 0;
-    }
     for (;;) {
         uint64_t now = sat_clock_now_us();
         bool answered = client->recording.clock.exchanges > before;
-        if (now >= start + (answered ? LATE_PROBES_US : LATE_MOST_US)) {
+        if (now >= start + (answered ? LATE_PROBES_US : LATE_MOST_US))
             return;
-        }
         wait_and_receive(client, send_hellos(client, SAT_MAX_PATHS, PROBE_US));
     }
 }
@@ -263,18 +240,15 @@ static int fetch_records(struct sat_client *client, size_t k, uint64_t bytes, ui
     uint8_t header[BLOCK_HEADER];
     sat_records_init(records, client->options->memory_bytes / client->options->path_count);
     while (bytes > 0) {
-        if (!sat_control_octets(&client->control, header, sizeof(header), deadline)) {
+        if (!sat_control_octets(&client->control, header, sizeof(header), deadline))
             return sat_client_fail(client, "the connection ended before all records of the server were here");
-        }
         size_t used = (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 | header[3];
         uint8_t *block =
             used <= SAT_BLOCK_BYTES && used + BLOCK_HEADER <= bytes ? sat_records_block(records, used) : NULL;
-        if (block == NULL) {
+        if (!block)
             return sat_client_fail(client, "the server's records are malformed, or more than --memory allows");
-        }
-        if (!sat_control_octets(&client->control, block, used, deadline)) {
+        if (!sat_control_octets(&client->control, block, used, deadline))
             return sat_client_fail(client, "the connection ended before all records of the server were here");
-        }
         bytes -= used + BLOCK_HEADER;
     }
     return 0;
@@ -311,13 +285,12 @@ static int fetch(struct sat_client *client) {
     struct sat_recording *r = &client->recording;
     uint64_t deadline = sat_clock_now_us() + FETCH_US;
     json_t *done = NULL;
-    if (!sat_control_write(&client->control, json_pack("{s:b}", "stop", 1))) {
+    if (!sat_control_write(&client->control, json_pack("{s:b}", "stop", 1)))
         return sat_client_fail(client, "the server ended the connection");
-    }
     client->fetching = true;
     probe_clock_again(client);
     done = sat_client_line(client, FETCH_US, "before it gave its records");
-    int rc = done == NULL ? -1 : 0;
+    int rc = !done ? -1 : 0;
     for (size_t k = 0; k < client->options->path_count && rc == 0; k++) {
         const json_t *path = json_array_get(json_object_get(done, "paths"), k);
         set_directions(client, k, path);
@@ -326,9 +299,8 @@ static int fetch(struct sat_client *client) {
     r->server_socket_drops = figure(done, "socket_drops");
     r->server_strays = figure(done, "strays");
     r->client_strays = client->peer.strays;
-    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         r->client_socket_drops += client->sockets[i].dropped;
-    }
     json_decref(done);
     return rc;
 }
@@ -341,9 +313,8 @@ static void warn(const struct sat_recording *r) {
                 "raise net.core.rmem_max or record fewer paths\n",
                 drops);
     }
-    if (!r->saturated) {
+    if (!r->saturated)
         fprintf(stderr, "saturatr: not all links were full when the recording began; see --ramp-most\n");
-    }
     for (size_t k = 0; k < r->options->path_count; k++) {
         if (r->paths[k].up.incomplete || r->paths[k].down.incomplete) {
             fprintf(stderr,
@@ -372,13 +343,11 @@ static enum sat_outcome run(struct sat_client *client) {
         sat_client_fail(client, "cannot make %.300s: %s", client->options->out, strerror(errno));
         return SAT_CANNOT_START;
     }
-    if (sat_client_connect(client) != 0 || sat_client_open_channels(client) != 0 || open_and_probe(client) != 0) {
+    if (sat_client_connect(client) != 0 || sat_client_open_channels(client) != 0 || open_and_probe(client) != 0)
         return SAT_CANNOT_START;
-    }
     if (ramp_up(client) != 0 || record(client) != 0 || fetch(client) != 0 ||
-        sat_recording_write(&client->recording, client->error) != 0) {
+        sat_recording_write(&client->recording, client->error) != 0)
         return SAT_FAILED;
-    }
     warn(&client->recording);
     report(&client->recording);
     sat_recording_tell_replay(&client->recording, stdout);
@@ -395,9 +364,8 @@ enum sat_outcome sat_client_run(const struct sat_options *options, int argc, cha
     client.recording.options = options;
     client.recording.argc = argc;
     client.recording.argv = argv;
-    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         client.sockets[i].fd = -1;
-    }
     enum sat_outcome outcome = run(&client);
     snprintf(error, SAT_ERROR_SIZE, "%s", client.error);
     sat_client_close(&client);

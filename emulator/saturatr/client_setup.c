@@ -29,7 +29,7 @@ json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const ch
         return NULL;
     }
     const char *refusal = json_string_value(json_object_get(line, "error"));
-    if (refusal != NULL) {
+    if (refusal) {
         sat_client_fail(client, "the server says: %.400s", refusal);
         json_decref(line);
         return NULL;
@@ -41,9 +41,8 @@ static bool wait_connected(int fd) {
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
     int status = ETIMEDOUT;
     socklen_t length = sizeof(status);
-    if (poll(&poll_fd, 1, (int)(CONNECT_US / 1000)) == 1) {
+    if (poll(&poll_fd, 1, (int)(CONNECT_US / 1000)) == 1)
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &status, &length);
-    }
     errno = status;
     return status == 0;
 }
@@ -66,19 +65,16 @@ static int connect_tcp(struct sat_client *client) {
         sat_control_init(&client->control, fd);
         return 0;
     }
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-    }
     return -1;
 }
 
 /* The path that the reliable interface is, if it is one of them. */
 static size_t via_path(const struct sat_options *options) {
-    for (size_t k = 0; k < options->path_count && options->has_ack_via; k++) {
-        if (sat_address_same_host(&options->ack_via, &options->paths[k].local)) {
+    for (size_t k = 0; k < options->path_count && options->has_ack_via; k++)
+        if (sat_address_same_host(&options->ack_via, &options->paths[k].local))
             return k;
-        }
-    }
     return SAT_NO_PATH;
 }
 
@@ -87,9 +83,8 @@ static json_t *request(const struct sat_client *client, const struct sat_nonces 
     char nonce[2 * SAT_NONCE_BYTES + 1];
     char proof[2 * SAT_PROOF_BYTES + 1];
     uint8_t bytes[SAT_PROOF_BYTES];
-    if (!sat_auth_proof(o->token, SAT_CLIENT, nonces, bytes)) {
+    if (!sat_auth_proof(o->token, SAT_CLIENT, nonces, bytes))
         return NULL;
-    }
     sat_hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
     sat_hex_write(bytes, SAT_PROOF_BYTES, proof);
     return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I}", "nonce", nonce, "proof", proof, "paths",
@@ -119,9 +114,8 @@ static int take_greeting(struct sat_client *client, const struct sat_nonces *non
     if (!sat_hex_read(json_string_value(json_object_get(line, "proof")), given, SAT_PROOF_BYTES) ||
         !sat_auth_proof(client->options->token, SAT_SERVER, nonces, wanted) ||
         !sat_auth_same(given, wanted, SAT_PROOF_BYTES) || port < 1 || port > UINT16_MAX || ack_port < 1 ||
-        ack_port > UINT16_MAX || host == NULL || kernel == NULL) {
+        ack_port > UINT16_MAX || !host || !kernel)
         return sat_client_fail(client, "the server does not know the token, or is of another version");
-    }
     snprintf(client->recording.server_host, sizeof(client->recording.server_host), "%s", host);
     snprintf(client->recording.server_kernel, sizeof(client->recording.server_kernel), "%s", kernel);
     set_remotes(client, (uint16_t)port, (uint16_t)ack_port);
@@ -133,30 +127,25 @@ static int take_greeting(struct sat_client *client, const struct sat_nonces *non
 
 int sat_client_connect(struct sat_client *client) {
     struct sat_nonces nonces;
-    if (sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes) != 0) {
+    if (sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes) != 0)
         return sat_client_fail(client, "no memory");
-    }
     client->peer.ack_via = client->options->has_ack_via;
     client->peer.via_path = via_path(client->options);
-    if (connect_tcp(client) != 0) {
+    if (connect_tcp(client) != 0)
         return -1;
-    }
     json_t *line = sat_client_line(client, ANSWER_US, "before it said hello");
-    if (line == NULL) {
+    if (!line)
         return -1;
-    }
     bool good = json_integer_value(json_object_get(line, "saturatr")) == SAT_PROTOCOL &&
                 sat_hex_read(json_string_value(json_object_get(line, "nonce")), nonces.server, SAT_NONCE_BYTES) &&
                 sat_auth_random(nonces.client, SAT_NONCE_BYTES);
     json_decref(line);
-    if (!good) {
+    if (!good)
         return sat_client_fail(client, "what answers there is no saturatr server of this version");
-    }
-    if (!sat_control_write(&client->control, request(client, &nonces))) {
+    if (!sat_control_write(&client->control, request(client, &nonces)))
         return sat_client_fail(client, "cannot send the request to the server");
-    }
     line = sat_client_line(client, ANSWER_US, "before it answered the request");
-    int rc = line == NULL ? -1 : take_greeting(client, &nonces, line);
+    int rc = !line ? -1 : take_greeting(client, &nonces, line);
     json_decref(line);
     return rc;
 }
@@ -165,14 +154,12 @@ int sat_client_connect(struct sat_client *client) {
 static bool find_interface(const struct sat_address *local, char name[16]) {
     struct ifaddrs *list = NULL;
     bool found = false;
-    if (getifaddrs(&list) != 0) {
+    if (getifaddrs(&list) != 0)
         return false;
-    }
-    for (const struct ifaddrs *i = list; i != NULL && !found; i = i->ifa_next) {
+    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
         struct sat_address at = {.length = 0};
-        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != local->at.ss_family) {
+        if (!i->ifa_addr || i->ifa_addr->sa_family != local->at.ss_family)
             continue;
-        }
         memcpy(&at.at, i->ifa_addr,
                local->at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
         if (sat_address_same_host(&at, local)) {
@@ -187,9 +174,8 @@ static bool find_interface(const struct sat_address *local, char name[16]) {
 static int open_channel(struct sat_client *client, size_t channel, const struct sat_address *local,
                         const char *interface) {
     struct sat_socket *s = &client->sockets[channel];
-    if (sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error) != 0) {
+    if (sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error) != 0)
         return -1;
-    }
     client->peer.routes[channel].socket = s;
     return 0;
 }
@@ -200,9 +186,8 @@ int sat_client_open_channels(struct sat_client *client) {
         char *interface = client->recording.paths[k].interface;
         find_interface(&o->paths[k].local, interface);
         if (open_channel(client, k, &o->paths[k].local, interface) != 0 ||
-            (!o->has_ack_via && open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface) != 0)) {
+            (!o->has_ack_via && open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface) != 0))
             return -1;
-        }
     }
     char interface[16] = "";
     if (o->has_ack_via) {
@@ -214,11 +199,9 @@ int sat_client_open_channels(struct sat_client *client) {
 
 void sat_client_close(struct sat_client *client) {
     sat_control_close(&client->control);
-    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++) {
+    for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         sat_socket_close(&client->sockets[i]);
-    }
-    for (size_t k = 0; k < SAT_MAX_PATHS; k++) {
+    for (size_t k = 0; k < SAT_MAX_PATHS; k++)
         sat_records_free(&client->uplinks[k]);
-    }
     sat_peer_free(&client->peer);
 }

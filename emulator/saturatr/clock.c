@@ -7,10 +7,8 @@
 
 void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late) {
     struct sat_clock_sample *best = late ? &clock->late : &clock->early;
-    if (t4 < t1 || t3 < t2 || t4 - t1 < t3 - t2 || t4 - t1 > LONGEST_RTT_US || t3 > INT64_MAX / 4 ||
-        t4 > INT64_MAX / 4) {
+    if (t4 < t1 || t3 < t2 || t4 - t1 < t3 - t2 || t4 - t1 > LONGEST_RTT_US || t3 > INT64_MAX / 4 || t4 > INT64_MAX / 4)
         return;
-    }
     clock->exchanges++;
     uint64_t rtt = (t4 - t1) - (t3 - t2);
     if (!best->valid || rtt < best->rtt_us) {
@@ -34,25 +32,22 @@ static const struct sat_clock_sample *better(const struct sat_clock *clock) {
 }
 
 double sat_clock_drift_ppm(const struct sat_clock *clock) {
-    if (!drifts(clock)) {
+    if (!drifts(clock))
         return 0.0;
-    }
     double change_us = (double)(clock->late.twice_us - clock->early.twice_us) / 2.0;
     return change_us * 1e6 / (double)(clock->late.at_us - clock->early.at_us);
 }
 
 double sat_clock_offset_us(const struct sat_clock *clock, uint64_t client_us) {
-    if (!drifts(clock)) {
+    if (!drifts(clock))
         return (double)better(clock)->twice_us / 2.0;
-    }
     double elapsed_s = ((double)client_us - (double)clock->early.at_us) / 1e6;
     return (double)clock->early.twice_us / 2.0 + elapsed_s * sat_clock_drift_ppm(clock);
 }
 
 double sat_clock_uncertainty_us(const struct sat_clock *clock) {
-    if (!drifts(clock)) {
+    if (!drifts(clock))
         return (double)better(clock)->rtt_us / 2.0;
-    }
     return (double)(clock->early.rtt_us > clock->late.rtt_us ? clock->early.rtt_us : clock->late.rtt_us) / 2.0;
 }
 

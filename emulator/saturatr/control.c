@@ -15,9 +15,8 @@ void sat_control_init(struct sat_control *control, int fd) {
 }
 
 void sat_control_close(struct sat_control *control) {
-    if (control->fd >= 0) {
+    if (control->fd >= 0)
         close(control->fd);
-    }
     control->fd = -1;
     control->used = 0;
 }
@@ -25,9 +24,8 @@ void sat_control_close(struct sat_control *control) {
 /* The first whole line of the buffer. */
 static enum sat_line take_line(struct sat_control *control, json_t **line) {
     const char *newline = memchr(control->in, '\n', control->used);
-    if (newline == NULL) {
+    if (!newline)
         return control->used == sizeof(control->in) ? SAT_LINE_BAD : SAT_LINE_NONE;
-    }
     size_t length = (size_t)(newline - control->in);
     *line = json_loadb(control->in, length, 0, NULL);
     control->used -= length + 1;
@@ -41,13 +39,11 @@ static enum sat_line take_line(struct sat_control *control, json_t **line) {
 
 enum sat_line sat_control_read(struct sat_control *control, json_t **line) {
     enum sat_line found = take_line(control, line);
-    if (found != SAT_LINE_NONE) {
+    if (found != SAT_LINE_NONE)
         return found;
-    }
     ssize_t n = recv(control->fd, control->in + control->used, sizeof(control->in) - control->used, MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return SAT_LINE_BAD;
-    }
     control->used += n > 0 ? (size_t)n : 0;
     return take_line(control, line);
 }
@@ -55,9 +51,8 @@ enum sat_line sat_control_read(struct sat_control *control, json_t **line) {
 /* Waits for the connection to become readable; false when the deadline has passed. */
 static bool wait_until(const struct sat_control *control, uint64_t deadline_us) {
     uint64_t now = sat_clock_now_us();
-    if (now >= deadline_us) {
+    if (now >= deadline_us)
         return false;
-    }
     struct pollfd poll_fd = {.fd = control->fd, .events = POLLIN};
     poll(&poll_fd, 1, (int)((deadline_us - now) / 1000) + 1);
     return true;
@@ -65,18 +60,16 @@ static bool wait_until(const struct sat_control *control, uint64_t deadline_us) 
 
 enum sat_line sat_control_wait(struct sat_control *control, json_t **line, uint64_t deadline_us) {
     enum sat_line found = sat_control_read(control, line);
-    while (found == SAT_LINE_NONE && wait_until(control, deadline_us)) {
+    while (found == SAT_LINE_NONE && wait_until(control, deadline_us))
         found = sat_control_read(control, line);
-    }
     return found;
 }
 
 bool sat_control_write(struct sat_control *control, json_t *fields) {
-    char *text = fields == NULL ? NULL : json_dumps(fields, JSON_COMPACT);
+    char *text = !fields ? NULL : json_dumps(fields, JSON_COMPACT);
     json_decref(fields);
-    if (text == NULL) {
+    if (!text)
         return false;
-    }
     size_t length = strlen(text);
     text[length] = '\n'; /* in the place of the NUL */
     ssize_t n = send(control->fd, text, length + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -91,13 +84,11 @@ bool sat_control_octets(struct sat_control *control, uint8_t *out, size_t length
     memmove(control->in, control->in + have, control->used);
     while (have < length) {
         ssize_t n = recv(control->fd, out + have, length - have, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
-        }
         have += n > 0 ? (size_t)n : 0;
-        if (n < 0 && !wait_until(control, deadline_us)) {
+        if (n < 0 && !wait_until(control, deadline_us))
             return false;
-        }
     }
     return true;
 }

@@ -20,9 +20,8 @@ static void count_idle(struct sat_converter *converter, uint64_t t_us, uint64_t 
 
 uint32_t sat_converter_add(struct sat_converter *converter, int64_t t_us, uint32_t ip_bytes, uint64_t queued_us,
                            uint32_t *at_ms) {
-    if (t_us < 0 || (uint64_t)t_us >= converter->duration_us) {
+    if (t_us < 0 || (uint64_t)t_us >= converter->duration_us)
         return 0;
-    }
     uint64_t t = (uint64_t)t_us;
     if (t < converter->last_us) {
         converter->disordered++;

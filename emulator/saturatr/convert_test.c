@@ -29,9 +29,8 @@ static void small_packets_add_up(void **state) {
     uint32_t at_ms = 0;
     sat_converter_init(&c, 1000000);
     /* 100 + 4 bytes each: the 15th completes 1504, and leaves 56 for the next. */
-    for (int i = 0; i < 14; i++) {
+    for (int i = 0; i < 14; i++)
         assert_int_equal(add(&c, i * 1000, 100, &at_ms), 0);
-    }
     assert_int_equal(add(&c, 20000, 100, &at_ms), 1);
     assert_int_equal(at_ms, 20);
     assert_int_equal(c.carry_bytes, 15 * 104 - 1504);

@@ -18,9 +18,8 @@
 
 static json_t *direction_figures(const struct sat_recording *r, const struct sat_path_options *path,
                                  const struct sat_direction *d, const char *way) {
-    if (!d->recorded) {
+    if (!d->recorded)
         return json_null();
-    }
     const struct sat_converter *c = &d->converter;
     double bins = ceil((double)r->duration_us / SAT_IDLE_BIN_US);
     return json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b}", "trace",
@@ -57,14 +56,14 @@ static json_t *arguments(const struct sat_recording *r) {
     json_t *argv = json_array();
     for (int i = 0; i < r->argc; i++) {
         json_t *text = json_string(r->argv[i]);
-        json_array_append_new(argv, text != NULL ? text : json_string("(not UTF-8)"));
+        json_array_append_new(argv, text ? text : json_string("(not UTF-8)"));
     }
     return argv;
 }
 
 static json_t *optional(const char *text) {
-    json_t *value = text == NULL ? NULL : json_string(text);
-    return value != NULL ? value : json_null();
+    json_t *value = !text ? NULL : json_string(text);
+    return value ? value : json_null();
 }
 
 static json_t *sizes(const struct sat_recording *r) {
@@ -93,9 +92,8 @@ static json_t *session(const struct sat_recording *r) {
     char via[SAT_ADDRESS_TEXT];
     json_t *paths = json_array();
     uname(&host);
-    for (size_t k = 0; k < r->options->path_count; k++) {
+    for (size_t k = 0; k < r->options->path_count; k++)
         json_array_append_new(paths, path_figures(r, k));
-    }
     json_t *top = json_pack(
         "{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "schema", 1, "program",
         "saturatr", "version", VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name,
@@ -114,10 +112,9 @@ static int write_session(const struct sat_recording *r, char *error) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/session.json", r->options->out);
     json_t *top = session(r);
-    int rc = top == NULL ? -1 : json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    if (rc != 0) {
+    int rc = !top ? -1 : json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (rc != 0)
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-    }
     json_decref(top);
     return rc;
 }
@@ -168,7 +165,7 @@ static int write_index(const struct sat_recording *r, char *error) {
     char source[160];
     snprintf(path, sizeof(path), "%s/index.yaml", r->options->out);
     FILE *stream = fopen(path, "we");
-    if (stream == NULL) {
+    if (!stream) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
         return -1;
     }
@@ -182,9 +179,8 @@ static int write_index(const struct sat_recording *r, char *error) {
     write_text(stream, "licence", r->options->licence);
     write_text(stream, "source", source);
     fprintf(stream, "  paths:\n");
-    for (size_t k = 0; k < r->options->path_count; k++) {
+    for (size_t k = 0; k < r->options->path_count; k++)
         write_path(stream, r, k);
-    }
     bool bad = ferror(stream) != 0;
     if (fclose(stream) != 0 || bad) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
@@ -194,9 +190,8 @@ static int write_index(const struct sat_recording *r, char *error) {
 }
 
 int sat_recording_describe(const struct sat_recording *recording, char *error) {
-    if (write_session(recording, error) != 0) {
+    if (write_session(recording, error) != 0)
         return -1;
-    }
     /* A pair has two paths or more. */
     return recording->options->path_count < 2 ? 0 : write_index(recording, error);
 }

@@ -22,9 +22,8 @@ static size_t get(const uint8_t *data, size_t length, uint64_t *value) {
     *value = 0;
     for (size_t n = 0; n < length && n < 10; n++) {
         *value |= (uint64_t)(data[n] & 0x7f) << (7 * n);
-        if (data[n] < 0x80) {
+        if (data[n] < 0x80)
             return n + 1;
-        }
     }
     return 0;
 }
@@ -57,18 +56,16 @@ size_t sat_arrival_decode(struct sat_arrival *arrival, const struct sat_arrival 
     size_t at = 0;
     for (size_t i = 0; i < 4; i++) {
         size_t n = get(data + at, length - at, &values[i]);
-        if (n == 0) {
+        if (n == 0)
             return 0;
-        }
         at += n;
     }
     arrival->received_us = unfold(before->received_us, values[0]);
     arrival->sent_us = arrival->received_us - unfold(delay_of(before), values[1]);
     arrival->seq = unfold(before->seq + 1, values[2]);
     arrival->kind = (uint8_t)(values[3] & KIND_MASK);
-    if (values[3] >> KIND_BITS > SAT_MAX_IP_BYTES || arrival->kind > SAT_KIND_PROBE) {
+    if (values[3] >> KIND_BITS > SAT_MAX_IP_BYTES || arrival->kind > SAT_KIND_PROBE)
         return 0;
-    }
     arrival->ip_bytes = (uint32_t)(values[3] >> KIND_BITS);
     return at;
 }
@@ -79,7 +76,7 @@ void sat_records_init(struct sat_records *records, uint64_t limit_bytes) {
 }
 
 void sat_records_free(struct sat_records *records) {
-    for (struct sat_block *block = records->first; block != NULL;) {
+    for (struct sat_block *block = records->first; block;) {
         struct sat_block *next = block->next;
         free(block);
         block = next;
@@ -88,30 +85,26 @@ void sat_records_free(struct sat_records *records) {
 }
 
 static bool grow(struct sat_records *records) {
-    if (records->limit_bytes > 0 && (records->blocks + 1) * sizeof(struct sat_block) > records->limit_bytes) {
+    if (records->limit_bytes > 0 && (records->blocks + 1) * sizeof(struct sat_block) > records->limit_bytes)
         return false;
-    }
     struct sat_block *block = malloc(sizeof(*block));
-    if (block == NULL) {
+    if (!block)
         return false;
-    }
     block->next = NULL;
     block->used = 0;
-    if (records->last == NULL) {
+    if (!records->last)
         records->first = block;
-    } else {
+    else
         records->last->next = block;
-    }
     records->last = block;
     records->blocks++;
     return true;
 }
 
 bool sat_records_append(struct sat_records *records, const struct sat_arrival *arrival) {
-    if (records->full) {
+    if (records->full)
         return false;
-    }
-    if (records->last == NULL || SAT_BLOCK_BYTES - records->last->used < SAT_RECORD_BYTES) {
+    if (!records->last || SAT_BLOCK_BYTES - records->last->used < SAT_RECORD_BYTES) {
         if (!grow(records)) {
             records->full = true;
             return false;
@@ -127,9 +120,8 @@ bool sat_records_append(struct sat_records *records, const struct sat_arrival *a
 }
 
 uint8_t *sat_records_block(struct sat_records *records, size_t used) {
-    if (used > SAT_BLOCK_BYTES || !grow(records)) {
+    if (used > SAT_BLOCK_BYTES || !grow(records))
         return NULL;
-    }
     records->last->used = used;
     records->bytes += used;
     return records->last->data;
@@ -141,13 +133,12 @@ void sat_cursor_init(struct sat_cursor *cursor, const struct sat_records *record
 }
 
 bool sat_cursor_next(struct sat_cursor *cursor, struct sat_arrival *arrival) {
-    while (cursor->block != NULL && cursor->at >= cursor->block->used) {
+    while (cursor->block && cursor->at >= cursor->block->used) {
         cursor->block = cursor->block->next;
         cursor->at = 0;
     }
-    if (cursor->block == NULL) {
+    if (!cursor->block)
         return false;
-    }
     size_t n = sat_arrival_decode(arrival, &cursor->before, cursor->block->data + cursor->at,
                                   cursor->block->used - cursor->at);
     if (n == 0) {
@@ -170,9 +161,8 @@ void sat_ledger_free(struct sat_ledger *ledger) {
 
 void sat_ledger_add(struct sat_ledger *ledger, const struct sat_arrival *arrival) {
     sat_records_append(&ledger->records, arrival);
-    if (arrival->kind != SAT_KIND_DATA) {
+    if (arrival->kind != SAT_KIND_DATA)
         return;
-    }
     ledger->disordered += ledger->received > 0 && arrival->seq <= ledger->highest;
     if (ledger->received == 0 || arrival->seq > ledger->highest) {
         ledger->highest = arrival->seq;
@@ -180,9 +170,8 @@ void sat_ledger_add(struct sat_ledger *ledger, const struct sat_arrival *arrival
         ledger->echo_received_us = arrival->received_us;
     }
     ledger->delay_us = delay_of(arrival);
-    if (ledger->received == 0 || (int64_t)(ledger->delay_us - ledger->least_delay_us) < 0) {
+    if (ledger->received == 0 || (int64_t)(ledger->delay_us - ledger->least_delay_us) < 0)
         ledger->least_delay_us = ledger->delay_us;
-    }
     ledger->received++;
     ledger->ack_pending = true;
 }

@@ -92,9 +92,8 @@ static void survives_any_bytes(void **state) {
         sat_records_init(&records, 0);
         size_t used = (size_t)(xl_link_rng_next(&rng) % 200);
         uint8_t *data = sat_records_block(&records, used);
-        for (size_t i = 0; i < used; i++) {
+        for (size_t i = 0; i < used; i++)
             data[i] = (uint8_t)xl_link_rng_next(&rng);
-        }
         sat_cursor_init(&cursor, &records);
         for (size_t n = 0; sat_cursor_next(&cursor, &arrival); n++) {
             assert_true(n < used);

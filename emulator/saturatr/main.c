@@ -38,19 +38,17 @@ int main(int argc, char **argv) {
     }
     if (options.help) {
         char *usage = sat_options_usage();
-        fputs(usage != NULL ? usage : "", stdout);
+        fputs(usage ? usage : "", stdout);
         free(usage);
         return SAT_DONE;
     }
     take_signals();
     enum sat_outcome outcome;
-    if (options.role == SAT_SERVER) {
+    if (options.role == SAT_SERVER)
         outcome = sat_server_run(&options, &stop, error) == 0 ? SAT_DONE : SAT_CANNOT_START;
-    } else {
+    else
         outcome = sat_client_run(&options, argc, argv, &stop, error);
-    }
-    if (outcome != SAT_DONE) {
+    if (outcome != SAT_DONE)
         fprintf(stderr, "saturatr: %s\n", error);
-    }
     return (int)outcome;
 }

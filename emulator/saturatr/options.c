@@ -38,7 +38,7 @@ static bool parse_local(const char *text, struct sat_address *out) {
         snprintf(variable, sizeof(variable), "MPSHELL_PATH_%s_ADDR", text + 1);
         text = getenv(variable);
     }
-    return text != NULL && sat_address_parse(text, false, out);
+    return text && sat_address_parse(text, false, out);
 }
 
 /* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
@@ -47,9 +47,9 @@ static bool read_server(void *into, const char *text, char *reason, size_t cap) 
     char expanded[SAT_ADDRESS_TEXT];
     const char *gateway = getenv("MPSHELL_GATEWAY"), *address = text;
     if (text[0] == '@') {
-        if (gateway == NULL)
+        if (!gateway)
             return refuse(reason, cap, "%.60s needs MPSHELL_GATEWAY; run inside mpshell, or write the address", text);
-        snprintf(expanded, sizeof(expanded), strchr(gateway, ':') == NULL ? "%s%s" : "[%s]%s", gateway, text + 1);
+        snprintf(expanded, sizeof(expanded), !strchr(gateway, ':') ? "%s%s" : "[%s]%s", gateway, text + 1);
         address = expanded;
     }
     return sat_address_parse(address, true, &options->server) ||
@@ -58,10 +58,9 @@ static bool read_server(void *into, const char *text, char *reason, size_t cap) 
 
 static const char *known_technology(const char *text) {
     static const char *const known[] = {"5g-sa", "5g-nsa", "wifi", "lte"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(known[i], text) == 0)
             return known[i];
-    }
     return NULL;
 }
 
@@ -72,10 +71,9 @@ static bool take_path_name(struct sat_options *options, const char *text, size_t
         return refuse(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", text);
     memcpy(path->name, text, length);
     path->name[length] = '\0';
-    for (size_t i = 0; i < options->path_count; i++) {
+    for (size_t i = 0; i < options->path_count; i++)
         if (strcmp(options->paths[i].name, path->name) == 0)
             return refuse(reason, cap, "gives two paths the name '%s'", path->name);
-    }
     return true;
 }
 
@@ -85,24 +83,21 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     const char *colon = strchr(text, ':');
     if (options->path_count == SAT_MAX_PATHS)
         return refuse(reason, cap, "may be given %u times", SAT_MAX_PATHS);
-    if (colon == NULL)
+    if (!colon)
         return refuse(reason, cap, "takes NAME:ADDR[:TECH], for example lte:192.0.2.7, not '%.60s'", text);
     if (!take_path_name(options, text, (size_t)(colon - text), reason, cap))
         return false;
     struct sat_path_options *path = &options->paths[options->path_count];
     const char *address = colon + 1;
     const char *close = address[0] == '[' ? strchr(address, ']') : NULL;
-    const char *technology = strchr(close != NULL ? close : address, ':');
+    const char *technology = strchr(close ? close : address, ':');
     char host[SAT_ADDRESS_TEXT];
-    snprintf(host, sizeof(host), "%.*s", technology == NULL ? (int)strlen(address) : (int)(technology - address),
-             address);
+    snprintf(host, sizeof(host), "%.*s", !technology ? (int)strlen(address) : (int)(technology - address), address);
     if (!parse_local(host, &path->local))
         return refuse(reason, cap, "'%.60s': %s is not an IP address of this machine (nor a path of mpshell)", text,
                       host);
-    path->technology = technology != NULL                ? known_technology(technology + 1)
-                       : strcmp(path->name, "wifi") == 0 ? "wifi"
-                                                         : "lte";
-    if (path->technology == NULL)
+    path->technology = technology ? known_technology(technology + 1) : strcmp(path->name, "wifi") == 0 ? "wifi" : "lte";
+    if (!path->technology)
         return refuse(reason, cap, "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '%.20s'", technology + 1);
     options->path_count++;
     return true;
@@ -127,7 +122,7 @@ static bool read_direction(void *into, const char *text, char *reason, size_t ca
 static bool is_name(const char *text) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return text[0] != '\0' && strlen(text) <= SAT_RECORDING_NAME_MOST && strspn(text, allowed) == strlen(text) &&
-           strchr("-_.", text[0]) == NULL;
+           !strchr("-_.", text[0]);
 }
 
 static bool read_name(void *into, const char *text, char *reason, size_t cap) {
@@ -138,7 +133,7 @@ static bool read_name(void *into, const char *text, char *reason, size_t cap) {
 /* Text that goes into the recording's files, which are UTF-8. */
 static bool take_text(const char *text, const char **out, char *reason, size_t cap) {
     json_t *value = json_string(text);
-    const bool good = value != NULL && text[0] != '\0';
+    const bool good = value && text[0] != '\0';
     json_decref(value);
     *out = text;
     return good || refuse(reason, cap, "is empty or not UTF-8");
@@ -214,7 +209,7 @@ static const setting rows_of_client[] = {
 char *sat_options_usage(void) {
     char *both = settings_help(rows_of_both, 0), *server = settings_help(rows_of_server, 0);
     char *client = settings_help(rows_of_client, 0), *text = NULL;
-    if (both == NULL || server == NULL || client == NULL ||
+    if (!both || !server || !client ||
         asprintf(&text,
                  "usage: saturatr server --listen ADDR:PORT [options]\n"
                  "       saturatr client --server ADDR:PORT --path NAME:ADDR[:TECH] [--path ...] --out DIR [options]\n"
@@ -246,11 +241,11 @@ static bool check_token(struct sat_options *options, const char *text, const cha
 static bool read_token_file(struct sat_options *options, char *error) {
     char text[SAT_TOKEN_MOST + 3] = {0};
     FILE *stream = fopen(options->token_file, "re");
-    const bool read = stream != NULL && fgets(text, sizeof(text), stream) != NULL;
+    const bool read = stream && fgets(text, sizeof(text), stream);
     if (!read)
         fail(error, "cannot read the token from %s: %s.", options->token_file,
-             stream == NULL ? strerror(errno) : "it is empty");
-    if (stream != NULL)
+             !stream ? strerror(errno) : "it is empty");
+    if (stream)
         fclose(stream);
     return read && check_token(options, text, options->token_file, error);
 }
@@ -265,9 +260,9 @@ static bool make_token(struct sat_options *options, char *error) {
 
 static bool find_token(struct sat_options *options, char *error) {
     const char *given = getenv(TOKEN_VARIABLE);
-    if (options->token_file != NULL)
+    if (options->token_file)
         return read_token_file(options, error);
-    return given == NULL || check_token(options, given, TOKEN_VARIABLE, error);
+    return !given || check_token(options, given, TOKEN_VARIABLE, error);
 }
 
 /* ---- All together ---- */
@@ -289,18 +284,17 @@ static bool take_directory_name(struct sat_options *options, char *error) {
 static bool complete_client(struct sat_options *options, char *error) {
     if (options->path_count == 0)
         return fail(error, "no path; give --path NAME:ADDR at least once.");
-    if (options->out == NULL)
+    if (!options->out)
         return fail(error, "no place for the recording; give --out DIR.");
     if (options->token[0] == '\0')
         return fail(error,
                     "no token; set " TOKEN_VARIABLE " or give --token-file with what the server has or printed.");
-    for (size_t k = 0; k < options->path_count; k++) {
+    for (size_t k = 0; k < options->path_count; k++)
         if (options->paths[k].local.at.ss_family != options->server.at.ss_family)
             return fail(error, "path %s and the server have addresses of different families.", options->paths[k].name);
-    }
     if (options->has_ack_via && options->ack_via.at.ss_family != options->server.at.ss_family)
         return fail(error, "--ack-via and the server have addresses of different families.");
-    return options->name != NULL || take_directory_name(options, error);
+    return options->name || take_directory_name(options, error);
 }
 
 static bool complete(struct sat_options *options, char *error) {

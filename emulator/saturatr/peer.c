@@ -19,9 +19,8 @@ int sat_peer_init(struct sat_peer *peer, enum sat_role role, size_t path_count, 
     peer->packet_bytes = packet_bytes;
     peer->via_path = SAT_NO_PATH;
     peer->segments = malloc((size_t)SAT_GSO_MOST * SAT_PACKET_MOST);
-    if (peer->segments == NULL) {
+    if (!peer->segments)
         return -1;
-    }
     uint64_t state = 1; /* nothing on the way can compress it */
     for (size_t i = 0; i < (size_t)SAT_GSO_MOST * SAT_PACKET_MOST; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -31,9 +30,8 @@ int sat_peer_init(struct sat_peer *peer, enum sat_role role, size_t path_count, 
 }
 
 void sat_peer_free(struct sat_peer *peer) {
-    for (size_t k = 0; k < SAT_MAX_PATHS; k++) {
+    for (size_t k = 0; k < SAT_MAX_PATHS; k++)
         sat_ledger_free(&peer->flows[k].ledger);
-    }
     free(peer->segments);
     peer->segments = NULL;
 }
@@ -63,9 +61,8 @@ static size_t path_of(const struct sat_peer *peer, uint8_t channel) {
 
 static void record(struct sat_peer *peer, const struct sat_packet *packet, const struct sat_datagram *datagram) {
     size_t path = path_of(peer, packet->channel);
-    if (path == SAT_NO_PATH || !peer->flows[path].receives) {
+    if (path == SAT_NO_PATH || !peer->flows[path].receives)
         return;
-    }
     struct sat_arrival arrival = {
         .received_us = datagram->received_us,
         .sent_us = packet->sent_us,
@@ -92,9 +89,8 @@ static void on_datagram(void *user, const struct sat_datagram *datagram) {
         peer->strays++;
         return;
     }
-    if (packet.type == SAT_DATA && peer->on_data != NULL) {
+    if (packet.type == SAT_DATA && peer->on_data)
         peer->on_data(peer->user);
-    }
     record(peer, &packet, datagram);
     if (packet.type == SAT_ACK) {
         struct sat_flow *flow = &peer->flows[packet.path];
@@ -102,7 +98,7 @@ static void on_datagram(void *user, const struct sat_datagram *datagram) {
             sat_window_on_ack(&flow->window, packet.seq, packet.received_packets, packet.echo_us, packet.received_us,
                               datagram->received_us);
         }
-    } else if (packet.type != SAT_DATA && peer->on_control != NULL) {
+    } else if (packet.type != SAT_DATA && peer->on_control) {
         peer->on_control(peer->user, &packet, datagram, reception->socket);
     }
 }
@@ -115,7 +111,7 @@ void sat_peer_receive(struct sat_peer *peer, struct sat_socket *socket) {
 void sat_peer_send_control(struct sat_peer *peer, const struct sat_packet *packet) {
     uint8_t data[SAT_CONTROL_BYTES];
     const struct sat_route *route = &peer->routes[packet->channel];
-    if (route->socket != NULL && route->remote.length > 0) {
+    if (route->socket && route->remote.length > 0) {
         sat_wire_write(packet, data);
         sat_socket_send(route->socket, &route->remote, &route->local, data, sizeof(data), 1);
     }
@@ -135,9 +131,8 @@ static void send_ack(struct sat_peer *peer, size_t k, uint64_t now) {
         .received_packets = ledger->received,
     };
     sat_ledger_acked(ledger, now);
-    if (peer->routes[packet.channel].open) {
+    if (peer->routes[packet.channel].open)
         sat_peer_send_control(peer, &packet);
-    }
 }
 
 static void after_failure(struct sat_peer *peer, size_t k, uint64_t now) {
@@ -157,9 +152,8 @@ static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
     const struct sat_route *route = &peer->routes[k];
     uint64_t allowed = now < flow->retry_us ? 0 : sat_window_allowance(&flow->window, now);
     size_t count = allowed < SAT_GSO_MOST ? (size_t)allowed : SAT_GSO_MOST;
-    if (count == 0) {
+    if (count == 0)
         return false;
-    }
     size_t segment = peer->packet_bytes - sat_address_overhead(&route->remote);
     for (size_t i = 0; i < count; i++) {
         const struct sat_packet packet = {.type = SAT_DATA,
@@ -171,9 +165,8 @@ static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
         sat_wire_write(&packet, peer->segments + i * segment);
     }
     size_t sent = sat_socket_send(route->socket, &route->remote, &route->local, peer->segments, segment, count);
-    if (sent < count) {
+    if (sent < count)
         after_failure(peer, k, now);
-    }
     if (sent > 0) {
         sat_window_on_sent(&flow->window, sent, now);
         uint64_t in_flight = sat_window_in_flight(&flow->window);
@@ -187,15 +180,13 @@ static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
     uint64_t now = sat_clock_now_us();
     uint64_t next = SAT_NEVER;
     if (flow->receives) {
-        if (sat_ledger_ack_due(&flow->ledger) <= now) {
+        if (sat_ledger_ack_due(&flow->ledger) <= now)
             send_ack(peer, k, now);
-        }
         next = sat_ledger_ack_due(&flow->ledger);
     }
     if (flow->sends && peer->sending && peer->routes[k].open) {
-        for (int bursts = 0; bursts < 4 && send_burst(peer, k, now); bursts++) {
+        for (int bursts = 0; bursts < 4 && send_burst(peer, k, now); bursts++)
             now = sat_clock_now_us();
-        }
         uint64_t wake = sat_window_next(&flow->window, now);
         wake = wake < flow->retry_us ? flow->retry_us : wake;
         next = wake < next ? wake : next;

@@ -33,7 +33,7 @@ static int64_t minus(int64_t a, int64_t b) {
 static FILE *create(const struct sat_recording *recording, const char *name, char path[PATH_MAX], char *error) {
     snprintf(path, PATH_MAX, "%s/%s", recording->options->out, name);
     FILE *stream = fopen(path, "we");
-    if (stream == NULL) {
+    if (!stream) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
         return NULL;
     }
@@ -83,9 +83,8 @@ static int compare(const void *a, const void *b) {
 
 /* Nearest rank. Sorts. */
 static double percentile_95(uint32_t *seconds, size_t count) {
-    if (count == 0) {
+    if (count == 0)
         return 0.0;
-    }
     qsort(seconds, count, sizeof(*seconds), compare);
     return seconds[(count * 95 + 99) / 100 - 1];
 }
@@ -97,12 +96,10 @@ struct outputs {
 };
 
 static void write_opportunities(struct outputs *out, uint32_t count, uint32_t at_ms) {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         fprintf(out->trace, "%" PRIu32 "\n", at_ms);
-    }
-    if (at_ms / 1000 < out->second_count) {
+    if (at_ms / 1000 < out->second_count)
         out->seconds[at_ms / 1000] += count;
-    }
 }
 
 static void write_arrivals(const struct axis *axis, struct sat_direction *direction, struct outputs *out) {
@@ -120,9 +117,8 @@ static void write_arrivals(const struct axis *axis, struct sat_direction *direct
         uint64_t queued = data ? (uint64_t)minus(minus(received, sent), least) : SAT_IDLE_QUEUE_US;
         uint32_t at_ms = 0;
         uint32_t count = sat_converter_add(&direction->converter, received, arrival.ip_bytes, queued, &at_ms);
-        if (count > 0) {
+        if (count > 0)
             write_opportunities(out, count, at_ms);
-        }
     }
     fprintf(out->trace, "%" PRIu32 "\n", sat_converter_finish(&direction->converter));
     direction->p95_pps = percentile_95(out->seconds, out->second_count);
@@ -133,18 +129,17 @@ static int write_direction(struct sat_recording *r, size_t k, bool up, char *err
     struct sat_direction *direction = up ? &r->paths[k].up : &r->paths[k].down;
     char names[2][SAT_NAME_SIZE + 16];
     char files[2][PATH_MAX];
-    if (!direction->recorded) {
+    if (!direction->recorded)
         return 0;
-    }
     snprintf(names[0], sizeof(names[0]), "%s.%s.csv", path->name, up ? "up" : "down");
     snprintf(names[1], sizeof(names[1]), "%s.%s", path->name, up ? "up" : "down");
     struct axis axis = {.recording = r, .up = up};
     struct outputs out = {.second_count = r->duration_us / 1000000u};
     out.seconds = calloc(out.second_count + 1, sizeof(*out.seconds));
     out.raw = create(r, names[0], files[0], error);
-    out.trace = out.raw == NULL ? NULL : create(r, names[1], files[1], error);
-    int rc = out.trace == NULL ? -1 : 0;
-    if (out.seconds == NULL) {
+    out.trace = !out.raw ? NULL : create(r, names[1], files[1], error);
+    int rc = !out.trace ? -1 : 0;
+    if (!out.seconds) {
         snprintf(error, SAT_ERROR_SIZE, "no memory to write the recording");
         rc = -1;
     }
@@ -152,21 +147,17 @@ static int write_direction(struct sat_recording *r, size_t k, bool up, char *err
         write_raw_header(out.raw, r, path, up);
         write_arrivals(&axis, direction, &out);
     }
-    if (out.raw != NULL && finish(out.raw, files[0], error) != 0) {
+    if (out.raw && finish(out.raw, files[0], error) != 0)
         rc = -1;
-    }
-    if (out.trace != NULL && finish(out.trace, files[1], error) != 0) {
+    if (out.trace && finish(out.trace, files[1], error) != 0)
         rc = -1;
-    }
     free(out.seconds);
     return rc;
 }
 
 int sat_recording_write(struct sat_recording *recording, char *error) {
-    for (size_t k = 0; k < recording->options->path_count; k++) {
-        if (write_direction(recording, k, true, error) != 0 || write_direction(recording, k, false, error) != 0) {
+    for (size_t k = 0; k < recording->options->path_count; k++)
+        if (write_direction(recording, k, true, error) != 0 || write_direction(recording, k, false, error) != 0)
             return -1;
-        }
-    }
     return sat_recording_describe(recording, error);
 }

@@ -40,9 +40,8 @@ static int listen_tcp(struct server *server, struct sat_address *at, char *error
     server->listen_fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server->listen_fd >= 0) {
         setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        if (at->at.ss_family == AF_INET6) {
+        if (at->at.ss_family == AF_INET6)
             setsockopt(server->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-        }
     }
     if (server->listen_fd < 0 || bind(server->listen_fd, (const struct sockaddr *)&at->at, at->length) != 0 ||
         listen(server->listen_fd, PENDING_MOST) != 0 ||
@@ -58,12 +57,10 @@ static int open_ports(struct server *server, char *error) {
     bool any = sat_address_port(&server->options->server) == 0;
     for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
         server->address = server->options->server;
-        if (listen_tcp(server, &server->address, error) != 0) {
+        if (listen_tcp(server, &server->address, error) != 0)
             return -1;
-        }
-        if (sat_socket_open(&server->data, &server->address, NULL, error) == 0) {
+        if (sat_socket_open(&server->data, &server->address, NULL, error) == 0)
             return 0;
-        }
         close(server->listen_fd);
         server->listen_fd = -1;
     }
@@ -73,9 +70,8 @@ static int open_ports(struct server *server, char *error) {
 static int open_server(struct server *server, char *error) {
     struct sat_address ack = server->options->server;
     sat_address_set_port(&ack, server->options->ack_port);
-    if (open_ports(server, error) != 0 || sat_socket_open(&server->ack, &ack, NULL, error) != 0) {
+    if (open_ports(server, error) != 0 || sat_socket_open(&server->ack, &ack, NULL, error) != 0)
         return -1;
-    }
     ack.length = sizeof(ack.at);
     if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
@@ -100,15 +96,13 @@ static void announce(const struct server *server) {
 
 static void accept_one(struct server *server) {
     int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
+    if (fd < 0)
         return;
-    }
     struct pending *place = &server->pending[0]; /* the oldest gives way */
     for (size_t i = 0; i < PENDING_MOST; i++) {
         struct pending *p = &server->pending[i];
-        if (p->control.fd < 0 || (place->control.fd >= 0 && p->deadline_us < place->deadline_us)) {
+        if (p->control.fd < 0 || (place->control.fd >= 0 && p->deadline_us < place->deadline_us))
             place = p;
-        }
     }
     sat_control_close(&place->control);
     int one = 1;
@@ -124,9 +118,8 @@ static void accept_one(struct server *server) {
         return;
     }
     sat_hex_write(place->nonces.server, SAT_NONCE_BYTES, hex);
-    if (!sat_control_write(&place->control, json_pack("{s:i, s:s}", "saturatr", SAT_PROTOCOL, "nonce", hex))) {
+    if (!sat_control_write(&place->control, json_pack("{s:i, s:s}", "saturatr", SAT_PROTOCOL, "nonce", hex)))
         sat_control_close(&place->control);
-    }
 }
 
 static void refuse(struct sat_control *control, const char *sentence) {
@@ -147,9 +140,8 @@ static json_t *greeting(const struct server *server, const struct sat_nonces *no
     uint8_t proof[SAT_PROOF_BYTES];
     char hex[2 * SAT_PROOF_BYTES + 1];
     struct utsname host;
-    if (uname(&host) != 0 || !sat_auth_proof(server->options->token, SAT_SERVER, nonces, proof)) {
+    if (uname(&host) != 0 || !sat_auth_proof(server->options->token, SAT_SERVER, nonces, proof))
         return NULL;
-    }
     sat_hex_write(proof, SAT_PROOF_BYTES, hex);
     return json_pack("{s:s, s:i, s:i, s:s, s:s}", "proof", hex, "port", sat_address_port(&server->address), "ack_port",
                      server->ack_port, "host", host.nodename, "kernel", host.release);
@@ -158,23 +150,21 @@ static json_t *greeting(const struct server *server, const struct sat_nonces *no
 static void on_pending(struct server *server, struct pending *p) {
     json_t *line = NULL;
     enum sat_line found = sat_control_read(&p->control, &line);
-    if (found == SAT_LINE_NONE) {
+    if (found == SAT_LINE_NONE)
         return;
-    }
     if (found == SAT_LINE_BAD) {
         sat_control_close(&p->control);
         return;
     }
     char error[SAT_ERROR_SIZE];
-    if (!proves(server, p, line)) {
+    if (!proves(server, p, line))
         refuse(&p->control, "the token is not the server's");
-    } else if (server->session.stage != SAT_IDLE) {
+    else if (server->session.stage != SAT_IDLE)
         refuse(&p->control, "the server is busy with another recording");
-    } else if (sat_session_begin(&server->session, server->options, &p->control, &p->nonces, line, error) != 0) {
+    else if (sat_session_begin(&server->session, server->options, &p->control, &p->nonces, line, error) != 0)
         refuse(&p->control, error);
-    } else if (!sat_control_write(&server->session.control, greeting(server, &p->nonces))) {
+    else if (!sat_control_write(&server->session.control, greeting(server, &p->nonces)))
         server->session.stage = SAT_OVER;
-    }
     json_decref(line);
 }
 
@@ -184,11 +174,10 @@ static void ignore(void *user, const struct sat_datagram *datagram) {
 }
 
 static void receive(struct server *server, struct sat_socket *socket) {
-    if (server->session.stage == SAT_IDLE) {
+    if (server->session.stage == SAT_IDLE)
         sat_socket_receive(socket, ignore, NULL); /* belongs to no session */
-    } else {
+    else
         sat_peer_receive(&server->session.peer, socket);
-    }
 }
 
 static void end_session(struct server *server) {
@@ -208,9 +197,8 @@ static size_t fill_polls(struct server *server, struct pollfd *polls) {
     polls[n++] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
     polls[n++] = (struct pollfd){.fd = server->data.fd, .events = POLLIN};
     polls[n++] = (struct pollfd){.fd = server->ack.fd, .events = POLLIN};
-    for (size_t i = 0; i < PENDING_MOST; i++) {
+    for (size_t i = 0; i < PENDING_MOST; i++)
         polls[n++] = (struct pollfd){.fd = server->pending[i].control.fd, .events = POLLIN};
-    }
     bool pushing = server->session.stage == SAT_HANDOVER;
     polls[n++] = (struct pollfd){.fd = server->session.stage == SAT_IDLE ? -1 : server->session.control.fd,
                                  .events = (short)(pushing ? POLLIN | POLLOUT : POLLIN)};
@@ -219,15 +207,12 @@ static size_t fill_polls(struct server *server, struct pollfd *polls) {
 
 static uint64_t serve_session(struct server *server, short revents, uint64_t now) {
     struct sat_session *session = &server->session;
-    if (session->stage == SAT_IDLE) {
+    if (session->stage == SAT_IDLE)
         return IDLE_US;
-    }
-    if (revents & (POLLIN | POLLHUP | POLLERR)) {
+    if (revents & (POLLIN | POLLHUP | POLLERR))
         sat_session_on_readable(session);
-    }
-    if (revents & POLLOUT) {
+    if (revents & POLLOUT)
         sat_session_on_writable(session);
-    }
     sat_session_on_time(session, now);
     if (session->peer.fatal != 0) {
         char error[SAT_ERROR_SIZE];
@@ -248,28 +233,22 @@ static uint64_t turn(struct server *server, uint64_t wait_us, const sigset_t *ma
     struct pollfd polls[4 + PENDING_MOST];
     size_t n = fill_polls(server, polls);
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000), .tv_nsec = (long)(wait_us % 1000000) * 1000};
-    if (ppoll(polls, n, &wait, mask) < 0) {
+    if (ppoll(polls, n, &wait, mask) < 0)
         memset(polls, 0, sizeof(polls));
-    }
     uint64_t now = sat_clock_now_us();
-    if (polls[1].revents != 0) {
+    if (polls[1].revents != 0)
         receive(server, &server->data);
-    }
-    if (polls[2].revents != 0) {
+    if (polls[2].revents != 0)
         receive(server, &server->ack);
-    }
     for (size_t i = 0; i < PENDING_MOST; i++) {
         struct pending *p = &server->pending[i];
-        if (p->control.fd >= 0 && polls[3 + i].revents != 0) {
+        if (p->control.fd >= 0 && polls[3 + i].revents != 0)
             on_pending(server, p);
-        }
-        if (p->control.fd >= 0 && now >= p->deadline_us) {
+        if (p->control.fd >= 0 && now >= p->deadline_us)
             sat_control_close(&p->control);
-        }
     }
-    if (polls[0].revents != 0) {
+    if (polls[0].revents != 0)
         accept_one(server);
-    }
     return serve_session(server, polls[3 + PENDING_MOST].revents, now);
 }
 
@@ -279,28 +258,23 @@ int sat_server_run(const struct sat_options *options, volatile sig_atomic_t *sto
     memset(&server, 0, sizeof(server));
     server.options = options;
     server.listen_fd = server.data.fd = server.ack.fd = server.session.control.fd = -1;
-    for (size_t i = 0; i < PENDING_MOST; i++) {
+    for (size_t i = 0; i < PENDING_MOST; i++)
         server.pending[i].control.fd = -1;
-    }
     sigemptyset(&mask);
     int rc = open_server(&server, error);
     if (rc == 0) {
         announce(&server);
         uint64_t wait_us = IDLE_US;
-        while (!*stop && !(options->once && server.recordings > 0)) {
+        while (!*stop && !(options->once && server.recordings > 0))
             wait_us = turn(&server, wait_us, &mask);
-        }
-        if (server.session.stage != SAT_IDLE) {
+        if (server.session.stage != SAT_IDLE)
             sat_session_end(&server.session);
-        }
     }
-    for (size_t i = 0; i < PENDING_MOST; i++) {
+    for (size_t i = 0; i < PENDING_MOST; i++)
         sat_control_close(&server.pending[i].control);
-    }
     sat_socket_close(&server.data);
     sat_socket_close(&server.ack);
-    if (server.listen_fd >= 0) {
+    if (server.listen_fd >= 0)
         close(server.listen_fd);
-    }
     return rc;
 }

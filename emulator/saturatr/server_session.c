@@ -16,9 +16,8 @@ static void on_hello(void *user, const struct sat_packet *packet, const struct s
     bool data = packet->channel < SAT_MAX_PATHS;
     size_t path = data || peer->ack_via ? packet->channel % SAT_MAX_PATHS : packet->channel - SAT_MAX_PATHS;
     if (packet->type != SAT_HELLO || socket != (data ? session->data_socket : session->ack_socket) ||
-        path >= peer->path_count || (!data && packet->channel != sat_peer_ack_channel(peer, path))) {
+        path >= peer->path_count || (!data && packet->channel != sat_peer_ack_channel(peer, path)))
         return;
-    }
     struct sat_packet answer = {.type = SAT_WELCOME,
                                 .channel = packet->channel,
                                 .path = packet->path,
@@ -26,9 +25,8 @@ static void on_hello(void *user, const struct sat_packet *packet, const struct s
                                 .seq = packet->seq,
                                 .echo_us = packet->sent_us,
                                 .received_us = datagram->received_us};
-    if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from.at, answer.cookie)) {
+    if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from.at, answer.cookie))
         return;
-    }
     if (sat_auth_same(packet->cookie, answer.cookie, SAT_COOKIE_BYTES)) {
         peer->routes[packet->channel] =
             (struct sat_route){.socket = socket, .remote = datagram->from, .local = datagram->to, .open = true};
@@ -102,9 +100,8 @@ int sat_session_begin(struct sat_session *session, const struct sat_options *opt
     session->data_socket = data_socket;
     session->ack_socket = ack_socket;
     session->control.fd = -1;
-    if (check(session, options, request, error) != 0) {
+    if (check(session, options, request, error) != 0)
         return -1;
-    }
     struct sat_peer *peer = &session->peer;
     peer->on_control = on_hello;
     peer->on_data = on_data;
@@ -156,15 +153,14 @@ void sat_session_on_readable(struct sat_session *session) {
     if (found == SAT_LINE_BAD) {
         session->stage = SAT_OVER; /* nobody is there any more: stop sending at once */
     } else if (found == SAT_LINE_READ) {
-        if (session->stage == SAT_SETUP && json_is_true(json_object_get(line, "go"))) {
+        if (session->stage == SAT_SETUP && json_is_true(json_object_get(line, "go")))
             start(session);
-        } else if (session->go_expected && json_is_true(json_object_get(line, "go"))) {
+        else if (session->go_expected && json_is_true(json_object_get(line, "go")))
             session->go_expected = false;
-        } else if (session->stage == SAT_RUNNING && json_is_true(json_object_get(line, "stop"))) {
+        else if (session->stage == SAT_RUNNING && json_is_true(json_object_get(line, "stop")))
             hand_over(session);
-        } else {
+        else
             session->stage = SAT_OVER;
-        }
         json_decref(line);
     }
 }
@@ -172,9 +168,8 @@ void sat_session_on_readable(struct sat_session *session) {
 /* What is left of the block's frame at offset. */
 static size_t frame_part(const struct sat_session *session, uint8_t header[FRAME_BYTES], const uint8_t **part) {
     size_t used = session->block->used;
-    for (size_t i = 0; i < FRAME_BYTES; i++) {
+    for (size_t i = 0; i < FRAME_BYTES; i++)
         header[i] = (uint8_t)(used >> (24 - 8 * i));
-    }
     bool in_header = session->offset < FRAME_BYTES;
     *part = in_header ? header + session->offset : session->block->data + (session->offset - FRAME_BYTES);
     return in_header ? FRAME_BYTES - session->offset : used + FRAME_BYTES - session->offset;
@@ -182,7 +177,7 @@ static size_t frame_part(const struct sat_session *session, uint8_t header[FRAME
 
 void sat_session_on_writable(struct sat_session *session) {
     while (session->stage == SAT_HANDOVER) {
-        if (session->block == NULL) {
+        if (!session->block) {
             if (++session->path >= session->peer.path_count) {
                 session->stage = SAT_OVER;
                 return;
@@ -208,9 +203,8 @@ void sat_session_on_writable(struct sat_session *session) {
 }
 
 void sat_session_on_time(struct sat_session *session, uint64_t now) {
-    if (session->stage == SAT_IDLE || session->stage == SAT_OVER || now < session->deadline_us) {
+    if (session->stage == SAT_IDLE || session->stage == SAT_OVER || now < session->deadline_us)
         return;
-    }
     if (session->stage == SAT_RUNNING && session->peer.sending) {
         session->peer.sending = false; /* as long as was announced; the client's stop may be on its way */
         session->deadline_us = now + GRACE_US;

@@ -30,24 +30,21 @@ bool sat_address_parse(const char *text, bool with_port, struct sat_address *out
     const char *port = "0";
     size_t length = strlen(text);
     const char *colon = with_port ? strrchr(text, ':') : NULL;
-    if (length >= sizeof(host) || (with_port && colon == NULL)) {
+    if (length >= sizeof(host) || (with_port && !colon))
         return false;
-    }
-    if (colon != NULL) {
+    if (colon) {
         length = (size_t)(colon - text);
         port = colon + 1;
     }
     bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
-    if (with_port && !bracketed && memchr(text, ':', length) != NULL) {
+    if (with_port && !bracketed && memchr(text, ':', length))
         return false; /* an IPv6 address with a port needs brackets */
-    }
     snprintf(host, sizeof(host), "%.*s", (int)(bracketed ? length - 2 : length), text + (bracketed ? 1 : 0));
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *found;
     if (host[0] == '\0' || port[0] == '\0' || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
-        strtoul(port, NULL, 10) > UINT16_MAX || getaddrinfo(host, port, &hints, &found) != 0) {
+        strtoul(port, NULL, 10) > UINT16_MAX || getaddrinfo(host, port, &hints, &found) != 0)
         return false;
-    }
     memset(out, 0, sizeof(*out));
     memcpy(&out->at, found->ai_addr, found->ai_addrlen);
     out->length = found->ai_addrlen;
@@ -77,9 +74,8 @@ uint16_t sat_address_port(const struct sat_address *address) {
 }
 
 bool sat_address_same_host(const struct sat_address *a, const struct sat_address *b) {
-    if (a->at.ss_family != b->at.ss_family) {
+    if (a->at.ss_family != b->at.ss_family)
         return false;
-    }
     if (a->at.ss_family == AF_INET6) {
         return memcmp(&((const struct sockaddr_in6 *)&a->at)->sin6_addr,
                       &((const struct sockaddr_in6 *)&b->at)->sin6_addr, sizeof(struct in6_addr)) == 0;
@@ -112,9 +108,8 @@ static void configure(struct sat_socket *s, const char *device) {
     }
     set(s->fd, IPPROTO_IP, IP_PKTINFO, 1);
     set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE); /* never in fragments, whatever ICMP claims */
-    if (device != NULL) {
+    if (device)
         setsockopt(s->fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
-    }
 }
 
 int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const char *device, char *error) {
@@ -122,9 +117,8 @@ int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const
     char text[SAT_ADDRESS_TEXT];
     s->v6 = local->at.ss_family == AF_INET6;
     s->fd = socket(local->at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (s->fd >= 0) {
+    if (s->fd >= 0)
         configure(s, device);
-    }
     if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&local->at, local->length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot use UDP on %s: %s", sat_address_text(local, text), strerror(errno));
         sat_socket_close(s);
@@ -134,23 +128,21 @@ int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const
 }
 
 void sat_socket_close(struct sat_socket *s) {
-    if (s->fd >= 0) {
+    if (s->fd >= 0)
         close(s->fd);
-    }
     s->fd = -1;
 }
 
 /* The kernel's timestamp is on the real-time clock; real_ahead_us is how far that is ahead of the monotonic one. */
 static void read_control(struct sat_socket *s, struct msghdr *message, uint64_t real_ahead_us,
                          struct sat_datagram *datagram) {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec stamp;
             memcpy(&stamp, CMSG_DATA(c), sizeof(stamp));
             uint64_t at = (uint64_t)stamp.tv_sec * 1000000u + (uint64_t)stamp.tv_nsec / 1000u - real_ahead_us;
-            if (at <= datagram->received_us && datagram->received_us - at < BELIEVABLE_S * 1000000u) {
+            if (at <= datagram->received_us && datagram->received_us - at < BELIEVABLE_S * 1000000u)
                 datagram->received_us = at;
-            }
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
             memcpy(&s->dropped, CMSG_DATA(c), sizeof(s->dropped));
         } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO && !s->v6) {
@@ -206,11 +198,9 @@ static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const
 }
 
 void sat_socket_receive(struct sat_socket *s, void (*on_datagram)(void *, const struct sat_datagram *), void *user) {
-    for (int i = 0; i < BATCHES; i++) {
-        if (receive_batch(s, on_datagram, user) < (int)BATCH) {
+    for (int i = 0; i < BATCHES; i++)
+        if (receive_batch(s, on_datagram, user) < (int)BATCH)
             return;
-        }
-    }
 }
 
 static void add_control(struct msghdr *message, uint8_t *room, int level, int type, const void *value, size_t length) {
@@ -239,9 +229,8 @@ static bool send_one_call(const struct sat_socket *s, const struct sat_address *
     struct sockaddr_storage name = to->at;
     struct iovec vector = {.iov_base = (void *)(uintptr_t)data, .iov_len = segment * count};
     struct msghdr message = {.msg_name = &name, .msg_namelen = to->length, .msg_iov = &vector, .msg_iovlen = 1};
-    if (local != NULL && local->length > 0) {
+    if (local && local->length > 0)
         add_source(&message, room, local);
-    }
     if (count > 1) {
         uint16_t size = (uint16_t)segment;
         add_control(&message, room, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
@@ -258,13 +247,12 @@ size_t sat_socket_send(struct sat_socket *s, const struct sat_address *to, const
     size_t sent = 0;
     while (sent < count) {
         size_t n = s->no_gso ? 1 : count - sent < SAT_GSO_MOST ? count - sent : SAT_GSO_MOST;
-        if (send_one_call(s, to, local, data + sent * segment, segment, n)) {
+        if (send_one_call(s, to, local, data + sent * segment, segment, n))
             sent += n;
-        } else if (n > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP)) {
+        else if (n > 1 && (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP))
             s->no_gso = true; /* without checksum offload there is no segmentation */
-        } else {
+        else
             break;
-        }
     }
     return sent;
 }

@@ -36,9 +36,8 @@ uint64_t sat_window_in_flight(const struct sat_window *w) {
 
 double sat_window_best_pps(const struct sat_window *w) {
     double best = 0.0;
-    for (size_t i = 0; i < SAT_RATE_BINS; i++) {
+    for (size_t i = 0; i < SAT_RATE_BINS; i++)
         best = w->rate_bins_pps[i] > best ? w->rate_bins_pps[i] : best;
-    }
     return best;
 }
 
@@ -73,17 +72,15 @@ static void measure_rate(struct sat_window *w, uint64_t received_us) {
         return;
     }
     uint64_t span = received_us - w->span_start_us;
-    if (span < RATE_SPAN_US) {
+    if (span < RATE_SPAN_US)
         return;
-    }
     uint64_t bin = received_us / SAT_RATE_BIN_US + 1;
     if (w->rate_bin == 0 || bin >= w->rate_bin + SAT_RATE_BINS) {
         memset(w->rate_bins_pps, 0, sizeof(w->rate_bins_pps));
         w->rate_bin = bin;
     }
-    while (w->rate_bin < bin) {
+    while (w->rate_bin < bin)
         w->rate_bins_pps[++w->rate_bin % SAT_RATE_BINS] = 0.0;
-    }
     double pps = (double)(w->received - w->span_start_packets) * 1e6 / (double)span;
     pps = pps < BELIEVABLE_PPS ? pps : BELIEVABLE_PPS;
     double *slot = &w->rate_bins_pps[bin % SAT_RATE_BINS];
@@ -94,9 +91,8 @@ static void measure_rate(struct sat_window *w, uint64_t received_us) {
 
 /* Once a round trip: did the link's queue overflow? */
 static void judge_round(struct sat_window *w) {
-    if (w->acked_until < w->round_end || w->acked_until - w->round_start < ROUND_MIN_PACKETS) {
+    if (w->acked_until < w->round_end || w->acked_until - w->round_start < ROUND_MIN_PACKETS)
         return;
-    }
     uint64_t sent = w->acked_until - w->round_start;
     uint64_t arrived = w->received - w->round_received;
     uint64_t lost = sent > arrived ? sent - arrived : 0;
@@ -114,9 +110,8 @@ static void judge_round(struct sat_window *w) {
 
 /* Growth of a window that has queue enough. */
 static uint64_t growth(struct sat_window *w, uint64_t packets) {
-    if (!w->cautious) {
+    if (!w->cautious)
         return packets;
-    }
     w->credit += packets;
     uint64_t grown = w->credit / CAUTION;
     w->credit %= CAUTION;
@@ -149,15 +144,13 @@ static void adapt(struct sat_window *w, uint64_t packets) {
 
 void sat_window_on_ack(struct sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us,
                        uint64_t received_us, uint64_t now) {
-    if (highest >= w->next_seq || highest + 1 < w->acked_until || received <= w->received || echo_us > now) {
+    if (highest >= w->next_seq || highest + 1 < w->acked_until || received <= w->received || echo_us > now)
         return; /* not ours, or overtaken by a later one */
-    }
     uint64_t under_way = sat_window_in_flight(w);
     uint64_t packets = received - w->received;
     w->delay_us = received_us - echo_us;
-    if (w->received == 0 || (int64_t)(w->delay_us - w->least_delay_us) < 0) {
+    if (w->received == 0 || (int64_t)(w->delay_us - w->least_delay_us) < 0)
         w->least_delay_us = w->delay_us;
-    }
     w->acked_until = highest + 1;
     w->received = received;
     w->rtt_us = now - echo_us;
@@ -193,9 +186,8 @@ uint64_t sat_window_allowance(struct sat_window *w, uint64_t now) {
     w->tokens = w->tokens > depth ? depth : w->tokens;
     w->tokens_us = now;
     uint64_t packets = room(w);
-    if (packets > (uint64_t)w->tokens) {
+    if (packets > (uint64_t)w->tokens)
         packets = w->tokens < PACING_QUANTUM ? 0 : (uint64_t)w->tokens;
-    }
     return packets == 0 && now - w->last_send_us >= heartbeat_us(w) ? 1 : packets;
 }
 
@@ -206,9 +198,8 @@ void sat_window_on_sent(struct sat_window *w, uint64_t packets, uint64_t now) {
 }
 
 uint64_t sat_window_next(const struct sat_window *w, uint64_t now) {
-    if (room(w) == 0) {
+    if (room(w) == 0)
         return w->last_send_us + heartbeat_us(w);
-    }
     double missing = PACING_QUANTUM - w->tokens;
     return missing <= 0.0 ? now : now + 1 + (uint64_t)(missing * 1e6 / pacing_pps(w));
 }

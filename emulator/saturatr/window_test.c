@@ -39,9 +39,8 @@ static void acknowledge(struct sat_window *w, struct link *link, uint64_t now) {
     uint64_t highest = UINT64_MAX;
     for (; link->acked < w->next_seq; link->acked++) {
         uint64_t arrival = link->arrive_us[link->acked % (1u << 16)];
-        if (arrival > now) {
+        if (arrival > now)
             break;
-        }
         if (arrival != 0) {
             link->received++;
             highest = link->acked;

@@ -38,12 +38,10 @@ static void every_packet_comes_back_as_it_was(void **state) {
         assert_int_equal(read.path, 3);
         assert_int_equal(read.flags, SAT_FLAG_VALID);
         assert_true(read.tag == full.tag && read.seq == full.seq && read.sent_us == full.sent_us);
-        if (type == SAT_HELLO || type == SAT_WELCOME) {
+        if (type == SAT_HELLO || type == SAT_WELCOME)
             assert_memory_equal(read.cookie, full.cookie, SAT_COOKIE_BYTES);
-        }
-        if (type == SAT_WELCOME || type == SAT_ACK) {
+        if (type == SAT_WELCOME || type == SAT_ACK)
             assert_true(read.echo_us == 77 && read.received_us == 88);
-        }
         assert_int_equal(read.received_packets, type == SAT_ACK ? 99 : 0);
     }
 }
@@ -55,9 +53,8 @@ static void refuses_what_is_no_packet(void **state) {
     uint8_t data[SAT_CONTROL_BYTES];
     packet.type = SAT_HELLO;
     sat_wire_write(&packet, data);
-    for (size_t n = 0; n < SAT_CONTROL_BYTES; n++) {
+    for (size_t n = 0; n < SAT_CONTROL_BYTES; n++)
         assert_false(sat_wire_read(&read, data, n, n));
-    }
     assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* longer than it shows */
     data[4] = 9;                                                                        /* no such type */
     assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
@@ -92,9 +89,8 @@ static void any_bytes_do_no_harm(void **state) {
         sat_wire_write(&packet, data);
         data[xl_link_rng_next(&rng) % sizeof(data)] = (uint8_t)xl_link_rng_next(&rng);
         struct sat_packet read;
-        if (sat_wire_read(&read, data, (size_t)(xl_link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data))) {
+        if (sat_wire_read(&read, data, (size_t)(xl_link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data)))
             assert_true(read.channel < SAT_MAX_CHANNELS && read.path < SAT_MAX_PATHS);
-        }
     }
 }
 

@@ -22,14 +22,14 @@ static player_transport *create(const player_transport_config *config, const pla
     const xl_log log = xl_log_files_log(sim->client_files);
     p->client = http3_client_new(config, callbacks, sim->client_credentials, &log, now, error);
     size_t used = http3_client_paths_used(config);
-    for (size_t i = 0; p->client != NULL && i < used; i++) {
+    for (size_t i = 0; p->client && i < used; i++) {
         if (http3_client_opens_at_start(config, i) &&
             !http3_client_open_path(p->client, i, &config->paths[i].local, now, error)) {
             http3_client_free(p->client);
             p->client = NULL;
         }
     }
-    return (player_transport *)(p->client != NULL ? p : NULL);
+    return (player_transport *)(p->client ? p : NULL);
 }
 
 static bool request(player_transport *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
@@ -44,9 +44,8 @@ static void cancel(player_transport *t, uint64_t id, uint64_t now) {
 static void step(player_transport *t, uint64_t now) {
     struct sim_player *p = from_handle(t);
     http3_client_process(p->client, now);
-    if (!http3_client_is_over(p->client)) {
+    if (!http3_client_is_over(p->client))
         sim_network_transmit(p->sim, http3_client_endpoint(p->client), true);
-    }
 }
 
 static uint64_t next_timeout(const player_transport *t) {
@@ -108,15 +107,13 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     config.log = xl_log_files_log(sim->server_files);
     int rv = 0;
     p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
-    if (p->server.endpoint == NULL && rv == XL_ERR_ARGUMENT) {
+    if (!p->server.endpoint && rv == XL_ERR_ARGUMENT)
         return sim_fail(error, "%s: players[%zu]: the transport refuses the settings", job_name, p->index);
-    }
     p->server.videos = catalogue_new(&p->job->server.video, NULL);
     const http3_service_hooks hooks = {.user = p, .log = log_record, .next_connection = connection_number};
-    if (p->server.endpoint != NULL && p->server.videos != NULL) {
+    if (p->server.endpoint && p->server.videos)
         p->server.http3 = http3_service_new(p->server.endpoint, p->server.videos, &hooks);
-    }
-    return p->server.http3 != NULL || sim_fail(error, "out of memory");
+    return p->server.http3 || sim_fail(error, "out of memory");
 }
 
 void sim_server_act(struct sim *sim, struct sim_server *s) {
@@ -143,11 +140,10 @@ void sim_servers_stop(struct sim *sim) {
 static void end_player(struct sim_player *p) {
     char reason[PLAYER_SESSION_ERROR_BYTES] = "";
     p->status = player_session_finish(&p->session, p->sim->now, reason);
-    if (p->status != 0 && p->sim->job->player_count > 1) {
+    if (p->status != 0 && p->sim->job->player_count > 1)
         fprintf(stderr, "xlink-sim: player %zu: %s.\n", p->index + 1, reason);
-    } else if (p->status != 0) {
+    else if (p->status != 0)
         fprintf(stderr, "xlink-sim: %s.\n", reason);
-    }
     p->state = SIM_PLAYER_IS_OVER;
     p->sim->running--;
     sim_timers_set(&p->sim->timers, p->actor, XL_NEVER);
@@ -156,19 +152,16 @@ static void end_player(struct sim_player *p) {
 static void start_player(struct sim_player *p) {
     const player_session_hooks hooks = {0};
     p->state = SIM_PLAYER_PLAYS;
-    if (!player_session_start(&p->session, &p->job->options, &hooks, p->log, p->sim->now)) {
+    if (!player_session_start(&p->session, &p->job->options, &hooks, p->log, p->sim->now))
         p->sim->out_of_memory = true;
-    }
 }
 
 void sim_player_act(struct sim_player *p) {
     struct sim *sim = p->sim;
-    if (p->state == SIM_PLAYER_WAITS) {
+    if (p->state == SIM_PLAYER_WAITS)
         start_player(p);
-    }
-    if (sim->out_of_memory) {
+    if (sim->out_of_memory)
         return;
-    }
     player_session_step(&p->session, sim->now);
     if (player_session_over(&p->session)) {
         end_player(p);
@@ -185,27 +178,24 @@ static bool make_credentials(struct sim *sim, char *error) {
     /* One certificate for all servers: of the first one's key. */
     sim->server_credentials =
         xl_credentials_self_signed(HTTP3_SERVER_NAME, sim->job->players[0].server.random_key, SIM_EPOCH_S);
-    return (sim->client_credentials != NULL && sim->server_credentials != NULL) ||
+    return (sim->client_credentials && sim->server_credentials) ||
            sim_fail(error, "cannot make a self-signed certificate");
 }
 
 bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
     sim->players = calloc(sim->job->player_count, sizeof *sim->players);
-    if (sim->players == NULL) {
+    if (!sim->players)
         return sim_fail(error, "out of memory");
-    }
-    if (!make_credentials(sim, error)) {
+    if (!make_credentials(sim, error))
         return false;
-    }
     size_t count = sim->job->player_count;
     for (size_t i = 0; i < count; i++) {
         struct sim_player *p = &sim->players[i];
         *p = (struct sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
         p->server.actor = sim->direction_count + i;
         p->actor = sim->direction_count + count + i;
-        if (!make_server(sim, p, job_name, error)) {
+        if (!make_server(sim, p, job_name, error))
             return false;
-        }
         sim_timers_set(&sim->timers, p->actor, p->job->start_us);
         sim->job->players[i].options.transport = &sim_transport;
         sim->job->players[i].options.transport_config.network = p;
@@ -215,15 +205,14 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
 }
 
 void sim_ends_free(struct sim *sim) {
-    for (size_t i = 0; sim->players != NULL && i < sim->job->player_count; i++) {
+    for (size_t i = 0; sim->players && i < sim->job->player_count; i++) {
         struct sim_player *p = &sim->players[i];
         http3_client_free(p->client);
         player_session_free(&p->session);
         http3_service_free(p->server.http3);
         xl_endpoint_free(p->server.endpoint);
-        if (p->server.videos != NULL) {
+        if (p->server.videos)
             catalogue_free(p->server.videos);
-        }
     }
     free(sim->players);
     xl_credentials_free(sim->client_credentials);

@@ -33,7 +33,7 @@ static const char *const read_apart[] = {"loss", NULL};
 /* ---- reading ---- */
 
 static bool find_path(const struct sim_job *job, const char *name, size_t *path) {
-    for (size_t k = 0; name != NULL && k < job->path_count; k++) {
+    for (size_t k = 0; name && k < job->path_count; k++) {
         if (strcmp(job->paths[k].name, name) == 0) {
             *path = k;
             return true;
@@ -46,9 +46,8 @@ static bool find_path(const struct sim_job *job, const char *name, size_t *path)
 static bool take_loss(struct sim_event *event, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
     struct xl_link_settings settings[2] = {{.text = {0}}, {.text = {0}}};
-    if (value == NULL || json_is_null(value)) {
+    if (!value || json_is_null(value))
         return true;
-    }
     bool good = xl_link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
     event->has_loss = good;
     event->loss = settings[0].loss;
@@ -60,18 +59,14 @@ static bool take_event(struct sim_job *job, json_t *object, const char *where, s
     struct event_members m = {.at_us = NOT_GIVEN, .delay_us = NOT_GIVEN, .direction = directions[2]};
     const setting_tables members = {.table = {{event_rows, &m, 0}}, .count = 1};
     if (!sim_members_read(&members, object, where, read_apart, error) ||
-        !take_loss(event, json_object_get(object, "loss"), where, error)) {
+        !take_loss(event, json_object_get(object, "loss"), where, error))
         return false;
-    }
-    if (m.at_us == NOT_GIVEN || m.path == NULL) {
-        return sim_fail(error, "%s%s is missing", where, m.path == NULL ? "path" : "t_s");
-    }
-    if (!find_path(job, m.path, &event->path)) {
+    if (m.at_us == NOT_GIVEN || !m.path)
+        return sim_fail(error, "%s%s is missing", where, !m.path ? "path" : "t_s");
+    if (!find_path(job, m.path, &event->path))
         return sim_fail(error, "%spath \"%.40s\" is not the name of a path", where, m.path);
-    }
-    if (m.rate != NULL && !xl_trace_parse_rate(m.rate, &event->rate_bps)) {
+    if (m.rate && !xl_trace_parse_rate(m.rate, &event->rate_bps))
         return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m.rate);
-    }
     event->at_us = m.at_us;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
@@ -85,29 +80,23 @@ static bool take_event(struct sim_job *job, json_t *object, const char *where, s
 
 bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, char *error) {
     size_t count = json_array_size(events);
-    if (events == NULL || json_is_null(events)) {
+    if (!events || json_is_null(events))
         return true;
-    }
-    if (!json_is_array(events) || count > SIM_MAX_EVENTS) {
+    if (!json_is_array(events) || count > SIM_MAX_EVENTS)
         return sim_fail(error, "%s: link_events takes an array of at most %d objects", name, SIM_MAX_EVENTS);
-    }
     job->events = calloc(count + 1, sizeof *job->events);
-    if (job->events == NULL) {
+    if (!job->events)
         return sim_fail(error, "out of memory");
-    }
     for (size_t i = 0; i < count; i++) {
         char where[SIM_ERROR_BYTES / 4];
         json_t *object = json_array_get(events, i);
         snprintf(where, sizeof where, "%.200s: link_events[%zu].", name, i);
-        if (!json_is_object(object)) {
+        if (!json_is_object(object))
             return sim_fail(error, "%s: link_events[%zu] is not an object", name, i);
-        }
-        if (!take_event(job, object, where, &job->events[i], error)) {
+        if (!take_event(job, object, where, &job->events[i], error))
             return false;
-        }
-        if (i > 0 && job->events[i].at_us < job->events[i - 1].at_us) {
+        if (i > 0 && job->events[i].at_us < job->events[i - 1].at_us)
             return sim_fail(error, "%st_s is before that of the event before it; put them in order", where);
-        }
         job->event_count = i + 1;
     }
     return true;
@@ -116,18 +105,14 @@ bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, cha
 /* ---- making the changes ---- */
 
 static void change(struct sim *sim, struct sim_direction *d, const struct sim_event *event) {
-    if (event->has_state) {
+    if (event->has_state)
         xl_link_set_up(d->link, event->is_up, sim->now);
-    }
-    if (event->has_delay) {
+    if (event->has_delay)
         xl_link_set_delay(d->link, event->delay_us, sim->now);
-    }
-    if (event->has_loss) {
+    if (event->has_loss)
         (void)xl_link_set_loss(d->link, &event->loss, sim->now);
-    }
-    if (event->rate_bps != 0) {
+    if (event->rate_bps != 0)
         (void)xl_link_set_rate(d->link, event->rate_bps, sim->now);
-    }
     sim_timers_set(&sim->timers, d->actor, xl_link_next_deadline(d->link));
 }
 
@@ -146,9 +131,8 @@ void sim_events_act(struct sim *sim) {
         for (size_t number = event->path; 2 * number < sim->direction_count; number += sim->job->path_count) {
             for (size_t way = 0; way < 2; way++) {
                 struct sim_direction *d = &sim->directions[2 * number + way];
-                if (event->ways[way] && d->link != NULL) {
+                if (event->ways[way] && d->link)
                     change(sim, d, event);
-                }
             }
         }
     }

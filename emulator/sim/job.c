@@ -100,9 +100,8 @@ static bool is_path_name(const char *name) {
 
 static char *resolve(const char *directory, const char *file) {
     char *path = NULL;
-    if (file[0] == '/' || directory[0] == '\0') {
+    if (file[0] == '/' || directory[0] == '\0')
         return strdup(file);
-    }
     return asprintf(&path, "%s/%s", directory, file) >= 0 ? path : NULL;
 }
 
@@ -119,22 +118,21 @@ static bool take_setting(struct parser *p, const char *where, struct xl_link_set
     const char *text = json_string_value(value);
     json_t *resolved = NULL;
     uint64_t rate;
-    if (names_file(member) && text != NULL && text[0] != '\0' && !xl_trace_parse_rate(text, &rate)) {
+    if (names_file(member) && text && text[0] != '\0' && !xl_trace_parse_rate(text, &rate)) {
         char *file = resolve(p->directory, text);
-        resolved = file != NULL ? json_string_nocheck(file) : NULL; /* names may hold any bytes */
+        resolved = file ? json_string_nocheck(file) : NULL; /* names may hold any bytes */
         free(file);
-        if (resolved == NULL) {
+        if (!resolved)
             return sim_fail(p->error, "out of memory");
-        }
     }
-    int rc = xl_link_settings_set_json(settings, member, resolved != NULL ? resolved : value, reason, sizeof reason);
+    int rc = xl_link_settings_set_json(settings, member, resolved ? resolved : value, reason, sizeof reason);
     json_decref(resolved);
     return rc == 0 || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_technology(struct parser *p, const char *where, json_t *value, xl_technology *technology) {
     const char *text = json_string_value(value);
-    for (size_t k = 0; text != NULL && technologies[k] != NULL; k++) {
+    for (size_t k = 0; text && technologies[k]; k++) {
         if (strcmp(text, technologies[k]) == 0) {
             *technology = (xl_technology)k;
             return true;
@@ -145,30 +143,23 @@ static bool take_technology(struct parser *p, const char *where, json_t *value, 
 
 static bool take_path_name(struct parser *p, const char *where, size_t i, json_t *value) {
     const char *name = json_string_value(value);
-    if (name == NULL || strlen(name) != json_string_length(value) || !is_path_name(name)) {
-        return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where,
-                        name != NULL ? name : "this");
-    }
-    for (size_t k = 0; k < i; k++) {
-        if (strcmp(p->job->paths[k].name, name) == 0) {
+    if (!name || strlen(name) != json_string_length(value) || !is_path_name(name))
+        return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, name ? name : "this");
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(p->job->paths[k].name, name) == 0)
             return sim_fail(p->error, "%sname \"%s\" is that of paths[%zu] too", where, name, k);
-        }
-    }
     memcpy(p->job->paths[i].name, name, strlen(name) + 1);
     return true;
 }
 
 static bool take_path_member(struct parser *p, const char *where, size_t i, const char *member, json_t *value) {
     struct sim_path_job *path = &p->job->paths[i];
-    if (json_is_null(value)) {
+    if (json_is_null(value))
         return true;
-    }
-    if (strcmp(member, "name") == 0) {
+    if (strcmp(member, "name") == 0)
         return take_path_name(p, where, i, value);
-    }
-    if (strcmp(member, "technology") == 0) {
+    if (strcmp(member, "technology") == 0)
         return take_technology(p, where, value, &path->technology);
-    }
     return take_setting(p, where, path->settings, member, value);
 }
 
@@ -177,33 +168,27 @@ static bool take_path(struct parser *p, json_t *object, size_t i) {
     const char *member;
     json_t *value;
     snprintf(where, sizeof where, "%.200s: paths[%zu].", p->name, i);
-    if (!json_is_object(object)) {
+    if (!json_is_object(object))
         return sim_fail(p->error, "%s: paths[%zu] is not an object", p->name, i);
-    }
     p->job->path_count = i + 1;
     p->job->paths[i].technology = XL_TECH_UNKNOWN;
     json_object_foreach(object, member, value) {
-        if (!take_path_member(p, where, i, member, value)) {
+        if (!take_path_member(p, where, i, member, value))
             return false;
-        }
     }
-    if (p->job->paths[i].name[0] == '\0') {
+    if (p->job->paths[i].name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    }
     return xl_link_settings_check(p->job->paths[i].settings, reason, sizeof reason) == 0 ||
            sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_paths(struct parser *p, json_t *paths) {
     size_t count = json_array_size(paths);
-    if (count == 0 || count > SIM_MAX_PATHS) {
+    if (count == 0 || count > SIM_MAX_PATHS)
         return sim_fail(p->error, "%s: paths takes an array of 1 to %d objects", p->name, SIM_MAX_PATHS);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!take_path(p, json_array_get(paths, i), i)) {
+    for (size_t i = 0; i < count; i++)
+        if (!take_path(p, json_array_get(paths, i), i))
             return false;
-        }
-    }
     return true;
 }
 
@@ -212,30 +197,27 @@ static bool take_paths(struct parser *p, json_t *paths) {
 static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct player_settings *s) {
     char where[SIM_ERROR_BYTES / 2];
     json_t *value = json_object_get(object, "player"), *events = json_object_get(object, "path_events");
-    s->path_events = events != NULL ? events : s->path_events;
-    if (value == NULL || json_is_null(value)) {
+    s->path_events = events ? events : s->path_events;
+    if (!value || json_is_null(value))
         return true;
-    }
-    if (!json_is_object(value)) {
+    if (!json_is_object(value))
         return sim_fail(p->error, "%s: %splayer is not an object", p->name, prefix);
-    }
     snprintf(where, sizeof where, "%s: %splayer.", p->name, prefix);
     const setting_tables members = {.table = {{play_rows, s, 0}}, .count = 1};
     return sim_members_read(&members, value, where, NULL, p->error);
 }
 
 static bool check_complete(const struct parser *p, const struct player_settings *s, const char *prefix) {
-    const char *missing = s->quic.name == NULL    ? "scheme"
+    const char *missing = !s->quic.name           ? "scheme"
                           : s->time_limit_us == 0 ? "time_limit_s"
                           : s->video_bytes == 0   ? "player.video_bytes"
                           : s->bitrate_bps == 0   ? "player.bitrate_bps"
                           : s->chunk_bytes == 0   ? "player.chunk_bytes"
                                                   : NULL;
-    if (missing != NULL) {
+    if (missing)
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
-    }
     const char *problem = quic_settings_problem(&s->quic);
-    return problem == NULL || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
+    return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
 static void fill_server(server_config *c, const struct player_settings *s, const struct sim_job *job, size_t i) {
@@ -282,9 +264,8 @@ static const char *fill_play(player_config *c, const struct player_settings *s) 
         .verify = s->verify,
         .videos = s->videos,
     };
-    if (!video_init(&c->video, s->video_bytes, s->bitrate_bps, (uint32_t)s->fps_milli, s->first_frame_bytes)) {
+    if (!video_init(&c->video, s->video_bytes, s->bitrate_bps, (uint32_t)s->fps_milli, s->first_frame_bytes))
         return "the bit rate is less than a byte a frame";
-    }
     if (s->duration_us > 0) {
         uint64_t bytes = video_bytes_in(s->bitrate_bps, s->duration_us);
         c->play_bytes = bytes < s->video_bytes ? bytes : s->video_bytes;
@@ -295,14 +276,12 @@ static const char *fill_play(player_config *c, const struct player_settings *s) 
 
 /* "T:ACTION:NAME,…", or an array of such strings. */
 static bool fill_events(player_options *o, json_t *value, char *error, size_t cap) {
-    size_t count = json_is_array(value) ? json_array_size(value) : value != NULL && !json_is_null(value);
+    size_t count = json_is_array(value) ? json_array_size(value) : value && !json_is_null(value);
     o->transport_config.path_events = o->path_events;
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
-        if (!path_events_parse(text != NULL ? text : "", o->path_events, &o->transport_config.path_event_count, error,
-                               cap)) {
+        if (!path_events_parse(text ? text : "", o->path_events, &o->transport_config.path_event_count, error, cap))
             return false;
-        }
     }
     return true;
 }
@@ -330,9 +309,8 @@ static bool read_settings(struct parser *p, json_t *object, const char *where, s
         const setting_tables of_job = members_of(s, job_rows, job, passes[i]);
         const setting_tables of_player = members_of(s, player_entry_rows, s, passes[i]);
         if (!sim_members_read(&of_job, job->json, whole, read_apart, p->error) ||
-            (object != NULL && !sim_members_read(&of_player, object, where, read_apart_of_player, p->error))) {
+            (object && !sim_members_read(&of_player, object, where, read_apart_of_player, p->error)))
             return false;
-        }
     }
     return true;
 }
@@ -341,52 +319,42 @@ static bool read_settings(struct parser *p, json_t *object, const char *where, s
 static bool take_player(struct parser *p, const struct player_settings *base, json_t *object, size_t i) {
     struct player_settings s = *base;
     char where[SIM_ERROR_BYTES / 2], prefix[32] = "";
-    if (object != NULL) {
+    if (object)
         snprintf(prefix, sizeof prefix, "players[%zu].", i);
-    }
     snprintf(where, sizeof where, "%s: %s", p->name, prefix);
-    if (object != NULL && !json_is_object(object)) {
+    if (object && !json_is_object(object))
         return sim_fail(p->error, "%s: players[%zu] is not an object", p->name, i);
-    }
-    if (!read_settings(p, object, where, &s) || (object != NULL && !take_player_member(p, object, prefix, &s))) {
+    if (!read_settings(p, object, where, &s) || (object && !take_player_member(p, object, prefix, &s)))
         return false;
-    }
-    if (!check_complete(p, &s, prefix)) {
+    if (!check_complete(p, &s, prefix))
         return false;
-    }
     struct sim_player_job *entry = &p->job->players[i];
     entry->start_us = s.start_us;
     entry->own_links = i > 0 && s.own_links;
     s.own_links = entry->own_links;
     fill_server(&entry->server, &s, p->job, i);
     fill_transport(&entry->options, &s, p->job, i);
-    if (!fill_keys(entry)) {
+    if (!fill_keys(entry))
         return sim_fail(p->error, "%s: no keys can be made from the seed", p->name);
-    }
     const char *problem = fill_play(&entry->options.player, &s);
-    if (problem != NULL) {
+    if (problem)
         return sim_fail(p->error, "%s: %splayer: %s", p->name, prefix, problem);
-    }
     char reason[SIM_ERROR_BYTES / 2];
     return fill_paths(&entry->options, &s, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_players(struct parser *p, const struct player_settings *base, json_t *players) {
-    bool given = players != NULL && !json_is_null(players);
+    bool given = players && !json_is_null(players);
     size_t count = given ? json_array_size(players) : 1;
-    if (count == 0 || count > SIM_MAX_PLAYERS) {
+    if (count == 0 || count > SIM_MAX_PLAYERS)
         return sim_fail(p->error, "%s: players takes an array of 1 to %d objects", p->name, SIM_MAX_PLAYERS);
-    }
     p->job->players = calloc(count, sizeof *p->job->players);
-    if (p->job->players == NULL) {
+    if (!p->job->players)
         return sim_fail(p->error, "out of memory");
-    }
     p->job->player_count = count;
-    for (size_t i = 0; i < count; i++) {
-        if (!take_player(p, base, given ? json_array_get(players, i) : NULL, i)) {
+    for (size_t i = 0; i < count; i++)
+        if (!take_player(p, base, given ? json_array_get(players, i) : NULL, i))
             return false;
-        }
-    }
     return true;
 }
 
@@ -416,19 +384,16 @@ bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const c
     json_error_t where;
     struct parser p = {.job = job, .name = name, .directory = directory, .error = error};
     *job = (struct sim_job){.json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where)};
-    if (job->json == NULL) {
+    if (!job->json)
         return sim_fail(error, "%s:%d: not JSON: %s", name, where.line, where.text);
-    }
-    if (!json_is_object(job->json)) {
+    if (!json_is_object(job->json))
         return sim_fail(error, "%s: a job is a JSON object", name);
-    }
     return take_job(&p);
 }
 
 void sim_job_free(struct sim_job *job) {
-    for (size_t i = 0; i < job->path_count; i++) {
+    for (size_t i = 0; i < job->path_count; i++)
         xl_link_settings_free(job->paths[i].settings);
-    }
     free(job->players);
     free(job->events);
     json_decref(job->json);

@@ -131,9 +131,8 @@ static void errors_name_file_and_member(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_false(parse(cases[i].text));
-        if (strncmp(error, cases[i].sentence, strlen(cases[i].sentence)) != 0) {
+        if (strncmp(error, cases[i].sentence, strlen(cases[i].sentence)) != 0)
             fail_msg("'%s' does not begin with '%s'", error, cases[i].sentence);
-        }
         sim_job_free(&job);
     }
 }

@@ -37,7 +37,7 @@ static char *read_all(FILE *file, size_t *length) {
         if (*length == cap) {
             cap = cap == 0 ? 65536 : 2 * cap;
             char *grown = cap <= MAX_JOB_BYTES ? realloc(text, cap) : NULL;
-            if (grown == NULL) {
+            if (!grown) {
                 free(text);
                 errno = EFBIG;
                 return NULL;
@@ -55,13 +55,11 @@ static char *read_all(FILE *file, size_t *length) {
 }
 
 static char *read_job(const char *name, size_t *length) {
-    if (strcmp(name, "-") == 0) {
+    if (strcmp(name, "-") == 0)
         return read_all(stdin, length);
-    }
     FILE *file = fopen(name, "re");
-    if (file == NULL) {
+    if (!file)
         return NULL;
-    }
     char *text = read_all(file, length);
     int error = errno;
     fclose(file);
@@ -72,24 +70,21 @@ static char *read_job(const char *name, size_t *length) {
 static int run(const char *name, const char *out) {
     size_t length = 0;
     char *text = read_job(name, &length);
-    if (text == NULL) {
+    if (!text)
         return refuse("cannot read the job %s: %s", name, strerror(errno));
-    }
     const char *slash = strrchr(name, '/');
-    char *directory = strndup(name, slash == NULL ? 0 : (size_t)(slash - name) + 1);
+    char *directory = strndup(name, !slash ? 0 : (size_t)(slash - name) + 1);
     static struct sim_job job;
     char error[SIM_ERROR_BYTES] = "out of memory";
     int status = 2;
     const char *label = strcmp(name, "-") == 0 ? "standard input" : name;
-    if (directory != NULL && sim_job_parse(&job, text, length, label, directory, error)) {
+    if (directory && sim_job_parse(&job, text, length, label, directory, error))
         status = sim_run(&job, label, out, error);
-    }
     sim_job_free(&job);
     free(directory);
     free(text);
-    if (error[0] != '\0') {
+    if (error[0] != '\0')
         refuse("%s", error);
-    }
     return status;
 }
 
@@ -108,22 +103,20 @@ int main(int argc, char **argv) {
             return 0;
         }
         if (strcmp(argv[i], "--out") == 0) {
-            if (++i == argc) {
+            if (++i == argc)
                 return refuse("--out needs a value; see --help");
-            }
             out = argv[i];
         } else if (strncmp(argv[i], "--out=", 6) == 0) {
             out = argv[i] + 6;
         } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
             return refuse("unknown option '%s'; see --help", argv[i]);
-        } else if (job != NULL) {
+        } else if (job) {
             return refuse("unexpected argument '%s'; see --help", argv[i]);
         } else {
             job = argv[i];
         }
     }
-    if (job == NULL || out == NULL || out[0] == '\0') {
-        return refuse("%s is required; see --help", job == NULL ? "JOB.json" : "--out DIR");
-    }
+    if (!job || !out || out[0] == '\0')
+        return refuse("%s is required; see --help", !job ? "JOB.json" : "--out DIR");
     return run(job, out);
 }

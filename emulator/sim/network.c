@@ -17,9 +17,8 @@
 static bool hash(const char *data, size_t length, char hex[65]) {
     static const char digits[] = "0123456789abcdef";
     unsigned char digest[32];
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0) {
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
         return false;
-    }
     for (size_t i = 0; i < sizeof digest; i++) {
         hex[2 * i] = digits[digest[i] >> 4];
         hex[2 * i + 1] = digits[digest[i] & 15];
@@ -31,9 +30,8 @@ static bool hash(const char *data, size_t length, char hex[65]) {
 static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0) {
+    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
         return false;
-    }
     bool ok = xl_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
     if (ok && !hash(data, length, trace->sha256)) {
         xl_trace_free(&trace->trace);
@@ -46,17 +44,14 @@ static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
 
 /* Each file is loaded once, however many links replay it. NULL with a sentence in error[SIM_ERROR_BYTES / 2]. */
 static const struct sim_trace *load_trace(struct sim *sim, const char *file, char *error) {
-    for (size_t i = 0; i < sim->trace_count; i++) {
-        if (strcmp(sim->traces[i].file, file) == 0) {
+    for (size_t i = 0; i < sim->trace_count; i++)
+        if (strcmp(sim->traces[i].file, file) == 0)
             return &sim->traces[i];
-        }
-    }
     struct sim_trace *trace = &sim->traces[sim->trace_count];
     uint64_t rate;
     if (!xl_trace_parse_rate(file, &rate)) {
-        if (!read_trace(trace, file, error)) {
+        if (!read_trace(trace, file, error))
             return NULL;
-        }
     } else {
         trace->trace = xl_trace_constant(rate);
         if (!hash(file, strlen(file), trace->sha256)) {
@@ -72,10 +67,9 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
 static bool make_link(struct sim *sim, struct sim_direction *d, const struct xl_link_settings *settings, char *error) {
     struct xl_link_config config = xl_link_settings_config(settings, sim->job->start_offset_ms);
     const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
-    if (delay_trace != NULL) {
-        if (xl_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0) {
+    if (delay_trace) {
+        if (xl_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0)
             return false;
-        }
         config.delay_trace = &d->delay_trace;
     }
     config.trace = &d->trace->trace;
@@ -94,14 +88,12 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
     d->actor = 2 * number + way;
     d->to_server = way == 0;
     d->trace = load_trace(sim, settings->text[XL_LINK_TRACE], reason);
-    if (d->trace == NULL) {
+    if (!d->trace)
         return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
-    }
     if (sim->job->link_logs) {
         d->log = calloc(1, sizeof *d->log);
-        if (d->log == NULL) {
+        if (!d->log)
             return sim_fail(error, "out of memory");
-        }
     }
     return make_link(sim, d, settings, reason) || sim_fail(error, "%s: paths[%zu]: %s", job_name, k, reason);
 }
@@ -111,29 +103,25 @@ bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
     sim->pool = xl_link_pool_new(0);
     sim->direction_count = 2 * job->path_count * job->player_count;
     sim->directions = calloc(sim->direction_count, sizeof *sim->directions);
-    if (sim->pool == NULL || sim->directions == NULL) {
+    if (!sim->pool || !sim->directions)
         return sim_fail(error, "out of memory");
-    }
     for (size_t set = 0; set < job->player_count; set++) {
-        for (size_t k = 0; k < job->path_count && (set == 0 || job->players[set].own_links); k++) {
-            if (!make_direction(sim, job_name, set, k, 0, error) || !make_direction(sim, job_name, set, k, 1, error)) {
+        for (size_t k = 0; k < job->path_count && (set == 0 || job->players[set].own_links); k++)
+            if (!make_direction(sim, job_name, set, k, 0, error) || !make_direction(sim, job_name, set, k, 1, error))
                 return false;
-            }
-        }
     }
     return true;
 }
 
 void sim_network_free(struct sim *sim) {
-    for (size_t i = 0; i < sim->direction_count && sim->directions != NULL; i++) {
+    for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
         xl_link_free(sim->directions[i].link);
         xl_delay_trace_free(&sim->directions[i].delay_trace);
         free(sim->directions[i].log);
     }
     free(sim->directions);
-    for (size_t i = 0; i < sim->trace_count; i++) {
+    for (size_t i = 0; i < sim->trace_count; i++)
         xl_trace_free(&sim->traces[i].trace);
-    }
     xl_link_pool_free(sim->pool);
 }
 
@@ -173,7 +161,7 @@ static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
 static struct sim_direction *route(struct sim *sim, const xl_datagram *d, bool to_server) {
     const uint8_t *ip = to_server ? d->local.ip : d->remote.ip;
     size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
-    bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link != NULL;
+    bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link;
     return known ? &sim->directions[actor] : NULL;
 }
 
@@ -184,7 +172,7 @@ static void update(struct sim *sim, const struct sim_direction *d) {
 void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server) {
     for (;;) {
         struct xl_link_packet *packet = xl_link_pool_get(sim->pool);
-        if (packet == NULL) {
+        if (!packet) {
             sim->out_of_memory = true;
             return;
         }
@@ -192,11 +180,10 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server
         size_t n = xl_endpoint_transmit(endpoint, packet->data + HEADERS_BYTES, sizeof packet->data - HEADERS_BYTES, &d,
                                         sim->now);
         struct sim_direction *direction = n > 0 ? route(sim, &d, to_server) : NULL;
-        if (direction == NULL) {
+        if (!direction) {
             xl_link_pool_put(sim->pool, packet);
-            if (n == 0) {
+            if (n == 0)
                 return;
-            }
             continue;
         }
         put_headers(packet->data, &d);
@@ -210,25 +197,23 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server
 static xl_endpoint *receiver(struct sim *sim, const xl_addr *to, bool to_server) {
     size_t index = (size_t)to->port - (to_server ? SIM_SERVER_PORT : SIM_CLIENT_PORT);
     struct sim_player *p = index < sim->job->player_count ? &sim->players[index] : NULL;
-    if (p == NULL || (!to_server && p->state != SIM_PLAYER_PLAYS)) {
+    if (!p || (!to_server && p->state != SIM_PLAYER_PLAYS))
         return NULL;
-    }
     sim_timers_set(&sim->timers, to_server ? p->server.actor : p->actor, sim->now);
     return to_server ? p->server.endpoint : http3_client_endpoint(p->client);
 }
 
 void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
     xl_link_advance(d->link, sim->now);
-    for (struct xl_link_packet *p = xl_link_pull(d->link); p != NULL; p = xl_link_pull(d->link)) {
+    for (struct xl_link_packet *p = xl_link_pull(d->link); p; p = xl_link_pull(d->link)) {
         const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
         xl_datagram in = {.remote = get_addr(ip + 12, udp),
                           .local = get_addr(ip + 16, udp + 2),
                           .ecn = ip[1] & 3,
                           .len = p->length - HEADERS_BYTES};
         xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
-        if (endpoint != NULL) {
+        if (endpoint)
             xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);
-        }
         xl_link_departed(d->link, p, sim->now);
     }
     update(sim, d);

@@ -17,7 +17,7 @@ static char *const arguments[] = {program, NULL};
 
 static const char *base_name(const char *file) {
     const char *slash = strrchr(file, '/');
-    return slash != NULL ? slash + 1 : file;
+    return slash ? slash + 1 : file;
 }
 
 static void name_file(const struct sim *sim, const char *name, char out[FILE_BYTES]) {
@@ -35,7 +35,7 @@ static bool open_jsonl(const struct sim *sim, const char *name, uint64_t start_u
     char file[FILE_BYTES];
     name_file(sim, name, file);
     *out = jsonl_open(file, start_us);
-    return *out != NULL || sim_fail(error, "cannot write %s: %s", file, strerror(errno));
+    return *out || sim_fail(error, "cannot write %s: %s", file, strerror(errno));
 }
 
 static bool open_players(struct sim *sim, char *error) {
@@ -43,9 +43,8 @@ static bool open_players(struct sim *sim, char *error) {
         struct sim_player *p = &sim->players[i];
         char name[32];
         snprintf(name, sizeof name, i > 0 ? "player-%zu.jsonl" : "player.jsonl", i + 1);
-        if (!open_jsonl(sim, name, p->job->start_us, &p->log, error)) {
+        if (!open_jsonl(sim, name, p->job->start_us, &p->log, error))
             return false;
-        }
         jsonl_write_start(p->log, 1, arguments, player_session_describe(&p->job->options));
     }
     return true;
@@ -60,11 +59,10 @@ static void name_log(const struct sim *sim, size_t actor, char *out, size_t cap)
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
     const char *way = sim->directions[actor].to_server ? "up" : "down";
-    if (set == 0) {
+    if (set == 0)
         snprintf(out, cap, "%s.%s.log", path, way);
-    } else {
+    else
         snprintf(out, cap, "player-%zu.%s.%s.log", set + 1, path, way);
-    }
 }
 
 static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error) {
@@ -73,9 +71,8 @@ static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error)
     snprintf(place, sizeof place, "links/%s", name);
     name_file(sim, place, file);
     d->log_file = fopen(file, "we");
-    if (d->log_file == NULL) {
+    if (!d->log_file)
         return sim_fail(error, "cannot write %s: %s", file, strerror(errno));
-    }
     xl_link_log_init(d->log, write_log, d->log_file);
     xl_link_log_header(d->log, d->to_server ? "Uplink" : "Downlink", base_name(d->trace->file), name, program,
                        xl_link_queue_description(d->link), 0);
@@ -85,14 +82,11 @@ static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error)
 static bool open_link_logs(struct sim *sim, char *error) {
     char directory[FILE_BYTES];
     name_file(sim, "links", directory);
-    if (sim->job->link_logs && !make_directory(directory, error)) {
+    if (sim->job->link_logs && !make_directory(directory, error))
         return false;
-    }
-    for (size_t i = 0; i < sim->direction_count; i++) {
-        if (sim->directions[i].log != NULL && !open_link_log(sim, &sim->directions[i], error)) {
+    for (size_t i = 0; i < sim->direction_count; i++)
+        if (sim->directions[i].log && !open_link_log(sim, &sim->directions[i], error))
             return false;
-        }
-    }
     return true;
 }
 
@@ -103,17 +97,15 @@ static xl_log_files *open_transport_logs(const struct sim *sim, const char *key_
     const xl_log_options options = {
         .qlog_dir = sim->job->qlog ? qlog : NULL, .keylog_file = sim->job->keylog ? keys : NULL, .replace = true};
     xl_log_files *files = xl_log_files_open(&options, reason, sizeof reason);
-    if (files == NULL) {
+    if (!files)
         sim_fail(error, "%.900s", reason);
-    }
     return files;
 }
 
 bool sim_outputs_open(struct sim *sim, char *error) {
     if (!make_directory(sim->directory, error) || !open_players(sim, error) || !open_link_logs(sim, error) ||
-        !open_jsonl(sim, "server.jsonl", 0, &sim->server_log, error)) {
+        !open_jsonl(sim, "server.jsonl", 0, &sim->server_log, error))
         return false;
-    }
     json_t *fields = server_describe(&sim->job->players[0].server);
     json_object_set_new(fields, "players", json_integer((json_int_t)sim->job->player_count));
     jsonl_write_start(sim->server_log, 1, arguments, fields);
@@ -121,11 +113,10 @@ bool sim_outputs_open(struct sim *sim, char *error) {
 }
 
 bool sim_outputs_open_transport(struct sim *sim, char *error) {
-    if (!make_directory(sim->directory, error)) {
+    if (!make_directory(sim->directory, error))
         return false;
-    }
     sim->client_files = open_transport_logs(sim, "player.keys", error);
-    sim->server_files = sim->client_files != NULL ? open_transport_logs(sim, "server.keys", error) : NULL;
+    sim->server_files = sim->client_files ? open_transport_logs(sim, "server.keys", error) : NULL;
     return sim->server_files != NULL;
 }
 
@@ -151,9 +142,8 @@ static json_t *path_report(const struct sim *sim, size_t number) {
     json_t *report = json_pack("{s:s, s:o, s:o}", "name", path->name, "inside_addr", address(number, 2), "outside_addr",
                                address(number, 1));
     xl_link_settings_report_path(path->settings, report);
-    if (set > 0) {
+    if (set > 0)
         json_object_set_new(report, "player", json_integer((json_int_t)set + 1));
-    }
     json_object_set_new(report, "up", direction_report(&sim->directions[2 * number], &path->settings[0]));
     json_object_set_new(report, "down", direction_report(&sim->directions[2 * number + 1], &path->settings[1]));
     json_object_set_new(
@@ -165,11 +155,9 @@ static json_t *path_report(const struct sim *sim, size_t number) {
 /* The members of mpshell's summary, in its order. */
 static json_t *emulator_report(const struct sim *sim, int status) {
     json_t *paths = json_array();
-    for (size_t number = 0; 2 * number < sim->direction_count; number++) {
-        if (sim->directions[2 * number].link != NULL) {
+    for (size_t number = 0; 2 * number < sim->direction_count; number++)
+        if (sim->directions[2 * number].link)
             json_array_append_new(paths, path_report(sim, number));
-        }
-    }
     return json_pack("{s:i, s:s, s:[s], s:I, s:I, s:b, s:i, s:i, s:f, s:{s:i, s:n}, s:b, s:o}", "schema", 1, "arena",
                      "sim", "command", program, "seed", (json_int_t)sim->job->seed, "start_offset_ms",
                      (json_int_t)sim->job->start_offset_ms, "mptcp", 0, "t0_monotonic_us", 0, "t0_epoch_ms", 0,
@@ -181,10 +169,9 @@ static bool close_link_logs(struct sim *sim) {
     bool ok = true;
     for (size_t i = 0; i < sim->direction_count; i++) {
         struct sim_direction *d = &sim->directions[i];
-        if (d->link != NULL) {
+        if (d->link)
             xl_link_advance(d->link, sim->now);
-        }
-        if (d->log_file != NULL) {
+        if (d->log_file) {
             xl_link_log_flush(d->log);
             ok = ferror(d->log_file) == 0 && ok;
             ok = fclose(d->log_file) == 0 && ok;
@@ -196,7 +183,7 @@ static bool close_link_logs(struct sim *sim) {
 
 static bool close_logs(struct sim *sim) {
     bool ok = close_link_logs(sim);
-    for (size_t i = 0; sim->players != NULL && i < sim->job->player_count; i++) {
+    for (size_t i = 0; sim->players && i < sim->job->player_count; i++) {
         ok = jsonl_close(sim->players[i].log) && ok;
         sim->players[i].log = NULL;
     }

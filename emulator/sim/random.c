@@ -13,9 +13,8 @@ static struct xl_link_rng generator;
 static uint64_t drawn;
 
 static time_t fixed_time(time_t *out) {
-    if (out != NULL) {
+    if (out)
         *out = (time_t)SIM_EPOCH_S;
-    }
     return (time_t)SIM_EPOCH_S;
 }
 
@@ -37,9 +36,8 @@ int gnutls_rnd(gnutls_rnd_level_t level, void *data, size_t len) {
     while (len > 0) {
         uint64_t number = xl_link_rng_next(&generator);
         size_t n = len < sizeof number ? len : sizeof number;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             *out++ = (uint8_t)(number >> (8 * i));
-        }
         len -= n;
     }
     return GNUTLS_E_SUCCESS;

@@ -9,15 +9,14 @@
 /* One actor at its time. */
 static void act(struct sim *sim, size_t actor) {
     size_t players = sim->job->player_count;
-    if (actor < sim->direction_count) {
+    if (actor < sim->direction_count)
         sim_network_deliver(sim, &sim->directions[actor]);
-    } else if (actor < sim->direction_count + players) {
+    else if (actor < sim->direction_count + players)
         sim_server_act(sim, &sim->players[actor - sim->direction_count].server);
-    } else if (actor != sim->event_actor) {
+    else if (actor != sim->event_actor)
         sim_player_act(&sim->players[actor - sim->direction_count - players]);
-    } else {
+    else
         sim_events_act(sim);
-    }
 }
 
 /* Players have time limits, so this ends; an actor that wants to act again at once does so a microsecond later. */
@@ -33,9 +32,8 @@ static void loop(struct sim *sim) {
 static bool set_up(struct sim *sim, const char *job_name, char *error) {
     size_t count = sim->job->player_count;
     sim->event_actor = 2 * sim->job->path_count * count + 2 * count;
-    if (!sim_timers_init(&sim->timers, sim->event_actor + 1)) {
+    if (!sim_timers_init(&sim->timers, sim->event_actor + 1))
         return sim_fail(error, "out of memory");
-    }
     sim_events_start(sim);
     return sim_network_setup(sim, job_name, error) && sim_outputs_open_transport(sim, error) &&
            sim_ends_setup(sim, job_name, error) && sim_outputs_open(sim, error);
@@ -44,9 +42,8 @@ static bool set_up(struct sim *sim, const char *job_name, char *error) {
 /* The largest of the players' exit statuses. */
 static int worst_status(const struct sim *sim) {
     int status = 0;
-    for (size_t i = 0; i < sim->job->player_count; i++) {
+    for (size_t i = 0; i < sim->job->player_count; i++)
         status = sim->players[i].status > status ? sim->players[i].status : status;
-    }
     return status;
 }
 
@@ -57,9 +54,8 @@ static int finish(struct sim *sim, char *error) {
     }
     sim_servers_stop(sim);
     int status = worst_status(sim);
-    if (!sim_outputs_close(sim, status, error)) {
+    if (!sim_outputs_close(sim, status, error))
         return 1;
-    }
     if (sim_random_drawn() == 0) {
         sim_fail(error, "this GnuTLS does not draw its random numbers from the program: runs cannot be repeated");
         return 1;

@@ -18,20 +18,16 @@ static void decide(struct sim_timers *t, size_t n) {
 
 bool sim_timers_init(struct sim_timers *t, size_t actors) {
     t->leaves = 2;
-    while (t->leaves < actors) {
+    while (t->leaves < actors)
         t->leaves *= 2;
-    }
     t->at = malloc(t->leaves * sizeof *t->at);
     t->winners = malloc(t->leaves * sizeof *t->winners);
-    if (t->at == NULL || t->winners == NULL) {
+    if (!t->at || !t->winners)
         return false;
-    }
-    for (size_t i = 0; i < t->leaves; i++) {
+    for (size_t i = 0; i < t->leaves; i++)
         t->at[i] = UINT64_MAX;
-    }
-    for (size_t n = t->leaves - 1; n > 0; n--) {
+    for (size_t n = t->leaves - 1; n > 0; n--)
         decide(t, n);
-    }
     return true;
 }
 
@@ -42,11 +38,9 @@ void sim_timers_free(struct sim_timers *t) {
 }
 
 void sim_timers_set(struct sim_timers *t, size_t actor, uint64_t at) {
-    if (t->at[actor] == at) {
+    if (t->at[actor] == at)
         return;
-    }
     t->at[actor] = at;
-    for (size_t n = (actor + t->leaves) / 2; n > 0; n /= 2) {
+    for (size_t n = (actor + t->leaves) / 2; n > 0; n /= 2)
         decide(t, n);
-    }
 }

@@ -9,9 +9,8 @@
 
 static size_t slow_next(const struct sim_timers *t) {
     size_t best = 0;
-    for (size_t i = 1; i < t->leaves; i++) {
+    for (size_t i = 1; i < t->leaves; i++)
         best = t->at[i] < t->at[best] ? i : best;
-    }
     return best;
 }
 

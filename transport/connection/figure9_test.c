@@ -45,7 +45,7 @@ static void finish(pair *p) {
 }
 
 static bool line_has(const char *line, size_t len, const char *what) {
-    return !what || memmem(line, len, what, strlen(what)) != NULL;
+    return !what || memmem(line, len, what, strlen(what));
 }
 
 /* Offset behind the first record from `from` on that holds all three; fails when there is none. */

@@ -31,9 +31,8 @@ static gnutls_datum_t text_datum(const char *text) {
 
 static xl_credentials *credentials_new(bool is_server) {
     xl_credentials *c = calloc(1, sizeof *c);
-    if (!c) {
+    if (!c)
         return NULL;
-    }
     c->is_server = is_server;
     if (gnutls_certificate_allocate_credentials(&c->certificates) != 0) {
         c->certificates = NULL;
@@ -49,15 +48,12 @@ static xl_credentials *credentials_new(bool is_server) {
 }
 
 void xl_credentials_free(xl_credentials *c) {
-    if (!c) {
+    if (!c)
         return;
-    }
-    if (c->priority) {
+    if (c->priority)
         gnutls_priority_deinit(c->priority);
-    }
-    if (c->certificates) {
+    if (c->certificates)
         gnutls_certificate_free_credentials(c->certificates);
-    }
     free(c);
 }
 
@@ -68,32 +64,27 @@ static bool key_matches_certificate(const xl_credentials *c) {
     unsigned int chain_len = 0;
     uint8_t of_certificate[KEY_ID_BYTES], of_key[KEY_ID_BYTES];
     size_t certificate_id_len = sizeof of_certificate, key_id_len = sizeof of_key;
-    if (gnutls_certificate_get_x509_crt(c->certificates, 0, &chain, &chain_len) != 0) {
+    if (gnutls_certificate_get_x509_crt(c->certificates, 0, &chain, &chain_len) != 0)
         return false;
-    }
     const bool matches =
         chain_len > 0 && gnutls_certificate_get_x509_key(c->certificates, 0, &key) == 0 &&
         gnutls_x509_crt_get_key_id(chain[0], GNUTLS_KEYID_USE_SHA256, of_certificate, &certificate_id_len) == 0 &&
         gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, of_key, &key_id_len) == 0 &&
         certificate_id_len == key_id_len && memcmp(of_certificate, of_key, key_id_len) == 0;
-    if (key) {
+    if (key)
         gnutls_x509_privkey_deinit(key);
-    }
-    for (unsigned int i = 0; i < chain_len; i++) {
+    for (unsigned int i = 0; i < chain_len; i++)
         gnutls_x509_crt_deinit(chain[i]);
-    }
     gnutls_free(chain);
     return matches;
 }
 
 xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem) {
-    if (!cert_pem || !key_pem) {
+    if (!cert_pem || !key_pem)
         return NULL;
-    }
     xl_credentials *c = credentials_new(true);
-    if (!c) {
+    if (!c)
         return NULL;
-    }
     const gnutls_datum_t cert = text_datum(cert_pem), key = text_datum(key_pem);
     if (gnutls_certificate_set_x509_key_mem(c->certificates, &cert, &key, GNUTLS_X509_FMT_PEM) < 0 ||
         !key_matches_certificate(c)) {
@@ -105,9 +96,8 @@ xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem)
 
 xl_credentials *xl_credentials_client(const char *ca_pem) {
     xl_credentials *c = credentials_new(false);
-    if (!c || !ca_pem) {
+    if (!c || !ca_pem)
         return c;
-    }
     const gnutls_datum_t ca = text_datum(ca_pem);
     /* The number of certificates taken: a text without any would verify nothing and is refused. */
     if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0) {
@@ -125,9 +115,8 @@ static int import_derived_key(gnutls_x509_privkey_t key, const uint8_t *random_k
                                            0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};
     uint8_t der[sizeof PKCS8_PREFIX + ED25519_KEY_BYTES];
     memcpy(der, PKCS8_PREFIX, sizeof PKCS8_PREFIX);
-    if (xl_random_subkey(random_key, "self-signed key", der + sizeof PKCS8_PREFIX, ED25519_KEY_BYTES) != 0) {
+    if (xl_random_subkey(random_key, "self-signed key", der + sizeof PKCS8_PREFIX, ED25519_KEY_BYTES) != 0)
         return -1;
-    }
     const gnutls_datum_t datum = {der, sizeof der};
     const int rc = gnutls_x509_privkey_import_pkcs8(key, &datum, GNUTLS_X509_FMT_DER, NULL, GNUTLS_PKCS_PLAIN);
     gnutls_memset(der, 0, sizeof der);
@@ -137,18 +126,16 @@ static int import_derived_key(gnutls_x509_privkey_t key, const uint8_t *random_k
 static int set_names(gnutls_x509_crt_t crt, const char *name) {
     uint8_t ip[16];
     const unsigned int ip_len = inet_pton(AF_INET, name, ip) == 1 ? 4 : inet_pton(AF_INET6, name, ip) == 1 ? 16 : 0;
-    if (gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned int)strlen(name)) != 0) {
+    if (gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned int)strlen(name)) != 0)
         return -1;
-    }
     return ip_len ? gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, ip, ip_len, GNUTLS_FSAN_SET)
                   : gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, name, (unsigned int)strlen(name),
                                                          GNUTLS_FSAN_SET);
 }
 
 static int set_validity(gnutls_x509_crt_t crt, uint64_t not_before_s) {
-    if (not_before_s > NOT_AFTER_NO_LIMIT - TEN_YEARS_S) {
+    if (not_before_s > NOT_AFTER_NO_LIMIT - TEN_YEARS_S)
         return -1;
-    }
     return gnutls_x509_crt_set_activation_time(crt, (time_t)not_before_s) == 0 &&
                    gnutls_x509_crt_set_expiration_time(crt, (time_t)(not_before_s + TEN_YEARS_S)) == 0
                ? 0
@@ -157,9 +144,8 @@ static int set_validity(gnutls_x509_crt_t crt, uint64_t not_before_s) {
 
 static int set_serial(gnutls_x509_crt_t crt, const uint8_t *random_key) {
     uint8_t serial[SERIAL_BYTES];
-    if (xl_random_subkey(random_key, "self-signed serial", serial, sizeof serial) != 0) {
+    if (xl_random_subkey(random_key, "self-signed serial", serial, sizeof serial) != 0)
         return -1;
-    }
     serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and of the same length for every key */
     return gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
 }
@@ -178,9 +164,8 @@ static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const
 
 xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
                                            uint64_t not_before_s) {
-    if (!name || !*name) {
+    if (!name || !*name)
         return NULL;
-    }
     xl_credentials *c = credentials_new(true);
     gnutls_x509_crt_t crt = NULL;
     gnutls_x509_privkey_t key = NULL;
@@ -188,12 +173,10 @@ xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t rando
                     import_derived_key(key, random_key) == 0 &&
                     fill_and_sign(crt, key, name, random_key, not_before_s) == 0 &&
                     gnutls_certificate_set_x509_key(c->certificates, &crt, 1, key) >= 0;
-    if (key) {
+    if (key)
         gnutls_x509_privkey_deinit(key);
-    }
-    if (crt) {
+    if (crt)
         gnutls_x509_crt_deinit(crt);
-    }
     if (!ok) {
         xl_credentials_free(c);
         return NULL;

@@ -20,9 +20,8 @@
 #define FLIGHT_MAX                8192
 
 static time_t frozen_time(time_t *out) {
-    if (out) {
+    if (out)
         *out = NOW_S;
-    }
     return NOW_S;
 }
 
@@ -105,9 +104,8 @@ static int accept_params(void *user, const uint8_t *data, size_t len) {
 
 static int deliver(flight *from, xl_tls *to) {
     for (xl_level level = XL_LEVEL_INITIAL; level < XL_LEVEL_COUNT; level++) {
-        if (xl_tls_receive(to, level, from->out[level], from->out_len[level]) != 0) {
+        if (xl_tls_receive(to, level, from->out[level], from->out_len[level]) != 0)
             return -1;
-        }
         from->out_len[level] = 0;
     }
     return 0;
@@ -193,9 +191,8 @@ static void self_signed_certificates_are_of_one_length_and_have_positive_serials
         assert_int_equal(gnutls_x509_crt_import(crt, &der, GNUTLS_X509_FMT_DER), 0);
         assert_int_equal(gnutls_x509_crt_get_serial(crt, serial, &serial_len), 0);
         assert_true(serial[0] > 0 && serial[0] < 0x80); /* RFC 5280 section 4.1.2.2 */
-        if (seed > 0) {
+        if (seed > 0)
             assert_int_equal(der.size, size);
-        }
         size = der.size;
         gnutls_x509_crt_deinit(crt);
         gnutls_free(der.data);

@@ -17,9 +17,8 @@ static gnutls_datum_t datum_of(const uint8_t *data, size_t len) {
 int xl_kdf_expand_label(gnutls_mac_algorithm_t mac, const uint8_t *secret, size_t secret_len, const char *label,
                         uint8_t *out, size_t out_len) {
     const size_t prefix_len = strlen(LABEL_PREFIX), label_len = strlen(label);
-    if (label_len > LABEL_MAX || out_len > UINT16_MAX) {
+    if (label_len > LABEL_MAX || out_len > UINT16_MAX)
         return -1;
-    }
     /* struct HkdfLabel: uint16 length, opaque label<7..255>, opaque context<0..255> */
     uint8_t info[2 + 1 + sizeof LABEL_PREFIX + LABEL_MAX + 1];
     size_t n = 0;
@@ -53,9 +52,8 @@ bool xl_is_equal(const uint8_t *a, const uint8_t *b, size_t len) {
 
 int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len) {
     uint8_t digest[32];
-    if (len > sizeof digest || gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_len, data, data_len, digest) != 0) {
+    if (len > sizeof digest || gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_len, data, data_len, digest) != 0)
         return -1;
-    }
     memcpy(out, digest, len);
     gnutls_memset(digest, 0, sizeof digest);
     return 0;

@@ -50,14 +50,12 @@ static int open_ciphers(xl_keys *keys) {
 
 /* hp_key NULL: it follows from the secret too, as for the first generation of keys. */
 static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const uint8_t *hp_key) {
-    if ((size_t)aead >= sizeof SUITES / sizeof SUITES[0] || len != SUITES[aead].secret_len) {
+    if ((size_t)aead >= sizeof SUITES / sizeof SUITES[0] || len != SUITES[aead].secret_len)
         return NULL;
-    }
     const suite *s = &SUITES[aead];
     xl_keys *keys = calloc(1, sizeof *keys);
-    if (!keys) {
+    if (!keys)
         return NULL;
-    }
     keys->aead = aead;
     keys->key_len = s->key_len;
     keys->secret_len = len;
@@ -65,11 +63,10 @@ static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const 
     keys->sealed = calloc(1, sizeof *keys->sealed);
     bool ok = keys->sealed && xl_kdf_expand_label(s->mac, secret, len, "quic key", keys->key, s->key_len) == 0 &&
               xl_kdf_expand_label(s->mac, secret, len, "quic iv", keys->iv, sizeof keys->iv) == 0;
-    if (ok && hp_key) {
+    if (ok && hp_key)
         memcpy(keys->hp_key, hp_key, s->key_len);
-    } else if (ok) {
+    else if (ok)
         ok = xl_kdf_expand_label(s->mac, secret, len, "quic hp", keys->hp_key, s->key_len) == 0;
-    }
     if (!ok || open_ciphers(keys) != 0) {
         xl_keys_free(keys);
         return NULL;
@@ -86,15 +83,12 @@ int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server) {
                                         0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a};
     uint8_t initial[32], secret[32];
     *client = *server = NULL;
-    if (xl_kdf_extract_sha256(SALT_V1, sizeof SALT_V1, odcid->id, odcid->len, initial) != 0) {
+    if (xl_kdf_extract_sha256(SALT_V1, sizeof SALT_V1, odcid->id, odcid->len, initial) != 0)
         return -1;
-    }
-    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "client in", secret, sizeof secret) == 0) {
+    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "client in", secret, sizeof secret) == 0)
         *client = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
-    }
-    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "server in", secret, sizeof secret) == 0) {
+    if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "server in", secret, sizeof secret) == 0)
         *server = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
-    }
     if (!*client || !*server) {
         xl_keys_free(*client);
         xl_keys_free(*server);
@@ -108,26 +102,21 @@ xl_keys *xl_keys_next(const xl_keys *keys) {
     uint8_t secret[XL_SECRET_MAX];
     xl_keys *next = NULL;
     if (xl_kdf_expand_label(suite_of(keys)->mac, keys->secret, keys->secret_len, "quic ku", secret, keys->secret_len) ==
-        0) {
+        0)
         next = keys_new(keys->aead, secret, keys->secret_len, keys->hp_key);
-    }
-    if (next && keys->is_null) {
+    if (next && keys->is_null)
         xl_keys_make_null(next);
-    }
     gnutls_memset(secret, 0, sizeof secret);
     return next;
 }
 
 void xl_keys_free(xl_keys *keys) {
-    if (!keys) {
+    if (!keys)
         return;
-    }
-    if (keys->cipher) {
+    if (keys->cipher)
         gnutls_aead_cipher_deinit(keys->cipher);
-    }
-    if (keys->hp_cipher) {
+    if (keys->hp_cipher)
         gnutls_cipher_deinit(keys->hp_cipher);
-    }
     free(keys->sealed);
     gnutls_memset(keys, 0, sizeof *keys);
     free(keys);
@@ -135,12 +124,10 @@ void xl_keys_free(xl_keys *keys) {
 
 void xl_keys_nonce(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t nonce[12]) {
     memcpy(nonce, keys->iv, XL_AEAD_IV);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         nonce[i] ^= (uint8_t)(path_id >> (24 - 8 * i));
-    }
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 8; i++)
         nonce[4 + i] ^= (uint8_t)(pn >> (56 - 8 * i));
-    }
 }
 
 int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]) {
@@ -153,9 +140,8 @@ int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE],
     }
     uint8_t output[XL_HP_SAMPLE];
     gnutls_cipher_set_iv(keys->hp_cipher, iv, sizeof iv);
-    if (gnutls_cipher_encrypt2(keys->hp_cipher, input, XL_HP_SAMPLE, output, sizeof output) != 0) {
+    if (gnutls_cipher_encrypt2(keys->hp_cipher, input, XL_HP_SAMPLE, output, sizeof output) != 0)
         return -1;
-    }
     memcpy(mask, output, XL_HP_MASK);
     return 0;
 }
@@ -168,28 +154,23 @@ size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                        size_t pn_len, size_t payload_len) {
     /* Beyond the confidentiality limit these keys must not be used any more, whatever the caller thinks. */
     if (pn_len < 1 || pn_len > XL_PN_MAX_LEN || pn_len + payload_len < XL_PN_MAX_LEN ||
-        *keys->sealed >= suite_of(keys)->confidentiality_limit) {
+        *keys->sealed >= suite_of(keys)->confidentiality_limit)
         return 0;
-    }
-    if (keys->is_null) {
+    if (keys->is_null)
         return xl_null_protect(keys, path_id, pn, packet, pn_offset, pn_len, payload_len);
-    }
     uint8_t nonce[XL_AEAD_IV], mask[XL_HP_MASK];
     uint8_t *payload = packet + pn_offset + pn_len;
     size_t sealed_len = payload_len + XL_AEAD_TAG;
     xl_keys_nonce(keys, path_id, pn, nonce);
     if (gnutls_aead_cipher_encrypt(keys->cipher, nonce, sizeof nonce, packet, pn_offset + pn_len, XL_AEAD_TAG, payload,
-                                   payload_len, payload, &sealed_len) != 0) {
+                                   payload_len, payload, &sealed_len) != 0)
         return 0;
-    }
     ++*keys->sealed;
-    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
+    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0)
         return 0;
-    }
     packet[0] ^= mask[0] & protected_bits(packet[0]);
-    for (size_t i = 0; i < pn_len; i++) {
+    for (size_t i = 0; i < pn_len; i++)
         packet[pn_offset + i] ^= mask[1 + i];
-    }
     return pn_offset + pn_len + sealed_len;
 }
 
@@ -197,15 +178,12 @@ int xl_keys_unmask(const xl_keys *keys, uint8_t *packet, size_t packet_len, size
                    size_t *pn_len) {
     uint8_t mask[XL_HP_MASK];
     const size_t sample_end = XL_PN_MAX_LEN + XL_HP_SAMPLE;
-    if (pn_offset == 0 || packet_len < sample_end || pn_offset > packet_len - sample_end) {
+    if (pn_offset == 0 || packet_len < sample_end || pn_offset > packet_len - sample_end)
         return -1;
-    }
-    if (keys->is_null) {
+    if (keys->is_null)
         return xl_null_unmask(packet, pn_offset, truncated_pn, pn_len);
-    }
-    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0) {
+    if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0)
         return -1;
-    }
     packet[0] ^= mask[0] & protected_bits(packet[0]);
     *pn_len = (size_t)(packet[0] & XL_PN_LEN_BITS) + 1;
     *truncated_pn = 0;
@@ -224,19 +202,16 @@ ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
                      size_t pn_offset, size_t pn_len, uint8_t **payload) {
     const size_t header_len = pn_offset + pn_len;
     if (header_len < pn_offset || packet_len > MAX_UDP_PAYLOAD || packet_len < XL_AEAD_TAG ||
-        header_len > packet_len - XL_AEAD_TAG) {
+        header_len > packet_len - XL_AEAD_TAG)
         return -1;
-    }
-    if (keys->is_null) {
+    if (keys->is_null)
         return xl_null_open(keys, path_id, pn, packet, packet_len, pn_offset, pn_len, payload);
-    }
     uint8_t nonce[XL_AEAD_IV];
     size_t plain_len = packet_len - header_len - XL_AEAD_TAG;
     xl_keys_nonce(keys, path_id, pn, nonce);
     if (gnutls_aead_cipher_decrypt(keys->cipher, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG,
-                                   packet + header_len, packet_len - header_len, plaintext, &plain_len) != 0) {
+                                   packet + header_len, packet_len - header_len, plaintext, &plain_len) != 0)
         return -1;
-    }
     *payload = packet + header_len;
     memcpy(*payload, plaintext, plain_len);
     return (ssize_t)plain_len;

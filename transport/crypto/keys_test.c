@@ -216,9 +216,8 @@ static void nonce_carries_the_path_id(void **state) {
 #define PACKET    (PN_OFFSET + PN_LEN + PAYLOAD + XL_AEAD_TAG)
 
 static void fill_packet(uint8_t packet[PACKET], uint64_t pn) {
-    for (size_t i = 0; i < PACKET; i++) {
+    for (size_t i = 0; i < PACKET; i++)
         packet[i] = (uint8_t)(i * 7);
-    }
     packet[0] = 0x40 | (PN_LEN - 1);
     packet[PN_OFFSET] = (uint8_t)(pn >> 8);
     packet[PN_OFFSET + 1] = (uint8_t)pn;

@@ -13,9 +13,8 @@ static void make_tag(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
 }
 
 void xl_keys_make_null(xl_keys *keys) {
-    if (keys) {
+    if (keys)
         keys->is_null = true;
-    }
 }
 
 size_t xl_null_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t *packet, size_t pn_offset,
@@ -29,9 +28,8 @@ size_t xl_null_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
 int xl_null_unmask(const uint8_t *packet, size_t pn_offset, uint64_t *truncated_pn, size_t *pn_len) {
     *pn_len = (size_t)(packet[0] & XL_PN_LEN_BITS) + 1;
     *truncated_pn = 0;
-    for (size_t i = 0; i < *pn_len; i++) {
+    for (size_t i = 0; i < *pn_len; i++)
         *truncated_pn = *truncated_pn << 8 | packet[pn_offset + i];
-    }
     return 0;
 }
 

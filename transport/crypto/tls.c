@@ -116,9 +116,8 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
         fail(tls, GNUTLS_A_INTERNAL_ERROR);
         return GNUTLS_E_INTERNAL_ERROR;
     }
-    if (read) {
+    if (read)
         tls->read_level = level;
-    }
     if (tls->callbacks.keys(tls->callbacks.user, level, read, write) != 0) {
         fail(tls, GNUTLS_A_INTERNAL_ERROR);
         return GNUTLS_E_INTERNAL_ERROR;
@@ -130,9 +129,8 @@ static int on_outgoing_message(gnutls_session_t session, gnutls_record_encryptio
                                gnutls_handshake_description_t type, const void *data, size_t len) {
     xl_tls *tls = gnutls_session_get_ptr(session);
     xl_level level;
-    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC) {
+    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC)
         return 0;
-    }
     if (!level_of(at, &level) || tls->callbacks.crypto_data(tls->callbacks.user, level, data, len) != 0) {
         fail(tls, GNUTLS_A_INTERNAL_ERROR);
         return GNUTLS_E_INTERNAL_ERROR;
@@ -143,17 +141,15 @@ static int on_outgoing_message(gnutls_session_t session, gnutls_record_encryptio
 static int on_outgoing_alert(gnutls_session_t session, gnutls_record_encryption_level_t at,
                              gnutls_alert_level_t severity, gnutls_alert_description_t alert) {
     (void)at;
-    if (severity == GNUTLS_AL_FATAL) {
+    if (severity == GNUTLS_AL_FATAL)
         fail(gnutls_session_get_ptr(session), (uint8_t)alert);
-    }
     return 0;
 }
 
 static int on_peer_params(gnutls_session_t session, const unsigned char *data, size_t len) {
     xl_tls *tls = gnutls_session_get_ptr(session);
-    if (tls->peer_params_seen) {
+    if (tls->peer_params_seen)
         return 0; /* the second ClientHello, after a HelloRetryRequest */
-    }
     tls->peer_params_seen = true;
     if (tls->callbacks.peer_params(tls->callbacks.user, data, len) != 0) {
         fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
@@ -175,22 +171,18 @@ static int on_key_log(gnutls_session_t session, const char *label, const gnutls_
     const xl_tls *tls = gnutls_session_get_ptr(session);
     char line[64 + 1 + 2 * CLIENT_RANDOM_BYTES + 1 + 2 * XL_SECRET_MAX + 1];
     gnutls_datum_t random = {NULL, 0}, server_random = {NULL, 0};
-    if (!tls->callbacks.keylog) {
+    if (!tls->callbacks.keylog)
         return 0;
-    }
     gnutls_session_get_random(session, &random, &server_random);
     const size_t label_len = strlen(label);
-    if (label_len > 64 || random.size != CLIENT_RANDOM_BYTES || secret->size > XL_SECRET_MAX) {
+    if (label_len > 64 || random.size != CLIENT_RANDOM_BYTES || secret->size > XL_SECRET_MAX)
         return 0;
-    }
     char *p = line + snprintf(line, sizeof line, "%s ", label);
-    for (unsigned int i = 0; i < random.size; i++) {
+    for (unsigned int i = 0; i < random.size; i++)
         p += snprintf(p, 3, "%02x", random.data[i]);
-    }
     *p++ = ' ';
-    for (unsigned int i = 0; i < secret->size; i++) {
+    for (unsigned int i = 0; i < secret->size; i++)
         p += snprintf(p, 3, "%02x", secret->data[i]);
-    }
     *p = '\0';
     tls->callbacks.keylog(tls->callbacks.user, line);
     gnutls_memset(line, 0, sizeof line);
@@ -227,12 +219,10 @@ static int on_message(gnutls_session_t session, unsigned int type, unsigned int 
 }
 
 static uint8_t alert_of_verification(unsigned int status) {
-    if (status & (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_NOT_ACTIVATED)) {
+    if (status & (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_NOT_ACTIVATED))
         return GNUTLS_A_CERTIFICATE_EXPIRED;
-    }
-    if (status & GNUTLS_CERT_REVOKED) {
+    if (status & GNUTLS_CERT_REVOKED)
         return GNUTLS_A_CERTIFICATE_REVOKED;
-    }
     return status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA) ? GNUTLS_A_UNKNOWN_CA
                                                                                : GNUTLS_A_BAD_CERTIFICATE;
 }
@@ -258,9 +248,8 @@ static int on_verify(gnutls_session_t session) {
 static int set_server_name(xl_tls *tls) {
     uint8_t ip[16];
     /* RFC 6066 section 3: no IP literals in server_name. */
-    if (inet_pton(AF_INET, tls->server_name, ip) == 1 || inet_pton(AF_INET6, tls->server_name, ip) == 1) {
+    if (inet_pton(AF_INET, tls->server_name, ip) == 1 || inet_pton(AF_INET6, tls->server_name, ip) == 1)
         return 0;
-    }
     return gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, tls->server_name, strlen(tls->server_name));
 }
 
@@ -278,9 +267,8 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
     gnutls_handshake_set_read_function(tls->session, on_outgoing_message);
     gnutls_alert_set_read_function(tls->session, on_outgoing_alert);
     gnutls_handshake_set_hook_function(tls->session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
-    if (tls->verify_peer) {
+    if (tls->verify_peer)
         gnutls_session_set_verify_function(tls->session, on_verify);
-    }
     const bool ok =
         gnutls_priority_set(tls->session, credentials->priority) == 0 &&
         gnutls_credentials_set(tls->session, GNUTLS_CRD_CERTIFICATE, credentials->certificates) == 0 &&
@@ -296,13 +284,11 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
                    const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
     const size_t alpn_len = alpn ? strlen(alpn) : 0;
     if (!credentials || credentials->is_server != is_server || alpn_len == 0 || alpn_len > ALPN_MAX ||
-        (credentials->verify_peer && !server_name)) {
+        (credentials->verify_peer && !server_name))
         return NULL;
-    }
     xl_tls *tls = calloc(1, sizeof *tls);
-    if (!tls) {
+    if (!tls)
         return NULL;
-    }
     tls->is_server = is_server;
     tls->verify_peer = credentials->verify_peer;
     tls->callbacks = *callbacks;
@@ -310,9 +296,8 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
     memcpy(tls->alpn_wanted, alpn, alpn_len);
     tls->params_len = params_len;
     tls->params = malloc(params_len ? params_len : 1);
-    if (tls->params && params_len) {
+    if (tls->params && params_len)
         memcpy(tls->params, params, params_len);
-    }
     tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
     if (!copied || open_session(tls, credentials) != 0) {
@@ -323,12 +308,10 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
 }
 
 void xl_tls_free(xl_tls *tls) {
-    if (!tls) {
+    if (!tls)
         return;
-    }
-    if (tls->session) {
+    if (tls->session)
         gnutls_deinit(tls->session);
-    }
     free(tls->params);
     free(tls->server_name);
     free(tls->message);
@@ -342,24 +325,21 @@ static int advance(xl_tls *tls) {
     do {
         rc = gnutls_handshake(tls->session);
     } while (rc == GNUTLS_E_INTERRUPTED && !tls->failed);
-    if (tls->failed) {
+    if (tls->failed)
         return -1; /* a callback refused */
-    }
     if (rc < 0 && gnutls_error_is_fatal(rc)) {
         int severity;
         return fail(tls, (uint8_t)gnutls_error_to_alert(rc, &severity));
     }
-    if (rc == 0 && check_negotiated(tls) != 0) {
+    if (rc == 0 && check_negotiated(tls) != 0)
         return -1;
-    }
     tls->complete = rc == 0;
     return 0;
 }
 
 int xl_tls_start(xl_tls *tls) {
-    if (tls->is_server || tls->failed) {
+    if (tls->is_server || tls->failed)
         return -1;
-    }
     return advance(tls);
 }
 
@@ -368,9 +348,8 @@ static bool is_expected(const xl_tls *tls, uint8_t type) {
         return type ==
                (tls->read_level == XL_LEVEL_INITIAL ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_FINISHED);
     }
-    if (tls->read_level == XL_LEVEL_INITIAL) {
+    if (tls->read_level == XL_LEVEL_INITIAL)
         return type == GNUTLS_HANDSHAKE_SERVER_HELLO;
-    }
     return type == GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS || type == GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST ||
            type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT || type == GNUTLS_HANDSHAKE_CERTIFICATE_VERIFY ||
            type == GNUTLS_HANDSHAKE_FINISHED;
@@ -382,9 +361,8 @@ static size_t body_len(const uint8_t header[MESSAGE_HEADER]) {
 
 static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
     /* RFC 9001 section 8.4: no compatibility mode, hence no session ID, in QUIC. */
-    if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO && len > SESSION_ID_OFFSET && message[SESSION_ID_OFFSET] != 0) {
+    if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO && len > SESSION_ID_OFFSET && message[SESSION_ID_OFFSET] != 0)
         return fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
-    }
     const int rc = gnutls_handshake_write(tls->session, gnutls_level_of(tls->read_level), message, len);
     if (rc < 0) {
         int severity;
@@ -396,14 +374,12 @@ static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
 /* Makes room for `more` bytes. Room follows what has arrived, not what a header announces. */
 static int reserve(xl_tls *tls, size_t more) {
     const size_t need = tls->message_len + more;
-    if (need <= tls->message_cap) {
+    if (need <= tls->message_cap)
         return 0;
-    }
     const size_t cap = need > 2 * tls->message_cap ? need : 2 * tls->message_cap;
     uint8_t *grown = realloc(tls->message, cap);
-    if (!grown) {
+    if (!grown)
         return fail(tls, GNUTLS_A_INTERNAL_ERROR);
-    }
     tls->message = grown;
     tls->message_cap = cap;
     return 0;
@@ -412,31 +388,25 @@ static int reserve(xl_tls *tls, size_t more) {
 /* Takes bytes up to the end of the message that they belong to. Returns how many, or -1. */
 static ssize_t take_message_bytes(xl_tls *tls, const uint8_t *data, size_t len) {
     size_t wanted = MESSAGE_HEADER;
-    if (tls->message_len == 0 && !is_expected(tls, data[0])) {
+    if (tls->message_len == 0 && !is_expected(tls, data[0]))
         return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
-    }
-    if (tls->message_len >= MESSAGE_HEADER) {
+    if (tls->message_len >= MESSAGE_HEADER)
         wanted += body_len(tls->message);
-    }
     const size_t taken = len < wanted - tls->message_len ? len : wanted - tls->message_len;
-    if (reserve(tls, taken) != 0) {
+    if (reserve(tls, taken) != 0)
         return -1;
-    }
     memcpy(tls->message + tls->message_len, data, taken);
     tls->message_len += taken;
-    if (tls->message_len < MESSAGE_HEADER) {
+    if (tls->message_len < MESSAGE_HEADER)
         return (ssize_t)taken;
-    }
     const size_t body = body_len(tls->message);
-    if (body > (tls->is_server ? MAX_CLIENT_MESSAGE : MAX_SERVER_MESSAGE)) {
+    if (body > (tls->is_server ? MAX_CLIENT_MESSAGE : MAX_SERVER_MESSAGE))
         return fail(tls, GNUTLS_A_DECODE_ERROR);
-    }
     if (tls->message_len == MESSAGE_HEADER + body) {
         const size_t whole = tls->message_len;
         tls->message_len = 0;
-        if (deliver(tls, tls->message, whole) != 0) {
+        if (deliver(tls, tls->message, whole) != 0)
             return -1;
-        }
     }
     return (ssize_t)taken;
 }
@@ -452,9 +422,8 @@ static int skip_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
             len -= skipped;
             continue;
         }
-        if (tls->header_len == 0 && (tls->is_server || data[0] != GNUTLS_HANDSHAKE_NEW_SESSION_TICKET)) {
+        if (tls->header_len == 0 && (tls->is_server || data[0] != GNUTLS_HANDSHAKE_NEW_SESSION_TICKET))
             return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
-        }
         tls->header[tls->header_len++] = *data++;
         len--;
         if (tls->header_len == MESSAGE_HEADER) {
@@ -467,20 +436,16 @@ static int skip_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
 
 int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len) {
     while (len > 0) {
-        if (tls->failed) {
+        if (tls->failed)
             return -1;
-        }
         /* Bytes left over from before a change of keys, or ahead of one. */
-        if (level != tls->read_level) {
+        if (level != tls->read_level)
             return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
-        }
-        if (tls->complete) {
+        if (tls->complete)
             return skip_tickets(tls, data, len);
-        }
         const ssize_t taken = take_message_bytes(tls, data, len);
-        if (taken < 0) {
+        if (taken < 0)
             return -1;
-        }
         data += taken;
         len -= (size_t)taken;
     }

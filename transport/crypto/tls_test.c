@@ -43,9 +43,8 @@ typedef struct {
 
 static int take_crypto_data(void *user, xl_level level, const uint8_t *data, size_t len) {
     end *e = user;
-    if (e->refuse_output || len > FLIGHT_MAX - e->out_len[level]) {
+    if (e->refuse_output || len > FLIGHT_MAX - e->out_len[level])
         return -1;
-    }
     memcpy(e->out[level] + e->out_len[level], data, len);
     e->out_len[level] += len;
     return 0;
@@ -67,9 +66,8 @@ static int take_keys(void *user, xl_level level, xl_keys *read, xl_keys *write) 
 static int take_peer_params(void *user, const uint8_t *data, size_t len) {
     end *e = user;
     e->peer_params_calls++;
-    if (e->refuse_params || len > sizeof e->peer_params) {
+    if (e->refuse_params || len > sizeof e->peer_params)
         return -1;
-    }
     memcpy(e->peer_params, data, len);
     e->peer_params_len = len;
     return 0;
@@ -358,9 +356,8 @@ static void refused_transport_parameters_end_the_handshake(void **state) {
         assert_int_equal(xl_tls_start(p.client.tls), 0);
         const int rc = deliver(&p.client, &p.server, WHOLE_FLIGHTS);
         assert_int_equal(rc < 0, server_refuses);
-        if (!server_refuses) {
+        if (!server_refuses)
             assert_true(deliver(&p.server, &p.client, WHOLE_FLIGHTS) < 0);
-        }
         assert_int_equal(xl_tls_alert(server_refuses ? p.server.tls : p.client.tls), ALERT_ILLEGAL_PARAMETER);
         assert_null(p.client.read[XL_LEVEL_APP]);
         close_pair(&p);
@@ -440,12 +437,10 @@ static uint64_t next_random(uint64_t *state) { /* xorshift64 */
 
 static void damage(end *from, xl_level level, uint64_t *random) {
     const size_t len = from->out_len[level];
-    if (len == 0) {
+    if (len == 0)
         return;
-    }
-    for (uint64_t n = 1 + next_random(random) % 4; n > 0; n--) {
+    for (uint64_t n = 1 + next_random(random) % 4; n > 0; n--)
         from->out[level][next_random(random) % len] ^= (uint8_t)(1 + next_random(random) % 255);
-    }
 }
 
 static void damaged_flights_never_complete_and_never_crash(void **state) {
@@ -458,22 +453,19 @@ static void damaged_flights_never_complete_and_never_crash(void **state) {
         const xl_level level = round % 3 == 0 ? XL_LEVEL_INITIAL : XL_LEVEL_HANDSHAKE;
         const bool damage_client = round % 2 == 0;
         assert_int_equal(xl_tls_start(p.client.tls), 0);
-        if (damage_client && level == XL_LEVEL_INITIAL) {
+        if (damage_client && level == XL_LEVEL_INITIAL)
             damage(&p.client, level, &random);
-        }
         int rc = deliver(&p.client, &p.server, 1 + next_random(&random) % 400);
         end *failing = &p.server;
         if (rc == 0) {
-            if (!damage_client) {
+            if (!damage_client)
                 damage(&p.server, level, &random);
-            }
             failing = &p.client;
             rc = deliver(&p.server, &p.client, 1 + next_random(&random) % 400);
         }
         if (rc == 0) {
-            if (damage_client && level == XL_LEVEL_HANDSHAKE) {
+            if (damage_client && level == XL_LEVEL_HANDSHAKE)
                 damage(&p.client, level, &random);
-            }
             failing = &p.server;
             rc = deliver(&p.client, &p.server, WHOLE_FLIGHTS);
         }
@@ -495,9 +487,8 @@ static void session_tickets_are_taken_and_ignored(void **state) {
     handshake(&p, WHOLE_FLIGHTS);
     const uint8_t tickets[] = {4, 0, 0, 3, 'a', 'b', 'c', 4, 0, 0, 0, 4, 0, 0, 1, 'd'};
     assert_int_equal(xl_tls_receive(p.client.tls, XL_LEVEL_APP, tickets, sizeof tickets), 0);
-    for (size_t i = 0; i < sizeof tickets; i++) {
+    for (size_t i = 0; i < sizeof tickets; i++)
         assert_int_equal(xl_tls_receive(p.client.tls, XL_LEVEL_APP, tickets + i, 1), 0);
-    }
     assert_true(xl_tls_is_complete(p.client.tls));
     /* A client has no tickets to give. */
     assert_true(xl_tls_receive(p.server.tls, XL_LEVEL_APP, tickets, sizeof tickets) < 0);
@@ -535,11 +526,9 @@ static void key_log_lines_are_well_formed_and_the_same_at_both_ends(void **state
         const char *found[2] = {NULL, NULL};
         const end *ends[] = {&p.client, &p.server};
         for (int e = 0; e < 2; e++) {
-            for (int line = 0; line < ends[e]->keylog_lines; line++) {
-                if (strncmp(ends[e]->keylog[line], labels[i], strlen(labels[i])) == 0) {
+            for (int line = 0; line < ends[e]->keylog_lines; line++)
+                if (strncmp(ends[e]->keylog[line], labels[i], strlen(labels[i])) == 0)
                     found[e] = ends[e]->keylog[line];
-                }
-            }
             assert_non_null(found[e]);
         }
         assert_string_equal(found[0], found[1]);
@@ -589,9 +578,8 @@ static void arguments_that_make_no_sense_give_no_session(void **state) {
 int main(void) {
     char log_name[] = "/tmp/xlink_tls_test_keylog_XXXXXX";
     const int fd = mkstemp(log_name);
-    if (fd < 0) {
+    if (fd < 0)
         return 1;
-    }
     close(fd);
     remove(log_name);
     setenv("SSLKEYLOGFILE", log_name, 1);

@@ -28,7 +28,7 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *cids, uint64_t sequence) {
 static xl_cid_entry *append(xl_cids *cids, uint64_t sequence, const xl_cid *cid, const uint8_t *token) {
     xl_cid_entry *entry = &cids->at[cids->count++];
     *entry = (xl_cid_entry){.cid = *cid, .sequence = sequence, .has_token = token != NULL};
-    if (token != NULL)
+    if (token)
         memcpy(entry->reset_token, token, sizeof entry->reset_token);
     return entry;
 }
@@ -52,7 +52,7 @@ uint64_t xl_cids_retired_by_peer(xl_cids *cids, uint64_t sequence, xl_cid *gone,
     *was_present = false;
     if (sequence >= cids->next_sequence)
         return XL_QERR_PROTOCOL_VIOLATION;
-    if (entry == NULL)
+    if (!entry)
         return 0;
     *gone = entry->cid;
     *was_present = true;
@@ -103,7 +103,7 @@ static bool contradicts(xl_cids *cids, uint64_t sequence, const xl_cid *cid, con
     const xl_cid_entry *same_sequence = xl_cids_by_sequence(cids, sequence);
     if (same_cid != same_sequence)
         return true;
-    return same_cid != NULL && same_cid->has_token && token != NULL &&
+    return same_cid && same_cid->has_token && token &&
            memcmp(same_cid->reset_token, token, sizeof same_cid->reset_token) != 0;
 }
 
@@ -114,7 +114,7 @@ uint64_t xl_cids_learn(xl_cids *cids, uint64_t sequence, uint64_t retire_prior_t
         return XL_QERR_FRAME_ENCODING;
     if (contradicts(cids, sequence, cid, token))
         return XL_QERR_PROTOCOL_VIOLATION;
-    bool is_new = xl_cids_by_sequence(cids, sequence) == NULL && !was_retired(cids, sequence);
+    bool is_new = !xl_cids_by_sequence(cids, sequence) && !was_retired(cids, sequence);
     /* Every active CID has a place kept in the retire queue, so no retirement can be lost. */
     if (is_new && cids->count + cids->retire_count >= QUEUE_MAX)
         return XL_QERR_CONNECTION_ID_LIMIT;
@@ -136,17 +136,17 @@ xl_cid_entry *xl_cids_take_unused(xl_cids *cids) {
     xl_cid_entry *best = NULL;
     for (size_t i = 0; i < cids->count; i++) {
         xl_cid_entry *entry = &cids->at[i];
-        if (!entry->in_use && (best == NULL || entry->sequence < best->sequence))
+        if (!entry->in_use && (!best || entry->sequence < best->sequence))
             best = entry;
     }
-    if (best != NULL)
+    if (best)
         best->in_use = true;
     return best;
 }
 
 void xl_cids_retire(xl_cids *cids, uint64_t sequence) {
     xl_cid_entry *entry = xl_cids_by_sequence(cids, sequence);
-    if (entry != NULL) {
+    if (entry) {
         retire_for_good(cids, sequence);
         erase(cids, entry);
     } else if (was_retired(cids, sequence)) {

@@ -13,7 +13,7 @@ static void member_u64(xl_json *j, const char *name, uint64_t v) {
 }
 
 static void member_hex(xl_json *j, const char *name, const uint8_t *data, size_t n) {
-    if (data == NULL)
+    if (!data)
         return;
     member(j, name);
     xl_json_text(j, "\"");
@@ -69,7 +69,7 @@ static void put_close(xl_json *j, const xl_frame *frame) {
     member_u64(j, "error_code", frame->close.error_code);
     if (!application)
         member_u64(j, "trigger_frame_type", frame->close.frame_type);
-    if (frame->close.reason != NULL) {
+    if (frame->close.reason) {
         member(j, "reason");
         xl_json_string(j, (const char *)frame->close.reason, frame->close.reason_len, XL_QLOG_STRING_MAX);
     }

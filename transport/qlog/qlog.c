@@ -41,7 +41,7 @@ static void flush(xl_qlog *q) {
 /* Without a sink records stay as long as there is room. */
 static void end_record(xl_qlog *q) {
     xl_json_text(&q->out, "\n");
-    if (q->out.used >= PIECE_BYTES && q->sink != NULL) {
+    if (q->out.used >= PIECE_BYTES && q->sink) {
         flush(q);
     } else if (q->out.used >= PIECE_BYTES) {
         q->out.used = q->whole_bytes;
@@ -81,7 +81,7 @@ static void member_u64(xl_json *j, const char *name, uint64_t v) {
 }
 
 static void member_string(xl_json *j, const char *name, const char *value) {
-    if (value == NULL)
+    if (!value)
         return;
     member(j, name);
     xl_json_string(j, value, strlen(value), XL_QLOG_STRING_MAX);
@@ -102,7 +102,7 @@ static void member_ms(xl_json *j, const char *name, uint64_t us) {
 
 static void member_addr(xl_json *j, const char *name, const xl_addr *addr) {
     char text[64];
-    if (addr != NULL)
+    if (addr)
         member_string(j, name, xl_addr_format(addr, text, sizeof text));
 }
 
@@ -141,10 +141,10 @@ static void put_header_record(xl_qlog *q) {
 }
 
 xl_qlog *xl_qlog_new(const xl_log *log, bool is_server, const xl_cid *odcid, uint64_t now) {
-    if (log->qlog_open == NULL || log->qlog_write == NULL)
+    if (!log->qlog_open || !log->qlog_write)
         return NULL;
     xl_qlog *q = calloc(1, sizeof *q);
-    if (q == NULL)
+    if (!q)
         return NULL;
     q->log = *log;
     q->is_server = is_server;
@@ -165,10 +165,10 @@ static void put_omitted(xl_qlog *q, uint64_t now) {
 }
 
 xl_qlog *xl_qlog_open(xl_qlog *q, uint64_t now) {
-    if (q == NULL || q->sink != NULL)
+    if (!q || q->sink)
         return q;
     q->sink = q->log.qlog_open(q->log.user, q->is_server, q->odcid.id, q->odcid.len);
-    if (q->sink == NULL) {
+    if (!q->sink) {
         free(q);
         return NULL;
     }
@@ -178,19 +178,19 @@ xl_qlog *xl_qlog_open(xl_qlog *q, uint64_t now) {
 }
 
 void xl_qlog_free(xl_qlog *q) {
-    if (q == NULL)
+    if (!q)
         return;
-    if (q->sink != NULL) {
+    if (q->sink) {
         xl_qlog_packet_end(q);
         flush(q);
-        if (q->log.qlog_close != NULL)
+        if (q->log.qlog_close)
             q->log.qlog_close(q->sink);
     }
     free(q);
 }
 
 void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *q, uint64_t exponent) {
-    if (q != NULL)
+    if (q)
         q->exponents[0] = exponent < 20 ? exponent : 20;
 }
 
@@ -221,7 +221,7 @@ static void member_raw_length(xl_json *j, size_t bytes) {
 
 void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type type, uint64_t pn, size_t packet_bytes,
                           int path, uint64_t path_id) {
-    if (q == NULL)
+    if (!q)
         return;
     xl_qlog_packet_end(q);
     learn_path_id(q, path, path_id);
@@ -241,7 +241,7 @@ void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type ty
 }
 
 void xl_qlog_frame(xl_qlog *q, const xl_frame *frame) {
-    if (q == NULL || !q->packet_open)
+    if (!q || !q->packet_open)
         return;
     xl_json *j = &q->packet;
     size_t before = j->used;
@@ -258,7 +258,7 @@ void xl_qlog_frame(xl_qlog *q, const xl_frame *frame) {
 }
 
 void xl_qlog_packet_end(xl_qlog *q) {
-    if (q == NULL || !q->packet_open)
+    if (!q || !q->packet_open)
         return;
     q->packet_open = false;
     xl_json_bytes(&q->out, q->packet.p, q->packet.used);
@@ -269,7 +269,7 @@ void xl_qlog_packet_end(xl_qlog *q) {
 }
 
 void xl_qlog_packet_dropped(xl_qlog *q, uint64_t now, size_t bytes, const char *trigger, int path) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "transport", "packet_dropped");
     member_raw_length(&q->out, bytes);
@@ -301,7 +301,7 @@ static bool put_changed_metrics(xl_json *j, const xl_qlog_metrics *now, const xl
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         uint64_t v, before;
         memcpy(&v, (const char *)now + metrics[i].offset, sizeof v);
-        if (last != NULL) {
+        if (last) {
             memcpy(&before, (const char *)last + metrics[i].offset, sizeof before);
             if (before == v)
                 continue;
@@ -318,7 +318,7 @@ static bool put_changed_metrics(xl_json *j, const xl_qlog_metrics *now, const xl
 }
 
 void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_metrics *metrics) {
-    if (q == NULL)
+    if (!q)
         return;
     const xl_qlog_metrics *last = is_path(path) && q->metrics_known[path] ? &q->metrics[path] : NULL;
     size_t before = q->out.used;
@@ -335,18 +335,18 @@ void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_m
 }
 
 void xl_qlog_congestion_state(xl_qlog *q, uint64_t now, int path, const char *before, const char *phase) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "recovery", "congestion_state_updated");
     member_path(q, &q->out, "path", "path_id", path);
-    if (before != NULL)
+    if (before)
         member_string(&q->out, "old", before);
     member_string(&q->out, "new", phase);
     end_event(q);
 }
 
 void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t pn, int path, const char *trigger) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "recovery", "packet_lost");
     member_header(&q->out, type, pn);
@@ -357,7 +357,7 @@ void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t
 
 void xl_qlog_path(xl_qlog *q, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
                   const xl_addr *remote, const char *why) {
-    if (q == NULL)
+    if (!q)
         return;
     learn_path_id(q, path, path_id);
     begin_event(q, &q->out, now, "multipath", name);
@@ -385,14 +385,14 @@ static void member_paths(xl_json *j, const char *name, uint32_t paths) {
 }
 
 void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s) {
-    if (q == NULL)
+    if (!q)
         return;
     bool fastest = !(s->no_window | s->set_aside | s->nothing_to_carry | s->not_preferred);
     begin_event(q, &q->out, now, "multipath", "path_selected");
     member_path(q, &q->out, "path", "path_id", s->path);
     member_string(&q->out, "scheduler", s->scheduler);
     member_string(&q->out, "why", fastest ? "smallest RTT" : "faster paths not used");
-    if (s->rule != NULL)
+    if (s->rule)
         member_string(&q->out, "rule", s->rule);
     member_ms(&q->out, "smoothed_rtt", s->srtt_us);
     member_paths(&q->out, "no_window", s->no_window);
@@ -403,7 +403,7 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
 }
 
 void xl_qlog_scheduler_waits(xl_qlog *q, uint64_t now, const char *scheduler, int for_path, const char *why) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "multipath", "scheduler_waits");
     member_path(q, &q->out, "path", "path_id", for_path);
@@ -426,7 +426,7 @@ static void member_gate(xl_json *j, const xl_qlog_gate *gate) {
 
 void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
                          int to_path, unsigned copy, const char *why, const xl_qlog_race *race) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "xlink", "reinjection");
     member_path(q, &q->out, "path", "path_id", to_path);
@@ -436,7 +436,7 @@ void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t 
     member_u64(&q->out, "offset", offset);
     member_u64(&q->out, "length", len);
     member_u64(&q->out, "copy", copy);
-    if (race != NULL)
+    if (race)
         member_race(&q->out, race);
     member_string(&q->out, "why", why);
     end_event(q);
@@ -444,23 +444,23 @@ void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t 
 
 void xl_qlog_reinjection_refused(xl_qlog *q, uint64_t now, uint64_t stream_id, int to_path, const char *why,
                                  const xl_qlog_gate *gate, const xl_qlog_race *race) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "xlink", "reinjection_refused");
     member_path(q, &q->out, "path", "path_id", to_path);
     member_u64(&q->out, "stream_id", stream_id);
     member_string(&q->out, "why", why);
-    if (gate != NULL) {
+    if (gate) {
         member_string(&q->out, "gate", gate->why);
         member_gate(&q->out, gate);
     }
-    if (race != NULL)
+    if (race)
         member_race(&q->out, race);
     end_event(q);
 }
 
 void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, const xl_qlog_gate *gate) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "xlink", "qoe_gate");
     member_bool(&q->out, "on", gate->on);
@@ -470,7 +470,7 @@ void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, const xl_qlog_gate *gate) {
 }
 
 void xl_qlog_qoe_received(xl_qlog *q, uint64_t now, const xl_qoe *qoe) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "xlink", "qoe_received");
     xl_qlog_put_qoe(&q->out, qoe);
@@ -478,7 +478,7 @@ void xl_qlog_qoe_received(xl_qlog *q, uint64_t now, const xl_qoe *qoe) {
 }
 
 void xl_qlog_connection(xl_qlog *q, uint64_t now, const char *name, const char *detail) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "connectivity", name);
     member_string(&q->out, "detail", detail);
@@ -486,7 +486,7 @@ void xl_qlog_connection(xl_qlog *q, uint64_t now, const char *name, const char *
 }
 
 void xl_qlog_params(xl_qlog *q, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data) {
-    if (q == NULL)
+    if (!q)
         return;
     begin_event(q, &q->out, now, "transport", "parameters_set");
     member_string(&q->out, "owner", local ? "local" : "remote");

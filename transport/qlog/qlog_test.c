@@ -71,7 +71,7 @@ static json_t *close_log(xl_qlog *q) {
         assert_non_null(newline);
         json_error_t error;
         json_t *record = json_loadb(at + 1, (size_t)(newline - at - 1), JSON_REJECT_DUPLICATES, &error);
-        if (record == NULL)
+        if (!record)
             fail_msg("%s at %d: %.*s", error.text, error.position, (int)(newline - at - 1), at + 1);
         json_array_append_new(records, record);
         at = newline + 1;

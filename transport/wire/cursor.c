@@ -4,7 +4,7 @@
 
 xl_reader xl_reader_of(const uint8_t *data, size_t len) {
     static const uint8_t nothing;
-    if (data == NULL) {
+    if (!data) {
         data = &nothing;
         len = 0;
     }
@@ -27,7 +27,7 @@ const uint8_t *xl_read_bytes(xl_reader *r, size_t n) {
 
 static uint64_t read_big_endian(xl_reader *r, size_t n) {
     const uint8_t *at = xl_read_bytes(r, n);
-    if (at == NULL)
+    if (!at)
         return 0;
     uint64_t v = 0;
     for (size_t i = 0; i < n; i++)
@@ -55,7 +55,7 @@ uint64_t xl_read_varint(xl_reader *r) {
 
 xl_writer xl_writer_of(uint8_t *data, size_t cap) {
     static uint8_t nowhere;
-    if (data == NULL) {
+    if (!data) {
         data = &nowhere;
         cap = 0;
     }

@@ -58,8 +58,8 @@ static bool parse_ack(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_ack_frame
         return true;
     size_t len = xl_read_u8(r);
     const uint8_t *signal = xl_read_bytes(r, len);
-    ack->has_qoe = signal != NULL && len > 0;
-    return signal != NULL && (len == 0 || parse_qoe(signal, len, &ack->qoe));
+    ack->has_qoe = signal && len > 0;
+    return signal && (len == 0 || parse_qoe(signal, len, &ack->qoe));
 }
 
 /* A length and that many bytes. */

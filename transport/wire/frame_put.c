@@ -17,7 +17,7 @@ static uint64_t clamped(uint64_t v) {
 
 /* Length (8 bits), then the four varints; NULL is length 0, "nothing new". At most 1 + 4 * 8 bytes. */
 static void put_qoe_signal(xl_writer *w, const xl_qoe *qoe) {
-    if (qoe == NULL) {
+    if (!qoe) {
         xl_write_u8(w, 0);
         return;
     }
@@ -157,7 +157,7 @@ void xl_frame_put_path(xl_writer *w, uint64_t type, const uint8_t data[8]) {
 
 /* The longest prefix of the reason that fits in `room` with its length, cut between UTF-8 characters. */
 static size_t reason_prefix(const char *reason, size_t room) {
-    size_t full = reason == NULL ? 0 : strlen(reason);
+    size_t full = !reason ? 0 : strlen(reason);
     size_t len = full;
     while (len > 0 && (xl_varint_len(len) + len > room || (len < full && ((uint8_t)reason[len] & 0xc0) == 0x80)))
         len--;

@@ -17,7 +17,7 @@ bool xl_cid_equal(const xl_cid *a, const xl_cid *b) {
 static bool read_cid(xl_reader *r, xl_cid *cid) {
     size_t n = xl_read_u8(r);
     const uint8_t *id = xl_read_bytes(r, n);
-    if (id == NULL || n > XL_MAX_CID_BYTES)
+    if (!id || n > XL_MAX_CID_BYTES)
         return false;
     cid->len = (uint8_t)n;
     memcpy(cid->id, id, n);
@@ -83,7 +83,7 @@ int xl_packet_parse(const uint8_t *data, size_t len, size_t short_dcid_len, xl_p
     static const xl_packet_type long_types[4] = {XL_PACKET_INITIAL, XL_PACKET_0RTT, XL_PACKET_HANDSHAKE,
                                                  XL_PACKET_RETRY};
     memset(out, 0, sizeof *out);
-    if (data == NULL || len == 0)
+    if (!data || len == 0)
         return -1;
     if (!(data[0] & LONG_HEADER))
         return parse_short(data, len, short_dcid_len, out);
