@@ -26,7 +26,8 @@ from railyard.store.query import connect, run_query
 from railyard.traces.index import TraceIndex
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+PAGES = [*(ROOT / f"{name}.md" for name in TOP), *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"<!-- test: (?P<what>[^>]*?) -->\s*\Z")
@@ -98,7 +99,7 @@ def test_every_page_can_be_reached_from_the_index() -> None:
             seen.add(page)
             names = [link.partition("#")[0] for link in links(page) if "://" not in link]
             waiting += [(page.parent / name).resolve() for name in names if name]
-    assert set(PAGES) - seen <= {ROOT / "README.md"}, "not in docs/README.md, nor in what it links to"
+    assert {page for page in PAGES if DOCS in page.parents} <= seen, "not in docs/README.md, nor in what it links to"
     assert DOCS / "README.md" in {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
 
 
@@ -107,6 +108,14 @@ def test_every_page_lies_in_one_of_the_five_folders() -> None:
     assert sorted(entry.name for entry in DOCS.iterdir()) == sorted(["README.md", *folders])
     flat = [path for path in DOCS.rglob("*") if path.is_dir() and path.parent != DOCS]
     assert not flat, "folders within folders"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_prose_have_at_most_120_columns(page: Path) -> None:
+    """A table's row is one line, and an address cannot be broken."""
+    lines = FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+    long = [line for line in lines if len(line) > 120 and " " in line.strip() and not line.lstrip().startswith("|")]
+    assert not long, "\n".join(long)
 
 
 def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:

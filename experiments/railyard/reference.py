@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -32,6 +33,7 @@ from railyard.traces.index import TraceIndex
 from railyard.yamlfile import load_yaml
 
 FOLDER = ROOT / "docs" / "reference"
+MAX_COLUMNS = 120
 NOTE = "<!-- Written by `make docs` from the code; changes belong there. -->\n"
 PROGRAMS = (
     *("mpshell", "mpshell-ctl", "xlink-sim", "xlink-player", "xlink-server", "xlink-load", "xlink-balancer"),
@@ -317,8 +319,23 @@ PAGES = {
 
 
 def page(name: str) -> str:
-    """The page as the code says it now: no trailing blanks, one newline at the end."""
-    return re.sub(r"[ \t]+\n", "\n", PAGES[name]()).rstrip("\n") + "\n"
+    """The page as the code says it now: prose of at most 120 columns, no trailing blanks, one newline at the end."""
+    text = PAGES[name]()
+    text = _wrap(text) if name.endswith(".md") else text
+    return re.sub(r"[ \t]+\n", "\n", text).rstrip("\n") + "\n"
+
+
+def _wrap(text: str) -> str:
+    """Breaks long lines of prose. Lines of tables and of code stay as they are."""
+    lines: list[str] = []
+    code = False
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        if code or line.startswith("|") or len(line) <= MAX_COLUMNS:
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(line, MAX_COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def main() -> int:
