@@ -214,7 +214,7 @@ int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *m
     struct xl_link_settings scratch;
     const struct setting *s = find_member(member, key, for_way);
     if (!s) {
-        snprintf(error, error_size, "%.60s is not a known member; docs/link.md lists them", member);
+        snprintf(error, error_size, "%.60s is not a known member; docs/reference/link.md lists them", member);
         return -1;
     }
     const char *text = as_text(s, value, scratch_text);

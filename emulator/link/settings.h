@@ -1,5 +1,5 @@
 /* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs.
- * docs/link.md lists them. A key holds for both directions; with "up-" or "down-" before it for one, whatever the order
+ * docs/reference/link.md lists them. A key holds for both directions; with "up-" or "down-" before it for one, whatever the order
  * in which the two are given. */
 #ifndef RAILYARD_LINK_SETTINGS_H
 #define RAILYARD_LINK_SETTINGS_H

@@ -1,4 +1,4 @@
-/* The configuration file of mpshell: the command line's options as YAML 1.1, and so as JSON too. See docs/mpshell.md.
+/* The configuration file of mpshell: the command line's options as YAML 1.1, and so as JSON too. See docs/reference/mpshell.md.
  */
 #ifndef RAILYARD_MPSHELL_CONFIG_H
 #define RAILYARD_MPSHELL_CONFIG_H

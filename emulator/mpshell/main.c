@@ -1,4 +1,4 @@
-/* mpshell: runs a command in a network namespace whose paths replay traces. See docs/mpshell.md. */
+/* mpshell: runs a command in a network namespace whose paths replay traces. See docs/reference/mpshell.md. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -181,7 +181,7 @@ static const setting rows_of_command_line[] = {
              "one-way delay in ms, queue (infinite, the default; droptail:packets=N; drophead, codel, pie, fq_codel), "
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
              "reorder, reorder-delay, duplicate, onoff. A key with up- or down- before it is for one direction "
-             "(down-queue=pie). docs/link.md tells all."},
+             "(down-queue=pie). docs/reference/link.md tells all."},
     {"config", SETTING_TEXT, FIELD(config), .is_base = true, .value = "FILE",
      .help = "Read options from a YAML or JSON file; those given here go before it."},
     {0},

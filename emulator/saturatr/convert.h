@@ -1,4 +1,4 @@
-/* From arrivals to a trace of delivery opportunities; see docs/saturatr.md. Sans-IO. */
+/* From arrivals to a trace of delivery opportunities; see docs/reference/saturatr.md. Sans-IO. */
 #ifndef RAILYARD_SATURATR_CONVERT_H
 #define RAILYARD_SATURATR_CONVERT_H
 

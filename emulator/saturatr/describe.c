@@ -128,7 +128,7 @@ static void write_text(FILE *stream, const char *key, const char *text) {
     json_decref(value);
 }
 
-/* About one bandwidth-delay product at the 95th percentile of the 1 s rate (docs/traces.md). */
+/* About one bandwidth-delay product at the 95th percentile of the 1 s rate (docs/reference/traces.md). */
 static double queue_packets(const struct sat_recorded_path *p) {
     double pps = p->down.recorded ? p->down.p95_pps : p->up.p95_pps;
     double packets = ceil(pps * p->base_rtt_ms / 1000.0);
@@ -173,7 +173,8 @@ static int write_index(const struct sat_recording *r, char *error) {
     snprintf(source, sizeof(source), "recorded with saturatr " VERSION ", %s; figures in session.json",
              json_string_value(when));
     json_decref(when);
-    fprintf(stream, "# A recording as a trace pair; docs/traces.md explains the fields.\nschema: 1\npairs:\n");
+    fprintf(stream,
+            "# A recording as a trace pair; docs/reference/traces.md explains the fields.\nschema: 1\npairs:\n");
     fprintf(stream, "- name: \"%s\"\n", r->options->name);
     write_text(stream, "scenario", r->options->scenario);
     write_text(stream, "licence", r->options->licence);

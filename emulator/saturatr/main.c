@@ -1,4 +1,4 @@
-/* saturatr: records what several links can carry, as traces. See docs/saturatr.md. */
+/* saturatr: records what several links can carry, as traces. See docs/reference/saturatr.md. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

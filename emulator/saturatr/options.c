@@ -118,7 +118,7 @@ static bool read_direction(void *into, const char *text, char *reason, size_t ca
            refuse(reason, cap, "takes both, up or down, not '%.60s'", text);
 }
 
-/* A name that docs/traces.md allows for a pair: letters, digits, - _ . */
+/* A name that docs/reference/traces.md allows for a pair: letters, digits, - _ . */
 static bool is_name(const char *text) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return text[0] != '\0' && strlen(text) <= SAT_RECORDING_NAME_MOST && strspn(text, allowed) == strlen(text) &&

@@ -1,4 +1,4 @@
-/* A finished recording and the files it becomes (docs/saturatr.md). */
+/* A finished recording and the files it becomes (docs/reference/saturatr.md). */
 #ifndef RAILYARD_SATURATR_RECORDING_H
 #define RAILYARD_SATURATR_RECORDING_H
 

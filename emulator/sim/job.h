@@ -1,4 +1,4 @@
-/* The job of xlink-sim: a JSON object, described in docs/sim.md. */
+/* The job of xlink-sim: a JSON object, described in docs/reference/sim.md. */
 #ifndef RAILYARD_SIM_JOB_H
 #define RAILYARD_SIM_JOB_H
 

@@ -1,4 +1,4 @@
-/* xlink-sim: runs player, server and links of a job on a virtual clock. See docs/sim.md. */
+/* xlink-sim: runs player, server and links of a job on a virtual clock. See docs/reference/sim.md. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static const char usage[] =
     "usage: xlink-sim JOB.json --out DIR\n"
-    "  JOB.json   the job, described in docs/sim.md; '-' reads it from standard input\n"
+    "  JOB.json   the job, described in docs/reference/sim.md; '-' reads it from standard input\n"
     "  --out DIR  where player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ are written\n"
     "The exit status is the player's: 0, 1 when it ran and failed, 2 when it could not connect or start.\n";
 

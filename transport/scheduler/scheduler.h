@@ -1,6 +1,6 @@
 /* Schedulers: which path carries the next packet. A table of functions each, registered by name in scheduler.c. What
  * the packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices, but for
- * the redundant scheduler, which says so by `copies`. docs/schedulers.md compares them. */
+ * the redundant scheduler, which says so by `copies`. docs/reference/schedulers.md compares them. */
 #ifndef XL_SCHEDULER_SCHEDULER_H
 #define XL_SCHEDULER_SCHEDULER_H
 

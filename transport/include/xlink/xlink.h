@@ -133,7 +133,7 @@ typedef struct {
     void (*keylog)(void *user, const char *line);
 } xl_log;
 
-/* Automatic management of the paths of a multipath connection. Each end manages for itself: docs/paths.md. 0 takes the
+/* Automatic management of the paths of a multipath connection. Each end manages for itself: docs/reference/paths.md. 0 takes the
  * default. A path is degraded while
  *
  *     srtt > rtt_percent / 100 * srtt of the best path   and   srtt > srtt of the best path + 50 ms,   or
