@@ -49,7 +49,7 @@ static inline void forge_ack(xl_writer *w, fuzz_input *in, const xl_connection *
     }
     xl_qoe qoe = forge_qoe(in);
     uint64_t path_id = is_mp ? forge_sequence(in, &to->remote_cids) : 0, delay = fuzz_number(in) & XL_VARINT_MAX;
-    xl_frame_put_ack(w, range, count, delay, is_mp, path_id, is_mp && to->qoe_field, &qoe);
+    xl_frame_put_ack(w, range, count, delay, is_mp, path_id, is_mp && to->qoe.has_field, &qoe);
 }
 
 static inline void forge_stream_data(xl_writer *w, fuzz_input *in, const xl_connection *to) {
@@ -217,9 +217,10 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     l->forged_pn += 1 + ahead % 4;
     *path_id = level == XL_LEVEL_APP && to->multipath ? cid->sequence + (which >= 0xf8) : 0;
     if (level == XL_LEVEL_APP) {
-        xl_packet_put_short(w, &cid->cid, bits & 1, from->key_phase ^ (bits >= 0xf8), *pn, 4);
+        xl_packet_put_short(w, &cid->cid, bits & 1, from->key_update.phase ^ (bits >= 0xf8), *pn, 4);
     } else {
-        const xl_cid *dcid = to->is_server && !to->handshake_complete && (bits & 1) ? &to->odcid : &cid->cid;
+        const xl_cid *dcid =
+            to->is_server && !to->handshake.is_complete && (bits & 1) ? &to->handshake.odcid : &cid->cid;
         xl_packet_put_long(w, level == XL_LEVEL_INITIAL ? XL_PACKET_INITIAL : XL_PACKET_HANDSHAKE, dcid,
                            from->local_cids.count ? &from->local_cids.at[0].cid : dcid, NULL, 0, *pn, 4, packet,
                            length_at);

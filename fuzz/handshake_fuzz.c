@@ -95,7 +95,7 @@ static void forge_retry(live *l) {
         return;
     xl_writer w = xl_writer_of(packet, sizeof packet);
     xl_packet_put_retry(&w, &l->p.cc->local_cids.at[0].cid, &scid, token, token_len, bits);
-    FUZZ_CHECK(!w.failed && xl_retry_tag(&l->p.cc->odcid, packet, (size_t)(w.p - packet), tag) == 0);
+    FUZZ_CHECK(!w.failed && xl_retry_tag(&l->p.cc->handshake.odcid, packet, (size_t)(w.p - packet), tag) == 0);
     tag[0] ^= bits >= 0xf0;
     xl_write_bytes(&w, tag, sizeof tag);
     live_deliver(l, false, &l->p.link[0].client, &l->p.link[0].server, packet, (size_t)(w.p - packet));
@@ -106,8 +106,8 @@ static void forge_versions(live *l) {
     uint8_t packet[256];
     if (l->p.client_closed || l->p.cc->local_cids.count == 0)
         return;
-    size_t n = xl_packet_put_version_negotiation(packet, sizeof packet, &l->p.cc->local_cids.at[0].cid, &l->p.cc->odcid,
-                                                 fuzz_u8(in));
+    size_t n = xl_packet_put_version_negotiation(packet, sizeof packet, &l->p.cc->local_cids.at[0].cid,
+                                                 &l->p.cc->handshake.odcid, fuzz_u8(in));
     change_bytes(in, packet, n);
     live_deliver(l, false, &l->p.link[0].client, &l->p.link[0].server, packet, n);
 }
@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && !live_is_over(l); i++)
         operate(l);
     run(l, 15000000); /* a handshake has 10 s */
-    FUZZ_CHECK(p->client_closed || p->cc->handshake_complete || live_is_over(l));
+    FUZZ_CHECK(p->client_closed || p->cc->handshake.is_complete || live_is_over(l));
     live_free(l);
     free(l);
     return 0;

@@ -73,8 +73,9 @@ static inline void live_check_connection(const xl_connection *c) {
     FUZZ_CHECK(c->path_count <= XL_MAX_PATHS);
     FUZZ_CHECK(c->local_cids.count <= XL_CIDS_MAX && c->remote_cids.count <= XL_CIDS_MAX);
     FUZZ_CHECK(c->remote_cids.retire_count <= 4 * XL_CIDS_MAX);
-    FUZZ_CHECK(c->stream_count <= peers + c->next_stream[0] + c->next_stream[1]);
-    FUZZ_CHECK(c->flow_in.consumed <= c->flow_in.received && c->flow_in.received <= c->flow_in.limit);
+    FUZZ_CHECK(c->streams.count <= peers + c->streams.next[0] + c->streams.next[1]);
+    FUZZ_CHECK(c->streams.flow_in.consumed <= c->streams.flow_in.received &&
+               c->streams.flow_in.received <= c->streams.flow_in.limit);
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         FUZZ_CHECK(p->response_count <= XL_PATH_RESPONSES_MAX);

@@ -1,7 +1,15 @@
 /* Acknowledgement, loss, probe timeout (RFC 9002), and what they mean for what a packet carried. */
-#include "connection/connection.h"
+#include "connection/acks.h"
 
 #include <string.h>
+
+#include "connection/connection.h"
+#include "connection/key_update.h"
+#include "connection/path_table.h"
+#include "connection/qoe.h"
+#include "connection/records.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 /* Of ack-eliciting packets of one path that were lost, with none acknowledged in between. */
 typedef struct {
@@ -108,7 +116,7 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
 static void record_lost(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = NULL;
     xl_cid_entry *e;
-    c->control_dirty = true;
+    c->streams.control_dirty = true;
     switch ((xl_sf_kind)r->kind) {
     case XL_SF_STREAM:
         stream_frame_lost(c, r);
@@ -125,27 +133,27 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
             s->stop_pending = !s->recv_done;
         break;
     case XL_SF_MAX_DATA:
-        c->max_data_pending = true;
+        c->streams.max_data_pending = true;
         break;
     case XL_SF_MAX_STREAM_DATA:
         if ((s = xl_conn_stream(c, r->id)))
             s->max_data_pending = !s->recv_done;
         break;
     case XL_SF_MAX_STREAMS_BIDI:
-        c->max_streams_pending[0] = true;
+        c->streams.max_pending[0] = true;
         break;
     case XL_SF_MAX_STREAMS_UNI:
-        c->max_streams_pending[1] = true;
+        c->streams.max_pending[1] = true;
         break;
     case XL_SF_DATA_BLOCKED: /* of no use where the limit has been raised since */
-        c->data_blocked_pending = r->offset == c->flow_out.limit;
+        c->streams.data_blocked_pending = r->offset == c->streams.flow_out.limit;
         break;
     case XL_SF_STREAM_DATA_BLOCKED:
         if ((s = xl_conn_stream(c, r->id)))
             s->blocked_pending = r->offset == s->send_flow.limit;
         break;
     case XL_SF_STREAMS_BLOCKED:
-        c->streams_blocked_pending[r->id] = r->offset == c->max_streams_peer[r->id];
+        c->streams.blocked_pending[r->id] = r->offset == c->streams.max_peer[r->id];
         break;
     case XL_SF_NEW_CID:
         if ((e = xl_cids_by_sequence(&c->local_cids, r->id)))
@@ -155,7 +163,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         xl_cids_retire(&c->remote_cids, r->id);
         break;
     case XL_SF_HANDSHAKE_DONE:
-        c->handshake_done_pending = true;
+        c->handshake.done_pending = true;
         break;
     case XL_SF_PATH_STATUS:
         if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
@@ -178,7 +186,7 @@ static void settle(xl_connection *c, xl_sent_packet *pkt, void (*each)(xl_connec
             each(c, r);
         else if (r->is_queued && xl_conn_stream(c, r->id))
             xl_conn_unacked_remove(xl_conn_stream(c, r->id), r);
-        xl_conn_record_free(c, r);
+        xl_records_give_back(&c->records, r);
         r = next;
     }
 }
@@ -222,7 +230,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     }
     if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from) {
         p->phase_was_acked = true;
-        m->is_out_of_phase |= c->packet_is_old;
+        m->is_out_of_phase |= c->key_update.packet_is_old;
     }
     settle(c, pkt, record_acked);
 }
@@ -240,7 +248,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
     if (m->level == XL_LEVEL_APP) {
         uint64_t exponent = c->peer_params.ack_delay_exponent, limit = xl_conn_peer_ack_delay_us(c);
         delay = f->delay > (UINT64_MAX >> 20) ? limit : f->delay << exponent;
-        if (c->handshake_confirmed && delay > limit)
+        if (c->handshake.is_confirmed && delay > limit)
             delay = limit;
     }
     xl_path_rtt_sample(p, c->now - largest->time_us, delay, came_back_here, c->now);
@@ -303,12 +311,12 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         if (xl_ledger_ack(&space->ledger, f->ranges[i].smallest, f->ranges[i].largest, on_packet_acked, &m) != 0)
             return XL_QERR_PROTOCOL_VIOLATION;
     if (level == XL_LEVEL_HANDSHAKE)
-        c->address_validated_by_peer = true;
+        c->handshake.address_validated_by_peer = true;
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         if (!m.any_acked[i])
             continue;
-        if (c->is_server || c->address_validated_by_peer)
+        if (c->is_server || c->handshake.address_validated_by_peer)
             path_answered(c, p);
     }
     if (m.is_out_of_phase) /* it has seen our keys and did not follow (RFC 9001 section 6.2) */
@@ -445,21 +453,12 @@ static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
     }
 }
 
-bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
-        if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->pto_count < XL_SUSPECT_PTOS)
-            return true;
-    }
-    return false;
-}
-
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->pto_count++;
     p->stats.pto_count++;
     p->probes = 2;
     p->last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
-    if (!c->handshake_confirmed) {
+    if (!c->handshake.is_confirmed) {
         requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
     }

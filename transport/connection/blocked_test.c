@@ -60,7 +60,7 @@ static void a_lost_frame_is_sent_again_while_the_limit_stands(void **state) {
     pair_request *q = &p.request[pair_ask(&p, 50000)];
     q->used = false;
     pair_run(&p, 30000); /* the request has arrived, and the answer is on its way */
-    assert_int_equal(0, xl_flow_out_left(&p.sc->flow_out));
+    assert_int_equal(0, xl_flow_out_left(&p.sc->streams.flow_out));
     p.link[0].dark[1] = true;
     while (p.queue) { /* of which nothing arrives */
         pair_datagram *next = p.queue->next;
@@ -70,7 +70,7 @@ static void a_lost_frame_is_sent_again_while_the_limit_stands(void **state) {
     pair_run(&p, 1000000);
     p.link[0].dark[1] = false;
     pair_run(&p, 3000000);
-    assert_int_equal(0, xl_flow_out_left(&p.sc->flow_out));
+    assert_int_equal(0, xl_flow_out_left(&p.sc->streams.flow_out));
     xl_connection_free(p.sc);
     assert_true(times_in_log(&p, "{\"frame_type\":\"data_blocked\",\"limit\":10000}") >= 2);
     assert_true(times_in_log(&p, "{\"frame_type\":\"stream_data_blocked\",\"stream_id\":0,\"limit\":10000}") >= 2);

@@ -1,7 +1,12 @@
 /* One packet out: header, payload by the caller, padding, protection, and its entry in the ledger. */
-#include "connection/connection.h"
+#include "connection/builder.h"
 
 #include <string.h>
+
+#include "connection/connection.h"
+#include "connection/key_update.h"
+#include "connection/records.h"
+#include "connection/state.h"
 
 #define SKIP_MIN  64
 #define SKIP_SPAN 1024
@@ -28,11 +33,12 @@ bool xl_builder_begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level leve
     b->pn_len = xl_packet_number_len(b->pn, b->space->ledger.largest_acked);
     xl_writer w = xl_writer_of(buf, room - XL_AEAD_TAG);
     if (level == XL_LEVEL_APP) {
-        xl_packet_put_short(&w, &p->dcid, false, c->key_phase, b->pn, b->pn_len);
+        xl_packet_put_short(&w, &p->dcid, false, c->key_update.phase, b->pn, b->pn_len);
     } else {
         bool with_token = level == XL_LEVEL_INITIAL && !c->is_server;
-        xl_packet_put_long(&w, type_of(level), &p->dcid, &c->local_cids.at[0].cid, with_token ? c->token : NULL,
-                           with_token ? c->token_len : 0, b->pn, b->pn_len, buf, &b->length_offset);
+        xl_packet_put_long(&w, type_of(level), &p->dcid, &c->local_cids.at[0].cid,
+                           with_token ? c->handshake.token : NULL, with_token ? c->handshake.token_len : 0, b->pn,
+                           b->pn_len, buf, &b->length_offset);
     }
     if (w.failed)
         return false;
@@ -51,7 +57,7 @@ size_t xl_builder_left(const xl_builder *b) {
 }
 
 xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint64_t offset) {
-    xl_sent_frame *r = xl_conn_record_new(b->c);
+    xl_sent_frame *r = xl_records_new(&b->c->records);
     if (!r)
         return NULL;
     r->kind = (uint8_t)kind;
@@ -86,7 +92,7 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b->level), b->pn, packet_bytes, b->path->index,
                          b->level == XL_LEVEL_APP ? b->path->remote_seq : 0);
-    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe_field, &f) == 0)
+    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
 }
@@ -130,7 +136,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
  * in so many is with a PING, which has to be answered (RFC 9000 section 13.2.1): a peer that goes on to send and never
  * does so would have us remember without end. */
 static void end_if_unanswered(xl_connection *c, const xl_path *p) {
-    if (p->unanswered > UNANSWERED_MIN + c->flow_in.window / XL_MIN_DATAGRAM)
+    if (p->unanswered > UNANSWERED_MIN + c->streams.flow_in.window / XL_MIN_DATAGRAM)
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the peer acknowledges nothing");
 }
 

@@ -4,7 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE_PTOS 3
+#include "connection/acks.h"
+#include "connection/handshake.h"
+#include "connection/key_update.h"
+#include "connection/management.h"
+#include "connection/migration.h"
+#include "connection/own_cids.h"
+#include "connection/path_status.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/qoe.h"
+#include "connection/records.h"
+#include "connection/room.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 static void params_from_config(xl_connection *c) {
     const xl_config *f = c->config;
@@ -34,7 +47,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->hooks = *hooks;
     c->is_server = is_server;
     c->now = now;
-    c->migrating_to = -1;
+    c->migration.to = -1;
     c->random = *random;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_space_init(&c->space[i]);
@@ -43,22 +56,21 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     }
     xl_cids_init(&c->local_cids);
     xl_cids_init(&c->remote_cids);
-    c->idle_deadline = c->close_deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
+    c->idle_deadline = c->closing.deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
     c->idle_timeout_us = config->limits.idle_timeout_us;
-    c->handshake_deadline = now + config->limits.handshake_timeout_us;
+    c->handshake.deadline = now + config->limits.handshake_timeout_us;
     c->scheduler = xl_scheduler_find(config->scheme.scheduler);
     c->reinjection = xl_reinjection_find(config->scheme.reinjection);
     c->cc = xl_cc_find(config->scheme.congestion);
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
-    xl_qoe_gate_init(&c->gate, config->scheme.qoe_control, config->scheme.t_th1_us, config->scheme.t_th2_us);
-    c->gate.extrapolate = config->scheme.qoe_extrapolation;
+    xl_conn_qoe_init(c);
     params_from_config(c);
-    xl_flow_in_init(&c->flow_in, config->limits.max_data);
-    c->streams_blocked_at[0] = c->streams_blocked_at[1] = UINT64_MAX;
-    c->send_budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
-    c->max_streams_local[0] = config->limits.max_streams_bidi;
-    c->max_streams_local[1] = config->limits.max_streams_uni;
+    xl_flow_in_init(&c->streams.flow_in, config->limits.max_data);
+    c->streams.blocked_at[0] = c->streams.blocked_at[1] = UINT64_MAX;
+    c->streams.budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
+    c->streams.max_local[0] = config->limits.max_streams_bidi;
+    c->streams.max_local[1] = config->limits.max_streams_uni;
     xl_transport_params_init(&c->peer_params);
     return c;
 }
@@ -74,10 +86,7 @@ void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
             scheduler->init(c->scheduler_state);
     }
     c->reinjection = xl_reinjection_find(f->scheme.reinjection);
-    c->gate.enabled = f->scheme.qoe_control;
-    c->gate.extrapolate = f->scheme.qoe_extrapolation;
-    c->gate.t_th1_us = f->scheme.t_th1_us;
-    c->gate.t_th2_us = f->scheme.t_th2_us;
+    xl_conn_qoe_reconfigure(c);
     xl_conn_wake(c);
 }
 
@@ -87,9 +96,9 @@ static void drop_keys(xl_connection *c) {
         xl_keys_free(c->level[i].write);
         c->level[i].read = c->level[i].write = NULL;
     }
-    xl_keys_free(c->next_read);
-    xl_keys_free(c->previous_read);
-    c->next_read = c->previous_read = NULL;
+    xl_keys_free(c->key_update.next_read);
+    xl_keys_free(c->key_update.previous_read);
+    c->key_update.next_read = c->key_update.previous_read = NULL;
 }
 
 void xl_conn_destroy(xl_connection *c) {
@@ -110,59 +119,11 @@ void xl_conn_destroy(xl_connection *c) {
     }
     xl_conn_free_streams(c);
     drop_keys(c);
-    xl_tls_free(c->tls);
+    xl_tls_free(c->handshake.tls);
     xl_qlog_free(c->qlog);
-    for (size_t i = 0; i < c->slab_count; i++)
-        free(c->slabs[i]);
-    free(c->slabs);
-    free(c->token);
+    xl_records_free(&c->records);
+    free(c->handshake.token);
     free(c);
-}
-
-void xl_conn_emit(xl_connection *c, xl_event e) {
-    e.connection = c;
-    c->hooks.event(c->hooks.user, &e);
-}
-
-void xl_conn_wake(xl_connection *c) {
-    c->hooks.wake(c->hooks.user, c);
-}
-
-void xl_conn_touch(xl_connection *c) {
-    c->hooks.touched(c->hooks.user, c);
-}
-
-void xl_conn_enter(xl_connection *c, uint64_t now) {
-    c->now = now;
-    xl_conn_touch(c);
-}
-
-bool xl_conn_is_live(const xl_connection *c) {
-    return c->state == XL_CONN_HANDSHAKE || c->state == XL_CONN_OPEN;
-}
-
-/* Makes one of our CIDs known to the endpoint and to the table of local CIDs. */
-static int add_local_cid(xl_connection *c) {
-    xl_cid cid;
-    uint8_t token[16];
-    c->hooks.make_cid(c->hooks.user, &c->random.cids, &cid);
-    c->local_cid_bytes = cid.len;
-    int error = c->hooks.reset_token(c->hooks.user, &cid, token);
-    if (error)
-        return error;
-    xl_cid_entry *e = xl_cids_issue(&c->local_cids, &cid, token);
-    if (!e)
-        return XL_ERR_PATH;
-    return c->hooks.cid_added(c->hooks.user, &cid, c);
-}
-
-void xl_conn_issue_cids(xl_connection *c) {
-    uint64_t target = c->peer_params.active_connection_id_limit;
-    if (target > XL_MAX_PATHS)
-        target = XL_MAX_PATHS;
-    while (c->local_cids.count < target && add_local_cid(c) == 0)
-        ;
-    xl_conn_wake(c);
 }
 
 static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
@@ -188,10 +149,10 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology tech, uint64_t now) {
-    c->odcid.len = XL_LOCAL_CID_BYTES;
-    xl_drbg_bytes(&c->random.cids, c->odcid.id, c->odcid.len);
-    c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->odcid, now), now);
-    if (add_local_cid(c) != 0)
+    c->handshake.odcid.len = XL_LOCAL_CID_BYTES;
+    xl_drbg_bytes(&c->random.cids, c->handshake.odcid.id, c->handshake.odcid.len);
+    c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->handshake.odcid, now), now);
+    if (xl_conn_add_cid(c) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = own->announced = true;
@@ -199,9 +160,9 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
     p->validated = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
-    set_peer_cid(c, &c->odcid);
+    set_peer_cid(c, &c->handshake.odcid);
     xl_qlog_connection(c->qlog, now, "connection_started", server_name);
-    if (xl_conn_install_initial_keys(c, &c->odcid) != 0 || xl_conn_make_tls(c, server_name) != 0)
+    if (xl_conn_install_initial_keys(c, &c->handshake.odcid) != 0 || xl_conn_make_tls(c, server_name) != 0)
         return XL_ERR_CRYPTO;
     xl_conn_restart_idle(c, now);
     xl_conn_wake(c);
@@ -210,112 +171,28 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
 
 int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_cid *before_retry, const xl_addr *local,
                          const xl_addr *remote, uint64_t now) {
-    c->odcid = before_retry ? *before_retry : h->dcid;
-    c->qlog = xl_qlog_new(&c->config->log, true, &c->odcid, now);
-    if (add_local_cid(c) != 0)
+    c->handshake.odcid = before_retry ? *before_retry : h->dcid;
+    c->qlog = xl_qlog_new(&c->config->log, true, &c->handshake.odcid, now);
+    if (xl_conn_add_cid(c) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = own->announced = true;
     xl_transport_params *p = &c->local_params;
     p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
-    p->original_dcid = c->odcid;
+    p->original_dcid = c->handshake.odcid;
     p->has_retry_scid = before_retry != NULL;
     p->retry_scid = h->dcid;
     p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
     c->path[0].validated = before_retry != NULL; /* the token came from that address (RFC 9000 section 8.1.2) */
-    c->initial_scid_peer = h->scid;
+    c->handshake.initial_scid_peer = h->scid;
     set_peer_cid(c, &h->scid);
     xl_qlog_connection(c->qlog, now, "connection_started", "accepted");
     if (xl_conn_install_initial_keys(c, &h->dcid) != 0 || xl_conn_make_tls(c, NULL) != 0)
         return XL_ERR_CRYPTO;
     xl_conn_restart_idle(c, now);
     return 0;
-}
-
-uint64_t xl_conn_peer_ack_delay_us(const xl_connection *c) {
-    return c->peer_params.max_ack_delay_ms * 1000;
-}
-
-uint64_t xl_conn_max_pto(const xl_connection *c) {
-    uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        if (!xl_path_is_open(&c->path[i]))
-            continue;
-        uint64_t pto = xl_rtt_pto(&c->path[i].ack_rtt, xl_conn_peer_ack_delay_us(c));
-        longest = pto > longest ? pto : longest;
-    }
-    return longest ? longest : 3 * XL_INITIAL_RTT_US;
-}
-
-/* RFC 9000 section 10.1: at least three PTOs, so that a short timeout does not cut recovery off. */
-void xl_conn_restart_idle(xl_connection *c, uint64_t now) {
-    uint64_t timeout = c->idle_timeout_us, least = 3 * xl_conn_max_pto(c);
-    timeout = timeout == 0 || timeout > least ? timeout : least;
-    c->idle_deadline = timeout == 0 || timeout > XL_NEVER - now ? XL_NEVER : now + timeout;
-}
-
-static void note_closed(xl_connection *c, const char *words) {
-    snprintf(c->close_words, sizeof(c->close_words), "%s", words);
-    xl_qlog_connection(c->qlog, c->now, "connection_closed", c->close_words);
-}
-
-static void enter_closing(xl_connection *c) {
-    c->state = XL_CONN_CLOSING;
-    c->close_pending = true;
-    c->close_deadline = c->now + CLOSE_PTOS * xl_conn_max_pto(c);
-    xl_conn_wake(c);
-}
-
-void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason) {
-    if (!xl_conn_is_live(c))
-        return;
-    c->close_application = false;
-    c->close_code = transport_error;
-    note_closed(c, reason);
-    enter_closing(c);
-}
-
-void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reason, uint64_t now) {
-    if (!xl_conn_is_live(c))
-        return;
-    xl_conn_enter(c, now);
-    c->close_application = true;
-    c->close_code = app_error;
-    note_closed(c, reason ? reason : "");
-    enter_closing(c);
-}
-
-static void report_closed(xl_connection *c, xl_close_reason reason) {
-    if (c->is_reported)
-        return;
-    c->is_reported = true;
-    xl_event e = {.type = XL_EVENT_CLOSED,
-                  .close_reason = reason,
-                  .error_code = c->close_code,
-                  .application_error = c->close_application};
-    memcpy(e.reason, c->close_words, sizeof(e.reason));
-    xl_conn_emit(c, e);
-}
-
-void xl_conn_abort(xl_connection *c, xl_close_reason reason, const char *words) {
-    if (c->state == XL_CONN_CLOSED)
-        return;
-    if (reason == XL_CLOSE_INTERNAL) {
-        c->close_application = false;
-        c->close_code = XL_QERR_INTERNAL;
-    }
-    note_closed(c, words);
-    c->state = XL_CONN_CLOSED;
-    report_closed(c, reason);
-}
-
-void xl_conn_drain(xl_connection *c, xl_close_reason reason, const char *words) {
-    note_closed(c, words);
-    c->state = XL_CONN_DRAINING;
-    c->close_deadline = c->now + CLOSE_PTOS * xl_conn_max_pto(c);
-    report_closed(c, reason);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -330,10 +207,11 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
 static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
     if (!xl_path_is_open(p))
         return XL_NEVER;
-    uint64_t delay = c->handshake_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
+    uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
     uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p));
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
-    if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->address_validated_by_peer && !c->handshake_confirmed) {
+    if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer &&
+        !c->handshake.is_confirmed) {
         uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
         at = (p->last_eliciting_at ? p->last_eliciting_at : c->now) + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
@@ -350,8 +228,8 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     if (c->state == XL_CONN_CLOSED)
         return XL_NEVER;
     if (!xl_conn_is_live(c))
-        return c->close_deadline;
-    uint64_t at = earlier(earlier(c->idle_deadline, c->handshake_deadline), c->pacer_wakeup);
+        return c->closing.deadline;
+    uint64_t at = earlier(earlier(c->idle_deadline, c->handshake.deadline), c->pacer_wakeup);
     at = earlier(earlier(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         at = earlier(at, space_deadline(&c->space[i]));
@@ -362,8 +240,8 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         at = earlier(at, path_pto_at(c, p));
         at = earlier(at, p->challenge_deadline);
     }
-    if (c->previous_read)
-        at = earlier(at, c->previous_read_until);
+    if (c->key_update.previous_read)
+        at = earlier(at, c->key_update.previous_read_until);
     at = earlier(at, earlier(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
     return earlier(at, xl_conn_migration_deadline(c));
 }
@@ -382,14 +260,12 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
     if (c->state == XL_CONN_CLOSED)
         return;
     if (!xl_conn_is_live(c)) {
-        if (now >= c->close_deadline) {
-            c->state = XL_CONN_CLOSED;
-            report_closed(c, XL_CLOSE_LOCAL);
-        }
+        if (now >= c->closing.deadline)
+            xl_conn_end_closing(c);
         return;
     }
-    if (now >= c->idle_deadline || now >= c->handshake_deadline) {
-        if (c->handshake_complete)
+    if (now >= c->idle_deadline || now >= c->handshake.deadline) {
+        if (c->handshake.is_complete)
             xl_conn_abort(c, XL_CLOSE_IDLE_TIMEOUT, "idle timeout");
         else
             xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
@@ -434,11 +310,11 @@ bool xl_connection_is_multipath(const xl_connection *c) {
 }
 
 const char *xl_connection_alpn(const xl_connection *c) {
-    return c->tls ? xl_tls_alpn(c->tls) : "";
+    return c->handshake.tls ? xl_tls_alpn(c->handshake.tls) : "";
 }
 
 void xl_connection_ping(xl_connection *c, uint64_t now) {
-    if (!xl_conn_is_live(c) || !c->handshake_confirmed)
+    if (!xl_conn_is_live(c) || !c->handshake.is_confirmed)
         return;
     xl_conn_enter(c, now);
     for (size_t i = 0; i < c->path_count; i++) {
@@ -450,7 +326,7 @@ void xl_connection_ping(xl_connection *c, uint64_t now) {
 
 void xl_connection_get_stats(const xl_connection *c, xl_connection_stats *out) {
     *out = c->stats;
-    out->migrations = c->migrations;
+    out->migrations = c->migration.count;
     out->path_count = c->path_count;
     out->multipath = c->multipath;
 }

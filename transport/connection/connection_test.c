@@ -14,7 +14,7 @@ static void handshake_takes_two_round_trips_until_it_is_confirmed(void **state) 
     pair_connect(&p);
     pair_handshake(&p);
     assert_non_null(p.sc);
-    assert_true(p.cc->handshake_confirmed);
+    assert_true(p.cc->handshake.is_confirmed);
     assert_string_equal("h3", xl_connection_alpn(p.cc));
     assert_true(p.now - PAIR_START <= 81000);
     assert_false(xl_connection_is_multipath(p.cc));
@@ -357,8 +357,8 @@ static void hundreds_of_streams_in_turn_stay_within_the_limits(void **state) {
         p.request[i].used = false;
     }
     pair_run(&p, 1000000);
-    assert_int_equal(0, p.cc->stream_count);
-    assert_int_equal(0, p.sc->stream_count);
+    assert_int_equal(0, p.cc->streams.count);
+    assert_int_equal(0, p.sc->streams.count);
     pair_free(&p);
 }
 
@@ -405,7 +405,7 @@ static void both_sides_can_update_keys_in_mid_transfer(void **state) {
     }
     assert_true(updates >= 3);
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    assert_int_equal(p.cc->key_phase, p.sc->key_phase);
+    assert_int_equal(p.cc->key_update.phase, p.sc->key_update.phase);
     pair_free(&p);
 }
 

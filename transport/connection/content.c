@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+#include "connection/acks.h"
+#include "connection/builder.h"
+#include "connection/connection.h"
+#include "connection/qoe.h"
+#include "connection/reinject.h"
+#include "connection/streams.h"
+
 #define QUIET_PACKETS_MAX 16
 #define MIN_STREAM_ROOM   32
 #define MAX_STREAM_HEADER (1 + 8 + 8 + 2)
@@ -42,18 +49,18 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     if (count == 0)
         return;
     uint64_t delay = b->level == XL_LEVEL_APP ? (c->now - space->largest_received_at) >> XL_ACK_DELAY_EXPONENT : 0;
-    bool with_qoe = c->qoe_field && !c->is_server && c->qoe_fresh;
+    const xl_qoe *qoe = xl_conn_qoe_for_ack(c);
     xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
     if (!r)
         return;
-    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp, path_id, c->qoe_field, with_qoe ? &c->qoe : NULL) == 0) {
+    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp, path_id, c->qoe.has_field, qoe) == 0) {
         r->id = UINT64_MAX; /* no room: the record stands for nothing */
         return;
     }
-    if (as_mp && with_qoe)
-        c->qoe_fresh = false;
+    if (as_mp && qoe)
+        xl_conn_qoe_left_in_ack(c);
     xl_space_ack_sent(space);
-    c->phase_answered |= b->level == XL_LEVEL_APP && space->phase_first != UINT64_MAX;
+    c->key_update.phase_answered |= b->level == XL_LEVEL_APP && space->phase_first != UINT64_MAX;
 }
 
 static void put_path_ack(xl_builder *b, xl_path *p) {
@@ -84,11 +91,12 @@ static bool room_for(const xl_builder *b, size_t n) {
 }
 
 bool xl_content_has_control(const xl_connection *c) {
-    if (c->handshake_done_pending || c->max_data_pending || c->max_streams_pending[0] || c->max_streams_pending[1] ||
-        c->data_blocked_pending || c->streams_blocked_pending[0] || c->streams_blocked_pending[1] ||
-        c->remote_cids.retire_count > 0 || c->control_dirty || xl_conn_qoe_signal_is_due(c))
+    if (c->handshake.done_pending || c->streams.max_data_pending || c->streams.max_pending[0] ||
+        c->streams.max_pending[1] || c->streams.data_blocked_pending || c->streams.blocked_pending[0] ||
+        c->streams.blocked_pending[1] || c->remote_cids.retire_count > 0 || c->streams.control_dirty ||
+        xl_conn_qoe_signal_is_due(c))
         return true;
-    if (c->handshake_complete)
+    if (c->handshake.is_complete)
         for (size_t i = 0; i < c->local_cids.count; i++)
             if (!c->local_cids.at[i].announced)
                 return true;
@@ -111,25 +119,25 @@ static void put_stream_blocked(xl_builder *b, xl_stream *s) {
 
 static void put_data_blocked(xl_builder *b) {
     xl_connection *c = b->c;
-    uint64_t limit = c->flow_out.limit;
-    if (xl_flow_out_left(&c->flow_out) > 0)
-        c->data_blocked_pending = false;
-    if (!c->data_blocked_pending || !room_for(b, 12) || !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
+    uint64_t limit = c->streams.flow_out.limit;
+    if (xl_flow_out_left(&c->streams.flow_out) > 0)
+        c->streams.data_blocked_pending = false;
+    if (!c->streams.data_blocked_pending || !room_for(b, 12) || !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
         return;
     xl_frame_put_max(&b->w, XL_FRAME_DATA_BLOCKED, 0, limit);
-    c->data_blocked_pending = false;
+    c->streams.data_blocked_pending = false;
 }
 
 static void put_streams_blocked(xl_builder *b, int kind) {
     xl_connection *c = b->c;
-    uint64_t limit = c->max_streams_peer[kind];
-    if (c->next_stream[kind] < limit)
-        c->streams_blocked_pending[kind] = false;
-    if (!c->streams_blocked_pending[kind] || !room_for(b, 12) ||
+    uint64_t limit = c->streams.max_peer[kind];
+    if (c->streams.next[kind] < limit)
+        c->streams.blocked_pending[kind] = false;
+    if (!c->streams.blocked_pending[kind] || !room_for(b, 12) ||
         !xl_builder_note(b, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI, 0, limit);
-    c->streams_blocked_pending[kind] = false;
+    c->streams.blocked_pending[kind] = false;
 }
 
 static void put_stream_control(xl_builder *b, xl_stream *s) {
@@ -150,12 +158,12 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
     }
     put_stream_blocked(b, s);
     if (s->reset_pending || s->stop_pending || s->max_data_pending || s->blocked_pending)
-        c->control_dirty = true;
+        c->streams.control_dirty = true;
 }
 
 static void put_cids(xl_builder *b) {
     xl_connection *c = b->c;
-    for (size_t i = 0; i < c->local_cids.count && c->handshake_complete; i++) {
+    for (size_t i = 0; i < c->local_cids.count && c->handshake.is_complete; i++) {
         xl_cid_entry *e = &c->local_cids.at[i];
         if (e->announced || !room_for(b, 48) || !xl_builder_note(b, XL_SF_NEW_CID, e->sequence, 0))
             continue;
@@ -174,23 +182,23 @@ static void put_cids(xl_builder *b) {
 
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
-    if (!c->max_streams_pending[kind] || !room_for(b, 12) ||
+    if (!c->streams.max_pending[kind] || !room_for(b, 12) ||
         !xl_builder_note(b, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
         return;
-    xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->max_streams_local[kind]);
-    c->max_streams_pending[kind] = false;
+    xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->streams.max_local[kind]);
+    c->streams.max_pending[kind] = false;
 }
 
 void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
-    if (c->handshake_done_pending && room_for(b, 4) && xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
+    if (c->handshake.done_pending && room_for(b, 4) && xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
         xl_frame_put_handshake_done(&b->w);
-        c->handshake_done_pending = false;
+        c->handshake.done_pending = false;
     }
-    if (c->max_data_pending && room_for(b, 12)) {
-        c->max_data_pending = false;
+    if (c->streams.max_data_pending && room_for(b, 12)) {
+        c->streams.max_data_pending = false;
         if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))
-            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->flow_in));
+            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in));
     }
     put_max_streams(b, 0);
     put_max_streams(b, 1);
@@ -205,18 +213,18 @@ void xl_content_put_control(xl_builder *b) {
         xl_frame_put_path_status(&b->w, p->remote_seq, p->status_seq, p->status, 0);
         p->status_pending = p->status_confirmed = false;
     }
-    xl_content_put_qoe(b);
-    if (!c->control_dirty)
+    xl_conn_put_qoe(b);
+    if (!c->streams.control_dirty)
         return;
-    c->control_dirty = false;
-    for (size_t i = 0; i < c->stream_count; i++)
-        put_stream_control(b, c->stream[i]);
+    c->streams.control_dirty = false;
+    for (size_t i = 0; i < c->streams.count; i++)
+        put_stream_control(b, c->streams.at[i]);
 }
 
 /* ---- Stream data ---- */
 
 static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
-    uint64_t by_connection = s->send.sent + xl_flow_out_left(&c->flow_out);
+    uint64_t by_connection = s->send.sent + xl_flow_out_left(&c->streams.flow_out);
     return s->send_flow.limit < by_connection ? s->send_flow.limit : by_connection;
 }
 
@@ -228,7 +236,7 @@ static bool is_sending(const xl_stream *s) {
 }
 
 bool xl_content_has_unsent(const xl_connection *c) {
-    for (const xl_stream *s = c->send_head; s; s = s->send_next)
+    for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
         if (is_sending(s) && xl_send_pending(&s->send, stream_credit(c, s)))
             return true;
     return false;
@@ -262,7 +270,7 @@ static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max
 
 static bool choose_for_every_path(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
     memset(out, 0, sizeof(*out));
-    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+    for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         out->stream = s;
         if (!is_sending(s))
             continue;
@@ -284,7 +292,7 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
     bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
     bool has_unsent = may_copy && xl_content_has_unsent(c);
     memset(out, 0, sizeof(*out));
-    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+    for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         if (!is_sending(s))
             continue;
         xl_reinjection_scope scope = may_copy ? xl_conn_copy_scope(c, s, has_unsent) : XL_REINJECT_NOTHING;
@@ -367,7 +375,7 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
     } else if (!pick->is_redundant) {
         uint64_t before = s->send.sent;
         xl_send_mark_sent(&s->send, piece);
-        c->flow_out.used += s->send.sent - before;
+        c->streams.flow_out.used += s->send.sent - before;
         s->send_flow.used = s->send.sent;
         xl_conn_note_blocked(c, s);
         if (c->multipath && c->reinjection != &xl_reinjection_none && !c->scheduler->copies)
@@ -401,7 +409,7 @@ void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
     const xl_stream *first = NULL;
     bool withheld = false, sendable = false;
     view->unsent_bytes = 0;
-    for (const xl_stream *s = c->send_head; s; s = s->send_next) {
+    for (const xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         if (!is_sending(s) && (!s->writable_wanted || xl_conn_is_reset(s)))
             continue;
         uint64_t unsent = unsent_end(s) - s->send.sent + xl_ranges_total(&s->send.lost);

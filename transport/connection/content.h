@@ -2,8 +2,9 @@
 #ifndef XL_CONNECTION_CONTENT_H
 #define XL_CONNECTION_CONTENT_H
 
-#include "connection/connection.h"
+#include "connection/builder.h"
 #include "connection/reinject.h"
+#include "scheduler/scheduler.h"
 
 /* The path on which acknowledgements of packets received on p go back (paper section 5.3). */
 const xl_path *xl_content_ack_path(const xl_connection *, const xl_path *p);
@@ -28,7 +29,6 @@ void xl_content_put_streams(xl_builder *, const xl_content_choice *first);
 bool xl_content_has_unsent(const xl_connection *);
 /* What schedulers with `wants_backlog` look at. */
 void xl_content_fill_backlog(const xl_connection *, xl_scheduler_view *);
-void xl_content_put_qoe(xl_builder *); /* qoe.c */
 void xl_content_put_ping(xl_builder *);
 /* Only acknowledgements went out on this path for a while: ask for one in return (RFC 9000 section 13.2.4). */
 bool xl_content_wants_ping(const xl_builder *);

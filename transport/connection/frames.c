@@ -1,7 +1,18 @@
 /* What each received frame does (RFC 9000 section 19). Every handler returns 0 or the transport error to close with. */
-#include "connection/connection.h"
+#include "connection/frames.h"
 
 #include <string.h>
+
+#include "connection/acks.h"
+#include "connection/connection.h"
+#include "connection/handshake.h"
+#include "connection/own_cids.h"
+#include "connection/path_status.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/qoe.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 static uint64_t take_crypto(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
     xl_level_state *l = &c->level[ctx->level];
@@ -26,9 +37,9 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
     if (error)
         return error;
     s->recv_flow.received += grown;
-    c->flow_in.received += grown;
+    c->streams.flow_in.received += grown;
     c->stats.stream_bytes_received += f->stream.len;
-    if (c->flow_in.received > c->flow_in.limit)
+    if (c->streams.flow_in.received > c->streams.flow_in.limit)
         return XL_QERR_FLOW_CONTROL;
     if (s->stop_pending || s->stop_sent)
         xl_conn_discard_unread(c, s);
@@ -45,8 +56,8 @@ static uint64_t take_reset_stream(xl_connection *c, const xl_frame *f) {
     error = xl_recv_reset(&s->recv, f->reset_stream.final_size, s->recv_flow.limit, &grown);
     if (error)
         return error;
-    c->flow_in.received += grown;
-    if (c->flow_in.received > c->flow_in.limit)
+    c->streams.flow_in.received += grown;
+    if (c->streams.flow_in.received > c->streams.flow_in.limit)
         return XL_QERR_FLOW_CONTROL;
     if (s->peer_reset || s->recv_done)
         return 0;
@@ -85,8 +96,8 @@ static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
     int kind = f->type == XL_FRAME_MAX_STREAMS_UNI;
     if (f->max.maximum > UINT64_C(1) << 60)
         return XL_QERR_FRAME_ENCODING;
-    if (f->max.maximum > c->max_streams_peer[kind])
-        c->max_streams_peer[kind] = f->max.maximum;
+    if (f->max.maximum > c->streams.max_peer[kind])
+        c->streams.max_peer[kind] = f->max.maximum;
     return 0;
 }
 
@@ -131,15 +142,15 @@ static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_pa
 }
 
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
-    char words[sizeof(c->close_words)];
+    char words[sizeof(c->closing.words)];
     size_t n = f->close.reason_len < sizeof(words) - 1 ? f->close.reason_len : sizeof(words) - 1;
     for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
         uint8_t ch = f->close.reason[i];
         words[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
     }
     words[n] = 0;
-    c->close_application = f->type == XL_FRAME_APPLICATION_CLOSE;
-    c->close_code = f->close.error_code;
+    c->closing.is_application = f->type == XL_FRAME_APPLICATION_CLOSE;
+    c->closing.code = f->close.error_code;
     xl_conn_drain(c, XL_CLOSE_PEER, words);
     return 0;
 }
@@ -148,25 +159,6 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_take_response(&c->path[i], f->path.data, c->now))
             xl_conn_path_validated(c, &c->path[i]);
-}
-
-static uint64_t take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_after) {
-    if (xl_qoe_gate_signal(&c->gate, qoe, made_after, c->now))
-        xl_qlog_qoe_received(c->qlog, c->now, qoe);
-    return 0;
-}
-
-/* A signal in a frame of its own acknowledges nothing, so there are two bounds. It was made half of the path's smallest
- * RTT ago or earlier: if that is before the present signal can have been made, it was overtaken. And it was made after
- * the acknowledgements that came before it on its path, and in its packet, where they stand in front of it. */
-static uint64_t take_signal(xl_connection *c, const xl_qoe *qoe, const xl_packet_context *ctx) {
-    xl_path *p = ctx->path;
-    uint64_t made_before = c->now - (p->rtt.has_sample ? p->rtt.min / 2 : 0);
-    if (ctx->pn < p->signal_pn || (c->gate.has_signal && made_before < c->gate.signal_made_after))
-        return 0;
-    p->signal_pn = ctx->pn + 1;
-    bool heard = ctx->pn >= p->heard_in && p->heard_after > c->gate.signal_made_after;
-    return take_qoe(c, qoe, heard ? p->heard_after : c->gate.signal_made_after);
 }
 
 /* The peer made this acknowledgement when it had the packet, which took half of the smallest RTT at least. */
@@ -199,7 +191,7 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
             ctx->path->heard_in = ctx->pn;
         }
         if (f->ack.has_qoe)
-            take_qoe(c, &f->ack.qoe, made_after);
+            xl_conn_take_qoe(c, &f->ack.qoe, made_after);
     } else if (ctx->level == XL_LEVEL_APP) {
         space = &c->space[XL_LEVEL_APP];
     }
@@ -222,7 +214,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_STOP_SENDING:
         return take_stop_sending(c, f);
     case XL_FRAME_MAX_DATA:
-        xl_flow_out_raise(&c->flow_out, f->max.maximum);
+        xl_flow_out_raise(&c->streams.flow_out, f->max.maximum);
         return 0;
     case XL_FRAME_MAX_STREAM_DATA:
         return take_max_stream_data(c, f);
@@ -244,7 +236,9 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;
-        return f->qoe.has_qoe ? take_signal(c, &f->qoe.qoe, ctx) : 0;
+        if (f->qoe.has_qoe)
+            xl_conn_take_qoe_signal(c, &f->qoe.qoe, ctx);
+        return 0;
     case XL_FRAME_CONNECTION_CLOSE:
     case XL_FRAME_APPLICATION_CLOSE:
         return take_close(c, f);

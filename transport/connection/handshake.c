@@ -1,7 +1,14 @@
-#include "connection/connection.h"
+#include "connection/handshake.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "connection/acks.h"
+#include "connection/connection.h"
+#include "connection/own_cids.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/state.h"
 
 static int on_crypto_data(void *user, xl_level level, const uint8_t *data, size_t len) {
     xl_connection *c = user;
@@ -31,15 +38,15 @@ static int on_keys(void *user, xl_level level, xl_keys *read, xl_keys *write) {
 
 /* RFC 9000 section 7.3: the handshake's CIDs are authenticated by the transport parameters. */
 static bool cids_are_authentic(const xl_connection *c, const xl_transport_params *p) {
-    if (!p->has_initial_scid || !xl_cid_equal(&p->initial_scid, &c->initial_scid_peer))
+    if (!p->has_initial_scid || !xl_cid_equal(&p->initial_scid, &c->handshake.initial_scid_peer))
         return false;
     if (c->is_server)
         return true;
-    if (!p->has_original_dcid || !xl_cid_equal(&p->original_dcid, &c->odcid))
+    if (!p->has_original_dcid || !xl_cid_equal(&p->original_dcid, &c->handshake.odcid))
         return false;
-    if (p->has_retry_scid != c->has_retry)
+    if (p->has_retry_scid != c->handshake.has_retry)
         return false;
-    return !c->has_retry || xl_cid_equal(&p->retry_scid, &c->retry_scid);
+    return !c->handshake.has_retry || xl_cid_equal(&p->retry_scid, &c->handshake.retry_scid);
 }
 
 static void apply_peer_params(xl_connection *c) {
@@ -47,11 +54,11 @@ static void apply_peer_params(xl_connection *c) {
     uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
     if (peer_idle && (c->idle_timeout_us == 0 || peer_idle < c->idle_timeout_us))
         c->idle_timeout_us = peer_idle;
-    xl_flow_out_init(&c->flow_out, p->initial_max_data);
-    c->max_streams_peer[0] = p->initial_max_streams_bidi;
-    c->max_streams_peer[1] = p->initial_max_streams_uni;
+    xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
+    c->streams.max_peer[0] = p->initial_max_streams_bidi;
+    c->streams.max_peer[1] = p->initial_max_streams_uni;
     c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
-    c->qoe_field = c->multipath && p->qoe_field;
+    c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
         xl_path_set_mtu(&c->path[i], xl_conn_mtu(c), c->now);
     if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
@@ -72,7 +79,7 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
         xl_conn_fail(c, error, "bad transport parameters");
         return XL_ERR_CRYPTO;
     }
-    c->peer_params_seen = true;
+    c->handshake.peer_params_seen = true;
     xl_qlog_set_peer_ack_delay_exponent(c->qlog, c->peer_params.ack_delay_exponent);
     apply_peer_params(c);
     return 0;
@@ -92,10 +99,11 @@ int xl_conn_make_tls(xl_connection *c, const char *server_name) {
         return XL_ERR_CRYPTO;
     if (c->config->log.keylog)
         callbacks.keylog = on_keylog;
-    c->tls = xl_tls_new(c->is_server, c->config->credentials, server_name, c->config->alpn, params, len, &callbacks);
-    if (!c->tls)
+    c->handshake.tls =
+        xl_tls_new(c->is_server, c->config->credentials, server_name, c->config->alpn, params, len, &callbacks);
+    if (!c->handshake.tls)
         return XL_ERR_CRYPTO;
-    return c->is_server ? 0 : xl_tls_start(c->tls);
+    return c->is_server ? 0 : xl_tls_start(c->handshake.tls);
 }
 
 int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
@@ -112,26 +120,26 @@ int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
 }
 
 static void report_connected(xl_connection *c) {
-    if (c->connected_reported)
+    if (c->handshake.is_reported)
         return;
-    c->connected_reported = true;
+    c->handshake.is_reported = true;
     c->state = XL_CONN_OPEN;
-    xl_qlog_connection(c->qlog, c->now, "handshake_complete", xl_tls_alpn(c->tls));
+    xl_qlog_connection(c->qlog, c->now, "handshake_complete", xl_tls_alpn(c->handshake.tls));
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_CONNECTED});
 }
 
 void xl_conn_confirm_handshake(xl_connection *c) {
-    if (c->handshake_confirmed)
+    if (c->handshake.is_confirmed)
         return;
-    c->handshake_confirmed = true;
-    c->address_validated_by_peer = true;
+    c->handshake.is_confirmed = true;
+    c->handshake.address_validated_by_peer = true;
     xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
     xl_conn_open_paths(c);
 }
 
 static void on_complete(xl_connection *c) {
-    c->handshake_complete = true;
-    c->handshake_deadline = XL_NEVER;
+    c->handshake.is_complete = true;
+    c->handshake.deadline = XL_NEVER;
     xl_path *p = &c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
         p->validated = true;
@@ -140,7 +148,7 @@ static void on_complete(xl_connection *c) {
     report_connected(c);
     xl_conn_issue_cids(c); /* a client too: they are with the server before the first new path is opened */
     if (c->is_server) {
-        c->handshake_done_pending = true;
+        c->handshake.done_pending = true;
         xl_conn_confirm_handshake(c);
     }
 }
@@ -150,14 +158,14 @@ void xl_conn_crypto_received(xl_connection *c, xl_level level) {
     bool fin;
     size_t n;
     while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof(buf), &fin)) > 0) {
-        if (xl_tls_receive(c->tls, level, buf, n) != 0) {
-            xl_conn_fail(c, XL_QERR_CRYPTO_BASE + xl_tls_alert(c->tls), "TLS handshake failed");
+        if (xl_tls_receive(c->handshake.tls, level, buf, n) != 0) {
+            xl_conn_fail(c, XL_QERR_CRYPTO_BASE + xl_tls_alert(c->handshake.tls), "TLS handshake failed");
             return;
         }
     }
-    if (!xl_conn_is_live(c) || c->handshake_complete || !xl_tls_is_complete(c->tls))
+    if (!xl_conn_is_live(c) || c->handshake.is_complete || !xl_tls_is_complete(c->handshake.tls))
         return;
-    if (!c->peer_params_seen) {
+    if (!c->handshake.peer_params_seen) {
         xl_conn_fail(c, XL_QERR_CRYPTO_BASE + 109, "no transport parameters"); /* missing_extension */
         return;
     }
@@ -180,20 +188,21 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
 /* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
 void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
     uint8_t tag[16];
-    if (c->is_server || c->has_retry || c->initial_scid_peer.len > 0 || c->state != XL_CONN_HANDSHAKE || len < 16)
+    if (c->is_server || c->handshake.has_retry || c->handshake.initial_scid_peer.len > 0 ||
+        c->state != XL_CONN_HANDSHAKE || len < 16)
         return;
-    if (h->token_len == 0 || xl_cid_equal(&h->scid, &c->odcid))
+    if (h->token_len == 0 || xl_cid_equal(&h->scid, &c->handshake.odcid))
         return;
-    if (xl_retry_tag(&c->odcid, packet, len - 16, tag) != 0 || memcmp(tag, packet + len - 16, 16) != 0)
+    if (xl_retry_tag(&c->handshake.odcid, packet, len - 16, tag) != 0 || memcmp(tag, packet + len - 16, 16) != 0)
         return;
     uint8_t *token = malloc(h->token_len);
     if (!token)
         return;
     memcpy(token, h->token, h->token_len);
-    c->token = token;
-    c->token_len = h->token_len;
-    c->has_retry = true;
-    c->retry_scid = h->scid;
+    c->handshake.token = token;
+    c->handshake.token_len = h->token_len;
+    c->handshake.has_retry = true;
+    c->handshake.retry_scid = h->scid;
     c->path[0].dcid = h->scid;
     c->remote_cids.at[0].cid = h->scid;
     if (xl_conn_install_initial_keys(c, &h->scid) != 0) {

@@ -69,7 +69,7 @@ static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
         deliver(&a, 20);
     }
     assert_int_equal(XL_CONN_CLOSING, s->state);
-    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, s->close_code);
+    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, s->closing.code);
     assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
     pair_free(&a.p);
 }
@@ -113,10 +113,10 @@ static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) 
         deliver(&a, 1000);
     }
     assert_true(xl_conn_is_live(s));
-    assert_int_equal(100, s->stream_count);
-    for (size_t i = 0; i < s->stream_count; i++)
-        assert_null(s->stream[i]->recv.ring);
-    assert_int_equal(100u << 19, s->flow_in.consumed);
+    assert_int_equal(100, s->streams.count);
+    for (size_t i = 0; i < s->streams.count; i++)
+        assert_null(s->streams.at[i]->recv.ring);
+    assert_int_equal(100u << 19, s->streams.flow_in.consumed);
     pair_free(&a.p);
 }
 
@@ -182,7 +182,7 @@ static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
 static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
     size_t most = 0, done = 0;
     for (uint64_t end = p->now + limit_us; p->now < end && done < requests && pair_step(p);) {
-        most = p->sc->send_budget.held > most ? p->sc->send_budget.held : most;
+        most = p->sc->streams.budget.held > most ? p->sc->streams.budget.held : most;
         done = 0;
         for (size_t i = 0; i < PAIR_REQUESTS; i++)
             done += p->request[i].used && p->request[i].done;
@@ -214,14 +214,14 @@ static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(v
     xl_frame_put_stream_header(w, 0, 0, 1, true);
     xl_write_u8(w, 'x');
     deliver(&a, 0);
-    const xl_stream *s = a.p.sc->stream[0];
+    const xl_stream *s = a.p.sc->streams.at[0];
     for (uint64_t n = 0; n < 3000; n++) {
         xl_frame_put_max(begin(&a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
         deliver(&a, 10);
         assert_true(xl_stream_send_capacity(a.p.sc, 0) <= 1000 + n - s->send.written);
         assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof(zeros), false, NULL) >= 0);
         assert_true(s->send.written <= 1000 + n);
-        assert_true(a.p.sc->send_budget.held <= 4096);
+        assert_true(a.p.sc->streams.budget.held <= 4096);
     }
     pair_free(&a.p);
 }
@@ -252,7 +252,7 @@ static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
         pair_handshake(&p);
         uint64_t id = p.request[pair_ask(&p, 50000000)].id;
         pair_run(&p, 300000);
-        assert_true(p.sc->send_budget.held > 65536);
+        assert_true(p.sc->streams.budget.held > 65536);
         if (by_peer) {
             uint64_t error = 0;
             xl_packet_context ctx = {.type = XL_PACKET_1RTT, .level = XL_LEVEL_APP};
@@ -262,10 +262,10 @@ static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
         } else {
             assert_int_equal(0, xl_stream_reset(p.sc, id, 1));
         }
-        assert_int_equal(0, p.sc->send_budget.held);
+        assert_int_equal(0, p.sc->streams.budget.held);
         assert_int_equal(0, p.server->send_pool.held);
         pair_run(&p, 300000);
-        assert_int_equal(0, p.sc->stream_count);
+        assert_int_equal(0, p.sc->streams.count);
         pair_free(&p);
     }
 }

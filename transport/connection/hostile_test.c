@@ -40,7 +40,7 @@ static void put_random_ack(xl_writer *w, xl_random *r, const xl_connection *c) {
     xl_ack_range range[2] = {{largest > 3 ? largest - 1 : largest, largest}, {0, 0}};
     xl_qoe qoe = {pick(r), pick(r), pick(r), pick(r)};
     bool as_mp = xl_random_next(r) % 2;
-    xl_frame_put_ack(w, range, largest > 4 ? 2 : 1, pick(r), as_mp, pick(r), as_mp && c->qoe_field, &qoe);
+    xl_frame_put_ack(w, range, largest > 4 ? 2 : 1, pick(r), as_mp, pick(r), as_mp && c->qoe.has_field, &qoe);
 }
 
 static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c) {
@@ -136,7 +136,7 @@ static void random_frames_with_valid_keys_do_no_harm(void **state) {
             pair_run(&p, 3000);
         }
         if (p.sc) {
-            assert_true(p.sc->stream_count <=
+            assert_true(p.sc->streams.count <=
                         2 * (p.server_config.limits.max_streams_bidi + p.server_config.limits.max_streams_uni));
             assert_true(p.sc->path_count <= XL_MAX_PATHS);
         }

@@ -1,6 +1,9 @@
 /* Generations of the 1-RTT keys (RFC 9001 section 6): which of them opens a packet, when the next one comes, and when
  * the connection has to end because keys were used too often. All paths share the keys; packet numbers are a path's. */
+#include "connection/key_update.h"
+
 #include "connection/connection.h"
+#include "connection/state.h"
 
 /* Packets that the keys have to last for after the connection began to close: the close is repeated. */
 #define CLOSE_RESERVE 16
@@ -22,23 +25,23 @@ static bool is_acked_everywhere(const xl_connection *c) {
 }
 
 bool xl_conn_may_update_keys(const xl_connection *c) {
-    return c->handshake_confirmed && c->phase_acked && c->now >= c->update_from && c->next_read &&
-           is_acked_everywhere(c);
+    return c->handshake.is_confirmed && c->key_update.phase_acked && c->now >= c->key_update.may_from &&
+           c->key_update.next_read && is_acked_everywhere(c);
 }
 
 /* The reading half at once, as the packet at hand needs it. The rest is left to xl_conn_prepare_keys(): what a packet
  * costs must not tell an observer that it began a phase (section 6.3). */
 static void enter_next_phase(xl_connection *c, bool by_peer) {
     xl_level_state *app = &c->level[XL_LEVEL_APP];
-    xl_keys_free(c->previous_read);
-    c->previous_read = app->read;
-    c->previous_read_until = XL_NEVER;
-    app->read = c->next_read;
-    c->next_read = NULL;
-    c->key_phase = !c->key_phase;
-    c->key_generation++;
-    c->phase_seen_at = XL_NEVER;
-    c->phase_answered = c->phase_acked = false;
+    xl_keys_free(c->key_update.previous_read);
+    c->key_update.previous_read = app->read;
+    c->key_update.previous_read_until = XL_NEVER;
+    app->read = c->key_update.next_read;
+    c->key_update.next_read = NULL;
+    c->key_update.phase = !c->key_update.phase;
+    c->key_update.generation++;
+    c->key_update.phase_seen_at = XL_NEVER;
+    c->key_update.phase_answered = c->key_update.phase_acked = false;
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         if (!p->space)
@@ -62,14 +65,14 @@ static bool advance(xl_keys **keys, const xl_keys *from) {
 
 int xl_conn_prepare_keys(xl_connection *c) {
     xl_level_state *app = &c->level[XL_LEVEL_APP];
-    if (c->next_read || !c->handshake_complete)
+    if (c->key_update.next_read || !c->handshake.is_complete)
         return 0;
-    while (c->write_generation < c->key_generation) {
+    while (c->key_update.write_generation < c->key_update.generation) {
         if (!advance(&app->write, app->write))
             return XL_ERR_MEMORY;
-        c->write_generation++;
+        c->key_update.write_generation++;
     }
-    return advance(&c->next_read, app->read) ? 0 : XL_ERR_MEMORY;
+    return advance(&c->key_update.next_read, app->read) ? 0 : XL_ERR_MEMORY;
 }
 
 int xl_conn_update_keys(xl_connection *c) {
@@ -81,10 +84,10 @@ int xl_conn_update_keys(xl_connection *c) {
 }
 
 void xl_conn_forget_previous_keys(xl_connection *c) {
-    if (!c->previous_read || c->now < c->previous_read_until)
+    if (!c->key_update.previous_read || c->now < c->key_update.previous_read_until)
         return;
-    xl_keys_free(c->previous_read);
-    c->previous_read = NULL;
+    xl_keys_free(c->key_update.previous_read);
+    c->key_update.previous_read = NULL;
 }
 
 /* ---- A packet comes ---- */
@@ -94,9 +97,10 @@ void xl_conn_forget_previous_keys(xl_connection *c) {
 ssize_t xl_conn_open_1rtt(xl_connection *c, const xl_packet_context *ctx, uint64_t path_id, uint8_t *packet, size_t len,
                           size_t pn_offset, size_t pn_len, uint8_t **payload, xl_key_age *age) {
     const xl_keys *read = c->level[XL_LEVEL_APP].read;
-    const xl_keys *next = c->next_read ? c->next_read : read; /* read: opens nothing of the other phase */
-    bool other_phase = ((packet[0] & 0x04) != 0) != c->key_phase;
-    const xl_keys *order[2] = {other_phase ? next : read, c->previous_read};
+    const xl_keys *next =
+        c->key_update.next_read ? c->key_update.next_read : read; /* read: opens nothing of the other phase */
+    bool other_phase = ((packet[0] & 0x04) != 0) != c->key_update.phase;
+    const xl_keys *order[2] = {other_phase ? next : read, c->key_update.previous_read};
     for (int i = 0; i < 2 && order[i]; i++) {
         ssize_t n = xl_keys_open(order[i], path_id, ctx->pn, packet, len, pn_offset, pn_len, payload);
         if (n < 0)
@@ -120,18 +124,19 @@ static uint64_t shortest_pto(const xl_connection *c) {
 /* The peer must have an acknowledgement of a packet of the present phase before it begins another (section 6.1), which
  * takes a round trip; and no faster than one in the shortest PTO, so that updates cannot be made to keep us busy. */
 static bool may_peer_update(const xl_connection *c) {
-    if (c->key_generation == 0)
+    if (c->key_update.generation == 0)
         return true;
-    return c->phase_answered && c->phase_seen_at != XL_NEVER && c->now - c->phase_seen_at >= shortest_pto(c);
+    return c->key_update.phase_answered && c->key_update.phase_seen_at != XL_NEVER &&
+           c->now - c->key_update.phase_seen_at >= shortest_pto(c);
 }
 
 static void note_of_phase(xl_connection *c, xl_space *space, uint64_t pn) {
     if (space->phase_first == UINT64_MAX || pn < space->phase_first)
         space->phase_first = pn;
-    if (c->phase_seen_at != XL_NEVER)
+    if (c->key_update.phase_seen_at != XL_NEVER)
         return;
-    c->phase_seen_at = c->now;
-    c->previous_read_until = c->now + 3 * xl_conn_max_pto(c); /* section 6.5 */
+    c->key_update.phase_seen_at = c->now;
+    c->key_update.previous_read_until = c->now + 3 * xl_conn_max_pto(c); /* section 6.5 */
 }
 
 static bool is_above(uint64_t pn, uint64_t least) {
@@ -140,7 +145,7 @@ static bool is_above(uint64_t pn, uint64_t least) {
 
 /* Higher numbers have the same keys or newer ones (section 6.4). */
 uint64_t xl_conn_take_phase(xl_connection *c, xl_space *space, uint64_t pn, xl_key_age age) {
-    c->packet_is_old = age == XL_KEYS_PREVIOUS;
+    c->key_update.packet_is_old = age == XL_KEYS_PREVIOUS;
     if (age == XL_KEYS_PREVIOUS) {
         if (is_above(pn, space->phase_first))
             return XL_QERR_KEY_UPDATE;
@@ -160,11 +165,11 @@ uint64_t xl_conn_take_phase(xl_connection *c, xl_space *space, uint64_t pn, xl_k
 }
 
 void xl_conn_phase_was_acked(xl_connection *c) {
-    if (c->phase_acked || !is_acked_everywhere(c))
+    if (c->key_update.phase_acked || !is_acked_everywhere(c))
         return;
-    c->phase_acked = true;
+    c->key_update.phase_acked = true;
     /* The peer may not have the keys for another update at once (section 6.5). */
-    c->update_from = c->key_generation > 0 ? c->now + 3 * xl_conn_max_pto(c) : c->now;
+    c->key_update.may_from = c->key_update.generation > 0 ? c->now + 3 * xl_conn_max_pto(c) : c->now;
 }
 
 /* ---- How often keys are used (section 6.6) ---- */
@@ -174,8 +179,8 @@ static uint64_t least(uint64_t limit, uint64_t configured) {
 }
 
 void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
-    c->forged_packets++;
-    if (c->forged_packets > least(xl_keys_integrity_limit(keys), c->config->limits.forged_packets))
+    c->key_update.forged_packets++;
+    if (c->key_update.forged_packets > least(xl_keys_integrity_limit(keys), c->config->limits.forged_packets))
         xl_conn_fail(c, XL_QERR_AEAD_LIMIT, "too many packets that are not authentic");
 }
 

@@ -83,8 +83,8 @@ static void pass(attack *a, uint64_t duration_us) {
 
 static void assert_closed_with(const xl_connection *c, uint64_t code) {
     assert_int_equal(XL_CONN_CLOSING, c->state);
-    assert_false(c->close_application);
-    assert_int_equal(code, c->close_code);
+    assert_false(c->closing.is_application);
+    assert_int_equal(code, c->closing.code);
 }
 
 /* ---- The peer's updates ---- */
@@ -96,14 +96,14 @@ static void an_update_is_followed_and_answered_under_the_new_keys(void **state) 
     attack_connect(&a);
     xl_connection *s = a.p.sc;
     ping(&a, 0, 0);
-    assert_int_equal(0, s->key_generation);
+    assert_int_equal(0, s->key_update.generation);
     ping(&a, 1, 1);
-    assert_int_equal(1, s->key_generation);
-    assert_false(s->phase_answered);
+    assert_int_equal(1, s->key_update.generation);
+    assert_false(s->key_update.phase_answered);
     ping(&a, 1, 2); /* the second one is acknowledged at once */
     pass(&a, 1000);
-    assert_true(s->phase_answered);
-    assert_int_equal(1, s->write_generation);
+    assert_true(s->key_update.phase_answered);
+    assert_int_equal(1, s->key_update.write_generation);
     assert_int_equal(XL_CONN_OPEN, s->state);
     attack_free(&a);
 }
@@ -117,8 +117,8 @@ static void a_second_update_before_the_first_is_acknowledged_is_an_error(void **
     pass(&a, 100);
     ping(&a, 1, 1);
     pass(&a, 100); /* it has the next keys by then, but the acknowledgement waits for more */
-    assert_non_null(a.p.sc->next_read);
-    assert_false(a.p.sc->phase_answered);
+    assert_non_null(a.p.sc->key_update.next_read);
+    assert_false(a.p.sc->key_update.phase_answered);
     ping(&a, 2, 2);
     assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
     attack_free(&a);
@@ -126,8 +126,8 @@ static void a_second_update_before_the_first_is_acknowledged_is_an_error(void **
     attack_connect(&a);
     ping(&a, 1, 1);
     pass(&a, 1000000);
-    assert_true(a.p.sc->phase_answered);
-    a.p.sc->phase_answered = false; /* as if it had not been possible for so long */
+    assert_true(a.p.sc->key_update.phase_answered);
+    a.p.sc->key_update.phase_answered = false; /* as if it had not been possible for so long */
     ping(&a, 2, 2);
     assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
     attack_free(&a);
@@ -143,10 +143,10 @@ static void updates_faster_than_one_in_a_pto_are_an_error(void **state) {
         ping(&a, 1, 1);
         ping(&a, 1, 2);
         pass(&a, is_late ? pto : pto - 1000);
-        assert_true(a.p.sc->phase_answered);
+        assert_true(a.p.sc->key_update.phase_answered);
         ping(&a, 2, 3);
         if (is_late)
-            assert_int_equal(2, a.p.sc->key_generation);
+            assert_int_equal(2, a.p.sc->key_update.generation);
         else
             assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
         attack_free(&a);
@@ -201,7 +201,7 @@ static void each_path_has_numbers_of_its_own(void **state) {
     deliver(&a, 1, 1, 501, frame, 1, 0);
     deliver(&a, 1, 0, 499, frame, 1, 0);
     assert_int_equal(XL_CONN_OPEN, a.p.sc->state);
-    assert_int_equal(1, a.p.sc->key_generation);
+    assert_int_equal(1, a.p.sc->key_update.generation);
     deliver(&a, 1, 0, 502, frame, 1, 0);
     assert_closed_with(a.p.sc, XL_QERR_KEY_UPDATE);
     attack_free(&a);
@@ -235,14 +235,14 @@ static void forged_updates_change_nothing(void **state) {
     attack_init(&a, 1);
     attack_connect(&a);
     xl_connection *s = a.p.sc;
-    const xl_keys *next = s->next_read, *read = s->level[XL_LEVEL_APP].read;
+    const xl_keys *next = s->key_update.next_read, *read = s->level[XL_LEVEL_APP].read;
     assert_non_null(next);
     for (uint64_t i = 0; i < 1000; i++)
         forged(&a, 0, 1, i);
-    assert_ptr_equal(next, s->next_read);
+    assert_ptr_equal(next, s->key_update.next_read);
     assert_ptr_equal(read, s->level[XL_LEVEL_APP].read);
-    assert_int_equal(0, s->key_generation);
-    assert_int_equal(1000, s->forged_packets);
+    assert_int_equal(0, s->key_update.generation);
+    assert_int_equal(1000, s->key_update.forged_packets);
     attack_free(&a);
 }
 
@@ -254,13 +254,13 @@ static void keys_of_another_phase_than_the_packet_names_open_nothing(void **stat
     a.names_other_phase = true;
     ping(&a, 0, 0);
     ping(&a, 1, 1);
-    assert_int_equal(2, a.p.sc->forged_packets);
+    assert_int_equal(2, a.p.sc->key_update.forged_packets);
     a.names_other_phase = false;
     ping(&a, 1, 2);
     a.names_other_phase = true;
     ping(&a, 1, 3); /* before the next keys are there */
     ping(&a, 0, 1); /* with the previous ones, as if with the present */
-    assert_int_equal(4, a.p.sc->forged_packets);
+    assert_int_equal(4, a.p.sc->key_update.forged_packets);
     assert_int_equal(XL_CONN_OPEN, a.p.sc->state);
     attack_free(&a);
 }
@@ -281,7 +281,7 @@ static void forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit(void *
         forged(&a, 0, 0, 51 + i);
         forged(&a, 1, 1, 51 + i);
     }
-    assert_int_equal(30, s->forged_packets);
+    assert_int_equal(30, s->key_update.forged_packets);
     assert_int_equal(XL_CONN_OPEN, s->state);
     forged(&a, 1, 0, 99);
     assert_closed_with(s, XL_QERR_AEAD_LIMIT);
@@ -309,7 +309,7 @@ static void forged_initials_do_not_count(void **state) {
     pair_run(&p, 100000);
     assert_non_null(p.sc);
     assert_int_equal(XL_CONN_OPEN, p.sc->state);
-    assert_int_equal(0, p.sc->forged_packets);
+    assert_int_equal(0, p.sc->key_update.forged_packets);
     pair_free(&p);
 }
 
@@ -351,8 +351,8 @@ static void honest_ends_update_as_often_as_they_may_without_a_fault(void **state
     }
     assert_true(p.request[i].done && !p.request[i].failed);
     assert_false(p.client_closed || p.server_closed);
-    assert_int_equal(p.cc->key_generation, p.sc->key_generation);
-    assert_in_range(p.cc->key_generation, 8, (p.request[i].done_at - began) / 100000);
+    assert_int_equal(p.cc->key_update.generation, p.sc->key_update.generation);
+    assert_in_range(p.cc->key_update.generation, 8, (p.request[i].done_at - began) / 100000);
     pair_free(&p);
 }
 
@@ -368,21 +368,21 @@ static void old_keys_are_kept_until_three_ptos_after_the_new_ones_came(void **st
     p.link[0].dark[1] = true; /* the client does not know */
     size_t i = pair_ask(&p, 1000);
     pair_run(&p, 2000000);
-    assert_non_null(p.sc->previous_read);
+    assert_non_null(p.sc->key_update.previous_read);
     assert_true(p.response[0].has_request); /* what it sent under the old keys was read */
     p.link[0].dark[1] = false;
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    assert_int_equal(1, p.cc->key_generation);
-    while (p.sc->previous_read_until == XL_NEVER)
+    assert_int_equal(1, p.cc->key_update.generation);
+    while (p.sc->key_update.previous_read_until == XL_NEVER)
         assert_true(pair_step(&p));
-    uint64_t until = p.sc->previous_read_until;
+    uint64_t until = p.sc->key_update.previous_read_until;
     assert_true(until > p.now + 50000);
     pair_run(&p, until - p.now - 1);
-    assert_non_null(p.sc->previous_read);
+    assert_non_null(p.sc->key_update.previous_read);
     pair_run(&p, 1000); /* though nothing else happens */
-    assert_null(p.sc->previous_read);
+    assert_null(p.sc->key_update.previous_read);
     pair_run(&p, 1000000);
-    assert_null(p.cc->previous_read);
+    assert_null(p.cc->key_update.previous_read);
     pair_free(&p);
 }
 
@@ -391,7 +391,7 @@ static void a_client_follows_though_the_handshakes_confirmation_was_lost(void **
     pair p;
     pair_init(&p, 5, 1, 10000);
     pair_connect(&p);
-    while (!p.cc->handshake_complete)
+    while (!p.cc->handshake.is_complete)
         assert_true(pair_step(&p));
     p.link[0].dark[1] = true; /* HANDSHAKE_DONE does not arrive */
     while (!p.sc)
@@ -400,11 +400,11 @@ static void a_client_follows_though_the_handshakes_confirmation_was_lost(void **
     xl_conn_enter(p.sc, p.now);
     assert_int_equal(0, xl_conn_update_keys(p.sc));
     p.link[0].dark[1] = false;
-    assert_false(p.cc->handshake_confirmed);
+    assert_false(p.cc->handshake.is_confirmed);
     size_t i = pair_ask(&p, 50000);
     assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
-    assert_true(p.cc->handshake_confirmed);
-    assert_int_equal(1, p.cc->key_generation);
+    assert_true(p.cc->handshake.is_confirmed);
+    assert_int_equal(1, p.cc->key_update.generation);
     pair_free(&p);
 }
 
@@ -431,7 +431,7 @@ static void keys_are_updated_before_they_are_used_up(void **state) {
     }
     assert_true(p.request[i].done && !p.request[i].failed);
     assert_in_range(most, 199, 399);
-    assert_true(p.sc->key_generation >= 4);
+    assert_true(p.sc->key_update.generation >= 4);
     pair_free(&p);
 }
 
@@ -453,8 +453,8 @@ static void a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated(voi
         p.request[i].used = false;
     }
     assert_false(p.client_closed);
-    assert_true(p.sc->key_generation >= 2); /* the first follows from the packets that opened the path */
-    assert_int_equal(p.sc->key_generation, p.cc->key_generation);
+    assert_true(p.sc->key_update.generation >= 2); /* the first follows from the packets that opened the path */
+    assert_int_equal(p.sc->key_update.generation, p.cc->key_update.generation);
     pair_free(&p);
 }
 
@@ -463,7 +463,7 @@ static void keys_that_cannot_be_updated_end_the_connection_before_they_are_used_
     pair p;
     start_limited(&p, 1, 400);
     pair_run(&p, 500000);
-    p.sc->update_from = p.cc->update_from = XL_NEVER;
+    p.sc->key_update.may_from = p.cc->key_update.may_from = XL_NEVER;
     size_t i = pair_ask(&p, 2000000);
     assert_true(pair_finish(&p, i, 60000000) == UINT64_MAX);
     assert_closed_with(p.sc, XL_QERR_AEAD_LIMIT);
@@ -485,11 +485,11 @@ static void an_end_waits_for_three_ptos_after_the_last_update_was_confirmed(void
     assert_int_equal(0, xl_conn_update_keys(p.cc));
     xl_connection_ping(p.cc, p.now);
     pair_run(&p, 5000000);
-    assert_int_equal(1, p.sc->key_generation);
-    assert_null(p.sc->previous_read);
-    assert_false(p.sc->phase_acked); /* it has sent nothing that asks for an acknowledgement */
+    assert_int_equal(1, p.sc->key_update.generation);
+    assert_null(p.sc->key_update.previous_read);
+    assert_false(p.sc->key_update.phase_acked); /* it has sent nothing that asks for an acknowledgement */
     xl_connection_ping(p.sc, p.now);
-    while (!p.sc->phase_acked)
+    while (!p.sc->key_update.phase_acked)
         assert_true(pair_step(&p));
     uint64_t from = p.now + 3 * xl_conn_max_pto(p.sc);
     xl_conn_enter(p.sc, from - 1000);

@@ -1,9 +1,14 @@
 /* Automatic path management (paper section 6): a path that is much worse than the best stands by, one that stays dead
  * is abandoned, and both return. Each decision is in the qlog with its reason. Off unless xl_config asks for it. */
-#include "connection/connection.h"
+#include "connection/management.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#include "connection/connection.h"
+#include "connection/path_status.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
 
 #define LOOK_US        100000
 #define LOSS_WINDOW_US 1000000
@@ -14,7 +19,8 @@
 #define DECISION_BYTES 128
 
 uint64_t xl_conn_management_deadline(const xl_connection *c) {
-    if (!c->config->limits.path_management.enabled || !c->multipath || !c->handshake_confirmed || !xl_conn_is_busy(c))
+    if (!c->config->limits.path_management.enabled || !c->multipath || !c->handshake.is_confirmed ||
+        !xl_conn_is_busy(c))
         return XL_NEVER;
     return c->manage_at;
 }

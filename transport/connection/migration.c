@@ -1,5 +1,11 @@
 /* Migration of a single-path connection (RFC 9000 section 9). */
+#include "connection/migration.h"
+
+#include "connection/acks.h"
 #include "connection/connection.h"
+#include "connection/path_table.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 /* Silence that makes a client look for another path: three PTOs, but not more than a second unless one PTO is longer
  * (deep queues make the PTO of a path that still delivers several seconds long). */
@@ -11,10 +17,10 @@
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path *old = &c->path[c->active];
     c->active = p->index;
-    c->asks_primary = false;
-    c->primary_ok_at = 0;
-    c->primary_ask_at = c->now + PRIMARY_ASK_US;
-    c->migrations++;
+    c->migration.asks_primary = false;
+    c->migration.primary_ok_at = 0;
+    c->migration.primary_ask_at = c->now + PRIMARY_ASK_US;
+    c->migration.count++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
     xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->remote_seq, &p->local, &p->remote, why);
@@ -40,8 +46,8 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
 }
 
 static bool may_migrate(const xl_connection *c) {
-    return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake_confirmed &&
-           c->path_count > 1 && c->expecting_since != XL_NEVER && xl_conn_expects_data(c);
+    return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake.is_confirmed &&
+           c->path_count > 1 && c->migration.expecting_since != XL_NEVER && xl_conn_expects_data(c);
 }
 
 /* By count: a probe timeout needs something in flight, and a client that only receives has nothing. After one PTO of
@@ -49,25 +55,26 @@ static bool may_migrate(const xl_connection *c) {
 static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint64_t since) {
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
     if (p->pto_count >= c->config->limits.migrate_ptos)
-        return c->migration_retry_at ? c->migration_retry_at + pto : since;
+        return c->migration.retry_at ? c->migration.retry_at + pto : since;
     return p->eliciting_in_flight == 0 ? since + pto : XL_NEVER;
 }
 
 static uint64_t leave_at(const xl_connection *c) {
-    if (c->migrating_to >= 0)
+    if (c->migration.to >= 0)
         return XL_NEVER;
     const xl_path *p = &c->path[c->active];
-    uint64_t since = p->last_received_at > c->expecting_since ? p->last_received_at : c->expecting_since;
-    if (c->migration_retry_at > since)
-        since = c->migration_retry_at;
+    uint64_t since =
+        p->last_received_at > c->migration.expecting_since ? p->last_received_at : c->migration.expecting_since;
+    if (c->migration.retry_at > since)
+        since = c->migration.retry_at;
     return c->config->limits.migrate_ptos ? leave_by_count_at(c, p, since) : since + silence_before_probing(c, p);
 }
 
 static uint64_t ask_primary_at(const xl_connection *c) {
-    if (!c->config->limits.migrate_back || c->active == 0 || c->migrating_to >= 0 || c->asks_primary ||
+    if (!c->config->limits.migrate_back || c->active == 0 || c->migration.to >= 0 || c->migration.asks_primary ||
         c->path[0].state == XL_PATH_CLOSED)
         return XL_NEVER;
-    return c->primary_ask_at;
+    return c->migration.primary_ask_at;
 }
 
 uint64_t xl_conn_migration_deadline(const xl_connection *c) {
@@ -98,49 +105,49 @@ static void forget_challenge(xl_connection *c, xl_path *p, const char *why) {
 static bool probe_candidate(xl_connection *c, xl_path *p) {
     if (!challenge_candidate(c, p, "the active path is silent"))
         return false;
-    c->asks_primary = false;
-    c->migrating_to = p->index;
-    c->migration_probe_at = c->now;
+    c->migration.asks_primary = false;
+    c->migration.to = p->index;
+    c->migration.probe_at = c->now;
     return true;
 }
 
 static void probe_next(xl_connection *c) {
     for (size_t step = 1; step < c->path_count; step++) {
-        xl_path *p = &c->path[((size_t)c->migration_last + step) % c->path_count];
+        xl_path *p = &c->path[((size_t)c->migration.last + step) % c->path_count];
         if (p->index == c->active || p->state == XL_PATH_CLOSED)
             continue;
-        c->migration_last = p->index;
+        c->migration.last = p->index;
         if (probe_candidate(c, p))
             return;
     }
-    c->migration_retry_at = c->now; /* no CID at hand: look again later */
+    c->migration.retry_at = c->now; /* no CID at hand: look again later */
 }
 
 static void abandon_probe(xl_connection *c, xl_path *p, const char *why) {
-    c->migrating_to = -1;
-    c->migration_retry_at = c->now;
+    c->migration.to = -1;
+    c->migration.retry_at = c->now;
     forget_challenge(c, p, why);
 }
 
 static bool answers_again(const xl_connection *c) {
-    return c->path[c->active].last_received_at > c->migration_probe_at;
+    return c->path[c->active].last_received_at > c->migration.probe_at;
 }
 
 /* ---- Back to the first path ---- */
 
 static void ask_primary(xl_connection *c) {
-    c->primary_ask_at = c->now + PRIMARY_ASK_US;
-    c->asks_primary = challenge_candidate(c, &c->path[0], "is the primary path back?");
+    c->migration.primary_ask_at = c->now + PRIMARY_ASK_US;
+    c->migration.asks_primary = challenge_candidate(c, &c->path[0], "is the primary path back?");
 }
 
 static void primary_answered(xl_connection *c) {
-    c->asks_primary = false;
-    if (c->primary_ok_at == 0 || c->now - c->primary_ok_at > 3 * PRIMARY_ASK_US)
-        c->primary_ok_since = c->now;
-    c->primary_ok_at = c->now;
-    if (c->now - c->primary_ok_since < c->config->limits.migrate_back_us)
+    c->migration.asks_primary = false;
+    if (c->migration.primary_ok_at == 0 || c->now - c->migration.primary_ok_at > 3 * PRIMARY_ASK_US)
+        c->migration.primary_ok_since = c->now;
+    c->migration.primary_ok_at = c->now;
+    if (c->now - c->migration.primary_ok_since < c->config->limits.migrate_back_us)
         return;
-    c->primary_ok_at = 0;
+    c->migration.primary_ok_at = 0;
     xl_conn_migrate_to(c, &c->path[0], "the primary path is back");
 }
 
@@ -157,35 +164,35 @@ void xl_conn_migration_timer(xl_connection *c) {
 }
 
 void xl_conn_migration_validated(xl_connection *c, xl_path *p) {
-    if (c->asks_primary && p->index == 0) {
+    if (c->migration.asks_primary && p->index == 0) {
         primary_answered(c);
         return;
     }
-    if (p->index != c->migrating_to)
+    if (p->index != c->migration.to)
         return;
     if (answers_again(c)) {
         abandon_probe(c, p, "the active path answers again");
         return;
     }
-    c->migrating_to = -1;
+    c->migration.to = -1;
     xl_conn_migrate_to(c, p, "validated while the active path is silent");
 }
 
 bool xl_conn_migration_unanswered(xl_connection *c, xl_path *p) {
-    if (c->asks_primary && p->index == 0) {
-        c->asks_primary = false;
-        c->primary_ok_at = 0;
+    if (c->migration.asks_primary && p->index == 0) {
+        c->migration.asks_primary = false;
+        c->migration.primary_ok_at = 0;
         forget_challenge(c, p, "no answer to PATH_CHALLENGE");
         return true;
     }
-    if (p->index != c->migrating_to || !answers_again(c))
+    if (p->index != c->migration.to || !answers_again(c))
         return false;
     abandon_probe(c, p, "the active path answers again");
     return true;
 }
 
 bool xl_conn_migration_probe_failed(xl_connection *c, xl_path *p) {
-    if (p->index != c->migrating_to)
+    if (p->index != c->migration.to)
         return false;
     abandon_probe(c, p, "no answer to PATH_CHALLENGE");
     return true;

@@ -393,7 +393,7 @@ static inline size_t pair_ask(pair *p, uint64_t size) {
 /* Until the handshake is complete on both sides. */
 static inline void pair_handshake(pair *p) {
     uint64_t end = p->now + 30000000;
-    while (!(p->sc && p->cc->handshake_confirmed) && p->now < end && !p->client_closed)
+    while (!(p->sc && p->cc->handshake.is_confirmed) && p->now < end && !p->client_closed)
         if (!pair_step(p))
             break;
 }

@@ -1,6 +1,12 @@
 /* PATH_STATUS: what each side asks of a path (draft-liu-multipath-quic section 6, paper section 6), and keeping a
  * standby path ready. A path stands by while either side asks for it; each takes back only its own request. */
+#include "connection/path_status.h"
+
 #include "connection/connection.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 /* Brings the state of a path that answers in line with what both sides ask. */
 void xl_conn_path_apply_status(xl_connection *c, xl_path *p, const char *why) {

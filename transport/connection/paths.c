@@ -1,31 +1,20 @@
 /* Paths: opening, validation (RFC 9000 section 8.2), multipath by connection ID (dialect `xlink`), addresses that
  * change under way (section 9.3). */
-#include "connection/connection.h"
+#include "connection/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "connection/acks.h"
+#include "connection/connection.h"
+#include "connection/migration.h"
+#include "connection/path_table.h"
+#include "connection/rebinding.h"
+#include "connection/state.h"
+
 #define CHALLENGE_TRIES_MAX 5
 #define REBOUND_TRIES_MAX   3
 #define CHALLENGE_BYTES     64 /* what the smallest packet with a PATH_CHALLENGE may take */
-
-static const char *event_name(xl_path_state from, xl_path_state to) {
-    if (to == XL_PATH_ACTIVE)
-        return from == XL_PATH_SUSPECT ? "path_recovered" : "path_validated";
-    static const char *const names[] = {"path_idle",    "path_new",     "path_validated",
-                                        "path_suspect", "path_standby", "path_closed"};
-    return names[to];
-}
-
-void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, const char *why) {
-    if (p->state == state)
-        return;
-    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_seq, &p->local, &p->remote, why);
-    p->state = state;
-    p->state_since = c->now;
-    xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
-    xl_conn_wake(c);
-}
 
 /* A slot that nothing refers to any more: closed, nothing in flight. */
 static xl_path *reusable_slot(xl_connection *c) {
@@ -38,13 +27,6 @@ static xl_path *reusable_slot(xl_connection *c) {
             return p;
     }
     return NULL;
-}
-
-uint64_t xl_conn_mtu(const xl_connection *c) {
-    uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;
-    if (!c->peer_params_seen)
-        return XL_MIN_DATAGRAM;
-    return theirs < ours ? theirs : ours;
 }
 
 xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
@@ -71,39 +53,6 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     return p;
 }
 
-xl_path *xl_conn_path_by_local_seq(xl_connection *c, uint64_t local_seq) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_local_seq && c->path[i].local_seq == local_seq)
-            return &c->path[i];
-    return NULL;
-}
-
-xl_path *xl_conn_path_by_remote_seq(xl_connection *c, uint64_t remote_seq) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_dcid && c->path[i].remote_seq == remote_seq)
-            return &c->path[i];
-    return NULL;
-}
-
-xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
-        if (p->state != XL_PATH_CLOSED && xl_addr_equal(&p->local, local) && xl_addr_equal(&p->remote, remote))
-            return p;
-    }
-    return NULL;
-}
-
-bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
-    xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
-    if (!e)
-        return false;
-    p->dcid = e->cid;
-    p->remote_seq = e->sequence;
-    p->has_dcid = true;
-    return true;
-}
-
 static bool give_own_space(xl_path *p) {
     xl_space *s = malloc(sizeof(*s));
     if (!s)
@@ -112,20 +61,6 @@ static bool give_own_space(xl_path *p) {
     p->space = s;
     p->owns_space = true;
     return true;
-}
-
-void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
-    uint8_t data[8];
-    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
-    xl_path_start_challenge(p, data);
-    xl_conn_wake(c);
-}
-
-void xl_conn_start_rtt_probe(xl_connection *c, xl_path *p) {
-    uint8_t data[8];
-    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
-    xl_path_start_rtt_probe(p, data);
-    xl_conn_wake(c);
 }
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
@@ -200,7 +135,7 @@ static void open_path(xl_connection *c, xl_path *p) {
 
 /* Whatever waits for a CID of the peer gets one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *c) {
-    if (!c->multipath || !c->handshake_confirmed)
+    if (!c->multipath || !c->handshake.is_confirmed)
         return;
     for (size_t i = 1; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
@@ -306,11 +241,11 @@ void xl_conn_path_packet_seen(xl_connection *c, xl_path *p, bool is_probing, boo
     if (!c->is_server || is_probing || !is_newest)
         return;
     bool moved = !xl_addr_equal(&p->remote, remote) || !xl_addr_equal(&p->local, local);
-    if (moved && (c->multipath || (p->index == c->active && c->handshake_confirmed)))
+    if (moved && (c->multipath || (p->index == c->active && c->handshake.is_confirmed)))
         xl_conn_path_rebind(c, p, local, remote);
     if (c->multipath)
         return;
-    if (p->index == c->active || !c->handshake_confirmed)
+    if (p->index == c->active || !c->handshake.is_confirmed)
         return;
     xl_conn_migrate_to(c, p, "the peer moved");
     if (!p->validated)

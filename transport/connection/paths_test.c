@@ -1,5 +1,6 @@
 /* Path management on the virtual clock: acknowledgements and RTTs, PATH_STATUS, paths that come and go. */
 #include "connection/pair.h"
+#include "connection/path_status.h"
 
 /* A path's rate in both directions, with 100 ms of queue. */
 static void limit(pair_link *l, uint64_t mbps) {
@@ -472,7 +473,7 @@ static void a_single_path_survives_a_new_port_without_starting_anew(void **state
     uint64_t window = pair_server_path(&p, 0).cwnd_bytes;
     p.link[0].nat = pair_addr(2, 5555);
     pair_run(&p, 200000);
-    assert_int_equal(0, p.sc->migrations);
+    assert_int_equal(0, p.sc->migration.count);
     assert_int_equal(1, p.sc->path_count);
     assert_true(p.sc->path[0].validated);
     assert_true(pair_server_path(&p, 0).cwnd_bytes > window / 3);

@@ -1,8 +1,28 @@
-/* When the player's signal goes out in frames of its own: QOE_CONTROL_SIGNALS (draft-liu-multipath-quic-02). Carried by
- * ACK_MP it needs no more than to be fresh: content.c. */
-#include "connection/content.h"
+/* The player's QoE signal: when it is sent in an ACK_MP, when in a QOE_CONTROL_SIGNALS frame of its own
+ * (draft-liu-multipath-quic-02), which of several received signals is the newest, and the gate. */
+#include "connection/qoe.h"
+
+#include "connection/builder.h"
+#include "connection/connection.h"
+#include "connection/state.h"
 
 #define QOE_SIGNAL_INTERVAL_US 50000
+
+void xl_conn_qoe_init(xl_connection *c) {
+    const xl_scheme *s = &c->config->scheme;
+    xl_qoe_gate_init(&c->qoe.gate, s->qoe_control, s->t_th1_us, s->t_th2_us);
+    c->qoe.gate.extrapolate = s->qoe_extrapolation;
+}
+
+void xl_conn_qoe_reconfigure(xl_connection *c) {
+    const xl_scheme *s = &c->config->scheme;
+    c->qoe.gate.enabled = s->qoe_control;
+    c->qoe.gate.extrapolate = s->qoe_extrapolation;
+    c->qoe.gate.t_th1_us = s->t_th1_us;
+    c->qoe.gate.t_th2_us = s->t_th2_us;
+}
+
+/* ---- Sender ---- */
 
 static bool is_equal(const xl_qoe *a, const xl_qoe *b) {
     return a->cached_bytes == b->cached_bytes && a->cached_frames == b->cached_frames && a->bps == b->bps &&
@@ -12,39 +32,98 @@ static bool is_equal(const xl_qoe *a, const xl_qoe *b) {
 void xl_connection_set_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t now) {
     xl_qoe_carrier carrier = c->is_server ? XL_QOE_OFF : c->config->scheme.qoe_carrier;
     xl_conn_enter(c, now);
-    c->qoe = *qoe;
-    c->qoe_fresh = (carrier & XL_QOE_IN_ACK) != 0;
-    if (!(carrier & XL_QOE_IN_SIGNALS) || (c->qoe_signals > 0 && is_equal(qoe, &c->qoe_signalled)))
+    c->qoe.own = *qoe;
+    c->qoe.is_fresh = (carrier & XL_QOE_IN_ACK) != 0;
+    if (!(carrier & XL_QOE_IN_SIGNALS) || (c->qoe.signals > 0 && is_equal(qoe, &c->qoe.signalled)))
         return;
-    c->qoe_signal_pending = true;
+    c->qoe.signal_pending = true;
     xl_conn_wake(c);
 }
 
+const xl_qoe *xl_conn_qoe_for_ack(const xl_connection *c) {
+    return c->qoe.has_field && !c->is_server && c->qoe.is_fresh ? &c->qoe.own : NULL;
+}
+
+void xl_conn_qoe_left_in_ack(xl_connection *c) {
+    c->qoe.is_fresh = false;
+}
+
 static bool is_wanted(const xl_connection *c) {
-    return c->qoe_signal_pending && c->multipath && c->qoe_field;
+    return c->qoe.signal_pending && c->multipath && c->qoe.has_field;
 }
 
 bool xl_conn_qoe_signal_is_due(const xl_connection *c) {
-    return is_wanted(c) && c->now >= c->qoe_signal_from;
+    return is_wanted(c) && c->now >= c->qoe.signal_from;
 }
 
 /* What is due already waits for room on a path, not for the clock. */
 uint64_t xl_conn_qoe_deadline(const xl_connection *c) {
-    return is_wanted(c) && c->qoe_signal_from > c->now ? c->qoe_signal_from : XL_NEVER;
+    return is_wanted(c) && c->qoe.signal_from > c->now ? c->qoe.signal_from : XL_NEVER;
 }
 
-void xl_content_put_qoe(xl_builder *b) {
+void xl_conn_put_qoe(xl_builder *b) {
     xl_connection *c = b->c;
     if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < 64 ||
-        !xl_builder_note(b, XL_SF_QOE, c->qoe_signals + 1, 0))
+        !xl_builder_note(b, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
-    xl_frame_put_qoe(&b->w, b->path->remote_seq, &c->qoe);
-    c->qoe_signals++;
-    c->qoe_signalled = c->qoe;
-    c->qoe_signal_pending = false;
-    c->qoe_signal_from = c->now + QOE_SIGNAL_INTERVAL_US;
+    xl_frame_put_qoe(&b->w, b->path->remote_seq, &c->qoe.own);
+    c->qoe.signals++;
+    c->qoe.signalled = c->qoe.own;
+    c->qoe.signal_pending = false;
+    c->qoe.signal_from = c->now + QOE_SIGNAL_INTERVAL_US;
 }
 
 void xl_conn_qoe_signal_lost(xl_connection *c, uint64_t number) {
-    c->qoe_signal_pending |= number == c->qoe_signals;
+    c->qoe.signal_pending |= number == c->qoe.signals;
+}
+
+/* ---- Receiver ---- */
+
+void xl_conn_take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_after) {
+    if (xl_qoe_gate_signal(&c->qoe.gate, qoe, made_after, c->now))
+        xl_qlog_qoe_received(c->qlog, c->now, qoe);
+}
+
+/* A signal in a frame of its own acknowledges nothing, so there are two bounds. It was made half of the path's smallest
+ * RTT ago or earlier: if that is before the present signal can have been made, it was overtaken. And it was made after
+ * the acknowledgements that came before it on its path, and in its packet, where they stand in front of it. */
+void xl_conn_take_qoe_signal(xl_connection *c, const xl_qoe *qoe, const xl_packet_context *ctx) {
+    xl_path *p = ctx->path;
+    uint64_t made_before = c->now - (p->rtt.has_sample ? p->rtt.min / 2 : 0);
+    if (ctx->pn < p->signal_pn || (c->qoe.gate.has_signal && made_before < c->qoe.gate.signal_made_after))
+        return;
+    p->signal_pn = ctx->pn + 1;
+    bool heard = ctx->pn >= p->heard_in && p->heard_after > c->qoe.gate.signal_made_after;
+    xl_conn_take_qoe(c, qoe, heard ? p->heard_after : c->qoe.gate.signal_made_after);
+}
+
+/* ---- The gate ---- */
+
+/* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
+static uint64_t deliver_time_max(const xl_connection *c) {
+    uint64_t longest = 0;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
+            continue;
+        uint64_t t = p->rtt.smoothed + p->rtt.var;
+        longest = t > longest ? t : longest;
+    }
+    return longest;
+}
+
+xl_qoe_decision xl_conn_ask_gate(xl_connection *c, xl_qlog_gate *facts) {
+    uint64_t longest = deliver_time_max(c);
+    xl_qoe_decision d = xl_qoe_gate_decide(&c->qoe.gate, longest, c->now);
+    *facts = (xl_qlog_gate){.on = d.on,
+                            .why = d.why,
+                            .play_time_left_us = d.play_time_left_us,
+                            .t_th1_us = c->qoe.gate.t_th1_us,
+                            .t_th2_us = c->qoe.gate.t_th2_us,
+                            .deliver_time_max_us = longest};
+    if (d.why != c->gate_why) {
+        c->gate_why = d.why;
+        xl_qlog_qoe_gate(c->qlog, c->now, facts);
+    }
+    return d;
 }

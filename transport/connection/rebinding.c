@@ -1,7 +1,12 @@
 /* A path whose packets suddenly come from another address although its connection ID is the same: a NAT has given it a
  * new binding (RFC 9000 section 9.3). The address is validated before the path carries data again; until then no more
  * than three times what came from there goes there (section 8.2). Other paths go on meanwhile. */
+#include "connection/rebinding.h"
+
+#include "connection/acks.h"
 #include "connection/connection.h"
+#include "connection/path_table.h"
+#include "connection/state.h"
 
 static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote, const char *why) {
     p->local = *local;

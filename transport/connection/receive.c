@@ -1,7 +1,16 @@
 /* A datagram comes in: its packets are unprotected, authenticated, and their frames taken one by one. */
-#include "connection/connection.h"
+#include "connection/receive.h"
 
 #include <string.h>
+
+#include "connection/connection.h"
+#include "connection/frames.h"
+#include "connection/handshake.h"
+#include "connection/key_update.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/room.h"
+#include "connection/state.h"
 
 static xl_level level_of(xl_packet_type type) {
     if (type == XL_PACKET_INITIAL)
@@ -24,7 +33,7 @@ static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const u
     if (len == 0)
         return XL_QERR_PROTOCOL_VIOLATION; /* RFC 9000 section 12.4 */
     while (xl_reader_left(&r) > 0) {
-        uint64_t error = xl_frame_parse(&r, c->qoe_field, &f);
+        uint64_t error = xl_frame_parse(&r, c->qoe.has_field, &f);
         if (error)
             return error;
         if (!xl_frame_is_allowed(f.type, ctx->type))
@@ -43,7 +52,7 @@ static void log_received(xl_connection *c, const xl_packet_context *ctx, const u
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, false, ctx->type, ctx->pn, packet_bytes, ctx->path->index,
                          ctx->path->local_seq);
-    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe_field, &f) == 0)
+    while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
 }
@@ -64,7 +73,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     xl_frame f;
     c->acks_in_packet = 0;
     while (xl_reader_left(&r) > 0 && xl_conn_is_live(c)) {
-        xl_frame_parse(&r, c->qoe_field, &f);
+        xl_frame_parse(&r, c->qoe.has_field, &f);
         error = xl_conn_take_frame(c, &f, ctx);
         if (error) {
             xl_conn_fail(c, error, xl_frame_name(f.type));
@@ -104,7 +113,7 @@ static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_d
         return true;
     }
     const xl_cid_entry *e = xl_cids_find(&c->local_cids, &h->dcid);
-    if (!e || !c->handshake_complete)
+    if (!e || !c->handshake.is_complete)
         return false;
     bool may_open;
     ctx->local_seq = e->sequence;
@@ -131,8 +140,8 @@ static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_con
 
 /* The long header's own news: the server's chosen CID, the client's address being real. */
 static void after_long_header(xl_connection *c, const xl_packet_header *h) {
-    if (!c->is_server && c->initial_scid_peer.len == 0) {
-        c->initial_scid_peer = h->scid;
+    if (!c->is_server && c->handshake.initial_scid_peer.len == 0) {
+        c->handshake.initial_scid_peer = h->scid;
         c->path[0].dcid = h->scid;
         c->remote_cids.at[0].cid = h->scid;
     }
@@ -158,7 +167,8 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         drop(c, len, "key_unavailable", path_index(&ctx));
         return;
     }
-    if (h->type != XL_PACKET_1RTT && c->initial_scid_peer.len > 0 && !xl_cid_equal(&h->scid, &c->initial_scid_peer)) {
+    if (h->type != XL_PACKET_1RTT && c->handshake.initial_scid_peer.len > 0 &&
+        !xl_cid_equal(&h->scid, &c->handshake.initial_scid_peer)) {
         drop(c, len, "invalid", path_index(&ctx)); /* RFC 9000 section 7.2: the peer's CID must not change */
         return;
     }
@@ -223,9 +233,9 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         return;
     if (c->state == XL_CONN_CLOSING) {
         /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
-        c->close_packets_received++;
-        if ((c->close_packets_received & (c->close_packets_received - 1)) == 0) {
-            c->close_pending = true;
+        c->closing.packets_received++;
+        if ((c->closing.packets_received & (c->closing.packets_received - 1)) == 0) {
+            c->closing.is_pending = true;
             xl_conn_wake(c);
         }
         return;

@@ -1,38 +1,13 @@
 #include "connection/reinject.h"
 
+#include "connection/connection.h"
+#include "connection/qoe.h"
+#include "connection/streams.h"
+
 #define REINJECTION_RECHECK_US 50000
 
 /* Why nothing is copied; 0 is no refusal. */
 enum { GATE_IS_CLOSED = 1, DOES_NOT_PAY, ALL_ARE_COPIED, ONLY_ON_THIS_PATH };
-
-/* Equation 1: over all paths with unacknowledged packets, the largest RTT plus its variation. */
-static uint64_t deliver_time_max(const xl_connection *c) {
-    uint64_t longest = 0;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
-        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
-            continue;
-        uint64_t t = p->rtt.smoothed + p->rtt.var;
-        longest = t > longest ? t : longest;
-    }
-    return longest;
-}
-
-static xl_qoe_decision ask_gate(xl_connection *c, xl_qlog_gate *facts) {
-    uint64_t longest = deliver_time_max(c);
-    xl_qoe_decision d = xl_qoe_gate_decide(&c->gate, longest, c->now);
-    *facts = (xl_qlog_gate){.on = d.on,
-                            .why = d.why,
-                            .play_time_left_us = d.play_time_left_us,
-                            .t_th1_us = c->gate.t_th1_us,
-                            .t_th2_us = c->gate.t_th2_us,
-                            .deliver_time_max_us = longest};
-    if (d.why != c->gate_why) {
-        c->gate_why = d.why;
-        xl_qlog_qoe_gate(c->qlog, c->now, facts);
-    }
-    return d;
-}
 
 xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
     uint64_t mark_end = s->mark.position + s->mark.size;
@@ -145,7 +120,7 @@ bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl
     if (!out->original)
         return refuse(c, s, onto, DOES_NOT_PAY, NULL, &out->race);
     xl_qlog_gate gate;
-    xl_qoe_decision d = ask_gate(c, &gate);
+    xl_qoe_decision d = xl_conn_ask_gate(c, &gate);
     if (!d.on && !rescue(c, s, onto, scope, out)) {
         out->original = NULL;
         return refuse(c, s, onto, GATE_IS_CLOSED, &gate, NULL);

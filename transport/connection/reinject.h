@@ -3,7 +3,10 @@
 #ifndef XL_CONNECTION_REINJECT_H
 #define XL_CONNECTION_REINJECT_H
 
-#include "connection/connection.h"
+#include "connection/streams.h"
+#include "path/path.h"
+#include "qlog/qlog.h"
+#include "reinjection/reinjection.h"
 
 typedef struct {
     xl_sent_frame *original;

@@ -240,7 +240,7 @@ static void copies_take_no_flow_control_credit(void **state) {
     const uint64_t size = 60 * PACKET;
     p.client_config.limits.max_data = p.client_config.limits.max_stream_data = size; /* not one byte more */
     start(&p);
-    uint64_t before = p.sc->flow_out.used;
+    uint64_t before = p.sc->streams.flow_out.used;
     size_t i = pair_ask(&p, size);
     until_flushed(&p, i);
     pair_run(&p, 5000); /* copies leave, nothing of them has come back */
@@ -248,10 +248,10 @@ static void copies_take_no_flow_control_credit(void **state) {
     assert_non_null(s);
     assert_true(p.sc->stats.reinjected_bytes > 0);
     assert_int_equal(size, s->send_flow.used);
-    assert_int_equal(before + size, p.sc->flow_out.used);
+    assert_int_equal(before + size, p.sc->streams.flow_out.used);
     assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
-    assert_int_equal(before + size, p.sc->flow_out.used);
-    assert_int_equal(before + size, p.cc->flow_in.received);
+    assert_int_equal(before + size, p.sc->streams.flow_out.used);
+    assert_int_equal(before + size, p.cc->streams.flow_in.received);
     pair_free(&p);
 }
 
@@ -360,7 +360,7 @@ static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
             pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
             pair_run(&p, 200000);
             xl_connection_set_qoe(p.cc, steps[i].qoe, p.now);
-            assert_int_equal(steps[i].qoe->cached_bytes, p.sc->gate.signal.cached_bytes);
+            assert_int_equal(steps[i].qoe->cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
             copied = p.sc->stats.reinjected_bytes;
             pair_finish(&p, pair_ask(&p, 18 * PACKET), 2000000);
             assert_int_equal(steps[i].open, p.sc->stats.reinjected_bytes > copied);
@@ -429,11 +429,11 @@ static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **s
         with_control(&p, (xl_qoe_carrier)k);
         xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
         pair_run(&p, 12000); /* one way */
-        assert_int_equal((k & XL_QOE_IN_SIGNALS) != 0, p.sc->gate.has_signal);
+        assert_int_equal((k & XL_QOE_IN_SIGNALS) != 0, p.sc->qoe.gate.has_signal);
         pair_finish(&p, pair_ask(&p, 18 * PACKET), 2000000);
         pair_run(&p, 200000);
-        assert_int_equal(k != XL_QOE_OFF, p.sc->gate.has_signal);
-        assert_false(p.cc->qoe_fresh); /* each state goes out once */
+        assert_int_equal(k != XL_QOE_OFF, p.sc->qoe.gate.has_signal);
+        assert_false(p.cc->qoe.is_fresh); /* each state goes out once */
         pair_free(&p);
     }
 }
@@ -448,15 +448,15 @@ static void signals_are_sent_on_change_and_one_in_50_ms_at_most(void **state) {
         xl_connection_set_qoe(p.cc, &qoe, p.now);
         pair_run(&p, 1000);
     }
-    assert_in_range(p.cc->qoe_signals, 18, 21);
+    assert_in_range(p.cc->qoe.signals, 18, 21);
     pair_run(&p, 100000);
-    assert_int_equal(qoe.cached_bytes, p.sc->gate.signal.cached_bytes); /* the last one too */
-    uint64_t sent = p.cc->qoe_signals;
+    assert_int_equal(qoe.cached_bytes, p.sc->qoe.gate.signal.cached_bytes); /* the last one too */
+    uint64_t sent = p.cc->qoe.signals;
     for (int k = 0; k < 20; k++) { /* nothing new */
         xl_connection_set_qoe(p.cc, &qoe, p.now);
         pair_run(&p, 60000);
     }
-    assert_int_equal(sent, p.cc->qoe_signals);
+    assert_int_equal(sent, p.cc->qoe.signals);
     pair_free(&p);
 }
 
@@ -465,13 +465,13 @@ static void second_signal_comes_first(pair *p) {
     pair_run(p, 51000);
     xl_connection_set_qoe(p->cc, &play_of_3_s, p->now);
     pair_run(p, 15000);
-    assert_int_equal(2, p->cc->qoe_signals);
-    assert_int_equal(play_of_3_s.cached_bytes, p->sc->gate.signal.cached_bytes);
+    assert_int_equal(2, p->cc->qoe.signals);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
     pair_run(p, 150000);
-    assert_int_equal(play_of_3_s.cached_bytes, p->sc->gate.signal.cached_bytes);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
     xl_connection_set_qoe(p->cc, &play_of_100_ms, p->now);
     pair_run(p, 15000);
-    assert_int_equal(play_of_100_ms.cached_bytes, p->sc->gate.signal.cached_bytes); /* the next one counts */
+    assert_int_equal(play_of_100_ms.cached_bytes, p->sc->qoe.gate.signal.cached_bytes); /* the next one counts */
     pair_free(p);
 }
 
@@ -482,7 +482,7 @@ static void a_signal_that_was_overtaken_on_its_path_does_not_count(void **state)
     p.link[0].delay_us[0] = 100000;
     xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
     pair_run(&p, 100);
-    assert_int_equal(1, p.cc->qoe_signals);
+    assert_int_equal(1, p.cc->qoe.signals);
     p.link[0].delay_us[0] = 10000;
     second_signal_comes_first(&p);
 }
@@ -500,7 +500,7 @@ static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(v
     p.cc->path[0].rtt.smoothed = 1000000; /* so it takes the slow path */
     xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
     pair_run(&p, 100);
-    assert_int_equal(1, p.cc->qoe_signals);
+    assert_int_equal(1, p.cc->qoe.signals);
     p.cc->path[0].rtt.smoothed = srtt;
     second_signal_comes_first(&p);
 }
@@ -513,10 +513,10 @@ static void a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way(void
     xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
     pair_run(&p, 20000);
     p.link[0].dark[0] = p.link[1].dark[0] = false;
-    assert_int_equal(1, p.cc->qoe_signals);
+    assert_int_equal(1, p.cc->qoe.signals);
     pair_run(&p, 1000000);
-    assert_int_equal(2, p.cc->qoe_signals); /* lost, and sent again */
-    assert_int_equal(play_of_3_s.cached_bytes, p.sc->gate.signal.cached_bytes);
+    assert_int_equal(2, p.cc->qoe.signals); /* lost, and sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
 
     p.link[0].dark[0] = p.link[1].dark[0] = true;
     xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
@@ -525,8 +525,8 @@ static void a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way(void
     pair_run(&p, 50000);
     xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
     pair_run(&p, 3000000);
-    assert_int_equal(4, p.cc->qoe_signals); /* the lost one is not sent again */
-    assert_int_equal(play_of_3_s.cached_bytes, p.sc->gate.signal.cached_bytes);
+    assert_int_equal(4, p.cc->qoe.signals); /* the lost one is not sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
     pair_free(&p);
 }
 

@@ -10,7 +10,11 @@
  *
  * For example: two streams, one path with a window of 100 kB, credit without end. The first takes 164 kB and the second
  * nothing; when the first has written its last byte, with 20 kB not sent yet, the second takes 144 kB. */
+#include "connection/room.h"
+
 #include "connection/connection.h"
+#include "connection/state.h"
+#include "connection/streams.h"
 
 #define LOOK_AHEAD 65536
 #define QUANTUM    32768 /* so much has to be missing before the application is asked: not for every packet */
@@ -34,7 +38,7 @@ static uint64_t backlog(const xl_stream *s) {
 
 /* Bytes that s takes when it and the streams before it have `ahead` to send. */
 static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead, uint64_t most) {
-    uint64_t by_connection = earlier(most, xl_flow_out_left(&c->flow_out));
+    uint64_t by_connection = earlier(most, xl_flow_out_left(&c->streams.flow_out));
     if (ahead >= by_connection || s->send.written >= s->send_flow.limit)
         return 0;
     return earlier(by_connection - ahead, s->send_flow.limit - s->send.written);
@@ -42,7 +46,7 @@ static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead,
 
 size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
     uint64_t ahead = backlog(s), most = wanted(c);
-    for (const xl_stream *t = c->send_head; t && t != s && ahead < most; t = t->send_next)
+    for (const xl_stream *t = c->streams.send_head; t && t != s && ahead < most; t = t->send_next)
         ahead += backlog(t);
     return (size_t)earlier(room(c, s, ahead, most), xl_send_capacity(&s->send));
 }
@@ -50,7 +54,7 @@ size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
 /* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */
 static void await_budget(xl_connection *c, const xl_stream *s) {
     if (xl_send_capacity(&s->send) == 0 && s->send.written - s->send.base < s->send.limit)
-        xl_budget_await_pool(&c->send_budget);
+        xl_budget_await_pool(&c->streams.budget);
 }
 
 void xl_conn_await_room(xl_connection *c, xl_stream *s) {
@@ -68,7 +72,7 @@ void xl_conn_offer_room(xl_connection *c) {
     uint64_t ahead = 0, most = wanted(c);
     if (!xl_conn_is_live(c))
         return;
-    for (xl_stream *s = c->send_head; s; s = s->send_next) {
+    for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         ahead += backlog(s);
         if (ahead + QUANTUM > most)
             return;

@@ -1,4 +1,5 @@
 #include "connection/pair.h"
+#include "connection/room.h"
 
 #define LOOK_AHEAD 65536
 
@@ -51,7 +52,7 @@ static void room_that_one_stream_does_not_need_is_offered_to_the_next_at_once(vo
     connect_with_two_streams(&p, &a, &b);
     assert_int_equal(1, xl_stream_send(p.sc, a, zeros, 20000, true, NULL));
     assert_int_equal(0, xl_stream_send(p.sc, b, zeros, 20000, true, NULL));
-    xl_flow_out_raise(&p.sc->flow_out, 1 << 20);
+    xl_flow_out_raise(&p.sc->streams.flow_out, 1 << 20);
     xl_conn_offer_room(p.sc);
     assert_true(next_writable(&p, &asked));
     assert_int_equal(a, asked);

@@ -84,7 +84,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
     assert_int_equal(redundant, stats.reinjected_bytes > 0);
     assert_int_equal(redundant, logged(&p, "\"why\":\"redundant scheduler\""));
     /* Copies are no new data to flow control, and while both lived each carried nearly everything. */
-    assert_true(p.sc->flow_out.used < 1000000 + size + 1000);
+    assert_true(p.sc->streams.flow_out.used < 1000000 + size + 1000);
     if (redundant)
         assert_in_range(stats.reinjected_bytes, 800000, 1000000 + size);
     pair_free(&p);

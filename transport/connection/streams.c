@@ -1,41 +1,14 @@
 /* Streams: their table, their life, the public API (RFC 9000 sections 2 to 4). */
-#include "connection/connection.h"
+#include "connection/streams.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "connection/connection.h"
+#include "connection/room.h"
+#include "connection/state.h"
+
 #define DEFAULT_PRIORITY 3 /* RFC 9218 urgency */
-#define SLAB_RECORDS     256
-
-/* ---- Records of what was sent: a pool, so that the steady state allocates nothing ---- */
-
-static bool grow_pool(xl_connection *c) {
-    void **slabs = realloc(c->slabs, (c->slab_count + 1) * sizeof(*slabs));
-    if (!slabs)
-        return false;
-    c->slabs = slabs;
-    xl_sent_frame *slab = calloc(SLAB_RECORDS, sizeof(*slab));
-    if (!slab)
-        return false;
-    c->slabs[c->slab_count++] = slab;
-    for (size_t i = 0; i < SLAB_RECORDS; i++)
-        xl_conn_record_free(c, &slab[i]);
-    return true;
-}
-
-xl_sent_frame *xl_conn_record_new(xl_connection *c) {
-    if (!c->pool && !grow_pool(c))
-        return NULL;
-    xl_sent_frame *r = c->pool;
-    c->pool = r->next;
-    memset(r, 0, sizeof(*r));
-    return r;
-}
-
-void xl_conn_record_free(xl_connection *c, xl_sent_frame *r) {
-    r->next = c->pool;
-    c->pool = r;
-}
 
 void xl_conn_unacked_push(xl_stream *s, xl_sent_frame *r) {
     xl_unacked_queue *q = &s->unacked[r->path];
@@ -65,10 +38,10 @@ void xl_conn_unacked_remove(xl_stream *s, xl_sent_frame *r) {
 /* ---- The table: sorted by stream ID; new ones nearly always go to the end ---- */
 
 static size_t lower_bound(const xl_connection *c, uint64_t id) {
-    size_t lo = 0, hi = c->stream_count;
+    size_t lo = 0, hi = c->streams.count;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (c->stream[mid]->id < id)
+        if (c->streams.at[mid]->id < id)
             lo = mid + 1;
         else
             hi = mid;
@@ -78,7 +51,7 @@ static size_t lower_bound(const xl_connection *c, uint64_t id) {
 
 xl_stream *xl_conn_stream(const xl_connection *c, uint64_t id) {
     size_t at = lower_bound(c, id);
-    return at < c->stream_count && c->stream[at]->id == id ? c->stream[at] : NULL;
+    return at < c->streams.count && c->streams.at[at]->id == id ? c->streams.at[at] : NULL;
 }
 
 static bool goes_before(const xl_stream *a, const xl_stream *b) {
@@ -86,7 +59,7 @@ static bool goes_before(const xl_stream *a, const xl_stream *b) {
 }
 
 static void send_list_insert(xl_connection *c, xl_stream *s) {
-    xl_stream *prev = NULL, *at = c->send_head;
+    xl_stream *prev = NULL, *at = c->streams.send_head;
     while (at && goes_before(at, s)) {
         prev = at;
         at = at->send_next;
@@ -96,7 +69,7 @@ static void send_list_insert(xl_connection *c, xl_stream *s) {
     if (prev)
         prev->send_next = s;
     else
-        c->send_head = s;
+        c->streams.send_head = s;
     if (at)
         at->send_prev = s;
     s->in_send_list = true;
@@ -108,7 +81,7 @@ static void send_list_remove(xl_connection *c, xl_stream *s) {
     if (s->send_prev)
         s->send_prev->send_next = s->send_next;
     else
-        c->send_head = s->send_next;
+        c->streams.send_head = s->send_next;
     if (s->send_next)
         s->send_next->send_prev = s->send_prev;
     s->in_send_list = false;
@@ -126,13 +99,13 @@ static uint64_t initial_send_limit(const xl_connection *c, uint64_t id) {
 }
 
 static xl_stream *stream_new(xl_connection *c, uint64_t id) {
-    if (c->stream_count == c->stream_cap) {
-        size_t cap = c->stream_cap ? 2 * c->stream_cap : 16;
-        xl_stream **grown = realloc(c->stream, cap * sizeof(*grown));
+    if (c->streams.count == c->streams.cap) {
+        size_t cap = c->streams.cap ? 2 * c->streams.cap : 16;
+        xl_stream **grown = realloc(c->streams.at, cap * sizeof(*grown));
         if (!grown)
             return NULL;
-        c->stream = grown;
-        c->stream_cap = cap;
+        c->streams.at = grown;
+        c->streams.cap = cap;
     }
     xl_stream *s = calloc(1, sizeof(*s));
     if (!s)
@@ -143,15 +116,15 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     s->has_send = !uni || local;
     s->has_recv = !uni || !local;
     xl_send_init(&s->send, c->config->limits.send_buffer_bytes);
-    s->send.budget = &c->send_budget;
+    s->send.budget = &c->streams.budget;
     xl_recv_init(&s->recv);
     xl_flow_out_init(&s->send_flow, initial_send_limit(c, id));
     xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data);
     s->recv_done = !s->has_recv;
     size_t at = lower_bound(c, id);
-    memmove(&c->stream[at + 1], &c->stream[at], (c->stream_count - at) * sizeof(*c->stream));
-    c->stream[at] = s;
-    c->stream_count++;
+    memmove(&c->streams.at[at + 1], &c->streams.at[at], (c->streams.count - at) * sizeof(*c->streams.at));
+    c->streams.at[at] = s;
+    c->streams.count++;
     if (s->has_send)
         send_list_insert(c, s);
     return s;
@@ -172,11 +145,11 @@ static void stream_free(xl_connection *c, xl_stream *s) {
 }
 
 void xl_conn_free_streams(xl_connection *c) {
-    for (size_t i = 0; i < c->stream_count; i++)
-        stream_free(c, c->stream[i]);
-    free(c->stream);
-    c->stream = NULL;
-    c->stream_count = c->stream_cap = 0;
+    for (size_t i = 0; i < c->streams.count; i++)
+        stream_free(c, c->streams.at[i]);
+    free(c->streams.at);
+    c->streams.at = NULL;
+    c->streams.count = c->streams.cap = 0;
 }
 
 static bool send_is_over(const xl_stream *s) {
@@ -190,17 +163,17 @@ void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
         return;
     uint64_t id = s->id;
     size_t at = lower_bound(c, id);
-    memmove(&c->stream[at], &c->stream[at + 1], (c->stream_count - at - 1) * sizeof(*c->stream));
-    c->stream_count--;
+    memmove(&c->streams.at[at], &c->streams.at[at + 1], (c->streams.count - at - 1) * sizeof(*c->streams.at));
+    c->streams.count--;
     stream_free(c, s);
     if (!is_local(c, id)) {
         int kind = (id & 2) != 0;
-        c->closed_by_peer_side[kind]++;
+        c->streams.closed_by_peer[kind]++;
         uint64_t window = kind ? c->config->limits.max_streams_uni : c->config->limits.max_streams_bidi;
         /* Announced in steps of a quarter, so that MAX_STREAMS is not sent for every stream. */
-        if (c->closed_by_peer_side[kind] + window >= c->max_streams_local[kind] + (window + 3) / 4) {
-            c->max_streams_local[kind] = c->closed_by_peer_side[kind] + window;
-            c->max_streams_pending[kind] = true;
+        if (c->streams.closed_by_peer[kind] + window >= c->streams.max_local[kind] + (window + 3) / 4) {
+            c->streams.max_local[kind] = c->streams.closed_by_peer[kind] + window;
+            c->streams.max_pending[kind] = true;
             xl_conn_wake(c);
         }
     }
@@ -217,17 +190,17 @@ xl_stream *xl_conn_stream_for_frame(xl_connection *c, uint64_t id, bool needs_re
         return NULL;
     }
     if (local) {
-        if (number >= c->next_stream[kind])
+        if (number >= c->streams.next[kind])
             *error = XL_QERR_STREAM_STATE;
         return *error ? NULL : xl_conn_stream(c, id);
     }
-    if (number >= c->max_streams_local[kind]) {
+    if (number >= c->streams.max_local[kind]) {
         *error = XL_QERR_STREAM_LIMIT;
         return NULL;
     }
     /* A higher number opens all lower ones of its type (RFC 9000 section 3.2). */
-    while (c->opened_by_peer[kind] <= number) {
-        uint64_t opened = c->opened_by_peer[kind]++ << 2 | (id & 3);
+    while (c->streams.opened_by_peer[kind] <= number) {
+        uint64_t opened = c->streams.opened_by_peer[kind]++ << 2 | (id & 3);
         if (!stream_new(c, opened)) {
             *error = XL_QERR_INTERNAL;
             return NULL;
@@ -243,13 +216,9 @@ void xl_conn_notify_readable(xl_connection *c, xl_stream *s) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_STREAM_READABLE, .stream_id = s->id});
 }
 
-bool xl_conn_is_reset(const xl_stream *s) {
-    return s->reset_pending || s->reset_sent;
-}
-
 /* Nothing of the stream is sent, or sent again, any more: what it holds goes at once. */
 void xl_conn_reset_sending(xl_connection *c, xl_stream *s, uint64_t error_code) {
-    s->reset_pending = c->control_dirty = true;
+    s->reset_pending = c->streams.control_dirty = true;
     s->reset_code = error_code;
     s->writable_wanted = false;
     unqueue_records(s);
@@ -258,9 +227,9 @@ void xl_conn_reset_sending(xl_connection *c, xl_stream *s, uint64_t error_code) 
 }
 
 void xl_conn_grant_credit(xl_connection *c, uint64_t bytes) {
-    c->flow_in.consumed += bytes;
-    if (xl_flow_in_should_update(&c->flow_in)) {
-        c->max_data_pending = true;
+    c->streams.flow_in.consumed += bytes;
+    if (xl_flow_in_should_update(&c->streams.flow_in)) {
+        c->streams.max_data_pending = true;
         xl_conn_wake(c);
     }
 }
@@ -279,8 +248,8 @@ void xl_conn_discard_unread(xl_connection *c, xl_stream *s) {
 }
 
 bool xl_conn_expects_data(const xl_connection *c) {
-    for (size_t i = 0; i < c->stream_count; i++) {
-        const xl_stream *s = c->stream[i];
+    for (size_t i = 0; i < c->streams.count; i++) {
+        const xl_stream *s = c->streams.at[i];
         if ((s->id & 2) == 0 && is_local(c, s->id) && s->send.fin_written && !s->recv_done)
             return true;
     }
@@ -292,16 +261,16 @@ void xl_conn_note_blocked(xl_connection *c, xl_stream *s) {
     if (!has_more || xl_conn_is_reset(s))
         return;
     if (xl_flow_out_take_blocked(&s->send_flow))
-        s->blocked_pending = c->control_dirty = true;
-    if (xl_flow_out_take_blocked(&c->flow_out))
-        c->data_blocked_pending = true;
+        s->blocked_pending = c->streams.control_dirty = true;
+    if (xl_flow_out_take_blocked(&c->streams.flow_out))
+        c->streams.data_blocked_pending = true;
 }
 
 static void note_streams_blocked(xl_connection *c, int kind) {
-    if (c->streams_blocked_at[kind] == c->max_streams_peer[kind])
+    if (c->streams.blocked_at[kind] == c->streams.max_peer[kind])
         return;
-    c->streams_blocked_at[kind] = c->max_streams_peer[kind];
-    c->streams_blocked_pending[kind] = true;
+    c->streams.blocked_at[kind] = c->streams.max_peer[kind];
+    c->streams.blocked_pending[kind] = true;
     xl_conn_wake(c);
 }
 
@@ -312,23 +281,23 @@ int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
     xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
-    if (!c->peer_params_seen)
+    if (!c->handshake.peer_params_seen)
         return XL_ERR_STREAM_LIMIT;
-    if (c->next_stream[kind] >= c->max_streams_peer[kind]) {
+    if (c->streams.next[kind] >= c->streams.max_peer[kind]) {
         note_streams_blocked(c, kind);
         return XL_ERR_STREAM_LIMIT;
     }
-    *id = c->next_stream[kind] << 2 | (uint64_t)kind << 1 | c->is_server;
+    *id = c->streams.next[kind] << 2 | (uint64_t)kind << 1 | c->is_server;
     if (!stream_new(c, *id))
         return XL_ERR_MEMORY;
-    c->next_stream[kind]++;
+    c->streams.next[kind]++;
     return 0;
 }
 
 static void grant_credit(xl_connection *c, xl_stream *s, size_t n) {
     s->recv_flow.consumed += n;
     if (s->recv.final_size == UINT64_MAX && xl_flow_in_should_update(&s->recv_flow)) {
-        s->max_data_pending = c->control_dirty = true;
+        s->max_data_pending = c->streams.control_dirty = true;
         xl_conn_wake(c);
     }
     xl_conn_grant_credit(c, n);
@@ -377,7 +346,7 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
     else if (fin)
         xl_send_finish(&s->send);
     if (fin && is_local(c, id))
-        c->expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+        c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
     xl_conn_note_blocked(c, s);
     if ((size_t)taken == len)
         xl_conn_offer_room(c); /* it may have no more to write: the next one's turn */
@@ -429,7 +398,7 @@ int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
         return XL_ERR_STREAM_STATE;
     if (s->recv_done || s->stop_sent || s->stop_pending)
         return 0;
-    s->stop_pending = c->control_dirty = true;
+    s->stop_pending = c->streams.control_dirty = true;
     s->stop_code = error_code;
     xl_conn_discard_unread(c, s); /* where all of it has come the stream may be gone now */
     xl_conn_wake(c);

@@ -15,8 +15,8 @@ static void a_stream_that_is_reset_before_it_was_read_is_forgotten(void **state)
         pair_flush(&p);
         assert_int_equal(0, xl_stream_reset(p.cc, id, 7)); /* arrives with the data */
         pair_run(&p, 100000);
-        assert_int_equal(0, p.cc->stream_count);
-        assert_int_equal(0, p.sc->stream_count);
+        assert_int_equal(0, p.cc->streams.count);
+        assert_int_equal(0, p.sc->streams.count);
     }
     pair_free(&p);
 }
@@ -38,10 +38,10 @@ static void what_a_reset_stream_never_delivers_gives_its_credit_back(void **stat
         pair_flush(&p);
         assert_int_equal(0, xl_stream_reset(p.cc, id, 7));
     }
-    assert_int_equal(0, xl_flow_out_left(&p.cc->flow_out));
+    assert_int_equal(0, xl_flow_out_left(&p.cc->streams.flow_out));
     p.link[0].dark[0] = false;
     pair_run(&p, 5000000);
-    assert_true(xl_flow_out_left(&p.cc->flow_out) > 0);
+    assert_true(xl_flow_out_left(&p.cc->streams.flow_out) > 0);
     assert_true(pair_finish(&p, pair_ask(&p, 1000), 20000000) != UINT64_MAX);
     pair_free(&p);
 }
@@ -56,12 +56,12 @@ static void what_arrives_on_a_stopped_stream_gives_its_credit_back(void **state)
     pair_run(&p, 100000);
     size_t unwanted = pair_ask(&p, 1000000);
     pair_run(&p, 30000);
-    assert_int_equal(0, xl_flow_out_left(&p.sc->flow_out)); /* all is on its way */
+    assert_int_equal(0, xl_flow_out_left(&p.sc->streams.flow_out)); /* all is on its way */
     assert_int_equal(0, p.request[unwanted].received);
     assert_int_equal(0, xl_stream_stop(p.cc, p.request[unwanted].id, 9));
     assert_true(pair_finish(&p, pair_ask(&p, 50000), 20000000) != UINT64_MAX);
     assert_int_equal(0, p.request[unwanted].received);
-    assert_int_equal(0, p.cc->stream_count);
+    assert_int_equal(0, p.cc->streams.count);
     pair_free(&p);
 }
 
@@ -74,10 +74,10 @@ static void a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten(void *
     pair_request *q = &p.request[pair_ask(&p, 5000)];
     q->used = false; /* nobody reads it */
     pair_run(&p, 200000);
-    assert_int_equal(1, p.cc->stream_count);
+    assert_int_equal(1, p.cc->streams.count);
     uint64_t packets = p.link[0].packets[0];
     assert_int_equal(0, xl_stream_stop(p.cc, q->id, 9));
-    assert_int_equal(0, p.cc->stream_count);
+    assert_int_equal(0, p.cc->streams.count);
     pair_run(&p, 200000);
     assert_int_equal(packets, p.link[0].packets[0]); /* there is nothing to be stopped any more */
     pair_free(&p);

@@ -1,8 +1,16 @@
 /* A datagram goes out: which path, and what it carries. In order: the handshake, what belongs to a certain path
  * (challenges, responses, probes), data by the scheduler, acknowledgements that are due. */
-#include "connection/content.h"
+#include "connection/transmit.h"
 
 #include <string.h>
+
+#include "connection/builder.h"
+#include "connection/connection.h"
+#include "connection/content.h"
+#include "connection/handshake.h"
+#include "connection/key_update.h"
+#include "connection/path_table.h"
+#include "connection/state.h"
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
     *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
@@ -44,7 +52,7 @@ static bool level_has_content(const xl_connection *c, xl_level level, bool may_s
 
 static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_path *p = &c->path[0];
-    if (c->handshake_confirmed)
+    if (c->handshake.is_confirmed)
         return 0;
     uint64_t allowed = xl_path_amplification_left(p);
     bool may_send_data = p->probes > 0 || p->bytes_in_flight + XL_MIN_DATAGRAM <= xl_path_window(p);
@@ -379,21 +387,21 @@ static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *b
     if (!level_has_keys(c, level) || !xl_builder_begin(&b, c, p, level, buf, room))
         return 0;
     /* RFC 9000 section 10.2.3: an application close is not for the eyes of the handshake's levels. */
-    bool application = c->close_application && level == XL_LEVEL_APP;
-    bool masked = c->close_application && !application;
-    xl_frame_put_close(&b.w, application, masked ? 0x0c : c->close_code, 0, masked ? "" : c->close_words);
+    bool application = c->closing.is_application && level == XL_LEVEL_APP;
+    bool masked = c->closing.is_application && !application;
+    xl_frame_put_close(&b.w, application, masked ? 0x0c : c->closing.code, 0, masked ? "" : c->closing.words);
     if (pad)
         xl_builder_pad_to(&b, room);
     return xl_builder_finish(&b);
 }
 
 static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
-    c->close_pending = false;
+    c->closing.is_pending = false;
     xl_path *p = best_path(c);
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p)), n = 0;
     if (room < 64)
         return 0;
-    if (c->handshake_complete) {
+    if (c->handshake.is_complete) {
         n = put_close(c, p, XL_LEVEL_APP, buf, room, false);
     } else {
         bool handshake = level_has_keys(c, XL_LEVEL_HANDSHAKE);
@@ -412,14 +420,14 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
         return 0;
     }
     if (c->state == XL_CONN_CLOSING)
-        return c->close_pending ? transmit_close(c, buf, cap, out) : 0;
+        return c->closing.is_pending ? transmit_close(c, buf, cap, out) : 0;
     if (!xl_conn_is_live(c))
         return 0;
     c->pacer_wakeup = XL_NEVER;
-    if (c->expecting_since == XL_NEVER)
-        c->expecting_since = now;
+    if (c->migration.expecting_since == XL_NEVER)
+        c->migration.expecting_since = now;
     size_t n = transmit_handshake(c, buf, cap, out);
-    if (n || !c->handshake_complete)
+    if (n || !c->handshake.is_complete)
         return n;
     for (size_t i = 0; i < c->path_count; i++)
         if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))

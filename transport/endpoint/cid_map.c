@@ -74,17 +74,17 @@ static xl_cid_node **find(const xl_cid_map *m, const xl_cid *cid) {
 static void give(xl_cid_node *n, xl_connection *c) {
     n->connection = c;
     n->own_prev = NULL;
-    n->own_next = c->cid_head;
+    n->own_next = c->slot.cid_head;
     if (n->own_next)
         n->own_next->own_prev = n;
-    c->cid_head = n;
+    c->slot.cid_head = n;
 }
 
 static void take_away(xl_cid_node *n) {
     if (n->own_prev)
         n->own_prev->own_next = n->own_next;
     else
-        n->connection->cid_head = n->own_next;
+        n->connection->slot.cid_head = n->own_next;
     if (n->own_next)
         n->own_next->own_prev = n->own_prev;
 }
@@ -123,6 +123,6 @@ void xl_cid_map_remove(xl_cid_map *m, const xl_cid *cid) {
 }
 
 void xl_cid_map_remove_all_of(xl_cid_map *m, xl_connection *c) {
-    while (c->cid_head)
-        xl_cid_map_remove(m, &c->cid_head->cid);
+    while (c->slot.cid_head)
+        xl_cid_map_remove(m, &c->slot.cid_head->cid);
 }

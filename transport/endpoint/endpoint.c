@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "connection/path_table.h"
+#include "connection/receive.h"
+#include "connection/room.h"
+#include "connection/state.h"
+#include "connection/transmit.h"
+
 #define MIN_INITIAL_DCID    8
 #define MAKE_CID_TRIES      16
 #define CONN_SEND_BYTES     ((size_t)16 << 20)
@@ -77,9 +83,9 @@ static bool grow_events(xl_endpoint *ep) {
 
 /* A client that completes its handshake has received what was sent to its address. */
 static void prove(xl_connection *c) {
-    if (c->client && !c->is_proven)
-        xl_clients_prove(c->client);
-    c->is_proven = true;
+    if (c->slot.client && !c->slot.is_proven)
+        xl_clients_prove(c->slot.client);
+    c->slot.is_proven = true;
 }
 
 static void on_event(void *user, const xl_event *e) {
@@ -90,13 +96,13 @@ static void on_event(void *user, const xl_event *e) {
     }
     if (ep->event_next - ep->event_head == ep->event_cap && !grow_events(ep))
         return;
-    *event_number(ep, ep->event_next) = (xl_queued_event){*e, e->connection->last_event};
-    e->connection->last_event = ep->event_next++;
+    *event_number(ep, ep->event_next) = (xl_queued_event){*e, e->connection->slot.last_event};
+    e->connection->slot.last_event = ep->event_next++;
 }
 
 /* Those at the end are taken back: a flood of first packets that are not genuine shall not grow the queue. */
 static void forget_events(xl_endpoint *ep, const xl_connection *c) {
-    for (uint64_t n = c->last_event; n >= ep->event_head; n = event_number(ep, n)->previous)
+    for (uint64_t n = c->slot.last_event; n >= ep->event_head; n = event_number(ep, n)->previous)
         event_number(ep, n)->event.connection = NULL;
     while (ep->event_next > ep->event_head && !event_number(ep, ep->event_next - 1)->event.connection)
         ep->event_next--;
@@ -132,13 +138,13 @@ static void on_cid_removed(void *user, const xl_cid *cid) {
 
 static void on_wake(void *user, xl_connection *c) {
     xl_endpoint *ep = user;
-    if (c->is_ready)
+    if (c->slot.is_ready)
         return;
-    c->is_ready = true;
-    c->ready_next = NULL;
-    c->ready_prev = ep->ready_tail;
+    c->slot.is_ready = true;
+    c->slot.ready_next = NULL;
+    c->slot.ready_prev = ep->ready_tail;
     if (ep->ready_tail)
-        ep->ready_tail->ready_next = c;
+        ep->ready_tail->slot.ready_next = c;
     else
         ep->ready_head = c;
     ep->ready_tail = c;
@@ -156,17 +162,17 @@ static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
 }
 
 static void unready(xl_endpoint *ep, xl_connection *c) {
-    if (!c->is_ready)
+    if (!c->slot.is_ready)
         return;
-    if (c->ready_prev)
-        c->ready_prev->ready_next = c->ready_next;
+    if (c->slot.ready_prev)
+        c->slot.ready_prev->slot.ready_next = c->slot.ready_next;
     else
-        ep->ready_head = c->ready_next;
-    if (c->ready_next)
-        c->ready_next->ready_prev = c->ready_prev;
+        ep->ready_head = c->slot.ready_next;
+    if (c->slot.ready_next)
+        c->slot.ready_next->slot.ready_prev = c->slot.ready_prev;
     else
-        ep->ready_tail = c->ready_prev;
-    c->is_ready = false;
+        ep->ready_tail = c->slot.ready_prev;
+    c->slot.is_ready = false;
 }
 
 static xl_connection *pop_ready(xl_endpoint *ep) {
@@ -367,7 +373,7 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
     if (!c)
         return NULL;
     ep->half_open += is_server;
-    c->endpoint_index = ep->count;
+    c->slot.index = ep->count;
     ep->connection[ep->count++] = c;
     xl_timer_heap_add(&ep->timers, c);
     return c;
@@ -377,15 +383,15 @@ void xl_connection_free(xl_connection *c) {
     if (!c)
         return;
     xl_endpoint *ep = c->hooks.user;
-    ep->half_open -= c->is_server && !c->connected_reported;
-    if (c->client)
-        xl_clients_remove(&ep->clients, c->client, c->is_proven);
+    ep->half_open -= c->is_server && !c->handshake.is_reported;
+    if (c->slot.client)
+        xl_clients_remove(&ep->clients, c->slot.client, c->slot.is_proven);
     xl_cid_map_remove_all_of(&ep->map, c);
     forget_events(ep, c);
     unready(ep, c);
     xl_timer_heap_remove(&ep->timers, c);
-    ep->connection[c->endpoint_index] = ep->connection[--ep->count];
-    ep->connection[c->endpoint_index]->endpoint_index = c->endpoint_index;
+    ep->connection[c->slot.index] = ep->connection[--ep->count];
+    ep->connection[c->slot.index]->slot.index = c->slot.index;
     xl_conn_destroy(c);
 }
 
@@ -435,8 +441,8 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
 
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
     xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
-    if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->initial_scid_peer.len > 0 || c->has_retry ||
-        !xl_cid_equal(&h->scid, &c->odcid))
+    if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.initial_scid_peer.len > 0 ||
+        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid))
         return;
     /* We offered version 1 and a conforming server only answers so when it does not speak it (RFC 9000 section 6.2). */
     xl_conn_enter(c, now);
@@ -512,9 +518,9 @@ static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header
 
 /* Nobody is turned away for want of memory to count him. */
 static void count_client(xl_endpoint *ep, xl_connection *c, const xl_addr *remote, bool is_proven) {
-    c->is_proven = is_proven;
+    c->slot.is_proven = is_proven;
     if (ep->config.limits.max_per_client)
-        c->client = xl_clients_add(&ep->clients, remote, is_proven);
+        c->slot.client = xl_clients_add(&ep->clients, remote, is_proven);
 }
 
 static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint8_t *data,
@@ -645,7 +651,7 @@ uint64_t xl_endpoint_next_timeout(xl_endpoint *ep) {
 }
 
 static int by_index(const void *a, const void *b) {
-    size_t x = (*(xl_connection *const *)a)->endpoint_index, y = (*(xl_connection *const *)b)->endpoint_index;
+    size_t x = (*(xl_connection *const *)a)->slot.index, y = (*(xl_connection *const *)b)->slot.index;
     return (x > y) - (x < y);
 }
 

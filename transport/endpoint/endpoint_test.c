@@ -217,15 +217,15 @@ static void algorithms_change_in_mid_life(void **state) {
     assert_string_equal("stream", p.sc->reinjection->name);
     assert_string_equal("cubic", p.sc->cc->name); /* of connections to come */
     assert_string_equal("newreno", p.server->config.scheme.congestion);
-    assert_true(p.sc->gate.enabled);
-    assert_int_equal(123, p.sc->gate.t_th1_us);
-    assert_int_equal(456, p.sc->gate.t_th2_us);
+    assert_true(p.sc->qoe.gate.enabled);
+    assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
+    assert_int_equal(456, p.sc->qoe.gate.t_th2_us);
     assert_int_equal(XL_ACK_FASTEST, p.sc->config->scheme.ack_path);
     s.scheduler = "nonesuch";
     s.t_th1_us = 5;
     assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
     assert_string_equal("xlink", p.sc->scheduler->name);
-    assert_int_equal(123, p.sc->gate.t_th1_us);
+    assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
     pair_finish(&p, pair_ask(&p, 500000), 5000000);
     assert_false(p.client_closed);
     pair_free(&p);
@@ -369,9 +369,9 @@ static void whatever_enters_a_connection_touches_it(void **state) {
 #define TOUCHES(call)                                                                                                  \
     do {                                                                                                               \
         xl_endpoint_next_timeout(p.client);                                                                            \
-        assert_false(c->is_touched);                                                                                   \
+        assert_false(c->slot.is_touched);                                                                              \
         (void)(call);                                                                                                  \
-        assert_true(c->is_touched);                                                                                    \
+        assert_true(c->slot.is_touched);                                                                               \
     } while (0)
     TOUCHES(xl_stream_open(c, true, &id));
     TOUCHES(xl_stream_send(c, id, data, 1, false, NULL));
@@ -417,7 +417,7 @@ static void cids_are_found_and_forgotten(void **state) {
     xl_cid_map_remove(&m, &cid[7]);
     assert_null(xl_cid_map_get(&m, &cid[7]));
     xl_cid_map_remove_all_of(&m, b);
-    assert_null(b->cid_head);
+    assert_null(b->slot.cid_head);
     for (size_t i = 0; i < 2000; i++)
         assert_ptr_equal(i % 2 && i != 7 ? a : NULL, xl_cid_map_get(&m, &cid[i]));
     assert_int_equal(999, m.count);

@@ -2,6 +2,7 @@
  * generator xoshiro256** (Blackman, Vigna 2018), which needs four outputs in a row: of an endpoint that draws from it
  * the peer foretells each later choice. */
 #include "connection/pair.h"
+#include "connection/path_table.h"
 #include "wire/frame.h"
 
 #define GUESSES 64 /* in one packet */

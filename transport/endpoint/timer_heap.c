@@ -31,7 +31,7 @@ int xl_timer_heap_reserve(xl_timer_heap *h) {
 
 static void place(xl_timer_heap *h, size_t slot, xl_timer t) {
     h->timer[slot] = t;
-    t.connection->timer_slot = slot;
+    t.connection->slot.timer = slot;
 }
 
 static void rise(xl_timer_heap *h, size_t slot, xl_timer t) {
@@ -59,12 +59,12 @@ static void settle(xl_timer_heap *h, size_t slot, xl_timer t) {
 }
 
 void xl_timer_heap_set(xl_timer_heap *h, xl_connection *c, uint64_t at) {
-    if (h->timer[c->timer_slot].at != at)
-        settle(h, c->timer_slot, (xl_timer){at, c});
+    if (h->timer[c->slot.timer].at != at)
+        settle(h, c->slot.timer, (xl_timer){at, c});
 }
 
 uint64_t xl_timer_heap_get(const xl_timer_heap *h, const xl_connection *c) {
-    return h->timer[c->timer_slot].at;
+    return h->timer[c->slot.timer].at;
 }
 
 uint64_t xl_timer_heap_earliest(const xl_timer_heap *h) {
@@ -81,7 +81,7 @@ size_t xl_timer_heap_due(xl_timer_heap *h, uint64_t now) {
     size_t n = 0;
     add_if_due(h, 0, now, &n);
     for (size_t seen = 0; seen < n; seen++) {
-        size_t slot = h->due[seen]->timer_slot;
+        size_t slot = h->due[seen]->slot.timer;
         add_if_due(h, 2 * slot + 1, now, &n);
         add_if_due(h, 2 * slot + 2, now, &n);
     }
@@ -91,18 +91,18 @@ size_t xl_timer_heap_due(xl_timer_heap *h, uint64_t now) {
 /* ---- The touched ---- */
 
 void xl_timer_heap_touch(xl_timer_heap *h, xl_connection *c) {
-    if (c->is_touched)
+    if (c->slot.is_touched)
         return;
-    c->is_touched = true;
-    c->touched_place = h->touched_count;
+    c->slot.is_touched = true;
+    c->slot.touched_place = h->touched_count;
     h->touched[h->touched_count++] = c;
 }
 
 static void untouch(xl_timer_heap *h, xl_connection *c) {
     xl_connection *last = h->touched[--h->touched_count];
-    h->touched[c->touched_place] = last;
-    last->touched_place = c->touched_place;
-    c->is_touched = false;
+    h->touched[c->slot.touched_place] = last;
+    last->slot.touched_place = c->slot.touched_place;
+    c->slot.is_touched = false;
 }
 
 xl_connection *xl_timer_heap_take_touched(xl_timer_heap *h) {
@@ -123,7 +123,7 @@ void xl_timer_heap_add(xl_timer_heap *h, xl_connection *c) {
 void xl_timer_heap_remove(xl_timer_heap *h, xl_connection *c) {
     xl_timer last = h->timer[--h->count];
     if (last.connection != c)
-        settle(h, c->timer_slot, last);
-    if (c->is_touched)
+        settle(h, c->slot.timer, last);
+    if (c->slot.is_touched)
         untouch(h, c);
 }

@@ -12,7 +12,7 @@
 static xl_connection *make(xl_timer_heap *h, size_t index) {
     xl_connection *c = calloc(1, sizeof(*c));
     assert_non_null(c);
-    c->endpoint_index = index;
+    c->slot.index = index;
     assert_int_equal(0, xl_timer_heap_reserve(h));
     xl_timer_heap_add(h, c);
     return c;
@@ -20,13 +20,13 @@ static xl_connection *make(xl_timer_heap *h, size_t index) {
 
 static void assert_order(const xl_timer_heap *h) {
     for (size_t i = 0; i < h->count; i++) {
-        assert_int_equal(i, h->timer[i].connection->timer_slot);
+        assert_int_equal(i, h->timer[i].connection->slot.timer);
         if (i > 0)
             assert_true(h->timer[(i - 1) / 2].at <= h->timer[i].at);
     }
     for (size_t i = 0; i < h->touched_count; i++) {
-        assert_true(h->touched[i]->is_touched);
-        assert_int_equal(i, h->touched[i]->touched_place);
+        assert_true(h->touched[i]->slot.is_touched);
+        assert_int_equal(i, h->touched[i]->slot.touched_place);
     }
 }
 
@@ -111,7 +111,7 @@ static void assert_like(model *m, uint64_t now) {
     for (size_t i = 0; i < m->count; i++) {
         earliest = m->at[i] < earliest ? m->at[i] : earliest;
         assert_true(m->at[i] == xl_timer_heap_get(&m->heap, m->connection[i]));
-        assert_int_equal(m->touched[i], m->connection[i]->is_touched);
+        assert_int_equal(m->touched[i], m->connection[i]->slot.is_touched);
         assert_int_equal(m->at[i] <= now, contains(m->heap.due, n, m->connection[i]));
         due += m->at[i] <= now;
         touched += m->touched[i];

@@ -4,6 +4,7 @@
 
 #include <cmocka.h>
 
+#include "reinjection/gate.h"
 #include "reinjection/reinjection.h"
 
 static xl_reinjection_scope scope(const char *mode, bool stream_flushed, bool frame_flushed, bool unsent) {

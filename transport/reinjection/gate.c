@@ -1,4 +1,4 @@
-#include "reinjection/reinjection.h"
+#include "reinjection/gate.h"
 
 void xl_qoe_gate_init(xl_qoe_gate *g, bool enabled, uint64_t t_th1_us, uint64_t t_th2_us) {
     *g = (xl_qoe_gate){.enabled = enabled, .extrapolate = true, .t_th1_us = t_th1_us, .t_th2_us = t_th2_us};

@@ -1,0 +1,50 @@
+"""The rooms of the C tree: who includes whom, who calls whom."""
+
+from __future__ import annotations
+
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from railyard.paths import ROOT
+
+TRANSPORT = ROOT / "transport"
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+FUNCTION = re.compile(r"^(?!static\b)\w[\w *]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+
+
+def code(file: Path) -> str:
+    return COMMENT.sub("", file.read_text(encoding="utf-8"))
+
+
+def sources(room: Path) -> list[Path]:
+    return [file for file in sorted(room.glob("*.c")) if not file.name.endswith("_test.c")]
+
+
+def calls(room: Path) -> dict[str, set[str]]:
+    """For each source file, the others whose functions it names."""
+    texts = {file.name: code(file) for file in sources(room)}
+    owner = {name: file for file, text in texts.items() for name in FUNCTION.findall(text)}
+    assert len(owner) > len(texts)
+    return {
+        file: {owner[word] for word in set(re.findall(r"\w+", text)) & owner.keys()} - {file}
+        for file, text in texts.items()
+    }
+
+
+@pytest.mark.parametrize("room", ["transport/connection"])
+def test_no_two_files_of_a_room_call_each_other(room: str) -> None:
+    """Neither directly nor by way of further files."""
+    try:
+        TopologicalSorter(calls(ROOT / room)).prepare()
+    except CycleError as error:
+        pytest.fail(f"{room}: these call each other: {' <- '.join(error.args[1])}")
+
+
+def test_only_connection_and_endpoint_know_connection() -> None:
+    for file in sorted(TRANSPORT.glob("*/*.[ch]")):
+        if file.parent.name in ("connection", "endpoint") or file.name.endswith("_test.c"):
+            continue
+        assert not re.search(r'#include "(connection|endpoint)/', file.read_text(encoding="utf-8")), file

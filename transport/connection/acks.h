@@ -1,0 +1,23 @@
+/* Acknowledgement, loss and probe timeout (RFC 9002) of what was sent. */
+#ifndef XL_CONNECTION_ACKS_H
+#define XL_CONNECTION_ACKS_H
+
+#include "crypto/crypto.h"
+#include "path/path.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
+
+/* 0 or the transport error to close with. */
+uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_level, xl_path *arrived_on, const xl_ack_frame *);
+void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
+void xl_conn_probe_timeout(xl_connection *, xl_path *);
+/* Everything in flight on the path goes back to its streams. The window is not charged: the caller decides. */
+void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
+void xl_conn_drop_space(xl_connection *, xl_space *);
+/* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */
+uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
+xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
+xl_level xl_conn_level_of_space(const xl_connection *, const xl_space *);
+void xl_conn_log_metrics(xl_connection *, xl_path *);
+
+#endif

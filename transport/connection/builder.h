@@ -1,0 +1,37 @@
+/* One packet into a datagram: header, payload by the caller, padding, protection, its entry in the ledger. */
+#ifndef XL_CONNECTION_BUILDER_H
+#define XL_CONNECTION_BUILDER_H
+
+#include "connection/records.h"
+#include "crypto/crypto.h"
+#include "path/path.h"
+#include "wire/cursor.h"
+#include "wire/packet.h"
+
+typedef struct {
+    xl_connection *c;
+    xl_path *path;
+    xl_space *space;
+    xl_level level;
+    xl_keys *keys;
+    uint8_t *packet;
+    size_t pn_offset, pn_len, length_offset;
+    uint64_t pn;
+    xl_writer w; /* payload; its end leaves room for the tag */
+    uint8_t *payload;
+    xl_sent_frame *frames, **frames_tail;
+    bool ack_eliciting, has_padding;
+    bool has_stream_data;
+} xl_builder;
+
+bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
+bool xl_builder_is_empty(const xl_builder *);
+size_t xl_builder_left(const xl_builder *);
+/* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but
+ * ACK make the packet ack-eliciting. */
+xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
+void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
+/* Protects and registers the packet. Returns its length, 0 when nothing was written. */
+size_t xl_builder_finish(xl_builder *);
+
+#endif

@@ -1,0 +1,23 @@
+/* What each received frame does. */
+#ifndef XL_CONNECTION_FRAMES_H
+#define XL_CONNECTION_FRAMES_H
+
+#include "crypto/crypto.h"
+#include "path/path.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
+
+/* The packet that a frame came in. */
+typedef struct {
+    xl_path *path; /* the path that it came on */
+    xl_packet_type type;
+    xl_level level;
+    xl_space *space;
+    uint64_t local_seq; /* 1-RTT: sequence number of its destination CID */
+    uint64_t pn;
+} xl_packet_context;
+
+/* 0 or the transport error to close with. */
+uint64_t xl_conn_take_frame(xl_connection *, const xl_frame *, const xl_packet_context *);
+
+#endif

@@ -1,0 +1,38 @@
+/* The handshake: TLS, the keys of each level, transport parameters, Retry. */
+#ifndef XL_CONNECTION_HANDSHAKE_H
+#define XL_CONNECTION_HANDSHAKE_H
+
+#include "crypto/crypto.h"
+#include "stream/receive.h"
+#include "stream/send.h"
+#include "wire/packet.h"
+#include "xlink/xlink.h"
+
+#define XL_CRYPTO_BUFFER 65536
+
+typedef struct {
+    xl_keys *read, *write;
+    xl_send send; /* CRYPTO */
+    xl_recv recv;
+} xl_level_state;
+
+typedef struct {
+    xl_tls *tls;
+    bool is_complete, is_confirmed, done_pending, peer_params_seen;
+    bool is_reported;               /* XL_EVENT_CONNECTED was emitted */
+    bool address_validated_by_peer; /* client: the server surely has our address (RFC 9002 6.2.2.1) */
+    xl_cid odcid, initial_scid_peer, retry_scid;
+    bool has_retry;
+    uint8_t *token; /* of a Retry */
+    size_t token_len;
+    uint64_t deadline; /* a handshake that is not complete by then is given up; XL_NEVER once it is */
+} xl_handshake;
+
+int xl_conn_make_tls(xl_connection *, const char *server_name);
+int xl_conn_install_initial_keys(xl_connection *, const xl_cid *dcid);
+void xl_conn_crypto_received(xl_connection *, xl_level);
+void xl_conn_discard_level(xl_connection *, xl_level);
+void xl_conn_confirm_handshake(xl_connection *);
+void xl_conn_retry(xl_connection *, const xl_packet_header *, const uint8_t *packet, size_t len);
+
+#endif

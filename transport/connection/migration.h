@@ -1,0 +1,29 @@
+/* Migration of a single-path connection (RFC 9000 section 9). */
+#ifndef XL_CONNECTION_MIGRATION_H
+#define XL_CONNECTION_MIGRATION_H
+
+#include "path/path.h"
+
+typedef struct {
+    int to;                   /* client: candidate being probed, -1 none */
+    uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is about to be */
+    uint64_t probe_at;        /* when the candidate's first challenge was made */
+    uint64_t retry_at;        /* the last attempt ended then */
+    int last;                 /* candidate probed last, for taking turns */
+    bool asks_primary;        /* a challenge on the first path, which is not in use, awaits its answer */
+    uint64_t primary_ask_at;  /* the next one is due then */
+    uint64_t primary_ok_since, primary_ok_at; /* its unbroken answers: the first, the newest; ok_at 0 = none */
+    uint64_t count;
+} xl_migration;
+
+void xl_conn_migration_timer(xl_connection *);
+uint64_t xl_conn_migration_deadline(const xl_connection *);
+/* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
+void xl_conn_migrate_to(xl_connection *, xl_path *, const char *why);
+void xl_conn_migration_validated(xl_connection *, xl_path *);
+/* A challenge on p was not answered in time. True: that was the business of a migration, and is settled. */
+bool xl_conn_migration_unanswered(xl_connection *, xl_path *);
+/* The last challenge was not. */
+bool xl_conn_migration_probe_failed(xl_connection *, xl_path *);
+
+#endif

@@ -1,0 +1,85 @@
+#include "connection/path_table.h"
+
+#include "connection/connection.h"
+#include "connection/state.h"
+
+xl_path *xl_conn_path_by_local_seq(xl_connection *c, uint64_t local_seq) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].has_local_seq && c->path[i].local_seq == local_seq)
+            return &c->path[i];
+    return NULL;
+}
+
+xl_path *xl_conn_path_by_remote_seq(xl_connection *c, uint64_t remote_seq) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].has_dcid && c->path[i].remote_seq == remote_seq)
+            return &c->path[i];
+    return NULL;
+}
+
+xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->state != XL_PATH_CLOSED && xl_addr_equal(&p->local, local) && xl_addr_equal(&p->remote, remote))
+            return p;
+    }
+    return NULL;
+}
+
+bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->pto_count < XL_SUSPECT_PTOS)
+            return true;
+    }
+    return false;
+}
+
+uint64_t xl_conn_mtu(const xl_connection *c) {
+    uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;
+    if (!c->handshake.peer_params_seen)
+        return XL_MIN_DATAGRAM;
+    return theirs < ours ? theirs : ours;
+}
+
+static const char *event_name(xl_path_state from, xl_path_state to) {
+    if (to == XL_PATH_ACTIVE)
+        return from == XL_PATH_SUSPECT ? "path_recovered" : "path_validated";
+    static const char *const names[] = {"path_idle",    "path_new",     "path_validated",
+                                        "path_suspect", "path_standby", "path_closed"};
+    return names[to];
+}
+
+void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, const char *why) {
+    if (p->state == state)
+        return;
+    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_seq, &p->local, &p->remote, why);
+    p->state = state;
+    p->state_since = c->now;
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
+    xl_conn_wake(c);
+}
+
+bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
+    xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
+    if (!e)
+        return false;
+    p->dcid = e->cid;
+    p->remote_seq = e->sequence;
+    p->has_dcid = true;
+    return true;
+}
+
+void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
+    uint8_t data[8];
+    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_path_start_challenge(p, data);
+    xl_conn_wake(c);
+}
+
+void xl_conn_start_rtt_probe(xl_connection *c, xl_path *p) {
+    uint8_t data[8];
+    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_path_start_rtt_probe(p, data);
+    xl_conn_wake(c);
+}

@@ -1,0 +1,22 @@
+/* The table of paths: which one is meant, the state of one, a CID and a challenge for it. When paths are opened and
+ * closed is the business of paths.h. */
+#ifndef XL_CONNECTION_PATH_TABLE_H
+#define XL_CONNECTION_PATH_TABLE_H
+
+#include "path/path.h"
+
+#define XL_SUSPECT_PTOS       2       /* consecutive PTOs after which a path is suspect */
+#define XL_SUSPECT_PTO_CAP_US 1000000 /* a suspect path is probed at least this often */
+
+/* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
+uint64_t xl_conn_mtu(const xl_connection *);
+xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
+xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);
+xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
+bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
+void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const char *why);
+bool xl_conn_take_dcid(xl_connection *, xl_path *); /* an unused CID of the peer; false: there is none */
+void xl_conn_start_challenge(xl_connection *, xl_path *);
+void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
+
+#endif

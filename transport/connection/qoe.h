@@ -1,0 +1,42 @@
+/* The player's QoE signal, client to server: in ACK_MP, in QOE_CONTROL_SIGNALS frames of its own, and what the server
+ * makes of it. */
+#ifndef XL_CONNECTION_QOE_H
+#define XL_CONNECTION_QOE_H
+
+#include "connection/builder.h"
+#include "connection/frames.h"
+#include "qlog/qlog.h"
+#include "reinjection/gate.h"
+
+typedef struct {
+    xl_qoe_gate gate;     /* what came from the peer, and what it means */
+    bool has_field;       /* ACK_MP has the field for a signal: both sides said so */
+    xl_qoe own;           /* to be sent */
+    bool is_fresh;        /* the next ACK_MP carries it */
+    bool signal_pending;  /* a QOE_CONTROL_SIGNALS frame shall carry it … */
+    uint64_t signal_from; /* … from then on */
+    uint64_t signals;     /* frames sent: the number of the newest */
+    xl_qoe signalled;     /* what it said */
+} xl_qoe_exchange;
+
+/* Of a new connection, or after the endpoint's configuration has changed. */
+void xl_conn_qoe_init(xl_connection *);
+void xl_conn_qoe_reconfigure(xl_connection *);
+
+/* Sender. */
+const xl_qoe *xl_conn_qoe_for_ack(const xl_connection *); /* the signal for the next ACK_MP; NULL: none */
+void xl_conn_qoe_left_in_ack(xl_connection *);
+bool xl_conn_qoe_signal_is_due(const xl_connection *);
+uint64_t xl_conn_qoe_deadline(const xl_connection *);
+void xl_conn_put_qoe(xl_builder *);
+void xl_conn_qoe_signal_lost(xl_connection *, uint64_t number);
+
+/* Receiver. */
+/* Of an ACK_MP that the peer made after made_after. */
+void xl_conn_take_qoe(xl_connection *, const xl_qoe *, uint64_t made_after);
+/* Of a frame of its own. */
+void xl_conn_take_qoe_signal(xl_connection *, const xl_qoe *, const xl_packet_context *);
+/* Whether re-injection is allowed at present; *facts is what that was decided from. */
+xl_qoe_decision xl_conn_ask_gate(xl_connection *, xl_qlog_gate *facts);
+
+#endif

@@ -1,0 +1,55 @@
+/* Records of what a sent packet carried, as far as its acknowledgement or loss means something for it. They come from a
+ * pool, so that the steady state allocates nothing. */
+#ifndef XL_CONNECTION_RECORDS_H
+#define XL_CONNECTION_RECORDS_H
+
+#include "recovery/ledger.h"
+#include "xlink/xlink.h"
+
+typedef enum {
+    XL_SF_STREAM,
+    XL_SF_CRYPTO,
+    XL_SF_ACK,
+    XL_SF_RESET_STREAM,
+    XL_SF_STOP_SENDING,
+    XL_SF_MAX_DATA,
+    XL_SF_MAX_STREAM_DATA,
+    XL_SF_MAX_STREAMS_BIDI,
+    XL_SF_MAX_STREAMS_UNI,
+    XL_SF_DATA_BLOCKED,
+    XL_SF_STREAM_DATA_BLOCKED,
+    XL_SF_STREAMS_BLOCKED,
+    XL_SF_NEW_CID,
+    XL_SF_RETIRE_CID,
+    XL_SF_HANDSHAKE_DONE,
+    XL_SF_PATH_STATUS,
+    XL_SF_QOE,
+} xl_sf_kind;
+
+struct xl_sent_frame {
+    xl_sent_frame *next; /* in its packet, and in the pool */
+    uint8_t kind;
+    bool fin;
+    bool is_queued;               /* in its stream's unacked queue */
+    uint8_t copies;               /* times it was re-injected */
+    uint8_t copied_on;            /* bit set of the paths that carried a copy */
+    int8_t path;                  /* index of the path it is in flight on */
+    uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
+    uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space;
+                                   * SF_STREAMS_BLOCKED: 1 unidirectional */
+    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit */
+    uint64_t sent_at, sent_total; /* when, and the path's bytes ever sent by then */
+    xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
+};
+
+typedef struct {
+    xl_sent_frame *free;
+    void **slabs;
+    size_t slab_count;
+} xl_records;
+
+xl_sent_frame *xl_records_new(xl_records *); /* NULL: out of memory */
+void xl_records_give_back(xl_records *, xl_sent_frame *);
+void xl_records_free(xl_records *); /* of all records, those in use too */
+
+#endif

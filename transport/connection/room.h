@@ -1,0 +1,13 @@
+/* What send buffers take from the application. */
+#ifndef XL_CONNECTION_ROOM_H
+#define XL_CONNECTION_ROOM_H
+
+#include "connection/streams.h"
+
+/* Bytes that a stream takes now. */
+size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
+void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has more: XL_EVENT_STREAM_WRITABLE follows */
+/* Tells the streams that wait for room and have some. */
+void xl_conn_offer_room(xl_connection *);
+
+#endif

@@ -1,0 +1,83 @@
+/* Streams of a connection: their table, flow control, the bytes that each has in flight (RFC 9000 sections 2 to 4). */
+#ifndef XL_CONNECTION_STREAMS_H
+#define XL_CONNECTION_STREAMS_H
+
+#include "connection/records.h"
+#include "stream/budget.h"
+#include "stream/flow.h"
+#include "stream/receive.h"
+#include "stream/send.h"
+
+typedef struct {
+    xl_sent_frame *head, *tail;
+} xl_unacked_queue;
+
+typedef struct xl_stream {
+    uint64_t id;
+    uint8_t priority;
+    bool has_send, has_recv;
+    xl_send send;
+    xl_recv recv;
+    xl_flow_out send_flow; /* used: highest offset sent */
+    xl_flow_in recv_flow;
+    bool has_mark;
+    xl_frame_mark mark;
+    bool reset_pending, reset_sent, reset_acked; /* our RESET_STREAM */
+    bool stop_pending, stop_sent;
+    bool max_data_pending, blocked_pending;
+    uint64_t carried_to[XL_MAX_PATHS]; /* redundant scheduler: how far that path has walked through the stream */
+    uint8_t fin_carried;               /* bit i: path i carried the FIN */
+    uint64_t reset_code, stop_code;
+    bool peer_reset;                         /* RESET_STREAM received: the receiving half is over */
+    bool recv_done;                          /* the application has taken the end, or nobody will */
+    bool readable_queued;                    /* an event is waiting */
+    bool writable_wanted;                    /* the application was told "full" */
+    uint64_t expected;                       /* bytes that the application means to write in all; 0: it did not say */
+    xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
+    struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
+    bool in_send_list;
+    uint8_t refusal[XL_MAX_PATHS]; /* why nothing of it is re-injected onto that path, as the log last heard */
+} xl_stream;
+
+/* Index [2]: bidirectional, unidirectional. */
+typedef struct {
+    xl_stream **at; /* by ID */
+    size_t count, cap;
+    xl_stream *send_head;
+    uint64_t next[2];           /* ours: count opened */
+    uint64_t max_peer[2];       /* the peer lets us open */
+    uint64_t opened_by_peer[2]; /* count */
+    uint64_t max_local[2];      /* announced to the peer */
+    uint64_t closed_by_peer[2]; /* peer's streams that are done: raises max_local */
+    bool max_pending[2];
+    bool data_blocked_pending, blocked_pending[2];
+    uint64_t blocked_at[2]; /* limit at which STREAMS_BLOCKED was last sent, UINT64_MAX none */
+    bool max_data_pending;
+    bool control_dirty; /* some stream may have a control frame to send */
+    xl_flow_out flow_out;
+    xl_flow_in flow_in;
+    xl_budget budget; /* of all send buffers */
+} xl_streams;
+
+xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
+/* The stream that a received frame names: opens the peer's. NULL with *error = 0: it is gone already, ignore. */
+xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
+void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */
+/* Tells the peer, once for each limit, that flow control holds back what the stream has to send (RFC 9000, 4.1). */
+void xl_conn_note_blocked(xl_connection *, xl_stream *);
+void xl_conn_notify_readable(xl_connection *, xl_stream *);
+/* By us: RESET_STREAM is to be sent, or was. */
+static inline bool xl_conn_is_reset(const xl_stream *s) {
+    return s->reset_pending || s->reset_sent;
+}
+void xl_conn_reset_sending(xl_connection *, xl_stream *, uint64_t error_code);
+void xl_conn_free_streams(xl_connection *);
+/* Bytes that count as read: credit of the connection goes back to the peer. */
+void xl_conn_grant_credit(xl_connection *, uint64_t bytes);
+/* Nobody will read the stream: what has come of it is taken. With its end the stream may be gone. */
+void xl_conn_discard_unread(xl_connection *, xl_stream *);
+bool xl_conn_expects_data(const xl_connection *);
+void xl_conn_unacked_push(xl_stream *, xl_sent_frame *);
+void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);
+
+#endif
