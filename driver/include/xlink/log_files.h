@@ -1,12 +1,12 @@
-/* The xl_log of a driver that has a file system: qlogs in a directory, TLS secrets in a key log file.
+/* An xl_log that writes files: qlogs in a directory, TLS secrets in a key log file.
  *
- * A qlog is one JSON-SEQ text a connection, `<original destination CID in hex>_client.sqlog` or `…_server.sqlog`. Its
- * file is always a new one: the client chooses the CID, and must not choose a file to be overwritten. Where there is a
- * file of that name, or a link, the new one is `<CID>-2_server.sqlog`, and so on. Qlogs can be read by all users of the
- * machine (mode 0644 less the umask): they hold addresses and connection IDs, no secrets and no stream data.
+ * Each connection has one qlog in JSON-SEQ format, `<original destination CID in hex>_client.sqlog` or
+ * `…_server.sqlog`. The client chooses the CID, so an existing file or link is never overwritten: the next names are
+ * `<CID>-2_server.sqlog`, `<CID>-3_server.sqlog` and so on. A qlog holds addresses and connection IDs, no secrets and
+ * no stream data; its mode is 0644 less the umask.
  *
- * The key log is in NSS format and appended to, so that several endpoints may share one. It decrypts what was captured:
- * its owner alone may read it (mode 0600), also where it was there before. */
+ * The key log has NSS format. Lines are appended, so several endpoints may share a file. Whoever has it can decrypt
+ * captured traffic, so its mode is 0600; an existing file gets this mode too. */
 #ifndef XLINK_LOG_FILES_H
 #define XLINK_LOG_FILES_H
 
@@ -20,19 +20,19 @@ XL_BEGIN_DECLS
 typedef struct xl_log_files xl_log_files;
 
 typedef struct {
-    const char *qlog_dir;    /* made when it is missing (its parent is not); NULL: no qlogs */
-    const char *keylog_file; /* NULL: no key log */
-    uint64_t qlog_files;     /* so many are made at most, connections after them have none; 0 = no limit */
-    bool replace;            /* both replace files of their names: of a simulation, whose CIDs follow from its seed */
+    const char *qlog_dir;    /* Created if missing; its parent must exist. NULL: no qlogs. */
+    const char *keylog_file; /* NULL: no key log. */
+    uint64_t qlog_files;     /* Maximum number of qlogs; later connections have none. 0: no limit. */
+    bool replace;            /* Replace existing files. For simulations, whose CIDs repeat with the seed. */
 } xl_log_options;
 
-/* NULL with one phrase in error, e.g. "cannot write to /x/keys.log: Permission denied". */
+/* Returns NULL and writes a phrase to error on failure: "cannot write to /x/keys.log: Permission denied". */
 xl_log_files *xl_log_files_open(const xl_log_options *, char *error, size_t error_cap);
-/* To be put into xl_config.log; valid until xl_log_files_close(). */
+/* The value for xl_config.log. It is valid until xl_log_files_close(). */
 xl_log xl_log_files_log(xl_log_files *);
-/* Connections that have no qlog: by the limit, or because the file could not be made. */
+/* Number of connections without a qlog: above the limit, or the file could not be created. */
 uint64_t xl_log_files_left_out(const xl_log_files *);
-/* After the endpoints that use it; NULL is fine. */
+/* Call it after freeing the endpoints that use the log. Accepts NULL. */
 void xl_log_files_close(xl_log_files *);
 
 XL_END_DECLS

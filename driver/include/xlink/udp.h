@@ -1,20 +1,21 @@
-/* The socket driver of libxlink: one non-blocking UDP socket for each local address, Linux only.
+/* The socket driver of libxlink for Linux: one non-blocking UDP socket for each local address.
  *
- * A client adds one socket for each path, bound to that path's address, so that policy routing by source address sends
- * its datagrams out of the right interface. A server adds one wildcard socket; a reply leaves from the address that the
- * datagram came to (IP_PKTINFO). Datagrams travel in batches (recvmmsg, sendmmsg), runs of equal size to one
- * destination as one segmented send (UDP_SEGMENT), received ones coalesced (UDP_GRO), ECN bits included.
+ * A client adds one socket for each path, bound to the path's address. Policy routing by source address then selects
+ * the interface. A server adds one wildcard socket and replies from the address that received the datagram
+ * (IP_PKTINFO). Datagrams are received and sent in batches (recvmmsg, sendmmsg). Datagrams of equal size to one
+ * destination are sent as one segmented message (UDP_SEGMENT); received datagrams are coalesced (UDP_GRO). The ECN
+ * field is passed on.
  *
- * A driver's loop, with whatever else it waits for:
+ * The program's loop, in which it may wait for other things too:
  *
  *     poll xl_udp_fd() for input until xl_endpoint_next_timeout()
  *     xl_udp_receive(udp, endpoint, xl_udp_now())
  *     timers, events, streams
  *     xl_udp_flush(udp, endpoint, xl_udp_now())
  *
- * No datagram is lost by the driver's own fault: what the kernel has no room for is kept and sent when it has. A path
- * that is dark (no route, interface down, filtered) eats its datagrams, as a radio would; that is counted, not an
- * error. */
+ * The driver itself loses no datagram: if the socket buffer is full, the datagram is kept and sent later. If the kernel
+ * refuses to send on a path (no route, interface down, filtered), the datagram is dropped and counted in
+ * xl_udp_stats.dark, which is not an error: the transport treats it as packet loss. */
 #ifndef XLINK_UDP_H
 #define XLINK_UDP_H
 
@@ -34,52 +35,52 @@ typedef struct xl_udp xl_udp;
 typedef struct {
     uint64_t datagrams_sent, datagrams_received;
     uint64_t send_calls, receive_calls; /* system calls */
-    uint64_t segmented_sends;           /* of send_calls' messages, those with UDP_SEGMENT */
-    uint64_t kept;                      /* datagrams that had to wait for room in the kernel */
-    uint64_t dark;                      /* datagrams that a dark path ate */
-    uint64_t last_dark_errno;
-    uint64_t refused; /* ICMP "port unreachable" received; sockets bound to one address only */
+    uint64_t segmented_sends;           /* messages sent with UDP_SEGMENT */
+    uint64_t kept;                      /* datagrams that waited because the socket buffer was full */
+    uint64_t dark;                      /* datagrams dropped because the kernel refused to send them */
+    uint64_t last_dark_errno;           /* its reason for the last one */
+    uint64_t refused;                   /* ICMP "port unreachable" received; only for sockets bound to one address */
 } xl_udp_stats;
 
-/* NULL with errno set. */
+/* Returns NULL and sets errno on failure. */
 xl_udp *xl_udp_new(void);
-void xl_udp_free(xl_udp *); /* closes the sockets; NULL is fine */
+void xl_udp_free(xl_udp *); /* closes the sockets; accepts NULL */
 
-/* Opens a socket bound to `local`; an all-zero ip is the wildcard of its family (IPv6: IPv6 only), port 0 lets the
- * kernel choose. *bound gets the address really bound. Returns the socket's index, or -errno. */
+/* Opens a socket bound to `local`. An all-zero ip is the wildcard of its family (IPv6: IPv6 only). Port 0 lets the
+ * kernel choose a port. *bound receives the address that was bound. Returns the socket's index, or -errno. */
 int xl_udp_add_socket(xl_udp *, const xl_addr *local, xl_addr *bound);
 
-/* The same for a socket that is open and bound already, one of xl_udp_open_group(): takes it over, also on failure. */
+/* Adds a socket of xl_udp_open_group(), which is open and bound already. Takes ownership of fd, also on failure. */
 int xl_udp_adopt_socket(xl_udp *, int fd, const xl_addr *bound);
 
-/* Opens a socket for each worker of a deployment, all on one address, such that the kernel hands each datagram to the
- * socket of the worker that its destination CID belongs to (SO_REUSEPORT and a BPF program). The sockets must all stay
- * open, in whatever process, as long as one is used. 0 and fds[workers], or -errno. */
+/* Opens one socket for each worker of a deployment, all on the same address. The kernel passes each datagram to the
+ * socket of the worker that its destination CID belongs to (SO_REUSEPORT and a BPF program). All sockets must stay
+ * open, in any process, while one of them is in use. Returns 0 and fds[workers], or -errno. */
 struct xl_deployment;
 int xl_udp_open_group(const xl_addr *local, const struct xl_deployment *, int fds[], xl_addr *bound);
 
-/* The kernel refuses to send from this socket's address (ENETDOWN, EADDRNOTAVAIL, ENETUNREACH and the like): its
- * interface seems to have gone. Until xl_udp_try_socket() says otherwise. */
+/* Whether the kernel refused to send from this socket's address (ENETDOWN, EADDRNOTAVAIL, ENETUNREACH and the like),
+ * which means that its interface is gone. It stays true until xl_udp_try_socket() succeeds. */
 bool xl_udp_is_refused(const xl_udp *, int socket);
-/* Whether the address of the socket is there and has a route to `remote`, asked of the kernel without sending anything;
- * then the socket is as good as before. */
+/* Whether the socket's address exists and has a route to `remote`. The kernel is asked without sending anything. If
+ * true, xl_udp_is_refused() becomes false. */
 bool xl_udp_try_socket(xl_udp *, int socket, const xl_addr *remote);
 
-/* One descriptor to wait on for all sockets: readable (EPOLLIN) when a datagram came, or when there is room again for
- * one that had to wait. */
+/* One descriptor to wait on for all sockets. It is readable (EPOLLIN) when a datagram has arrived, or when the socket
+ * buffer has room for a datagram that was kept. */
 int xl_udp_fd(const xl_udp *);
 
-/* Hands the datagrams that wait in the sockets to the endpoint, and sends kept ones for which there is room now. Takes
- * a bounded number of datagrams; the descriptor stays readable while there are more. */
+/* Passes received datagrams to the endpoint, and sends kept ones if there is room. The number of datagrams of one call
+ * is bounded; the descriptor stays readable while more are waiting. */
 void xl_udp_receive(xl_udp *, xl_endpoint *, uint64_t now);
-/* Sends what the endpoint has to send. Stops early when the kernel has no room; then the descriptor becomes readable.
- */
+/* Sends the endpoint's datagrams. Stops early if the socket buffer is full; the descriptor is readable when it has room
+ * again. */
 void xl_udp_flush(xl_udp *, xl_endpoint *, uint64_t now);
 
 void xl_udp_get_stats(const xl_udp *, xl_udp_stats *);
 /* CLOCK_MONOTONIC, microseconds. */
 uint64_t xl_udp_now(void);
-/* The random key of one endpoint (xl_config.random_key), from the system. 0 or -errno. */
+/* Fills the random key of one endpoint (xl_config.random_key) from the system's generator. Returns 0 or -errno. */
 int xl_udp_random_key(uint8_t key[XL_RANDOM_KEY_BYTES]);
 
 XL_END_DECLS

@@ -1,5 +1,5 @@
-/* What surrounds the declarations of every public header: C linkage for C++ programs, and visibility. The shared
- * library is compiled with -fvisibility=hidden, so that its users see these declarations and nothing else. */
+/* Macros around the declarations of every public header: C linkage in C++ programs, and symbol visibility. The shared
+ * library is compiled with -fvisibility=hidden, so it exports these declarations and nothing else. */
 #ifndef XLINK_EXPORT_H
 #define XLINK_EXPORT_H
 

@@ -1,11 +1,15 @@
 /* libxlink: multipath QUIC (RFC 9000, 9001, 9002; multipath dialect `xlink`) with XLINK's QoE-driven re-injection.
  *
- * Sans-IO. The library's own code reads no clock, no socket, no file and no random device: time enters as `now`
- * (microseconds on any monotonic clock of the caller), datagrams come in by xl_endpoint_receive() and go out by
- * xl_endpoint_transmit(), and connection IDs, challenges, tokens, packet-number skips and the keys behind them follow
- * from xl_config.random_key. Two things come from GnuTLS instead: it draws the random values and key shares of TLS from
- * its own generator, which reads the system's, and it asks for the time of day when it checks a certificate. A driver's
- * loop is:
+ * The library is sans-IO: its own code reads no clock, no socket, no file and no random device.
+ *
+ * - Time is the argument `now`: microseconds on any monotonic clock of the caller.
+ * - Datagrams come in through xl_endpoint_receive() and go out through xl_endpoint_transmit().
+ * - Connection IDs, challenges, tokens, packet-number skips and their keys are derived from xl_config.random_key.
+ *
+ * GnuTLS is the exception. It draws the random values and key shares of TLS from its own generator, which the system
+ * seeds, and it reads the time of day when it checks a certificate.
+ *
+ * A driver's loop is:
  *
  *     receive datagrams -> xl_endpoint_receive()
  *     now >= xl_endpoint_next_timeout() -> xl_endpoint_handle_timeout()
@@ -13,8 +17,8 @@
  *     while (xl_endpoint_transmit() > 0) send the datagram
  *     sleep until xl_endpoint_next_timeout() or a datagram
  *
- * Nothing here is thread safe; an endpoint and its connections belong to one thread. Functions that return int give 0
- * or a negative xl_error. */
+ * Nothing here is thread safe: one thread owns an endpoint and its connections. Functions that return int return 0 or
+ * a negative xl_error. */
 #ifndef XLINK_XLINK_H
 #define XLINK_XLINK_H
 
@@ -27,9 +31,10 @@
 
 XL_BEGIN_DECLS
 
-/* Of the headers: major.minor.patch. While the major version is 0, a new minor version may change the interface. */
+/* Version of the headers: major.minor.patch. While the major version is 0, a new minor version may change the
+ * interface. */
 #define XL_VERSION "0.1.0"
-/* Of the library that the program runs with, in the same form. */
+/* Version of the library that the program is linked with at run time, in the same form. */
 const char *xl_version(void);
 
 #define XL_NEVER         UINT64_MAX
@@ -43,30 +48,29 @@ typedef enum {
     XL_ERR_MEMORY = -1,       /* an allocation failed */
     XL_ERR_ARGUMENT = -2,     /* unknown name, bad value */
     XL_ERR_STREAM_LIMIT = -3, /* the peer allows no further stream for now */
-    XL_ERR_STREAM_STATE = -4, /* no such stream, or not in a state for this */
+    XL_ERR_STREAM_STATE = -4, /* no such stream, or the call is not allowed in its state */
     XL_ERR_CLOSED = -5,       /* the connection is closing or closed */
     XL_ERR_PATH = -6,         /* no such path, or the limit of paths is reached */
     XL_ERR_CRYPTO = -7,       /* TLS or packet protection failed */
 } xl_error;
 
-/* An IP address and UDP port. family: 0 unset, 4 or 6; ip in network byte order, 4 bytes used for IPv4; port in host
- * order. */
+/* An IP address and UDP port. */
 typedef struct {
-    uint8_t family;
-    uint8_t ip[16];
-    uint16_t port;
+    uint8_t family; /* 4, 6, or 0 for an unset address */
+    uint8_t ip[16]; /* network byte order; IPv4 uses the first 4 bytes */
+    uint16_t port;  /* host byte order */
 } xl_addr;
 
 bool xl_addr_equal(const xl_addr *a, const xl_addr *b);
-bool xl_addr_same_host(const xl_addr *a, const xl_addr *b); /* ports aside */
-/* So many leading bytes of `ip` are one client's: all of an IPv4 address, also of one in IPv6's form ::ffff:0:0/96, and
- * half of another IPv6 address, of which every client has a /64. */
+bool xl_addr_same_host(const xl_addr *a, const xl_addr *b); /* compares IP addresses, not ports */
+/* Number of leading bytes of `ip` that identify one client: the whole address for IPv4 and IPv4-mapped IPv6
+ * (::ffff:0:0/96), 8 bytes (a /64) for other IPv6 addresses. */
 size_t xl_addr_client_bytes(const xl_addr *);
 bool xl_addr_same_client(const xl_addr *a, const xl_addr *b);
-/* "192.0.2.1:443" or "[2001:db8::1]:443"; buf of at least 64 bytes; returns buf. */
+/* Writes "192.0.2.1:443" or "[2001:db8::1]:443" into buf, which has at least 64 bytes. Returns buf. */
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap);
 
-/* Radio technology of a path. The primary path follows this order (paper section 5.3): smaller is better. */
+/* Radio technology of a path. The path with the smallest value is the primary path (paper section 5.3). */
 typedef enum {
     XL_TECH_5G_SA = 0,
     XL_TECH_5G_NSA = 1,
@@ -75,171 +79,182 @@ typedef enum {
     XL_TECH_UNKNOWN = 4
 } xl_technology;
 
-/* What one side asks of a path by PATH_STATUS. */
+/* Status of a path that one side requests with PATH_STATUS. */
 typedef enum {
-    XL_STATUS_ABANDON = 0,   /* it ends, for good */
-    XL_STATUS_STANDBY = 1,   /* no data on it while another path is usable; it is kept ready */
-    XL_STATUS_AVAILABLE = 2, /* use it */
+    XL_STATUS_ABANDON = 0,   /* close the path for good */
+    XL_STATUS_STANDBY = 1,   /* keep the path, but send no data on it while another path is usable */
+    XL_STATUS_AVAILABLE = 2, /* use the path */
 } xl_path_status;
 
 /* The player's state as the QoE control signal carries it (paper section 5.2.1). */
 typedef struct {
-    uint64_t cached_bytes;
-    uint64_t cached_frames;
-    uint64_t bps; /* bit rate of the video, bits per second */
-    uint64_t fps; /* frames per second */
+    uint64_t cached_bytes;  /* buffered and not yet played */
+    uint64_t cached_frames; /* buffered and not yet played */
+    uint64_t bps;           /* bit rate of the video, bits per second */
+    uint64_t fps;           /* frames per second */
 } xl_qoe;
 
 typedef enum {
-    XL_ACK_ORIGINAL = 0, /* ACK_MP returns on the path that it acknowledges */
-    XL_ACK_FASTEST = 1,  /* ACK_MP returns on the live path with the smallest RTT (paper section 5.3) */
+    XL_ACK_ORIGINAL = 0, /* ACK_MP is sent on the path that it acknowledges */
+    XL_ACK_FASTEST = 1,  /* ACK_MP is sent on the live path with the smallest RTT (paper section 5.3) */
 } xl_ack_path;
 
-/* How the player's signal travels to the server. */
+/* The frame that carries the player's QoE signal to the server. */
 typedef enum {
-    XL_QOE_OFF = 0,
-    XL_QOE_IN_ACK = 1,     /* in ACK_MP (paper section 5.2.1) */
-    XL_QOE_IN_SIGNALS = 2, /* in QOE_CONTROL_SIGNALS frames, whether or not there is anything to acknowledge */
+    XL_QOE_OFF = 0,        /* none */
+    XL_QOE_IN_ACK = 1,     /* ACK_MP (paper section 5.2.1) */
+    XL_QOE_IN_SIGNALS = 2, /* QOE_CONTROL_SIGNALS, which can be sent when there is nothing to acknowledge */
     XL_QOE_IN_BOTH = 3,
 } xl_qoe_carrier;
 
-/* A random key for a run that must repeat: the same key for the same seed and role ("server", "client"); two endpoints
- * of one run need keys of their own. It is known to whoever knows the seed, so it is of no use against an adversary:
- * an endpoint on a real network has its key from the system (xl_udp_random_key()). 0 or XL_ERR_CRYPTO. */
+/* Derives a random key from a seed, for runs that must be repeatable. The same seed and role ("server", "client") give
+ * the same key. Two endpoints of one run need different roles. Anybody who knows the seed can compute the key, so an
+ * endpoint on a real network must use xl_udp_random_key() instead. Returns 0 or XL_ERR_CRYPTO. */
 int xl_random_key_from_seed(uint64_t seed, const char *role, uint8_t key[XL_RANDOM_KEY_BYTES]);
 
-/* TLS credentials, shared by endpoints, freed after them. PEM text in memory, never files. */
+/* TLS credentials. Endpoints may share them; free them after the endpoints. Arguments are PEM text, not file names. */
 typedef struct xl_credentials xl_credentials;
 xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem);
-/* A self-signed Ed25519 certificate for `name`, made in memory; its private key and serial follow from random_key,
- * which may be that of an endpoint, validity from not_before_s (Unix seconds) and ten years. */
+/* Makes a self-signed Ed25519 certificate for `name`. The private key and the serial number are derived from
+ * random_key, which may be an endpoint's random_key. The certificate is valid for ten years from not_before_s (Unix
+ * seconds). */
 xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
                                            uint64_t not_before_s);
-/* A client: verifies against the CA certificates in ca_pem; NULL ca_pem = no verification (a testbed's self-signed
- * server). */
+/* Credentials of a client, which verifies servers against the CA certificates in ca_pem. NULL: the client verifies
+ * nothing, for the self-signed servers of a testbed. */
 xl_credentials *xl_credentials_client(const char *ca_pem);
 void xl_credentials_free(xl_credentials *);
 
-/* Where logs go; every member may be NULL. A qlog is one JSON-SEQ text a connection, handed over in pieces. */
+/* Log callbacks. Every member may be NULL. The qlog of a connection is one JSON-SEQ text, written in pieces. */
 typedef struct {
     void *user;
-    /* Returns the sink of a new connection's qlog, NULL for none. odcid: the client's first destination CID, which the
-     * client chose: not unique, and perhaps malicious. A server's is asked for when the client's first Handshake packet
-     * came; the records until then, 16 KB at most, are in it. */
+    /* Returns the sink of a new connection's qlog, or NULL for no qlog. odcid is the client's first destination CID.
+     * The client chooses it, so it may be a duplicate or malicious. On a server the call comes with the client's first
+     * Handshake packet; up to 16 KB of earlier records are kept and written then. */
     void *(*qlog_open)(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len);
     void (*qlog_write)(void *sink, const char *text, size_t len);
     void (*qlog_close)(void *sink);
-    /* One NSS key log line without its newline. */
+    /* Receives one line of the NSS key log, without its newline. */
     void (*keylog)(void *user, const char *line);
 } xl_log;
 
-/* Automatic management of the paths of a multipath connection. Each end manages for itself: docs/reference/paths.md. 0 takes the
- * default. A path is degraded while
+/* Automatic management of the paths of a multipath connection (docs/reference/paths.md). Each endpoint decides for
+ * itself. 0 selects a member's default. A path is degraded while
  *
  *     srtt > rtt_percent / 100 * srtt of the best path   and   srtt > srtt of the best path + 50 ms,   or
  *     loss of the last second > loss_percent              and   loss > 2 * loss of the best path
  *
- * Example: with 400 and a best path of 30 ms a path is degraded above 120 ms. */
+ * Example: with rtt_percent = 400 and a best path of 30 ms, a path is degraded above 120 ms. */
 typedef struct {
     bool enabled;
     unsigned rtt_percent;  /* Standby threshold: smoothed RTT in percent of the best path's. Default: 400. */
     unsigned loss_percent; /* Standby threshold: packets lost in a second, in percent. Default: 10. */
-    uint64_t degraded_us;  /* A path stands by after being degraded this long. Default: 1 s. */
-    uint64_t recovered_us; /* It is available again after being below 3/4 of the threshold this long; doubled each time.
-                            * Default: 2 s. */
+    uint64_t degraded_us;  /* A path is put on standby when it has been degraded for this long. Default: 1 s. */
+    uint64_t recovered_us; /* A standby path becomes available when it has been below 3/4 of the threshold for this
+                            * long. The time doubles with each return. Default: 2 s. */
     uint64_t abandon_us;   /* Client: a path without an answer for this long is abandoned. Default: 10 s. */
-    uint64_t reopen_us;    /* Client: and opened again, with a new path ID, after this long. Default: 1 s. */
+    uint64_t reopen_us;    /* Client: an abandoned path is opened again, with a new path ID, after this long.
+                            * Default: 1 s. */
 } xl_path_management;
 
-/* The algorithms and how they are set: what xl_endpoint_reconfigure() changes. Names are those of the registries; NULL
- * takes the default given here. */
+/* The algorithms and their settings: what xl_endpoint_reconfigure() may change. NULL selects a name's default. */
 typedef struct {
-    bool enable_multipath;   /* offers transport parameter enable_multipath = 1 */
-    bool enable_migration;   /* client, single path: moves to another registered path when the current one dies */
-    const char *scheduler;   /* "minrtt" */
-    const char *reinjection; /* "none"; "stream", … */
-    const char *congestion;  /* "cubic" */
-    xl_ack_path ack_path;
-    bool qoe_control; /* gate re-injection by the double threshold (section 5.2.2); false: always on */
-    uint64_t t_th1_us, t_th2_us;
-    /* Even while the gate is closed, copy a packet if the copy is expected to arrive at least rescue_gain_us (500 ms)
-     * before the original, as long as all re-injected bytes are less than rescue_permille thousandths (20) of the
-     * stream bytes sent. */
-    bool rescue;
-    uint64_t rescue_gain_us;
-    unsigned rescue_permille;
-    bool reinjection_unconditional; /* copy also what is expected to arrive on its own before the copy would */
-    uint8_t max_reinjections;       /* copies of one packet beside the original, each on a path of its own, so one less
-                                     * than there are paths at most; 0 = the default of 1 */
-    xl_qoe_carrier qoe_carrier;     /* client; default XL_QOE_IN_ACK */
-    bool qoe_extrapolation;         /* server: play-time left shrinks between two signals as time passes (true) */
+    bool enable_multipath;    /* Offer transport parameter enable_multipath = 1. Default: false. */
+    bool enable_migration;    /* Client, single path: move to another registered path when the current path fails.
+                              * Default: false. */
+    const char *scheduler;    /* A name of xl_scheduler_name(). Default: "minrtt". */
+    const char *reinjection;  /* A name of xl_reinjection_name(). Default: "none". */
+    const char *congestion;   /* A name of xl_congestion_name(). Default: "cubic". */
+    xl_ack_path ack_path;     /* Path of ACK_MP. Default: XL_ACK_ORIGINAL. */
+    bool qoe_control;         /* Gate re-injection by the double threshold (paper section 5.2.2). false: the gate is
+                              * always open. Default: false. */
+    uint64_t t_th1_us;        /* The gate is open while play-time left is below this. Default: 500 ms. */
+    uint64_t t_th2_us;        /* The gate is closed while play-time left is above this. Default: 2 s. */
+    bool rescue;              /* Even while the gate is closed, copy a packet if the copy is expected to arrive well
+                              * before the original. Default: false. */
+    uint64_t rescue_gain_us;  /* How much earlier a rescue copy must be expected. Default: 500 ms. */
+    unsigned rescue_permille; /* No rescue copies while re-injected bytes exceed this share of the stream bytes sent, in
+                               * thousandths. Default: 20. */
+    bool reinjection_unconditional; /* Copy also packets whose original is expected to arrive before the copy.
+                                     * Default: false. */
+    uint8_t max_reinjections;       /* Copies of one packet beside the original, each on a different path, so at most
+                                     * the number of paths minus 1. 0 selects the default of 1. */
+    xl_qoe_carrier qoe_carrier;     /* Client: frame of the QoE signal. Default: XL_QOE_IN_ACK. */
+    bool qoe_extrapolation;         /* Server: subtract the time since the signal arrived from play-time left.
+                                     * Default: true. */
 } xl_scheme;
 
-/* Transport parameters, limits, and when paths are given up or changed: they stay for the endpoint's life. 0 takes the
- * default. */
+/* Transport parameters, limits, and the rules of migration and path management. They stay the same for the life of the
+ * endpoint. 0 selects a member's default. */
 typedef struct {
-    uint64_t idle_timeout_us;      /* 30 s */
-    uint64_t handshake_timeout_us; /* 10 s: a handshake not complete by then is given up */
-    uint64_t max_data;             /* connection flow control window, bytes: 16 MiB */
-    uint64_t max_stream_data;      /* stream flow control window, bytes: 6 MiB */
-    uint64_t max_streams_bidi;     /* 100 concurrently open */
-    uint64_t max_streams_uni;      /* 16 */
-    size_t send_buffer_bytes;      /* per stream, not yet acknowledged: 4 MiB */
-    size_t connection_send_bytes;  /* memory of the send buffers of all streams of a connection: 16 MiB, or four times
-                                    * send_buffer_bytes if that is more */
-    size_t endpoint_send_bytes;   /* … of all connections: 256 MiB, or twice a connection's if that is more. A half is
-                                    * anybody's; of the other half each of max_connections has its equal part */
-    size_t max_udp_payload_bytes; /* 1200; the caller knows the MTU of its links: 1452 for 1500-byte IPv6 */
-    size_t max_connections;       /* server: 1024; further clients are refused */
-    size_t max_per_client;     /* … connections of one client, see xl_addr_client_bytes(); 0: no limit. At it a client
-                                    * has to prove its address by Retry, and is refused if so many were proven */
-    size_t retry_above;        /* server: with so many handshakes under way a new client has to prove its address by
-                                    * Retry first (RFC 9000 section 8.1.2): 256 */
-    bool retry_always;         /* … with any number */
-    uint64_t probe_silence_us; /* enable_migration: silence while data is expected before another path is
-                                    * probed; 0 = 3 PTO, at most 1 s unless one PTO is longer */
-    unsigned migrate_ptos;     /* enable_migration: not by silence, but after so many consecutive PTOs; a PING
-                                    * starts them after one PTO of silence; 0 = by silence */
-    bool migrate_back;         /* enable_migration: back to the first path when it has answered challenges, one */
-    uint64_t migrate_back_us;  /* a second, for so long; else only when the path in use dies */
+    uint64_t idle_timeout_us;      /* Default: 30 s. */
+    uint64_t handshake_timeout_us; /* A handshake that is not complete by then fails. Default: 10 s. */
+    uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
+    uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
+    uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
+    uint64_t max_streams_uni;      /* Unidirectional streams that the peer may have open. Default: 16. */
+    size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
+    size_t connection_send_bytes;  /* Memory for the send buffers of one connection's streams. Default: 16 MiB, or
+                                    * 4 * send_buffer_bytes if that is more. */
+    size_t endpoint_send_bytes;    /* Memory for the send buffers of all connections. One half is shared; the other half
+                                    * is divided equally among max_connections. Default: 256 MiB, or
+                                    * 2 * connection_send_bytes if that is more. */
+    size_t max_udp_payload_bytes;  /* Largest datagram to send. The caller knows the MTU of its links; 1452 fits IPv6
+                                    * packets of 1500 bytes. Default: 1200. */
+    size_t max_connections;        /* Server: further clients are refused. Default: 1024. */
+    size_t max_per_client;         /* Server: connections of one client (xl_addr_client_bytes()). A client at the limit
+                                    * must validate its address by Retry. It is refused if that many of its connections
+                                    * are validated. Default: 0, no limit. */
+    size_t retry_above;            /* Server: with this many handshakes in progress, a new client must first validate
+                                    * its address by Retry (RFC 9000 section 8.1.2). Default: 256. */
+    bool retry_always;             /* Server: every new client must. Default: false. */
+    uint64_t probe_silence_us;     /* Migration: silence, while data is expected, after which another path is probed.
+                                    * Default: 3 PTO, at most 1 s unless one PTO is longer. */
+    unsigned migrate_ptos;         /* Migration: probe after this many consecutive PTOs instead. A PING after one PTO of
+                                    * silence starts them. Default: 0, use probe_silence_us. */
+    bool migrate_back;             /* Migration: return to the first path when it works again. false: only when the
+                                    * current path fails. Default: false. */
+    uint64_t migrate_back_us;      /* Migration: return after the first path has answered challenges, one a second, for
+                                    * this long. */
     xl_path_management path_management;
-    uint64_t packets_per_key;  /* protected by one set of keys at most, then the connection closes with
-                                * AEAD_LIMIT_REACHED; the keys are updated at half of it. 0 = that of the AEAD (RFC 9001
-                                * section 6.6), else at least 64 */
-    uint64_t forged_packets;   /* that fail authentication, over the connection's life and all its paths, Initials not
-                                * counted, whose keys are public; with one more it closes with AEAD_LIMIT_REACHED.
-                                * 0 = that of the AEAD */
-    uint64_t standby_probe_us; /* a silent standby path is asked by PING so often while the connection is in use:
-                                * 1 s */
+    uint64_t packets_per_key;  /* Packets that one set of keys may protect. Keys are updated at half of it; at the limit
+                                * the connection closes with AEAD_LIMIT_REACHED. At least 64. Default: the AEAD's limit
+                                * (RFC 9001 section 6.6). */
+    uint64_t forged_packets;   /* Packets that may fail authentication, counted over all paths and the connection's
+                                * life, without Initial packets, whose keys are public. One more closes the connection
+                                * with AEAD_LIMIT_REACHED. Default: the AEAD's limit. */
+    uint64_t standby_probe_us; /* Interval of PINGs on a silent standby path while the connection is in use.
+                                * Default: 1 s. */
 } xl_limits;
 
 typedef struct {
     bool is_server;
-    const char *alpn; /* "h3" */
-    /* 256 bits that nobody can guess, of this endpoint alone: all its random choices follow from them, each purpose
-     * from a key of its own. The caller fills them from the system (xl_udp_random_key()), or by
-     * xl_random_key_from_seed() where a run must repeat. Zeros are refused: they were forgotten. */
+    const char *alpn; /* Default: "h3". */
+    /* 256 secret bits of this endpoint alone. Each purpose (connection IDs, challenges, …) has its own key, derived
+     * from them. Fill them by xl_udp_random_key(), or by xl_random_key_from_seed() where a run must be repeatable. All
+     * zeros are refused, because they mean that the caller forgot to fill them. */
     uint8_t random_key[XL_RANDOM_KEY_BYTES];
     xl_credentials *credentials;
     xl_log log;
     xl_scheme scheme;
     xl_limits limits;
 
-    /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: one process that
-     * nobody balances, random CIDs, stateless reset tokens that follow from random_key. */
+    /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: a single process
+     * without a load balancer. Its CIDs are random, and its stateless reset tokens are derived from random_key. */
     const struct xl_deployment *deployment;
 
-    /* For simulation only, both ends alike: TLS is real, but packets are not encrypted and carry a tag of the same size
-     * that depends on keys, path and packet number, not on what is in them. Sizes and timing stay what they are. */
+    /* For simulation only; both endpoints must agree. TLS is real, but packets are not encrypted: they carry a tag of
+     * the same size, which depends on the keys, the path and the packet number, and not on the content. Sizes and
+     * timing do not change. */
     bool null_crypto;
 } xl_config;
 
-/* Fill in the defaults above. */
+/* Set all members to their defaults. */
 void xl_scheme_init(xl_scheme *);
 void xl_limits_init(xl_limits *);
-void xl_config_init(xl_config *); /* both of them too */
+void xl_config_init(xl_config *); /* includes scheme and limits */
 
-/* The names that xl_scheme.scheduler, reinjection and congestion may have, by number from 0; NULL past the last. */
+/* The registered names for xl_scheme.scheduler, reinjection and congestion. i counts from 0; NULL after the last. */
 const char *xl_scheduler_name(size_t i);
 const char *xl_reinjection_name(size_t i);
 const char *xl_congestion_name(size_t i);
@@ -247,76 +262,80 @@ const char *xl_congestion_name(size_t i);
 typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
 
-/* NULL with *error set on an unknown scheduler, re-injection mode or congestion controller, and without a random_key.
- * The config is copied; the strings it points to are not needed afterwards, the credentials are. */
+/* Returns NULL and sets *error if a name is unknown, random_key is zero, credentials is NULL, or a limit is out of
+ * range. The config and its strings are copied. The credentials, the log's functions and the deployment must outlive
+ * the endpoint. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
-/* Changes the algorithms in mid-life. Live connections take over scheduler (its state begins anew), re-injection with
- * its control, and the path of acknowledgements; congestion control and what the handshake negotiates (multipath) are
- * for new connections. 0, or XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY, and then nothing has changed. */
+/* Changes the algorithms of a running endpoint. Live connections change the scheduler, whose state is reset,
+ * re-injection and its control, and the path of acknowledgements. Congestion control and multipath, which is negotiated
+ * in the handshake, change for new connections only. Returns 0, XL_ERR_ARGUMENT (unknown name) or XL_ERR_MEMORY; on an
+ * error nothing changes. */
 int xl_endpoint_reconfigure(xl_endpoint *, const xl_scheme *, uint64_t now);
-void xl_endpoint_free(xl_endpoint *); /* frees its connections, without a word to their peers */
+void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothing to their peers */
 
 typedef struct {
     xl_addr local, remote;
-    uint8_t ecn;    /* of the IP header; the library neither reads it nor asks for a mark: it is 0 in what is sent */
-    bool forwarded; /* received by another worker, which passed it on (xlink/deployment.h) */
+    uint8_t ecn;    /* ECN field of the IP header. The library does not read it and sets 0 in datagrams to send. */
+    bool forwarded; /* another worker received it and passed it on (xlink/deployment.h) */
     size_t len;
 } xl_datagram;
 
-/* Takes one UDP datagram. `data` is decrypted in place. Anything malformed is dropped silently. */
+/* Processes one UDP datagram. `data` is decrypted in place. Malformed datagrams are dropped silently. */
 void xl_endpoint_receive(xl_endpoint *, const xl_datagram *, uint8_t *data, uint64_t now);
-/* Writes the next datagram to send into buf (cap >= max_udp_payload_bytes) and its addresses into *out.
- * Returns its length, 0 when there is nothing to send now. */
+/* Writes the next datagram to send into buf (cap >= max_udp_payload_bytes) and its addresses into *out. Returns its
+ * length, or 0 if there is nothing to send now. */
 size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
-uint64_t xl_endpoint_next_timeout(xl_endpoint *); /* XL_NEVER when no timer runs */
+/* The time at which xl_endpoint_handle_timeout() must be called, or XL_NEVER if no timer runs. */
+uint64_t xl_endpoint_next_timeout(xl_endpoint *);
 void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
 
 typedef struct {
-    size_t connections;        /* now */
-    size_t send_bytes;         /* memory of all send buffers, now */
-    uint64_t retries;          /* sent */
-    uint64_t refused;          /* clients: no room, or their address has too many connections */
+    size_t connections;        /* current number */
+    size_t send_bytes;         /* current memory of all send buffers */
+    uint64_t retries;          /* Retry packets sent */
+    uint64_t refused;          /* clients refused: the server is full, or their address has too many connections */
     uint64_t stateless_resets; /* sent */
-    uint64_t misrouted;        /* datagrams that belong to another worker of the deployment */
+    uint64_t misrouted;        /* datagrams received that belong to another worker of the deployment */
     uint64_t forwarded;        /* datagrams that another worker passed on to this one */
 } xl_endpoint_stats;
 
 void xl_endpoint_get_stats(const xl_endpoint *, xl_endpoint_stats *);
 
-/* Client. The first path is local -> remote. server_name for SNI, not NULL. */
+/* Client: starts a connection. The first path is local -> remote. server_name is sent as SNI and must not be NULL. */
 xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                                    xl_technology, uint64_t now);
 
 typedef enum {
-    XL_EVENT_CONNECTED,       /* handshake complete; on a server this is how a new connection appears */
-    XL_EVENT_STREAM_READABLE, /* data, or the FIN: read until xl_stream_read() returns 0. New peer streams appear so. */
-    XL_EVENT_STREAM_WRITABLE, /* a stream whose send buffer was full has room again */
-    XL_EVENT_STREAM_RESET,    /* peer sent RESET_STREAM: error_code */
-    XL_EVENT_STREAM_STOPPED,  /* peer sent STOP_SENDING: error_code; the library has reset the stream */
-    XL_EVENT_STREAM_DONE,     /* both directions are finished and acknowledged; the id is forgotten */
-    XL_EVENT_PATH,            /* path `path` changed to `path_state` */
-    XL_EVENT_MIGRATED,        /* the connection moved from path `from_path` to `path` */
-    XL_EVENT_CLOSED,          /* the connection is over; free it with xl_connection_free() after the last use */
+    XL_EVENT_CONNECTED,       /* The handshake is complete. A server learns of a new connection by this event. */
+    XL_EVENT_STREAM_READABLE, /* Data or FIN arrived: read until xl_stream_read() returns 0. A new stream of the peer is
+                               * announced by this event. */
+    XL_EVENT_STREAM_WRITABLE, /* A stream whose send buffer was full has room again. */
+    XL_EVENT_STREAM_RESET,    /* The peer sent RESET_STREAM with error_code. */
+    XL_EVENT_STREAM_STOPPED,  /* The peer sent STOP_SENDING with error_code. The library has reset the stream. */
+    XL_EVENT_STREAM_DONE,     /* Both directions are finished and acknowledged. The stream ID is no longer valid. */
+    XL_EVENT_PATH,            /* The state of `path` changed to path_state. */
+    XL_EVENT_MIGRATED,        /* The connection moved from from_path to `path`. */
+    XL_EVENT_CLOSED,          /* The connection has ended. Free it with xl_connection_free() after the last use. */
 } xl_event_type;
 
-/* Why a connection is over (RFC 9000 section 10). */
+/* Why a connection ended (RFC 9000 section 10). */
 typedef enum {
-    XL_CLOSE_LOCAL,             /* xl_connection_close(), or an error of the peer's that this end found: error_code */
-    XL_CLOSE_PEER,              /* the peer's CONNECTION_CLOSE: error_code */
-    XL_CLOSE_STATELESS_RESET,   /* the peer no longer knows the connection */
-    XL_CLOSE_IDLE_TIMEOUT,      /* nothing was received for too long */
+    XL_CLOSE_LOCAL,             /* xl_connection_close(), or a protocol error of the peer; see error_code */
+    XL_CLOSE_PEER,              /* CONNECTION_CLOSE from the peer; see error_code */
+    XL_CLOSE_STATELESS_RESET,   /* the peer has lost the connection's state */
+    XL_CLOSE_IDLE_TIMEOUT,      /* nothing was received within the idle timeout */
     XL_CLOSE_HANDSHAKE_TIMEOUT, /* the handshake was not complete in time */
-    XL_CLOSE_VERSION,           /* client: the server does not speak QUIC version 1 */
-    XL_CLOSE_INTERNAL,          /* out of memory, or TLS failed: nothing could be sent any more */
+    XL_CLOSE_VERSION,           /* client: the server does not support QUIC version 1 */
+    XL_CLOSE_INTERNAL,          /* out of memory, or TLS failed; nothing more can be sent */
 } xl_close_reason;
 
 typedef enum {
-    XL_PATH_NEW,
-    XL_PATH_VALIDATING,
-    XL_PATH_ACTIVE,
-    XL_PATH_SUSPECT,
-    XL_PATH_STANDBY,
-    XL_PATH_CLOSED
+    XL_PATH_NEW,        /* registered, not yet opened */
+    XL_PATH_VALIDATING, /* PATH_CHALLENGE sent, no answer yet */
+    XL_PATH_ACTIVE,     /* validated, carries data */
+    XL_PATH_SUSPECT,    /* two consecutive PTOs: no data until it answers a PING */
+    XL_PATH_STANDBY,    /* one side asked for standby: no data while another path is usable */
+    XL_PATH_CLOSED      /* abandoned, by either side, or failed */
 } xl_path_state;
 
 typedef struct {
@@ -324,68 +343,69 @@ typedef struct {
     xl_connection *connection;
     uint64_t stream_id;
     xl_close_reason close_reason; /* CLOSED */
-    uint64_t error_code;          /* CLOSED: QUIC or application error code, 0 where there is none */
-    bool application_error;
-    int path, from_path;
-    xl_path_state path_state;
-    char reason[96]; /* CLOSED: one phrase for people, perhaps the peer's, printable */
+    uint64_t error_code;          /* CLOSED, RESET, STOPPED: QUIC or application error code, 0 if there is none */
+    bool application_error;       /* CLOSED: error_code is the application's */
+    int path, from_path;          /* PATH, MIGRATED: path indices */
+    xl_path_state path_state;     /* PATH */
+    char reason[96];              /* CLOSED: a printable phrase, which may come from the peer */
 } xl_event;
 
 bool xl_endpoint_poll_event(xl_endpoint *, xl_event *);
 
 void xl_connection_set_user(xl_connection *, void *user);
 void *xl_connection_user(const xl_connection *);
-/* Sends a PING on each validated path: so that a peer, a NAT or a server that has lost the connection's state is heard
- * of although there is nothing to send. Nothing before the handshake is confirmed. */
+/* Sends a PING on each validated path. It keeps NAT bindings alive and detects a peer that has lost the connection's
+ * state. Does nothing before the handshake is confirmed. */
 void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
-bool xl_connection_is_multipath(const xl_connection *); /* negotiated by both */
+bool xl_connection_is_multipath(const xl_connection *); /* whether both sides negotiated multipath */
 const char *xl_connection_alpn(const xl_connection *);
 
-/* Client: registers a further path, before or after the handshake. With multipath it is opened as soon as the handshake
- * is confirmed and a CID is there; with enable_migration it is a candidate to move to; otherwise never used.
- * Returns its index >= 1 (the index of the events and stats), or XL_ERR_PATH. */
+/* Client: registers another path, before or after the handshake. With multipath the path is opened as soon as the
+ * handshake is confirmed and a CID is available. With enable_migration it is a candidate for migration. Otherwise it is
+ * never used. Returns its index (>= 1), which events and statistics use, or XL_ERR_PATH. */
 int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology, uint64_t now);
-/* Closes a path for good: PATH_STATUS(Abandon). The connection ends with its last path. The same addresses can be
- * registered again: that is a new path, with a new index while there are unused ones, and a new path ID. */
+/* Closes a path for good and sends PATH_STATUS(Abandon). The connection ends with its last path. The same addresses may
+ * be registered again as a new path. It has a new path ID, and a new index while unused indices are left. */
 int xl_connection_close_path(xl_connection *, int path, uint64_t now);
-/* Either side, with multipath: asks for the path to be abandoned (as above), to stand by, or to be used. A path stands
- * by while at least one side asks for it. On a path that is still being validated the request takes effect with its
- * validation. XL_ERR_PATH: no such path, or it is closed, or multipath was not negotiated. */
+/* Either side, with multipath: requests that a path be abandoned (as above), put on standby, or used. A path is on
+ * standby while at least one side requests it. A request for a path that is being validated takes effect with the
+ * validation. XL_ERR_PATH: the path does not exist or is closed, or multipath was not negotiated. */
 int xl_connection_set_path_status(xl_connection *, int path, xl_path_status, uint64_t now);
 
-/* Client: the player's newest state, as often as the player likes. It goes out as xl_scheme.qoe_carrier says: in the
- * next ACK_MP, or, when it differs from what was sent last, in a QOE_CONTROL_SIGNALS frame, one in 50 ms at most. A
- * lost frame is followed by another one unless a newer one is on its way. May be called from within the events'
- * handling. */
+/* Client: sets the player's current state. It may be called at any rate, and while an event is handled. The state is
+ * sent as xl_scheme.qoe_carrier says: in the next ACK_MP, or in a QOE_CONTROL_SIGNALS frame. Such a frame is sent when
+ * the state has changed, at most every 50 ms. A lost frame is sent again unless a newer one is in flight. */
 void xl_connection_set_qoe(xl_connection *, const xl_qoe *, uint64_t now);
 
 int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
-/* Reads in order; also hands back flow control credit. Returns bytes, 0 when there is nothing now, XL_ERR_STREAM_STATE.
- * *fin is set with, or after, the last byte; on an error it is left as it was, so that a loop which reads once more
- * after the end (the stream may be forgotten by then) does not lose it. */
+/* Reads the next bytes of the stream and returns their flow control credit to the peer. Returns the number of bytes, 0
+ * if there are none now, or XL_ERR_STREAM_STATE. *fin becomes true with the last byte or after it. An error leaves *fin
+ * unchanged, so a loop that reads once more after the end, when the stream may be gone, does not lose it. */
 ssize_t xl_stream_read(xl_connection *, uint64_t id, uint8_t *buf, size_t cap, bool *fin);
 
-/* A video frame within a stream (paper section 5.1, stream_send): bytes [position, position + size) of the stream have
- * `priority`, 0 the highest; the rest of the stream has the stream's priority. */
+/* A video frame within a stream (paper section 5.1, stream_send). Bytes [position, position + size) of the stream have
+ * `priority`, where 0 is the highest. The other bytes have the stream's priority. */
 typedef struct {
     uint64_t position, size;
     uint8_t priority;
 } xl_frame_mark;
 
-/* Appends to the send buffer; returns how much it took (possibly 0: wait for STREAM_WRITABLE), or XL_ERR_*. `fin` only
- * takes effect when all of len was taken. mark may be NULL; it may be given before its bytes are written. */
+/* Appends data to the send buffer. Returns the number of bytes taken, or XL_ERR_*. If it is less than len, wait for
+ * XL_EVENT_STREAM_WRITABLE and send the rest. `fin` takes effect only if all of len was taken. mark may be NULL. It may
+ * be given before its bytes are written. */
 ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin,
                        const xl_frame_mark *mark);
-/* What xl_stream_send() takes now: what flow control and the congestion windows let go soon, and what the limits of
- * memory leave. No more of `data` is looked at. */
+/* The number of bytes that xl_stream_send() would take now: what flow control and the congestion windows allow to be
+ * sent soon, and what the memory limits leave. xl_stream_send() does not read `data` beyond it. */
 size_t xl_stream_send_capacity(const xl_connection *, uint64_t id);
-/* The stream is to have so many bytes in all. Schedulers that weigh what is left to send count what is not written yet.
- */
+/* Announces the total length of the stream. Schedulers that weigh the data left to send then count bytes that are not
+ * yet written. */
 int xl_stream_expect(xl_connection *, uint64_t id, uint64_t bytes);
-/* Stream priority: smaller goes first; equal priorities go in order of stream ID. Default 3 (RFC 9218 urgency). */
+/* Priority of a stream. Streams with smaller values are sent first, streams of equal priority in order of stream ID.
+ * Default: 3 (RFC 9218 urgency). */
 int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);
 int xl_stream_reset(xl_connection *, uint64_t id, uint64_t error_code);
 int xl_stream_stop(xl_connection *, uint64_t id, uint64_t error_code);
@@ -394,7 +414,7 @@ typedef struct {
     int index;
     uint64_t path_id; /* dialect xlink: sequence number of the destination CID */
     xl_path_state state;
-    xl_path_status status, peer_status; /* asked by us, by the peer */
+    xl_path_status status, peer_status; /* requested by this side, by the peer */
     xl_technology technology;
     xl_addr local, remote;
     uint64_t bytes_sent, bytes_received; /* UDP payload */
@@ -405,15 +425,15 @@ typedef struct {
 
 typedef struct {
     uint64_t stream_bytes_sent;   /* new + retransmitted + re-injected */
-    uint64_t reinjected_bytes;    /* duplicates of data in flight on another path */
+    uint64_t reinjected_bytes;    /* copies of data in flight on another path */
     uint64_t retransmitted_bytes; /* sent again after loss or PTO */
     uint64_t stream_bytes_received;
     uint64_t migrations;
     size_t path_count;
     bool multipath;
     uint64_t datagrams_received, datagrams_dropped;
-    uint64_t reinjection_decisions; /* times that a packet to be re-injected was looked for … */
-    uint64_t reinjection_steps;     /* … and packets in flight that were looked at in doing so */
+    uint64_t reinjection_decisions; /* searches for a packet to re-inject */
+    uint64_t reinjection_steps;     /* packets in flight that these searches examined */
 } xl_connection_stats;
 
 void xl_connection_get_stats(const xl_connection *, xl_connection_stats *);
