@@ -1,6 +1,6 @@
-/* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs.
- * docs/reference/link.md lists them. A key holds for both directions; with "up-" or "down-" before it for one, whatever the order
- * in which the two are given. */
+/* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs
+ * (docs/reference/link.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one and
+ * overrides the other, in whatever order they are given. */
 #ifndef RAILYARD_LINK_SETTINGS_H
 #define RAILYARD_LINK_SETTINGS_H
 

@@ -1,5 +1,5 @@
-/* The configuration file of mpshell: the command line's options as YAML 1.1, and so as JSON too. See docs/reference/mpshell.md.
- */
+/* The configuration file of mpshell: the options of the command line in YAML 1.1, of which JSON is a subset
+ * (docs/reference/mpshell.md). */
 #ifndef RAILYARD_MPSHELL_CONFIG_H
 #define RAILYARD_MPSHELL_CONFIG_H
 

@@ -1,5 +1,5 @@
-/* The control socket: commands that change the links while they run. One line a command, one line of JSON an answer;
- * see docs/reference/mpshell.md. A thread of its own reads, parses and loads, so that no client can make packets late. */
+/* The control socket: commands that change the links while they run (docs/reference/mpshell.md). A command is one line,
+ * its answer one line of JSON. A separate thread reads, parses and loads, so that no client can make packets late. */
 #ifndef RAILYARD_MPSHELL_CONTROL_H
 #define RAILYARD_MPSHELL_CONTROL_H
 
