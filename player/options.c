@@ -136,9 +136,11 @@ static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
                                     .value = "S" /* thousandths * 1000 = µs */
 
 static const setting rows[] = {
-    {"transport", SETTING_OWN, .read = read_transport, .value = "quic|tcp|mptcp", .help = "What carries the requests."},
+    {"transport", SETTING_OWN, .read = read_transport, .value = "quic|tcp|mptcp|stream",
+     .help = "What carries the requests."},
     {"server", SETTING_TEXT, FIELD(server_text), .value = "ADDR:PORT",
-     .help = "The server. @:PORT is the gateway of mpshell."},
+     .help =
+         "The server. @:PORT is the gateway of mpshell. With --transport stream: unix:FILE, the socket of a relay."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:LOCALADDR[:TECH]",
      .help = "A path: name, local address (@I: path I of mpshell), technology (5g-sa, 5g-nsa, wifi, lte)."},
     {"primary", SETTING_TEXT, FIELD(primary), .value = "NAME",
@@ -183,13 +185,12 @@ static const setting rows[] = {
 char *player_options_usage(void) {
     char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
     if (own && scheme &&
-        asprintf(
-            &text,
-            "usage: xlink-player --transport quic|tcp|mptcp --server ADDR:PORT --path NAME:LOCALADDR[:TECH] [--path "
-            "...]\n"
-            "                    --url /synthetic/BYTES --chunk-bytes N --bitrate BPS --time-limit S --out "
-            "FILE.jsonl\n%sFor --transport quic:\n%s",
-            own, scheme) < 0)
+        asprintf(&text,
+                 "usage: xlink-player --transport quic|tcp|mptcp|stream --server ADDR:PORT|unix:FILE\n"
+                 "                    --path NAME:LOCALADDR[:TECH] [--path ...]\n"
+                 "                    --url /synthetic/BYTES --chunk-bytes N --bitrate BPS --time-limit S\n"
+                 "                    --out FILE.jsonl\n%sFor --transport quic:\n%s",
+                 own, scheme) < 0)
         text = NULL;
     free(own);
     free(scheme);
@@ -230,7 +231,19 @@ static bool check_required(parser *p) {
 
 /* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
 static bool check_server(parser *p) {
+    static const char prefix[] = "unix:";
     char text[96];
+    player_transport_config *c = &p->o->transport_config;
+    const bool is_file = strncmp(p->o->server_text, prefix, strlen(prefix)) == 0;
+    const bool wants_file = p->o->transport->uses_socket_file;
+    if (is_file != wants_file || (is_file && p->o->server_text[strlen(prefix)] == '\0'))
+        return fail(p, "--server takes %s with --transport %s, not '%s'.", wants_file ? "unix:FILE" : "ADDR:PORT",
+                    p->o->transport->name, p->o->server_text);
+    if (is_file) {
+        c->socket_file = p->o->server_text + strlen(prefix);
+        c->authority = "localhost";
+        return true;
+    }
     snprintf(text, sizeof text, "%s", p->o->server_text);
     if (p->o->server_text[0] == '@') {
         const char *gateway = getenv("MPSHELL_GATEWAY");
@@ -241,7 +254,6 @@ static bool check_server(parser *p) {
         }
         snprintf(text, sizeof text, "%s%s", gateway, p->o->server_text + 1);
     }
-    player_transport_config *c = &p->o->transport_config;
     if (!net_parse_endpoint(text, &c->server) || c->server.port == 0)
         return fail(p, "--server takes ADDR:PORT with an IP address, not '%s'.", text);
     xl_addr_format(&c->server, p->o->authority, sizeof p->o->authority);
@@ -254,7 +266,7 @@ static bool check_scheme(parser *p) {
     const player_transport_ops *transport = p->o->transport;
     const char *problem = quic_settings_problem(settings);
     if (!transport->schemes && (settings->name || settings->scheme.scheduler || settings->scheme.congestion))
-        return fail(p, "--%s is for --transport quic, and the kernel decides for %s; leave it out.",
+        return fail(p, "--%s is for --transport quic and means nothing to %s; leave it out.",
                     settings->name               ? "scheme"
                     : settings->scheme.scheduler ? "scheduler"
                                                  : "cc",

@@ -114,9 +114,13 @@ static void write_summary(player_session *s, const player_summary *summary, uint
     json_t *fields = player_summary_fields(summary);
     size_t count = s->options->transport_config.path_count;
     player_path_stats stats[PLAYER_MAX_PATHS] = {0};
-    json_t *paths = json_array();
-    if (s->transport)
+    if (!s->options->transport->path_stats) {
+        json_object_set_new(fields, "handshake_s", json_null());
+        count = 0;
+    } else if (s->transport) {
         s->options->transport->path_stats(s->transport, stats);
+    }
+    json_t *paths = s->options->transport->path_stats ? json_array() : json_null();
     for (size_t i = 0; i < count; i++) {
         json_array_append_new(paths,
                               json_pack("{s:s, s:I, s:I, s:I}", "name", s->options->paths[i].name, "bytes_sent",

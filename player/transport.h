@@ -43,11 +43,12 @@ typedef struct {
 
 /* Valid until create() returns; strings and arrays that the transport needs longer it copies. */
 typedef struct {
-    xl_addr server;
+    xl_addr server;           /* family 0 where socket_file is set */
+    const char *socket_file;  /* of ops->uses_socket_file: the Unix socket to connect to; NULL elsewhere */
     const player_path *paths; /* paths[0] is the primary path */
     size_t path_count;
     const char *target;    /* "/synthetic/20000000": path of the one resource that all requests are for */
-    const char *authority; /* "100.64.0.1:4433": Host and :authority */
+    const char *authority; /* Host and :authority: "100.64.0.1:4433", or "localhost" with a socket_file */
     unsigned concurrency;  /* the largest number of requests open at a time, >= 1 */
 
     const quic_settings *settings; /* name: one of ops->schemes, or NULL when that is NULL */
@@ -96,6 +97,7 @@ typedef struct player_transport player_transport;
 typedef struct {
     const char *name;           /* value of --transport */
     const char *const *schemes; /* values of --scheme, NULL terminated; NULL: --scheme means nothing here */
+    bool uses_socket_file;      /* --server names a Unix socket, unix:FILE */
 
     /* Starts connecting. NULL on what cannot work at all (no such local address, no kernel support), with one phrase in
      * error[PLAYER_ERROR_BYTES]. The callbacks are copied. */
@@ -110,7 +112,8 @@ typedef struct {
     uint64_t (*next_timeout)(const player_transport *); /* absolute; XL_NEVER for none */
     /* The player's state for the QoE signal. NULL: the transport has no use for it. */
     void (*set_qoe)(player_transport *, const xl_qoe *, uint64_t now);
-    /* stats[i] of config.paths[i], for all path_count of them. Works after closed() too. */
+    /* stats[i] of config.paths[i], for all path_count of them. Works after closed() too. NULL: the transport does not
+     * know its paths, nor when its handshake was done; the summary has null there. */
     void (*path_stats)(player_transport *, player_path_stats *stats);
     /* Further facts for the summary as a new JSON object (subflows, multipath negotiated, …), placed at its "transport"
      * member. NULL: none. Works after closed() too. */
@@ -124,6 +127,7 @@ const player_transport_ops *player_transport_find(const char *name);
 /* The i-th registered transport, NULL past the end. */
 const player_transport_ops *player_transport_at(size_t i);
 
-extern const player_transport_ops player_transport_tcp, player_transport_mptcp, player_transport_quic;
+extern const player_transport_ops player_transport_tcp, player_transport_mptcp, player_transport_quic,
+    player_transport_stream;
 
 #endif

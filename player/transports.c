@@ -7,6 +7,7 @@ static const player_transport_ops *const registered[] = {
     &player_transport_quic,
     &player_transport_tcp,
     &player_transport_mptcp,
+    &player_transport_stream,
 };
 
 const player_transport_ops *player_transport_at(size_t i) {

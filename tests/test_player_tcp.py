@@ -348,8 +348,8 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
 @pytest.mark.parametrize(
     ("options", "phrase"),
     [
-        (["--transport", "carrier-pigeon"], "takes quic, tcp, mptcp, not"),
-        (["--scheme", "xlink"], "the kernel decides for tcp; leave it out"),
+        (["--transport", "carrier-pigeon"], "takes quic, tcp, mptcp, stream, not"),
+        (["--scheme", "xlink"], "means nothing to tcp; leave it out"),
         (["--transport", "quic", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, xlink or xlink+"),
         (["--transport", "quic"], "needs --scheme"),
         (["--server", "localhost:80"], "IP address"),

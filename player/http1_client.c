@@ -1,0 +1,343 @@
+#include "player/http1_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/http1.h"
+
+#define CONNECT_LIMIT_US   UINT64_C(10000000)
+#define SAMPLE_INTERVAL_US UINT64_C(500000)
+#define READ_BYTES         ((size_t)65536)
+#define READS_PER_STEP     32
+#define REQUEST_BYTES      (HTTP1_MAX_TARGET_BYTES + 512)
+
+typedef enum { CLOSED, CONNECTING, IDLE, BUSY } connection_state;
+
+typedef struct {
+    connection_state state;
+    int fd;
+    uint32_t events;
+    uint64_t connect_deadline;
+
+    /* The open request, if any; while CONNECTING it waits for the connection. */
+    bool has_request;
+    uint64_t id, first, last;
+    char out[REQUEST_BYTES];
+    size_t out_len, out_sent;
+    char head[HTTP1_MAX_HEAD_BYTES];
+    size_t head_len, scanned;
+    bool head_done, keep_alive;
+    uint64_t received;
+} connection;
+
+struct http1_client {
+    http1_sockets sockets;
+    void *state;
+    player_transport_callbacks cb;
+    char target[HTTP1_MAX_TARGET_BYTES + 1];
+    char authority[HTTP1_AUTHORITY_BYTES];
+
+    bool connected, over;
+    char dead[PLAYER_ERROR_BYTES]; /* why; reported by the next step() */
+    uint64_t next_sample;
+    unsigned count;
+    connection connections[];
+};
+
+static void watch(http1_client *t, connection *c, uint32_t events) {
+    if (c->events != events) {
+        c->events = events;
+        t->cb.watch(t->cb.user, c->fd, events);
+    }
+}
+
+static void sample(http1_client *t, const connection *c) {
+    if (t->sockets.sample && (c->state == IDLE || c->state == BUSY))
+        t->sockets.sample(t->state, c->fd);
+}
+
+static void close_connection(http1_client *t, connection *c) {
+    if (c->state != CLOSED) {
+        sample(t, c);
+        watch(t, c, 0);
+        close(c->fd);
+        c->fd = -1;
+        c->state = CLOSED;
+    }
+}
+
+/* The transport is over; step() tells the player. */
+static void die(http1_client *t, const char *why) {
+    if (t->dead[0] == '\0')
+        snprintf(t->dead, sizeof t->dead, "%s", why);
+}
+
+/* False with a phrase when there is no socket; whatever else goes wrong shows in step(). */
+static bool start_connection(http1_client *t, connection *c, uint64_t now, char *error) {
+    int fd = t->sockets.open(t->state, error);
+    if (fd < 0)
+        return false;
+    c->fd = fd;
+    c->events = 0;
+    c->state = CONNECTING;
+    c->connect_deadline = now + CONNECT_LIMIT_US;
+    watch(t, c, EPOLLOUT);
+    return true;
+}
+
+void http1_client_free(http1_client *t) {
+    if (!t)
+        return;
+    for (unsigned i = 0; i < t->count; i++)
+        close_connection(t, &t->connections[i]);
+    free(t);
+}
+
+http1_client *http1_client_new(const player_transport_config *config, const player_transport_callbacks *callbacks,
+                               const http1_sockets *sockets, void *state, uint64_t now, char *error) {
+    if (strlen(config->target) > HTTP1_MAX_TARGET_BYTES) {
+        snprintf(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", HTTP1_MAX_TARGET_BYTES);
+        return NULL;
+    }
+    http1_client *t = calloc(1, sizeof *t + config->concurrency * sizeof(connection));
+    if (!t) {
+        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+    t->sockets = *sockets;
+    t->state = state;
+    t->cb = *callbacks;
+    snprintf(t->target, sizeof t->target, "%s", config->target);
+    snprintf(t->authority, sizeof t->authority, "%s", config->authority);
+    t->next_sample = now + SAMPLE_INTERVAL_US;
+    t->count = config->concurrency;
+    for (unsigned i = 0; i < t->count; i++) {
+        if (!start_connection(t, &t->connections[i], now, error)) {
+            http1_client_free(t);
+            return NULL;
+        }
+    }
+    return t;
+}
+
+static connection *find_connection(http1_client *t, connection_state state) {
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->connections[i].state == state && !t->connections[i].has_request)
+            return &t->connections[i];
+    return NULL;
+}
+
+bool http1_client_request(http1_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+    if (t->over || t->dead[0] != '\0')
+        return false;
+    connection *c = find_connection(t, IDLE);
+    if (!c) {
+        c = find_connection(t, CLOSED); /* the server has closed it while it was idle */
+        char error[PLAYER_ERROR_BYTES];
+        if (!c)
+            return false;
+        if (!start_connection(t, c, now, error)) {
+            die(t, error);
+            return false;
+        }
+    } else {
+        c->state = BUSY;
+    }
+    c->has_request = true;
+    c->id = id;
+    c->first = first;
+    c->last = last;
+    c->out_len =
+        (size_t)snprintf(c->out, sizeof c->out, "GET %s HTTP/1.1\r\nHost: %s\r\nRange: bytes=%llu-%llu\r\n\r\n",
+                         t->target, t->authority, (unsigned long long)first, (unsigned long long)last);
+    c->out_sent = c->head_len = c->scanned = 0;
+    c->head_done = false;
+    c->received = 0;
+    return true;
+}
+
+void http1_client_cancel(http1_client *t, uint64_t id) {
+    for (unsigned i = 0; i < t->count; i++) {
+        connection *c = &t->connections[i];
+        if (c->has_request && c->id == id) {
+            c->has_request = false;
+            close_connection(t, c);
+        }
+    }
+}
+
+static void fail_request(http1_client *t, connection *c, const char *message, uint64_t now) {
+    c->has_request = false;
+    close_connection(t, c);
+    t->cb.failed(t->cb.user, c->id, message, now);
+}
+
+/* Does the response's head promise just the bytes that were asked for? */
+static bool right_range(const connection *c, const http1_response *r) {
+    uint64_t size = c->last - c->first + 1;
+    if (!r->has_content_length || r->content_length != size)
+        return false;
+    return r->status == 200 ? c->first == 0
+                            : r->has_content_range && r->range_first == c->first && r->range_last == c->last;
+}
+
+static void take_body(http1_client *t, connection *c, const uint8_t *data, size_t len, uint64_t now) {
+    uint64_t size = c->last - c->first + 1;
+    if (len > size - c->received) {
+        fail_request(t, c, "more bytes than Content-Length says", now);
+        return;
+    }
+    if (len > 0) {
+        uint64_t offset = c->received;
+        c->received += len;
+        t->cb.data(t->cb.user, c->id, offset, data, len, now);
+    }
+    if (c->received == size) {
+        c->has_request = false;
+        c->state = IDLE;
+        if (!c->keep_alive)
+            close_connection(t, c);
+        t->cb.done(t->cb.user, c->id, now);
+    }
+}
+
+/* Collects the response's head, then hands its body on. */
+static void take_bytes(http1_client *t, connection *c, const uint8_t *data, size_t len, uint64_t now) {
+    if (c->head_done) {
+        take_body(t, c, data, len, now);
+        return;
+    }
+    size_t room = sizeof c->head - c->head_len;
+    size_t take = len < room ? len : room;
+    memcpy(c->head + c->head_len, data, take);
+    size_t before = c->head_len;
+    c->head_len += take;
+    http1_response r;
+    ssize_t head = http1_parse_response(c->head, c->head_len, &c->scanned, &r);
+    if (head == 0)
+        return;
+    if (head < 0) {
+        fail_request(t, c, "not an HTTP/1.1 response that this player understands", now);
+        return;
+    }
+    if (r.status != 200 && r.status != 206) {
+        char message[32];
+        snprintf(message, sizeof message, "status %d", r.status);
+        fail_request(t, c, message, now);
+        return;
+    }
+    if (!right_range(c, &r)) {
+        fail_request(t, c, "the response is not the range that was asked for", now);
+        return;
+    }
+    c->head_done = true;
+    c->keep_alive = r.keep_alive;
+    size_t used = (size_t)head - before; /* of this piece */
+    take_body(t, c, data + used, len - used, now);
+}
+
+static void read_all(http1_client *t, connection *c, uint64_t now) {
+    uint8_t buf[READ_BYTES];
+    for (int i = 0; i < READS_PER_STEP && (c->state == BUSY || c->state == IDLE); i++) {
+        ssize_t n = recv(c->fd, buf, sizeof buf, 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            int why = n < 0 ? errno : 0;
+            bool busy = c->state == BUSY;
+            close_connection(t, c);
+            if (busy)
+                die(t, why != 0 ? strerror(why) : "the server closed the connection within a response");
+            return;
+        }
+        if (c->state == IDLE) {
+            close_connection(t, c); /* bytes that nobody asked for */
+            return;
+        }
+        take_bytes(t, c, buf, (size_t)n, now);
+    }
+}
+
+static void write_request(http1_client *t, connection *c) {
+    while (c->out_sent < c->out_len) {
+        ssize_t n = send(c->fd, c->out + c->out_sent, c->out_len - c->out_sent, MSG_NOSIGNAL);
+        if (n < 0) {
+            if (errno != EAGAIN && errno != EINTR)
+                die(t, strerror(errno));
+            break;
+        }
+        c->out_sent += (size_t)n;
+    }
+}
+
+static void finish_connecting(http1_client *t, connection *c, uint64_t now) {
+    int error = 0;
+    socklen_t len = sizeof error;
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof peer;
+    getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error != 0) {
+        die(t, strerror(error));
+    } else if (getpeername(c->fd, (struct sockaddr *)&peer, &peer_len) == 0) {
+        c->state = c->has_request ? BUSY : IDLE;
+        if (!t->connected) {
+            t->connected = true;
+            t->cb.connected(t->cb.user, now);
+        }
+    } else if (now >= c->connect_deadline) {
+        die(t, "no answer from the server");
+    }
+}
+
+static void step_connection(http1_client *t, connection *c, uint64_t now) {
+    if (c->state == CONNECTING)
+        finish_connecting(t, c, now);
+    if (c->state == BUSY)
+        write_request(t, c);
+    if (c->state == BUSY || c->state == IDLE)
+        read_all(t, c, now);
+    if (c->state == CONNECTING)
+        watch(t, c, EPOLLOUT);
+    else if (c->state != CLOSED)
+        watch(t, c, EPOLLIN | (c->state == BUSY && c->out_sent < c->out_len ? EPOLLOUT : 0u));
+}
+
+void http1_client_sample(http1_client *t) {
+    for (unsigned i = 0; i < t->count; i++)
+        sample(t, &t->connections[i]);
+}
+
+void http1_client_step(http1_client *t, uint64_t now) {
+    if (t->over)
+        return;
+    for (unsigned i = 0; i < t->count && t->dead[0] == '\0'; i++)
+        step_connection(t, &t->connections[i], now);
+    if (t->dead[0] != '\0') {
+        t->over = true;
+        for (unsigned i = 0; i < t->count; i++)
+            close_connection(t, &t->connections[i]);
+        t->cb.closed(t->cb.user, t->dead, now);
+        return;
+    }
+    if (now >= t->next_sample) {
+        http1_client_sample(t);
+        t->next_sample = now + SAMPLE_INTERVAL_US;
+    }
+}
+
+uint64_t http1_client_next_timeout(const http1_client *t) {
+    if (t->over)
+        return XL_NEVER;
+    uint64_t next = t->dead[0] != '\0' ? 0 : t->next_sample;
+    for (unsigned i = 0; i < t->count; i++) {
+        const connection *c = &t->connections[i];
+        if (c->state == CONNECTING && c->connect_deadline < next)
+            next = c->connect_deadline;
+    }
+    return next;
+}

@@ -1,0 +1,37 @@
+/* HTTP/1.1 over stream sockets: what the transports tcp, mptcp and stream have in common. A stream socket carries one
+ * request at a time, so `concurrency` requests take as many persistent connections. */
+#ifndef PLAYER_HTTP1_CLIENT_H
+#define PLAYER_HTTP1_CLIENT_H
+
+#include "player/transport.h"
+
+#define HTTP1_AUTHORITY_BYTES 96
+
+typedef struct http1_client http1_client;
+
+/* What distinguishes one kind of stream socket from another; `state` is the transport's. */
+typedef struct {
+    /* A non-blocking socket that is being connected, or -1 with a phrase in error[PLAYER_ERROR_BYTES]. A connection
+     * that is refused at once may be returned too: step() sees its error. */
+    int (*open)(void *state, char *error);
+    /* Reads the kernel's figures of a connected socket. NULL: there are none. */
+    void (*sample)(void *state, int fd);
+} http1_sockets;
+
+/* Opens the sockets. NULL with a phrase in error[PLAYER_ERROR_BYTES]. Callbacks and sockets are copied; `state` stays
+ * the caller's. */
+http1_client *http1_client_new(const player_transport_config *, const player_transport_callbacks *,
+                               const http1_sockets *, void *state, uint64_t now, char *error);
+/* Closes the sockets, after their last sample. */
+void http1_client_free(http1_client *);
+
+/* As player_transport_ops says. */
+bool http1_client_request(http1_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
+void http1_client_cancel(http1_client *, uint64_t id);
+void http1_client_step(http1_client *, uint64_t now);
+uint64_t http1_client_next_timeout(const http1_client *);
+
+/* Samples every connected socket. */
+void http1_client_sample(http1_client *);
+
+#endif

@@ -1,0 +1,104 @@
+/* HTTP/1.1 over a Unix socket: a relay behind the socket carries each connection as one stream of another transport, of
+ * which the player knows nothing (docs/reference/stacks.md). A relay that gives up closes the connection. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "player/http1_client.h"
+
+typedef struct {
+    struct sockaddr_un server;
+    size_t path_count;
+    unsigned concurrency;
+    http1_client *http;
+} stream_transport;
+
+static stream_transport *from_handle(player_transport *t) {
+    return (stream_transport *)t;
+}
+
+static int open_socket(void *state, char *error) {
+    const stream_transport *t = state;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        snprintf(error, PLAYER_ERROR_BYTES, "no Unix socket: %s", strerror(errno));
+        return -1;
+    }
+    if (connect(fd, (const struct sockaddr *)&t->server, sizeof t->server) != 0) {
+        snprintf(error, PLAYER_ERROR_BYTES, "%s", strerror(errno));
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static player_transport *stream_create(const player_transport_config *config,
+                                       const player_transport_callbacks *callbacks, uint64_t now, char *error) {
+    static const http1_sockets sockets = {.open = open_socket};
+    stream_transport *t = calloc(1, sizeof *t);
+    if (!t) {
+        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+        return NULL;
+    }
+    t->server.sun_family = AF_UNIX;
+    int len = snprintf(t->server.sun_path, sizeof t->server.sun_path, "%s", config->socket_file);
+    if ((size_t)len >= sizeof t->server.sun_path) {
+        snprintf(error, PLAYER_ERROR_BYTES, "the socket's name is longer than %zu bytes",
+                 sizeof t->server.sun_path - 1);
+        free(t);
+        return NULL;
+    }
+    t->path_count = config->path_count;
+    t->concurrency = config->concurrency;
+    t->http = http1_client_new(config, callbacks, &sockets, t, now, error);
+    if (!t->http) {
+        free(t);
+        return NULL;
+    }
+    return (player_transport *)t;
+}
+
+static void stream_close(player_transport *handle, uint64_t now) {
+    (void)now;
+    stream_transport *t = from_handle(handle);
+    http1_client_free(t->http);
+    free(t);
+}
+
+static bool stream_request(player_transport *handle, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+    return http1_client_request(from_handle(handle)->http, id, first, last, now);
+}
+
+static void stream_cancel(player_transport *handle, uint64_t id, uint64_t now) {
+    (void)now;
+    http1_client_cancel(from_handle(handle)->http, id);
+}
+
+static void stream_step(player_transport *handle, uint64_t now) {
+    http1_client_step(from_handle(handle)->http, now);
+}
+
+static uint64_t stream_next_timeout(const player_transport *handle) {
+    return http1_client_next_timeout(((const stream_transport *)handle)->http);
+}
+
+static json_t *stream_summary(player_transport *handle) {
+    return json_pack("{s:i}", "connections", (int)from_handle(handle)->concurrency);
+}
+
+/* What runs over which path, the relay knows. */
+const player_transport_ops player_transport_stream = {
+    .name = "stream",
+    .uses_socket_file = true,
+    .create = stream_create,
+    .request = stream_request,
+    .cancel = stream_cancel,
+    .step = stream_step,
+    .next_timeout = stream_next_timeout,
+    .summary = stream_summary,
+    .close = stream_close,
+};
