@@ -1,5 +1,5 @@
-/* HTTP/1.1 over the kernel's TCP or MPTCP. Each connection is bound to the primary path's address; with MPTCP the kernel
- * adds subflows over the other addresses as its endpoints (`ip mptcp`) say. */
+/* HTTP/1.1 over the kernel's TCP or MPTCP. Each connection is bound to the primary path's address. With MPTCP the
+ * kernel adds subflows over the other addresses as its endpoints (`ip mptcp`) say. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
