@@ -294,7 +294,7 @@ report: setup ## every figure and table of the paper and all campaigns: results/
 .PHONY: docs
 docs: setup ## write the pages of docs/reference that the code can write itself
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python -m railyard.reference
+	@.venv/bin/python -m railyard.cli.reference
 
 .PHONY: clean
 clean: ## remove what was built (results and .venv stay)

@@ -15,7 +15,7 @@
 # Loads `results/fig1/exhibit.json`; where it is not there, `railyard run fig1 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("fig1")
 page.heading

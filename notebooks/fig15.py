@@ -15,7 +15,7 @@
 # Loads `results/fig15/exhibit.json`; where it is not there, `railyard run fig15 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("fig15")
 page.heading

@@ -15,7 +15,7 @@
 # Loads `results/fig1c/exhibit.json`; where it is not there, `railyard run fig1c --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("fig1c")
 page.heading

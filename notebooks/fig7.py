@@ -15,7 +15,7 @@
 # Loads `results/fig7/exhibit.json`; where it is not there, `railyard run fig7 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("fig7")
 page.heading

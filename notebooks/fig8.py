@@ -15,7 +15,7 @@
 # Loads `results/fig8/exhibit.json`; where it is not there, `railyard run fig8 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("fig8")
 page.heading

@@ -15,7 +15,7 @@
 # Loads `results/table1/exhibit.json`; where it is not there, `railyard run table1 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("table1")
 page.heading

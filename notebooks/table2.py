@@ -15,7 +15,7 @@
 # Loads `results/table2/exhibit.json`; where it is not there, `railyard run table2 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("table2")
 page.heading

@@ -15,7 +15,7 @@
 # Loads `results/table3/exhibit.json`; where it is not there, `railyard run table3 --size small` is carried out first.
 
 # %%
-from railyard.exhibits.notebook import Page
+from railyard.studies.exhibits.notebook import Page
 
 page = Page("table3")
 page.heading

@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from railyard.paths import ROOT, program
+from railyard.base.paths import ROOT, program
 
 FOLDER = ROOT / "build" / "bench"
 Run = dict[str, Any]

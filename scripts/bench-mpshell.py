@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from railyard.paths import ROOT, program
+from railyard.base.paths import ROOT, program
 
 OPPORTUNITY_BITS = 1504 * 8
 PACKET_BYTES = 1500

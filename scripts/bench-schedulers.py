@@ -23,9 +23,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from railyard.errors import UserError
-from railyard.paths import ROOT, program
-from railyard.settings import CONTROLLERS, SCHEDULERS
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
+from railyard.experiment.settings import CONTROLLERS, SCHEDULERS
 from railyard.traces import Pair, find_pair
 
 Job = dict[str, Any]

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from railyard.paths import ROOT, program
+from railyard.base.paths import ROOT, program
 
 TRIES = 3
 OPPORTUNITY_BITS = 1504 * 8

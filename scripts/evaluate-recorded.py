@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from railyard.experiment import find_experiment, load_experiment
-from railyard.paths import RESULTS_DIR
+from railyard.base.paths import RESULTS_DIR
+from railyard.experiment.model import find_experiment, load_experiment
 
 REFERENCE, VANILLA = "sp", "vanilla-mp"
 CANDIDATES = ("xlink", "xlink+")

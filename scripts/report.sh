@@ -16,7 +16,7 @@ esac
 trap 'echo "report: stopped; the whole runs are kept, and the same command goes on from there." >&2; exit 130' INT TERM
 begin=$SECONDS
 failed=()
-names=$(.venv/bin/python -c 'from railyard.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
+names=$(.venv/bin/python -c 'from railyard.studies.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
 mkdir -p "$out"
 export RAILYARD_RESULTS=$out
 for name in $names; do

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from railyard import containers
-from railyard.errors import UserError
-from railyard.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.errors import UserError
+from railyard.base.paths import PROGRAM_NAMES, programs_dir
+from railyard.run import containers
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
 
@@ -95,7 +95,7 @@ def command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     """`railyard` within this process: a start of Python takes longer than most commands."""
 
     def command(*arguments: str) -> Done:
-        from railyard.cli import main  # noqa: PLC0415  only where it is used
+        from railyard.cli.main import main  # noqa: PLC0415  only where it is used
 
         monkeypatch.setattr(sys, "argv", ["railyard", *arguments])
         capsys.readouterr()
@@ -165,7 +165,7 @@ class FakeRun:
         return {"schema": 1, "sched_fifo": True, "exit": {"code": 0, "signal": None}, "paths": paths}
 
     def write(self, runs: Path) -> Path:
-        from railyard.fidelity import judge  # noqa: PLC0415  only where a run is written
+        from railyard.run.fidelity import judge  # noqa: PLC0415  only where a run is written
 
         folder = runs / self.run_id
         folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 from conftest import Done
-from railyard.cli import main
+from railyard.cli.main import main
 
 
 def railyard(*arguments: str, **environment: str) -> Done:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from railyard.paths import program
+from railyard.base.paths import program
 
 VIDEO_BYTES = 10_000_000
 VIDEO_URL = f"/synthetic/{VIDEO_BYTES}"

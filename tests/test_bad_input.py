@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Done
 from in_process import railyard
-from railyard.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.paths import PROGRAM_NAMES, programs_dir
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
 GOOD = """\

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from quic_programs import Child, Server, events, read_jsonl
-from railyard.paths import program
+from railyard.base.paths import program
 from test_deployment import (
     LB_CONFIG,
     busy_connections,

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from railyard.paths import program
+from railyard.base.paths import program
 
 REQUESTS = 60
 

@@ -19,7 +19,7 @@ import pytest
 
 from conftest import Command
 from railyard.gate.compare import outputs_sha256
-from railyard.store.campaigns import StoredCampaign
+from railyard.results.campaigns import StoredCampaign
 
 YAML = """\
 name: unit

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from railyard import containers
-from railyard.errors import UserError
-from railyard.experiment import load_experiment
-from railyard.paths import ROOT
-from railyard.resolve import resolve
-from railyard.runspec import RunSpec
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.experiment.model import load_experiment
+from railyard.run import containers
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec
 
 DOCKER = ROOT / "docker"
 YAML = """\

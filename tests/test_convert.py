@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from railyard.traces.cli import app
+from railyard.cli.traces import app
 from railyard.traces.convert import TraceRecipe, convert_trace
 from railyard.traces.convert.capacity import cut, from_bins, from_packets, opportunities
 from railyard.traces.index import read_index

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from quic_programs import Server, events, read_jsonl
-from railyard.paths import program
+from railyard.base.paths import program
 
 WORKERS = 4
 UDP_SEGMENT = 103  # linux/udp.h

@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from railyard import containers
-from railyard.agreement import ks_distance
-from railyard.paths import ROOT
+from railyard.base.paths import ROOT
+from railyard.run import containers
+from railyard.studies.agreement import ks_distance
 
 pytestmark = pytest.mark.docker
 

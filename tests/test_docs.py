@@ -15,14 +15,14 @@ import pytest
 import typer
 import yaml
 
-from railyard import reference
-from railyard.aggregate import write_parquet
-from railyard.cli import app
-from railyard.experiment import Experiment, load_experiment
-from railyard.paths import ROOT, programs_dir
-from railyard.records import load_campaign
-from railyard.settings import FILE as SETTINGS_FILE
-from railyard.store.query import connect, run_query
+from railyard.base.paths import ROOT, programs_dir
+from railyard.cli import reference
+from railyard.cli.main import app
+from railyard.experiment.model import Experiment, load_experiment
+from railyard.experiment.settings import FILE as SETTINGS_FILE
+from railyard.results.aggregate import write_parquet
+from railyard.results.query import connect, run_query
+from railyard.results.records import load_campaign
 from railyard.traces.index import TraceIndex
 
 DOCS = ROOT / "docs"

@@ -17,17 +17,18 @@ from hypothesis import strategies as st
 from nbclient import NotebookClient
 from rich.console import Console
 
-from railyard.errors import UserError
-from railyard.exhibits import energy, fig6, fig8, fig13, fig14, intervals, places, registry, run, table4
-from railyard.exhibits.intervals import Interval
-from railyard.exhibits.model import FILE, ORDER, Exhibit, Table, load_exhibit, newest_exhibits
-from railyard.exhibits.registry import RunRequest
-from railyard.exhibits.spec import experiments, merged, spec_of
-from railyard.experiment import TRANSPORT_OF_SCHEME, find_experiment
-from railyard.paths import ROOT, program
-from railyard.statistics import nearest_rank
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
+from railyard.base.statistics import nearest_rank
+from railyard.base.yamlfile import YamlDocument, load_yaml
+from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
+from railyard.report.exhibit import FILE, ORDER, Exhibit, Table, load_exhibit, newest_exhibits
+from railyard.studies import intervals
+from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
+from railyard.studies.exhibits.spec import experiments, merged, spec_of
+from railyard.studies.intervals import Interval
+from railyard.studies.request import RunRequest
 from railyard.traces.library import find_pair
-from railyard.yamlfile import YamlDocument, load_yaml
 
 OWN = ("fig1", "fig6", "fig7", "fig8", "fig13", "fig14", "fig15", "table4")
 CLAIMS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from railyard.traces.cli import app
+from railyard.cli.traces import app
 from railyard.traces.fetch import MANIFEST, MAX_BYTES, SourceFile, download, read_manifest
 from railyard.traces.index import read_index
 from railyard.traces.trace import TraceError, read_trace

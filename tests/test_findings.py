@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from conftest import FakeRun
-from railyard.aggregate import cells
-from railyard.findings import Findings, carries, find, shown
-from railyard.records import load_campaign
 from railyard.report import write_report
-from railyard.tables import columns_of, same_in_words
+from railyard.results.aggregate import cells
+from railyard.results.findings import Findings, carries, find, shown
+from railyard.results.records import load_campaign
+from railyard.results.tables import columns_of, same_in_words
 
 Make = Callable[..., Path]
 SCHEMES = {"sp": "sp", "sp:lte": "sp", "cm": "cm", "vanilla-mp": "vanilla-mp", "xlink": "xlink"}

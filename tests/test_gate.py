@@ -20,16 +20,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import FakeRun
-from railyard.errors import UserError
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.base.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 from railyard.gate import output
 from railyard.gate.compare import METRICS, Row, compare
 from railyard.gate.output import Verdict
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
-from railyard.paths import ROOT
-from railyard.qlogdiff import Decision, parting
-from railyard.records import Run, load_run
-from railyard.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
-from railyard.testing import Railyard
+from railyard.gate.testing import Railyard
+from railyard.results.qlogdiff import Decision, parting
+from railyard.results.records import Run, load_run
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "railyard", "gate", *arguments],
         cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree / "experiments")},
+        env=os.environ | {"PYTHONPATH": str(tree)},
         capture_output=True,
         text=True,
         check=False,

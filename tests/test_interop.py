@@ -42,7 +42,7 @@ from quic_programs import (
     run_player,
     synthetic,
 )
-from railyard.paths import program
+from railyard.base.paths import program
 
 UNKNOWN_VERSION = 0x1A2A3A4A  # reserved to exercise version negotiation (RFC 9000 section 15)
 SHA_256 = hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).hexdigest()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from railyard.campaign import Campaign, run_campaign
-from railyard.errors import UserError
-from railyard.experiment import LinkEvent, load_experiment
-from railyard.fidelity import MAX_EVENT_LATENESS_US, judge
-from railyard.linkevents import DoneEvent, commands
-from railyard.progress import Silent
-from railyard.resolve import resolve
+from railyard.base.errors import UserError
+from railyard.experiment.model import LinkEvent, load_experiment
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.fidelity import MAX_EVENT_LATENESS_US, judge
+from railyard.run.linkevents import DoneEvent, commands
+from railyard.run.progress import Silent
+from railyard.run.resolve import resolve
 
 INDEX = """\
 schema: 1

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from railyard.errors import UserError
-from railyard.experiment import load_experiment
-from railyard.oracle import paths_of_run
-from railyard.records import load_run
-from railyard.resolve import resolve
-from railyard.runspec import RunSpec, mpshell_command
-from railyard.sim import execute, job
+from railyard.base.errors import UserError
+from railyard.experiment.model import load_experiment
+from railyard.results.oracle import paths_of_run
+from railyard.results.records import load_run
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec, mpshell_command
+from railyard.run.sim import execute, job
 from railyard.traces.index import read_index
 
 YAML = """\

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from railyard.cli import main
-from railyard.linklog import LinkLogError, link_stats, read_link_log
-from railyard.linklog.plot import binned_mbps
-from railyard.linklog.stats import signal_delay
-from railyard.testing import Railyard
+from railyard.cli.main import main
+from railyard.gate.testing import Railyard
+from railyard.results.linklog import LinkLogError, link_stats, read_link_log
+from railyard.results.linklog.plot import binned_mbps
+from railyard.results.linklog.stats import signal_delay
 
 # Ten opportunities in 200 ms. Five packets arrive, one is dropped. Written as mm-link does, its base timestamp not 0.
 BY_HAND = """\

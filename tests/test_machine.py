@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from railyard import confine
-from railyard.fidelity import judge
-from railyard.machine import Machine, Watch, cause, parse
+from railyard.run import confine
+from railyard.run.fidelity import judge
+from railyard.run.machine import Machine, Watch, cause, parse
 
 BEFORE = "cpu  100 10 50 900 5 1 4 30 20 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.paths import programs_dir
+from railyard.base.paths import programs_dir
 
 pytestmark = pytest.mark.privileged
 

@@ -25,7 +25,7 @@ import dpkt
 import pytest
 
 import test_mpshell
-from railyard.fidelity import judge
+from railyard.run.fidelity import judge
 from test_mpshell import (
     FLOOD_RECEIVER,
     MPSHELL,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.paths import PROGRAM_NAMES, programs_dir
 
 BIN = programs_dir()
 pytestmark = pytest.mark.skipif(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railyard import oracle
-from railyard.aggregate import median_efficiency, write_parquet
-from railyard.oracle import PAYLOAD_BYTES, TOLERANCE_S, OraclePath, completion_us, rct_s, request_arrival_us
-from railyard.records import Chunk
-from railyard.testing import Railyard
+from railyard.gate.testing import Railyard
+from railyard.results import oracle
+from railyard.results.aggregate import median_efficiency, write_parquet
+from railyard.results.oracle import PAYLOAD_BYTES, TOLERANCE_S, OraclePath, completion_us, rct_s, request_arrival_us
+from railyard.results.records import Chunk
 from railyard.traces.trace import Trace, format_trace, read_trace
 
 

@@ -19,18 +19,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import FakeRun
-from railyard import campaign as campaign_module
-from railyard import confine
-from railyard.campaign import Campaign, run_campaign
-from railyard.errors import UserError
-from railyard.experiment import Experiment, load_experiment
-from railyard.fidelity import MAX_TRIES
-from railyard.oracle import TOLERANCE_S
-from railyard.paths import EXPERIMENTS_DIR
-from railyard.provenance import mptcp_counters
-from railyard.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
-from railyard.resolve import resolve
-from railyard.runspec import RunSpec, mpshell_command, player_command, server_command
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.provenance import mptcp_counters
+from railyard.experiment.model import Experiment, load_experiment
+from railyard.results.oracle import TOLERANCE_S
+from railyard.run import campaign as campaign_module
+from railyard.run import confine
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.fidelity import MAX_TRIES
+from railyard.run.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
 
 YAML = """\
 name: unit

@@ -16,9 +16,9 @@ from typing import Any, Self
 import pytest
 
 from quic_programs import Server, events, player_command, player_summary, read_jsonl, wait_for_event
-from railyard.experiment import Experiment, SchemeEntry
-from railyard.paths import program
-from railyard.runspec import RunPath, primary_path, scheme_parameters
+from railyard.base.paths import program
+from railyard.experiment.model import Experiment, SchemeEntry
+from railyard.run.runspec import RunPath, primary_path, scheme_parameters
 
 TECHNOLOGIES = {"wifi": "wifi", "lte": "lte"}
 

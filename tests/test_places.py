@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Command
-from railyard.experiment import load_experiment
-from railyard.resolve import resolve
+from railyard.experiment.model import load_experiment
+from railyard.run.resolve import resolve
 from railyard.traces import find_pair, read_trace
 from railyard.traces.stretches import worst_stretches
 from trace_files import in_memory

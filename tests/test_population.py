@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 import yaml
 
-from railyard.errors import UserError
-from railyard.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
-from railyard.population.cli import rate_of
-from railyard.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
-from railyard.population.figures import Plays, improvement
-from railyard.population.model import Population, load_population
-from railyard.population.parts import Parts, read_plays
-from railyard.population.play import Arm, Task, first_frames, play, tasks_of
-from railyard.population.scenes import Library
-from railyard.population.viewers import Viewer, day_shares, draw_viewers
-from railyard.yamlfile import load_yaml
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
+from railyard.base.yamlfile import load_yaml
+from railyard.cli.population import rate_of
+from railyard.studies.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
+from railyard.studies.population.figures import Plays, improvement
+from railyard.studies.population.model import Population, load_population
+from railyard.studies.population.parts import Parts, read_plays
+from railyard.studies.population.play import Arm, Task, first_frames, play, tasks_of
+from railyard.studies.population.scenes import Library
+from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 SP, VANILLA = Arm("sp", "sp"), Arm("vanilla-mp", "vanilla-mp")
@@ -164,7 +164,7 @@ def test_a_histogram_gives_the_quantiles_that_sorting_gives(monkeypatch: pytest.
 
     rows = [row(viewer) for viewer in range(1, 9)]
     by_histogram = [Plays(rows).quantile("play_time_left", "a", q) for q in (0.01, 0.5, 0.99)]
-    monkeypatch.setattr("railyard.population.figures.FEW", 1e9)
+    monkeypatch.setattr("railyard.studies.population.figures.FEW", 1e9)
     assert by_histogram == [Plays(rows).quantile("play_time_left", "a", q) for q in (0.01, 0.5, 0.99)]
 
 
@@ -256,7 +256,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
 def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
     population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("railyard.population.executors.CONNECT_LIMIT_S", 1)
+    monkeypatch.setattr("railyard.studies.population.executors.CONNECT_LIMIT_S", 1)
     (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
     with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--scheduler"):
         list(DaskExecutor("tcp://127.0.0.1:1").results([Batch((task,))]))
@@ -277,7 +277,7 @@ def test_a_local_worker_that_is_killed_costs_its_batch_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
-    monkeypatch.setattr("railyard.population.executors.run_batch", _die_once)
+    monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_once)
     batches = [Batch((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
     found = [row["key"] for rows in LocalExecutor(2).results(batches) for row in rows]
     assert (tmp_path / "died").exists()

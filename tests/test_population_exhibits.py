@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from railyard.errors import UserError
-from railyard.exhibits import population_days, population_first_frame, population_gate, verdicts
-from railyard.exhibits.intervals import Interval
-from railyard.exhibits.model import Exhibit, load_exhibit
-from railyard.exhibits.registry import RunRequest, runner
-from railyard.paths import EXPERIMENTS_DIR, programs_dir
-from railyard.population.figures import Plays
-from railyard.population.model import load_exhibit_spec
-from railyard.yamlfile import load_yaml
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
+from railyard.base.yamlfile import load_yaml
+from railyard.report.exhibit import Exhibit, load_exhibit
+from railyard.studies.exhibits import population_days, population_first_frame, population_gate, verdicts
+from railyard.studies.exhibits.registry import runner
+from railyard.studies.intervals import Interval
+from railyard.studies.population.figures import Plays
+from railyard.studies.population.model import load_exhibit_spec
+from railyard.studies.request import RunRequest
 
 CLAIMS = {
     "fig1c": ["vanilla-worse-p99"],

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from railyard.errors import UserError
-from railyard.testing import Railyard
+from railyard.base.errors import UserError
+from railyard.gate.testing import Railyard
 
 # What the author of a scheduler writes; `{limit}` is what the second test allows.
 WRITTEN_TESTS = """\

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, Done
-from railyard import cli, qlogs
-from railyard.campaign import Campaign, run_once
-from railyard.errors import UserError
-from railyard.experiment import load_experiment
+from railyard.base.errors import UserError
+from railyard.base.statistics import nearest_rank
+from railyard.cli import main as cli
+from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
-from railyard.records import load_run
-from railyard.resolve import QLOGS_OF_ALL, qlog_of, resolve
-from railyard.statistics import nearest_rank
-from railyard.store import folders
+from railyard.results import qlogs
+from railyard.results.records import load_run
+from railyard.run import folders
+from railyard.run.campaign import Campaign, run_once
+from railyard.run.resolve import QLOGS_OF_ALL, qlog_of, resolve
 
 YAML = """\
 name: unit

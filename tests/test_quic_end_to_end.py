@@ -23,7 +23,7 @@ from quic_programs import (
     synthetic,
     wait_for_event,
 )
-from railyard.paths import program
+from railyard.base.paths import program
 
 TWO_PATHS = ("--path", "first:127.0.0.1:wifi", "--path", "second:127.0.0.2:lte")
 CARRIES_DATA_BYTES = 50_000  # what a path has carried that was really used, not only probed

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from railyard.errors import UserError
+from railyard.base.errors import UserError
 from railyard.traces import find_pair
 
 # Each pair at its outage: Wi-Fi dies at 70 s of the walk, Carrier U at 20 s of the train, both fade in the subway.

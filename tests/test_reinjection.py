@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from railyard.campaign import Campaign, run_campaign
-from railyard.experiment import Experiment
-from railyard.jsonl import read_jsonl
-from railyard.paths import program
-from railyard.progress import Silent
-from railyard.records import load_run
-from railyard.resolve import resolve
-from railyard.testing import Railyard, Result
-from railyard.thresholds import samples_of, th
+from railyard.base.jsonl import read_jsonl
+from railyard.base.paths import program
+from railyard.base.yamlfile import YamlDocument, parse
+from railyard.experiment.model import Experiment
+from railyard.gate.testing import Railyard, Result
+from railyard.results.records import load_run
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.progress import Silent
+from railyard.run.resolve import resolve
+from railyard.studies.thresholds import samples_of, th
 from railyard.traces.library import list_pairs
-from railyard.yamlfile import YamlDocument, parse
 
 OPPORTUNITY_BYTES = 1504
 TRACE_MS = 2000

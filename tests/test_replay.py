@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
-from railyard.errors import UserError
-from railyard.jsonl import read_jsonl, summary_of
-from railyard.paths import programs_dir
+from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl, summary_of
+from railyard.base.paths import programs_dir
 from railyard.report import write_whole
 from railyard.report.replay import write_replay
 from railyard.report.replay.figure import draw

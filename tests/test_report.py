@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import FakeRun
-from railyard.aggregate import cells, quantile, write_parquet
-from railyard.errors import UserError
-from railyard.fidelity import judge
-from railyard.records import Chunk, load_campaign, load_run
+from railyard.base.errors import UserError
+from railyard.base.style import scheme_styles
 from railyard.report import write_report
 from railyard.report.sections import embedded
-from railyard.report.style import scheme_styles
-from railyard.tables import Value, aligned
+from railyard.results.aggregate import cells, quantile, write_parquet
+from railyard.results.records import Chunk, load_campaign, load_run
+from railyard.results.tables import Value, aligned
+from railyard.run.fidelity import judge
 
 Make = Callable[..., Path]
 

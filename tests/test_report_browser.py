@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.paths import programs_dir
+from railyard.base.paths import programs_dir
 from railyard.report import write_whole
 from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
 from railyard.report.replay import write_replay

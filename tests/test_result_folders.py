@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, Done
-from railyard import campaign as campaigns
-from railyard import cli, fidelity
-from railyard.campaign import Campaign
-from railyard.errors import UserError
-from railyard.exhibits.model import newest_exhibits
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.cli import main as cli
 from railyard.gate.compare import outputs_sha256
-from railyard.paths import program
-from railyard.runspec import RunSpec
-from railyard.store import folders
-from railyard.store.campaigns import find_campaigns, find_run_or_campaign
-from railyard.store.folders import Identity, results_folder
+from railyard.report.exhibit import newest_exhibits
+from railyard.results.campaigns import find_campaigns, find_run_or_campaign
+from railyard.run import campaign as campaigns
+from railyard.run import fidelity, folders
+from railyard.run.campaign import Campaign
+from railyard.run.folders import Identity, results_folder
+from railyard.run.runspec import RunSpec
 from report_exhibit import exhibit_of
 
 YAML = """\
@@ -253,8 +253,8 @@ def test_many_commands_at_once_make_one_folder(tmp_path: Path) -> None:
     source = """
 import sys
 from pathlib import Path
-from railyard.errors import UserError
-from railyard.store.folders import Identity, results_folder
+from railyard.base.errors import UserError
+from railyard.run.folders import Identity, results_folder
 sys.stdin.readline()
 for number in range(30):
     try:
@@ -297,7 +297,7 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     for name in (run, f"unit/{run}"):
         assert find_run_or_campaign(name, results) == newest / "runs" / run
     assert find_run_or_campaign("unit", results) == newest
-    for module in ("railyard.report.cli", "railyard.cli"):
+    for module in ("railyard.cli.report", "railyard.cli.main"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
     good(command_line("replay", run))
     good(command_line("report", "unit"))
@@ -313,7 +313,7 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
     for name in ("unit", "other"):
         experiment.write_text(YAML.replace("name: unit", f"name: {name}"))
         good(command_line("run", str(experiment)))
-    for module in ("railyard.report.cli", "railyard.cli"):
+    for module in ("railyard.cli.report", "railyard.cli.main"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
     run = "subway-1--xlink--s1"
     cases = [

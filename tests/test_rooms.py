@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.paths import ROOT
+from railyard.base.paths import ROOT
 
 TRANSPORT = ROOT / "transport"
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
-from railyard import thresholds
-from railyard.agreement import compare
-from railyard.exhibits import intervals
-from railyard.fidelity import judge
-from railyard.linkevents import DoneEvent
-from railyard.records import Run, load_run
-from railyard.statistics import nearest_rank
-from railyard.thresholds import Distribution, Sample, rows_of, samples_of, th
+from railyard.base.statistics import nearest_rank
+from railyard.results.records import Run, load_run
+from railyard.run.fidelity import judge
+from railyard.run.linkevents import DoneEvent
+from railyard.studies import intervals, thresholds
+from railyard.studies.agreement import compare
+from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th
 
 TENTHS = [i / 10 for i in range(1, 11)]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from railyard.experiment import KERNEL_CONGESTION
-from railyard.paths import program
-from railyard.settings import CONTROLLERS, SCHEDULERS
+from railyard.base.paths import program
+from railyard.experiment.model import KERNEL_CONGESTION
+from railyard.experiment.settings import CONTROLLERS, SCHEDULERS
 from railyard.traces import find_pair
 
 Job = dict[str, Any]

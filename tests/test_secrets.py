@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quic_programs import VIDEO_URL, Server, events, read_jsonl
-from railyard.paths import program
+from railyard.base.paths import program
 
 SEEDED = "seeded: not for deployment"
 CID = bytes([0, 0, 2, 3, 4, 5, 6, 7])  # as a server with workers makes them: rotation 0, server ID 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from quic_programs import Child, Server, events, read_jsonl
-from railyard.paths import program
+from railyard.base.paths import program
 
 
 @contextmanager

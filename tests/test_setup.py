@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from railyard.paths import ROOT
+from railyard.base.paths import ROOT
 
 WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
 SETUP = ROOT / "scripts" / "setup.sh"

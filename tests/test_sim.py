@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from railyard.errors import UserError
-from railyard.paths import ROOT, program
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
 from railyard.traces import Pair, find_pair
 
 SCHEMES = ("sp", "cm", "vanilla-mp", "xlink", "xlink+")

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from conftest import Done, FakeRun
 from in_process import railyard
-from railyard.agreement import compare, ks_distance
-from railyard.campaign import default_jobs
-from railyard.errors import UserError
-from railyard.experiment import load_experiment
+from railyard.base.errors import UserError
+from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
-from railyard.oracle import TOLERANCE_S
-from railyard.records import load_run
-from railyard.resolve import not_run, resolve
-from railyard.runspec import RunSpec, player_command, server_command
-from railyard.sim import execute, job
+from railyard.results.oracle import TOLERANCE_S
+from railyard.results.records import load_run
+from railyard.run.campaign import default_jobs
+from railyard.run.resolve import not_run, resolve
+from railyard.run.runspec import RunSpec, player_command, server_command
+from railyard.run.sim import execute, job
+from railyard.studies.agreement import compare, ks_distance
 
 YAML = """\
 name: unit

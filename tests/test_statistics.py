@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from railyard import statistics
+from railyard.base import statistics
 
 SEED = 20211
 

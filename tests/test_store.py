@@ -19,18 +19,18 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from conftest import Command, FakeRun
-from railyard import provenance
-from railyard.aggregate import tables_of, write_parquet
-from railyard.campaign import Campaign
-from railyard.errors import UserError
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.terminal import fitted, print_table
 from railyard.gate.compare import outputs_sha256
-from railyard.population import parts
-from railyard.records import load_campaign
-from railyard.store.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
-from railyard.store.columns import CAMPAIGN, PLAYS, STORED, TABLES
-from railyard.store.query import connect, run_query
-from railyard.store.upgrade import stored_tables
-from railyard.terminal import fitted, print_table
+from railyard.results.aggregate import tables_of, write_parquet
+from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
+from railyard.results.columns import CAMPAIGN, PLAYS, STORED, TABLES
+from railyard.results.query import connect, run_query
+from railyard.results.records import load_campaign
+from railyard.results.upgrade import stored_tables
+from railyard.run.campaign import Campaign
+from railyard.studies.population import parts
 
 DATA = Path(__file__).parent / "data"
 Make = Callable[..., Path]

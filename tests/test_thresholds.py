@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cli import app
-from railyard.errors import UserError
-from railyard.jsonl import read_jsonl
-from railyard.thresholds import PAPER_SETTINGS, th
+from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl
+from railyard.cli.main import app
+from railyard.studies.thresholds import PAPER_SETTINGS, th
 
 EXPERIMENT = """\
 name: percent

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from railyard.cli.traces import ModelName, app
 from railyard.traces import pair_stats, sha256_file, trace_stats
-from railyard.traces.cli import ModelName, app
 from railyard.traces.delay import rtt_over_time
 from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters
 from railyard.traces.index import entry_data, read_index

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from railyard.campaign import Campaign, run_campaign
-from railyard.experiment import load_experiment
-from railyard.jsonl import read_jsonl, summary_of
-from railyard.progress import Silent
-from railyard.resolve import resolve
-from railyard.traces.cli import app
+from railyard.base.jsonl import read_jsonl, summary_of
+from railyard.cli.traces import app
+from railyard.experiment.model import load_experiment
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.progress import Silent
+from railyard.run.resolve import resolve
 from railyard.traces.delay import rtt_over_time
 from railyard.traces.index import read_index
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.errors import UserError
+from railyard.base.errors import UserError
 from railyard.traces import capacity_timeline, find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
 from railyard.traces import library as library_module
 from railyard.traces.index import read_index

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from railyard.paths import ROOT
+from railyard.base.paths import ROOT
 
 HEADER = ROOT / "transport" / "include" / "xlink" / "xlink.h"
 # What the user keeps there is nothing to the connection; what is freed has no deadline.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from railyard.paths import program
+from railyard.base.paths import program
 
 SECOND = 1000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-from railyard.traces.cli import app
+from railyard.cli.traces import app
 from railyard.traces.index import INDEX_FILE
 from railyard.traces.library import PROJECT_LIBRARY
 from railyard.traces.trace import Trace

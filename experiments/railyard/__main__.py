@@ -1,3 +1,0 @@
-from railyard.cli import main
-
-main()

@@ -1,8 +1,0 @@
-"""Link logs of mpshell, the simulator and Mahimahi's mm-link: docs/reference/linklog.md."""
-
-from __future__ import annotations
-
-from railyard.linklog.read import LinkLog, LinkLogError, read_link_log
-from railyard.linklog.stats import LinkStats, link_stats
-
-__all__ = ["LinkLog", "LinkLogError", "LinkStats", "link_stats", "read_link_log"]

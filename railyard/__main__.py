@@ -1,0 +1,3 @@
+from railyard.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""What every layer needs: places, errors, YAML files, words for a terminal, plots, statistics, provenance."""

@@ -1,0 +1,67 @@
+"""Writing a figure: SVG, PNG and PDF by matplotlib, HTML by plotly; the name's ending says which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from railyard.base.errors import UserError
+from railyard.base.style import GRID, INK
+
+FORMATS = (".svg", ".png", ".pdf", ".html")
+_DPI = 150
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "railyard",  # equal inputs give equal bytes
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+}
+
+
+def check_format(out: Path) -> None:
+    """Raises UserError for a name that says no format."""
+    if out.suffix.lower() not in FORMATS:
+        raise UserError(f"{out}: a plot's name ends in {', '.join(FORMATS)}; choose one of them")
+
+
+def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[], go.Figure]) -> None:
+    """Draw with the one or the other, and write. Raises UserError."""
+    check_format(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.suffix.lower() == ".html":
+            interactive().write_html(out, include_plotlyjs=True, full_html=True, div_id="plot")
+            return
+        with mpl.rc_context(_STYLE):
+            figure = drawn()
+            metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
+            figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or out}: cannot be written: {(error.strerror or str(error)).lower()}"
+        ) from error
+
+
+def rows_figure(heights: list[float], title: str) -> tuple[Figure, list[Axes]]:
+    """A figure of rows that share the axis of time; heights in inches."""
+    figure = Figure(figsize=(10, sum(heights) + 0.7), layout="constrained")
+    axes = figure.subplots(len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    return figure, list(axes[:, 0])

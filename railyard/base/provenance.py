@@ -1,0 +1,83 @@
+"""Where a result comes from: revision, machine, programs, settings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from railyard import __version__
+from railyard.base.paths import ROOT
+
+# Where the programs and the orchestrator come from.
+ROOMS = (
+    *("transport", "driver", "base", "http", "video", "schemes", "emulator", "server", "player", "load", "balancer"),
+    *("railyard", "Makefile"),
+)
+LIBRARIES = ("gnutls", "libnghttp3", "jansson")
+
+
+def _output(*command: str) -> str | None:
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@cache
+def git_state() -> dict[str, Any]:
+    """Revision and whether the work tree differs from it; both null outside of a repository with a commit. A new file
+    counts only where it can change a program: not the experiment that somebody has just written."""
+    revision = _output("git", "rev-parse", "--verify", "HEAD")
+    changed = _output("git", "status", "--porcelain", "--untracked-files=no")
+    new = _output("git", "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
+    known = revision is not None and changed is not None and new is not None
+    return {"revision": revision, "dirty": bool(changed or new) if known else None}
+
+
+def cpu() -> dict[str, Any]:
+    model = None
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return {"model": model, "cores": len(os.sched_getaffinity(0)), "load_1min": os.getloadavg()[0]}
+
+
+@cache
+def versions() -> dict[str, str | None]:
+    found = {name: _output("pkg-config", "--modversion", name) for name in LIBRARIES}
+    return {"railyard": __version__, "python": platform.python_version(), **found}
+
+
+def kernel() -> str:
+    system = os.uname()
+    return f"{system.sysname} {system.release} {system.version} {system.machine}"
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_sysctl(name: str) -> str | None:
+    try:
+        return " ".join(Path("/proc/sys", *name.split(".")).read_text().split())
+    except OSError:
+        return None
+
+
+def write_sysctl(name: str, value: str) -> None:
+    Path("/proc/sys", *name.split(".")).write_text(value)
+
+
+def mptcp_counters(netstat: str) -> dict[str, int]:
+    """The MPTcpExt line of /proc/net/netstat as a mapping; empty where the kernel has no MPTCP."""
+    lines = [line.split() for line in netstat.splitlines() if line.startswith("MPTcpExt:")]
+    if len(lines) < 2:
+        return {}
+    return {name: int(value) for name, value in zip(lines[0][1:], lines[1][1:], strict=True)}

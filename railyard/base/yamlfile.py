@@ -1,0 +1,209 @@
+"""YAML with line numbers: turns a mistake in a file into one sentence that names file, line, field and remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from railyard.base.errors import UserError
+
+Location = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class FieldError(ValueError):
+    """Raised by a check over several fields of a model: the field that the sentence should point at."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """The plain data of a YAML file, and the line on which each part of it starts."""
+
+    path: Path
+    data: dict[str, Any]
+    lines: dict[Location, int]
+
+    def line(self, location: Location) -> int:
+        """The line of a field, or of the nearest part around it that is written in the file."""
+        return self.lines.get(self.known(location), 1)
+
+    def known(self, location: Location) -> Location:
+        """A field, or the nearest part around it that is written in the file; settings of no file are all known."""
+        while self.lines and location and location not in self.lines:
+            location = location[:-1]
+        return location
+
+    def error(self, location: Location, message: str) -> UserError:
+        where = f"{field_name(location)}: " if location else ""
+        return UserError(f"{self.path}:{self.line(location)}: {where}{message}")
+
+
+def field_name(location: Location) -> str:
+    """('schemes', 2, 'cc') as a person writes it: schemes[2].cc"""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
+    return text
+
+
+def near_miss(word: str, known: Iterable[str]) -> str:
+    """'; did you mean "x"?' or the list of what there is, to end a sentence about an unknown name."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known are {', '.join(names)}." if names else "there are none."
+
+
+def find_yaml(name: str, folder: Path, what: str) -> Path:
+    """A path as given, or `folder/NAME.yaml`; `what` the file is, for the sentence when there is none."""
+    given = Path(name)
+    if given.suffix in (".yaml", ".yml") or given.is_file():
+        return given
+    found = folder / f"{name}.yaml"
+    if not found.is_file():
+        names = [file.stem for file in folder.glob("*.yaml")]
+        raise UserError(f"there is no {what} '{name}' in {folder}; {near_miss(name, names)}")
+    return found
+
+
+def load_yaml(path: Path) -> YamlDocument:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; check the path.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"{path}: cannot be read: {reason}.") from None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise UserError(f"{path}:{line}: this is not valid YAML: {error.problem}; correct that line.") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}:1: this is not valid YAML: {str(error).splitlines()[0]}.") from None
+    lines: dict[Location, int] = {}
+    if root is not None:
+        _collect(path, root, (), lines)
+    if not isinstance(data, dict):
+        raise UserError(f"{path}:1: the file must be a mapping of fields, 'name: value' on each line; write those.")
+    return YamlDocument(path, data, lines)
+
+
+def _collect(path: Path, node: yaml.Node, location: Location, lines: dict[Location, int]) -> None:
+    lines[location] = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            _collect(path, child, (*location, index), lines)
+    elif isinstance(node, yaml.MappingNode):
+        for key, child in node.value:
+            inner = (*location, str(key.value))
+            if inner in lines:
+                raise UserError(
+                    f"{path}:{key.start_mark.line + 1}: {field_name(inner)}: this field was already given on "
+                    f"line {lines[inner]}; remove one of them."
+                )
+            _collect(path, child, inner, lines)
+            lines[inner] = key.start_mark.line + 1
+
+
+def parse(document: YamlDocument, model: type[Model]) -> Model:
+    """Checks the document against a model; the first mistake, in the order of the file, becomes the sentence."""
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        mistakes = [(_location(dict(mistake)), dict(mistake)) for mistake in error.errors()]
+        location, mistake = min(mistakes, key=lambda found: document.line(found[0]))
+        if str(mistake["type"]) not in ("extra_forbidden", "missing", "value_error"):
+            location = document.known(location)
+            others = [other for at, other in mistakes if other is not mistake and document.known(at) == location]
+        else:
+            others = []
+        raise document.error(location, _sentence(str(mistake["type"]), location, mistake, model, others)) from None
+
+
+def _location(mistake: dict[str, Any]) -> Location:
+    location: Location = tuple(mistake["loc"])
+    cause = mistake.get("ctx", {}).get("error")
+    return (*location, cause.field) if isinstance(cause, FieldError) else location
+
+
+def _sentence(
+    kind: str, location: Location, mistake: dict[str, Any], model: type[BaseModel], others: list[dict[str, Any]]
+) -> str:
+    """`others`: why the value is none of the other things that the field takes."""
+    if kind == "extra_forbidden":
+        return f"unknown field; {near_miss(str(location[-1]), _fields_at(model, location[:-1]))}"
+    if kind == "missing":
+        return "this field is missing; add it."
+    if kind == "value_error":
+        return str(mistake["ctx"]["error"])
+    shown = repr(mistake.get("input"))
+    if len(shown) > 40:
+        shown = shown[:37] + "..."
+    wanted = _wanted(kind, mistake.get("ctx", {}))
+    if wanted is not None:
+        also = [_wanted(str(other["type"]), other.get("ctx", {})) for other in others]
+        wanted = ", or ".join(dict.fromkeys([wanted, *filter(None, also)]))
+        return f"this takes {wanted}, not {shown}."
+    message = str(mistake["msg"])
+    return f"{message[0].lower()}{message[1:]}, but it is {shown}; correct the value."
+
+
+TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "text", "list": "a list"}
+TYPES |= {"tuple": "a list", "dict": "a mapping of fields", "model": "a mapping of fields"}
+LIMITS = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}
+LIMITS |= {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}
+NAME_CHARACTERS = "[A-Za-z0-9][A-Za-z0-9_."
+
+
+def _wanted(kind: str, context: dict[str, Any]) -> str | None:
+    """What a field takes, in words, where the kind of a mistake says it."""
+    if kind in LIMITS:
+        limit, word = LIMITS[kind]
+        return f"a value of {word} {context[limit]}"
+    if kind == "too_short":
+        least = context["min_length"]
+        return f"at least {least} {'entry' if least == 1 else 'entries'}"
+    if kind == "literal_error":
+        return str(context["expected"])
+    if kind == "string_pattern_mismatch" and NAME_CHARACTERS in context["pattern"]:
+        return "at most 64 letters, digits, '-', '_' and '.', a letter or a digit first"
+    if kind == "int_from_float":
+        return TYPES["int"]
+    name, _, way = kind.rpartition("_")
+    return TYPES.get(name) if way in ("type", "parsing") else None
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """The names of the fields that the model has at a location, for suggestions."""
+    current: type[BaseModel] = model
+    for part in location:
+        if isinstance(part, int) or part not in current.model_fields:
+            continue
+        inner = _model_in(current.model_fields[part].annotation)
+        if inner is not None:
+            current = inner
+    return list(current.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None

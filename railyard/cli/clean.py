@@ -1,0 +1,171 @@
+"""`railyard clean`: removes the results that it is told to, after showing them and asking. Nothing else removes any."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.terminal import new_console, print_table
+from railyard.base.words import counted
+from railyard.results.campaigns import StoredCampaign, find_campaigns
+from railyard.results.listing import disk_bytes, size_words
+from railyard.run import folders
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LEFTOVERS = ("runs/.partial-*", "parts/.*.partial", ".*.partial", "aside")
+
+
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([mhdw])", text)
+    if found is None:
+        raise UserError(f"--older-than takes a number with m, h, d or w, as 30d for 30 days, not '{text}'.")
+    return timedelta(**{UNITS[found[2]]: float(found[1])})
+
+
+def _outermost(results: Path) -> list[StoredCampaign]:
+    """The folders of results; what lies within one of them is part of it."""
+    found: list[StoredCampaign] = []
+    for campaign in find_campaigns(results):
+        if not any(campaign.folder.is_relative_to(other.folder) for other in found):
+            found.append(campaign)
+    return found
+
+
+def _meant(given: str, results: Path, known: Sequence[StoredCampaign]) -> list[StoredCampaign]:
+    """The folders that a name, a pattern or a path stands for. Raises UserError where it stands for none."""
+    here = [campaign for campaign in known if fnmatchcase(campaign.name, given)]
+    if here:
+        return here
+    named = results / given  # a link's name is that of the folder that it stands for
+    for path in (named, Path(given)):
+        if path.exists():
+            here = [campaign for campaign in known if campaign.folder == path.resolve()]
+            if here:
+                return here
+    raise UserError(f"'{given}' is no folder of results in {results}; `railyard list` names them. Nothing is removed.")
+
+
+def chosen(
+    given: Sequence[str], results: Path, *, older_than: str | None = None, keep: int | None = None
+) -> list[StoredCampaign]:
+    """Those that are named (all where none is), are old enough, and are not among the newest of their name."""
+    known = _outermost(results)
+    found = {campaign.folder: campaign for name in given for campaign in _meant(name, results.resolve(), known)}
+    picked = list(found.values()) if given else known
+    if older_than is not None:
+        limit = datetime.now(UTC) - _age(older_than)
+        picked = [campaign for campaign in picked if campaign.started is not None and campaign.started < limit]
+    if keep is not None:
+        kept: set[Path] = set()
+        for name in {campaign.experiment_name for campaign in known}:
+            group = [campaign for campaign in known if campaign.experiment_name == name]
+            group.sort(key=lambda one: one.started.timestamp() if one.started else 0.0, reverse=True)
+            kept.update(campaign.folder for campaign in group[:keep])
+        picked = [campaign for campaign in picked if campaign.folder not in kept]
+    return picked
+
+
+def _leftovers(results: Path) -> list[Path]:
+    """What commands that were killed left, and what was set aside; not of folders in which one is at work."""
+    idle = [campaign.folder for campaign in find_campaigns(results) if not campaign.running]
+    inner = [path for folder in idle for pattern in LEFTOVERS for path in folder.glob(pattern)]
+    outer = [path for prefix in (folders.NEW, folders.REMOVED) for path in results.glob(f"{prefix}*")]
+    return sorted(inner + outer)
+
+
+def _named_anew(results: Path) -> None:
+    """Names whose folder is gone stand for the newest that is left, or for none any more.
+
+    A link to a place outside is the user's own: what it leads to may be on a disk that is not mounted.
+    """
+    links = [entry for entry in results.iterdir() if entry.is_symlink() and not entry.exists()]
+    for name in [link for link in links if len(link.readlink().parts) == 1]:
+        left = [campaign for campaign in _outermost(results) if campaign.folder.parent == results.resolve()]
+        left = [campaign for campaign in left if campaign.experiment_name == name.name and campaign.started is not None]
+        if left:
+            newest = max(left, key=lambda one: one.started.timestamp() if one.started else 0.0)
+            folders.point(results.resolve(), name.name, newest.folder)
+        else:
+            name.unlink()
+
+
+def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: Path) -> None:
+    console = new_console(markup=False)
+    table = Table("remove", "arena", "state", "started", "size", box=box.SIMPLE_HEAD, pad_edge=False)
+    for campaign in picked:
+        started = f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–"
+        size = size_words(disk_bytes([campaign.folder]))
+        table.add_row(campaign.name, campaign.arena or "–", campaign.state, started, size)
+    for path in leftovers:
+        place = str(path.relative_to(results.resolve()))
+        table.add_row(place, "", "left over", "", size_words(disk_bytes([path]) or path.lstat().st_blocks * 512))
+    print_table(console, table)
+
+
+def _agreed(yes: bool, count: int) -> bool:
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UserError("there is no terminal to ask at, so nothing is removed; --yes removes without asking.")
+    return typer.confirm(f"Remove {'this' if count == 1 else f'these {count}'} for good?", default=False)
+
+
+def clean_command(
+    folder: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FOLDER…]", help="Names as `railyard list` has them, or patterns: 'demo-sim-*'."),
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(help="Only what was last started so long ago: 12h, 30d, 8w.")
+    ] = None,
+    keep: Annotated[int | None, typer.Option(min=0, help="Not the newest N of each name.", metavar="N")] = None,
+    leftovers: Annotated[
+        bool, typer.Option("--leftovers", help="What killed commands left half done, and what was set aside.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
+    ] = RESULTS_DIR,
+) -> None:
+    """Remove results: shows what, and asks. Without FOLDER the options choose among all."""
+    if not folder and older_than is None and keep is None and not leftovers:
+        raise UserError("say what to remove: folders by name or pattern, --older-than, --keep, or --leftovers.")
+    results = results.resolve()
+    by_options = older_than is not None or keep is not None
+    picked = chosen(folder or [], results, older_than=older_than, keep=keep) if folder or by_options else []
+    for campaign in picked:
+        if campaign.running:
+            raise UserError(f"{campaign.name}: a campaign is running there; end it first. Nothing is removed.")
+    gone = [campaign.folder for campaign in picked]
+    rest = _leftovers(results) if leftovers else []
+    rest = [path for path in rest if not any(path.is_relative_to(place) for place in gone)]
+    if not picked and not rest:
+        print("There is nothing to remove.")
+        return
+    _show(picked, rest, results)
+    if not _agreed(yes, len(picked) + len(rest)):
+        print("Nothing is removed.")
+        return
+    before = disk_bytes([results])
+    for place in gone:
+        folders.remove_folder(place, results)
+    for path in rest:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    _named_anew(results)
+    number = counted(len(gone), "folder") if gone else counted(len(rest), "left-over")
+    print(f"Removed {number}; {size_words(max(0, before - disk_bytes([results])))} are free again.")

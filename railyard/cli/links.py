@@ -1,0 +1,103 @@
+"""`railyard link-stats` and `railyard link-plot`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from railyard.base.terminal import new_console, print_table
+from railyard.results.linklog.read import LinkLog, read_link_log
+from railyard.results.linklog.stats import LinkStats, link_stats
+
+_out = new_console(markup=False)
+
+Logs = Annotated[
+    list[Path],
+    typer.Argument(metavar="LOG…", help="Link logs, or directories whose *.up.log and *.down.log are meant."),
+]
+
+
+def _read(paths: list[Path]) -> list[LinkLog]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.glob("*.up.log")) + sorted(path.glob("*.down.log"))
+            if not found:
+                raise typer.BadParameter(f"there is no *.up.log or *.down.log in {path}")
+            files += sorted(found)
+        else:
+            files.append(path)
+    return [read_link_log(file) for file in files]
+
+
+def _number(value: float, form: str) -> str:
+    return "–" if math.isnan(value) else format(value, form)
+
+
+def _table(rows: list[LinkStats]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("\nlink", no_wrap=True)
+    headings = (
+        "\ns", "capacity\nMbps", "throughput\nMbps", "utili-\nsation", "delay ms\np50", "\np95", "\nmax",
+        "signal\np95", "\narrived", "\ndeparted", "\ndropped",
+    )  # fmt: skip
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        delays = (row.delay_median_ms, row.delay_p95_ms, row.delay_max_ms, row.signal_delay_p95_ms)
+        dropped = f"{row.dropped_packets}"
+        if row.dropped_packets and not math.isnan(row.drop_share):
+            dropped += f" ({row.drop_share:.2%})"
+        table.add_row(
+            row.name,
+            f"{row.duration_s:.1f}",
+            _number(row.capacity_mbps, ".2f"),
+            _number(row.throughput_mbps, ".2f"),
+            _number(row.utilisation, ".1%"),
+            *(_number(delay, ".0f") for delay in delays),
+            f"{row.arrived_packets}",
+            f"{row.departed_packets}",
+            dropped,
+        )
+    return table
+
+
+def _plain(row: LinkStats) -> dict[str, Any]:
+    data = dataclasses.asdict(row)
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in data.items()}
+
+
+def link_stats_command(
+    logs: Logs,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list with an object for each log.")] = False,
+) -> None:
+    """Capacity, throughput, utilisation, queueing delay and drops of link logs, ours and Mahimahi's."""
+    rows = [link_stats(log) for log in _read(logs)]
+    if as_json:
+        typer.echo(json.dumps([_plain(row) for row in rows], indent=2))
+        return
+    print_table(_out, _table(rows))
+
+
+def link_plot_command(
+    logs: Logs,
+    out: Annotated[Path, typer.Option(help="File to write: .svg, .png, .pdf or .html.")] = Path("link.svg"),
+    bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins of the rates, ms.")] = 500,
+    log_delay: Annotated[
+        bool, typer.Option("--log-delay", help="Logarithmic axis of delay, as mm-delay-graph.")
+    ] = False,
+) -> None:
+    """Plot throughput and queueing delay over time against capacity, from link logs, ours and Mahimahi's."""
+    from railyard.base.plotfile import check_format  # noqa: PLC0415
+    from railyard.results.linklog.plot import write_link_plot  # noqa: PLC0415  slow to load, and only needed here
+
+    check_format(out)
+    write_link_plot(_read(logs), out, bin_ms, log_delay)
+    typer.echo(str(out))

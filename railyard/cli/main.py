@@ -1,0 +1,279 @@
+"""The command line: every command of `railyard`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from railyard import __version__
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.terminal import new_console
+from railyard.base.yamlfile import load_yaml, near_miss
+from railyard.cli.clean import clean_command
+from railyard.cli.links import link_plot_command, link_stats_command
+from railyard.cli.population import population_command
+from railyard.cli.report import replay_command, report_command
+from railyard.cli.results import list_command, query_command, repeat_command, show_command
+from railyard.cli.traces import app as traces_app
+from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
+from railyard.gate import output
+from railyard.gate.run import run_gate
+from railyard.gate.suite import find_suite, load_suite
+from railyard.report import write_report
+from railyard.report.exhibit import SIZES
+from railyard.results import qlogs
+from railyard.results.aggregate import write_parquet
+from railyard.results.campaigns import find_run
+from railyard.results.pending import make_whole, stopped
+from railyard.results.qlogdiff import parting
+from railyard.results.records import Run, load_campaign
+from railyard.results.tables import print_comparison
+from railyard.run.campaign import Campaign, default_jobs, identity_of
+from railyard.run.folders import OUT_HELP, results_folder, shown
+from railyard.run.preflight import check_arena, check_machine
+from railyard.run.resolve import not_run, qlog_of, resolve, runs_in
+from railyard.run.runspec import RunSpec
+from railyard.studies import agreement, thresholds
+from railyard.studies.exhibits import registry
+from railyard.studies.request import RunRequest
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Compare multipath transport schemes over paired mobility traces.",
+)
+app.add_typer(traces_app, name="traces")
+app.command("report")(report_command)
+app.command("replay")(replay_command)
+app.command("link-plot")(link_plot_command)
+app.command("link-stats")(link_stats_command)
+app.command("list")(list_command)
+app.command("clean")(clean_command)
+app.command("show")(show_command)
+app.command("repeat")(repeat_command)
+app.command("query")(query_command)
+app.command("population")(population_command)
+console = new_console()
+
+
+def _tell(sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, markup=False)
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")],
+    arena: Annotated[str | None, typer.Option(help=f"Where to run: {', '.join(ARENAS)}.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs side by side. Default: what fidelity allows; sim: one a core.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
+    size: Annotated[
+        str, typer.Option(help=f"Of a figure or table of the paper: {', '.join(SIZES)}. How many places and seeds.")
+    ] = "default",
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--fresh", help="Keep runs that are there, or do all again, elsewhere."),
+    ] = True,
+    keep_awake: Annotated[
+        str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (where it helps), on, off.")
+    ] = None,
+    qlog: Annotated[
+        str | None,
+        typer.Option(help=f"Whose qlogs to keep: {', '.join(QLOGS)}. Default: as suits their number."),
+    ] = None,
+    repeat_budget: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the runs'."),
+    ] = None,
+) -> None:
+    """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
+    file = find_experiment(experiment)
+    carry_out = registry.runner(load_yaml(file))
+    if size not in SIZES:
+        raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
+    if qlog is not None and qlog not in QLOGS:
+        raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
+    if carry_out is not None:
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog)
+        carry_out(load_yaml(file), request)
+        return
+    if arena is not None and arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    checked, document = load_experiment(file)
+    changes: dict[str, Any] = {}
+    if arena is not None:
+        changes["arena"] = arena
+    if seeds is not None:
+        changes["seeds"] = list(range(1, seeds + 1))
+    if keep_awake not in (None, "auto", "on", "off"):
+        raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
+    if keep_awake is not None:
+        changes["keep_awake"] = keep_awake
+    if qlog is not None:
+        changes["qlog"] = qlog
+    if repeat_budget is not None:
+        changes["repeat_budget_s"] = repeat_budget
+    checked = checked.model_copy(update=changes)
+    check_arena(checked.arena)
+    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
+    specs = resolve(checked, document)
+    checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
+    identity = identity_of(checked, specs)
+    with results_folder(identity, _tell, out=out, fresh=not resume) as folder:
+        campaign = Campaign(folder)
+        left_out = not_run(checked, document)
+        console.print(qlogs.sentence(checked.qlog or "all", asked=qlog is not None), soft_wrap=True)
+        make_whole(campaign, checked, specs, jobs=jobs, console=console, not_run=left_out)
+        _finish(campaign)
+
+
+def _finish(campaign: Campaign) -> None:
+    record, runs = load_campaign(campaign.out)
+    write_parquet(runs, campaign.out)
+    page = write_report(record, runs, campaign.out)
+    console.print()
+    print_comparison(console, runs, record.get("not_run", []), record["experiment"].get("start_offset_ms"))
+    console.print(f"report: {shown(page)}", soft_wrap=True)
+
+
+@app.command()
+def gate(
+    baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
+    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown there.", metavar="FILE")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side. Default: one a core.")] = None,
+) -> None:
+    """Say whether the working tree made a scheme worse than the baseline: exit code 0 or 1."""
+    checked, document = load_suite(find_suite(suite))
+    try:
+        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    if junit is not None:
+        output.write(junit, output.junit(verdict))
+    if markdown is not None:
+        output.write(markdown, output.markdown(verdict).encode())
+    output.print_verdict(console, verdict)
+    if verdict.failed:
+        raise typer.Exit(1)
+
+
+@app.command("agreement")
+def agreement_of_arenas(
+    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
+) -> None:
+    """Run the same jobs in sim and in mpshell, and say how far their completion times are apart."""
+    checked, document = load_experiment(find_experiment(experiment))
+    if seeds is not None:
+        checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
+    check_machine()
+
+    def specs_of(arena: str, start_ms: int) -> list[RunSpec]:
+        here = checked.model_copy(update={"arena": arena})
+        change = {"player_start_ms": start_ms}
+        return [spec.model_copy(update=change) for spec in resolve(here, document) if runs_in("sim", spec.scheme)]
+
+    shifts = (0, *agreement.SHIFTS_MS)
+    jobs = {"mpshell": specs_of("mpshell", 0)}
+    jobs |= {f"sim-{shift}ms-later" if shift else "sim": specs_of("sim", shift) for shift in shifts}
+    identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
+    with results_folder(identity, _tell, out=out) as folder:
+        found: dict[str, list[Run]] = {}
+        for name, specs in jobs.items():
+            here = checked.model_copy(update={"arena": specs[0].arena})
+            campaign = Campaign(folder / name)
+            make_whole(campaign, here, specs, console=console, not_run=not_run(here, document))
+            found[name] = load_campaign(campaign.out)[1]
+        wall, sim = found.pop("mpshell"), found.pop("sim")
+        rows = agreement.compare(sim, wall, list(found.values()))
+        agreement.print_agreement(console, rows)
+        console.print(f"distributions: {shown(agreement.write(folder, rows, sim, wall))}")
+
+
+@app.command("thresholds")
+def thresholds_of(
+    experiment: Annotated[
+        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/; else --pair and its like.")
+    ] = None,
+    pair: Annotated[list[str] | None, typer.Option(help="A trace pair, may be repeated.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="The scheme to measure. Default: the first xlink.")] = None,
+    bitrate_bps: Annotated[int | None, typer.Option(help="Bit rate of the video.")] = None,
+    duration_s: Annotated[float | None, typer.Option(help="Length of the video.")] = None,
+    chunk_bytes: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help="X,Y in percent, may be repeated. Default: those of the paper's table 2.")
+    ] = None,
+    arena: Annotated[str, typer.Option(help=f"Where to measure: {', '.join(ARENAS)}.")] = "sim",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP.replace("NAME", "thresholds-NAME"))] = None,
+) -> None:
+    """Measure play-time left with the control off, and print T_th1 = th(X), T_th2 = th(Y)."""
+    if arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    settings = [thresholds.parse_setting(text) for text in setting or []] or list(thresholds.PAPER_SETTINGS)
+    player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
+    given = {name: value for name, value in player.items() if value is not None}
+    checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
+    check_arena(arena)
+    try:
+        found, folder = thresholds.measure_named(checked, document, entry, jobs, arena, out, _tell)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    rows = thresholds.rows_of(found, settings)
+    basis = thresholds.record_of(found, checked, entry, arena)
+    thresholds.print_rows(console, found, rows)
+    console.print(f"written: {shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
+
+
+@app.command()
+def diff(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's directory, or its name in the results.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run's.")],
+) -> None:
+    """Find where two runs part: the first scheduling decision that differs. Exit code 1 if there is one."""
+    found = parting(find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR))
+    console.print(str(found), markup=False, soft_wrap=True)
+    if found.kind != "identical":
+        raise typer.Exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    console.print(__version__)
+
+
+def main() -> None:
+    """Entry point: what a user can mend ends in one sentence and exit code 2."""
+    try:
+        sys.exit(app(standalone_mode=False))
+    except UserError as error:
+        _fail(str(error))
+    except typer.TyperException as error:
+        _fail(error.format_message() or "a command is missing; `railyard --help` names them.")
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(141)
+    except OSError as error:
+        _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is whole there is kept.")
+
+
+def _fail(sentence: str) -> None:
+    print(f"railyard: {sentence}", file=sys.stderr)
+    sys.exit(2)

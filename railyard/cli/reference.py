@@ -1,0 +1,362 @@
+"""The generated pages of docs/reference: what the code already says, written down once. `make docs` runs this.
+
+python -m railyard.cli.reference           writes the pages
+python -m railyard.cli.reference --check   names those that are not what the code says; exit code 1 if there are any
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
+from railyard.base.yamlfile import load_yaml
+from railyard.cli.main import app
+from railyard.experiment.model import Experiment
+from railyard.experiment.settings import FILE as SETTINGS_FILE
+from railyard.gate.suite import Suite
+from railyard.report.exhibit import ORDER, Exhibit
+from railyard.results.columns import CAMPAIGN, SCHEMA, TABLES
+from railyard.studies.exhibits.registry import PLAIN
+from railyard.studies.exhibits.spec import ExhibitSpec
+from railyard.studies.population.model import Population, PopulationExhibit
+from railyard.traces.index import TraceIndex
+
+FOLDER = ROOT / "docs" / "reference"
+MAX_COLUMNS = 120
+NOTE = "<!-- Written by `make docs` from the code; changes belong there. -->\n"
+PROGRAMS = (
+    *("mpshell", "mpshell-ctl", "xlink-sim", "xlink-player", "xlink-server", "xlink-load", "xlink-balancer"),
+    *("saturatr", "udp-flow"),
+)
+
+
+def _cell(text: object) -> str:
+    """Text as it can stand in a table of Markdown."""
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = [f"| {' | '.join(headings)} |", f"| {' | '.join('---' for _ in headings)} |"]
+    return [*lines, *(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows), ""]
+
+
+VALUES: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def _default(parameter: Any) -> str:
+    shown, value = parameter.show_default, parameter.default
+    if isinstance(shown, str):
+        return shown
+    if value is None or value == () or parameter.required or (isinstance(value, bool) and not parameter.secondary_opts):
+        return ""
+    if isinstance(value, bool):
+        return str((parameter.opts if value else parameter.secondary_opts)[0])
+    if isinstance(value, Path) and value.is_relative_to(ROOT):
+        return str(value.relative_to(ROOT))
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def _usage(name: str, parameters: Sequence[Any]) -> str:
+    words = [name]
+    if any(parameter.param_type_name == "option" for parameter in parameters):
+        words.append("[OPTIONS]")
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            word = parameter.metavar or parameter.name.upper()
+            optional = not parameter.required and not word.startswith("[")
+            words.append(f"[{word}]" if optional else word)
+    return " ".join(words)
+
+
+def _option(parameter: Any) -> str:
+    names = "/".join([*parameter.opts, *parameter.secondary_opts])
+    if getattr(parameter, "is_flag", False):
+        return f"`{names}`"
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    again = " …" if parameter.multiple else ""
+    return f"`{names} {parameter.metavar or VALUES.get(kind, 'TEXT')}`{again}"
+
+
+def _command(name: str, command: Any) -> list[str]:
+    lines = [f"## {name}", "", str(command.help or "").strip(), "", "```", _usage(name, command.params), "```", ""]
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    told = [(f"`{(p.metavar or p.name.upper()).strip('[]')}`", p.help or "", _default(p)) for p in arguments]
+    told += [(_option(p), p.help or "", _default(p)) for p in options if not p.hidden]
+    return lines + (_table(("", "meaning", "default"), told) if told else [])
+
+
+def _commands(prefix: str, group: Any) -> list[str]:
+    lines: list[str] = []
+    for name, command in sorted(group.commands.items()):
+        full = f"{prefix} {name}"
+        inner = hasattr(command, "commands")
+        lines += _commands(full, command) if inner else _command(full, command)
+    return lines
+
+
+def command_line() -> str:
+    lines = ["# The command line", NOTE, "Mistakes end in one sentence and exit code 2, Ctrl-C in 130.", ""]
+    return "\n".join(lines + _commands("railyard", typer.main.get_command(app)))
+
+
+# --- YAML and JSON ----------------------------------------------------------------------------------------------------
+
+LIMITS = {
+    "minimum": "≥ {}",
+    "maximum": "≤ {}",
+    "exclusiveMinimum": "> {}",
+    "exclusiveMaximum": "< {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
+    "pattern": "matches `{}`",
+}
+WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A JSON schema in words; models are links to their own section."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in schema:
+            return " or ".join(dict.fromkeys(_kind(inner) for inner in schema[key] if inner.get("type") != "null"))
+    kind = schema.get("type")
+    limits = ", ".join(text.format(schema[key]) for key, text in LIMITS.items() if key in schema)
+    if kind == "array":
+        inner = schema.get("items") or {}
+        fixed = schema.get("prefixItems")
+        word = f"[{', '.join(_kind(item) for item in fixed)}]" if fixed else f"list of {_kind(inner)}"
+        return word if fixed or not limits else f"{word}, {limits}"
+    if kind == "object":
+        inner = schema.get("additionalProperties")
+        word = f"mapping to {_kind(inner)}" if isinstance(inner, dict) and inner else "mapping"
+    else:
+        word = WORDS.get(str(kind), "anything")
+    return f"{word}, {limits}" if limits else word
+
+
+def _default_of(schema: dict[str, Any], *, required: bool) -> str:
+    if required:
+        return "required"
+    value = schema.get("default")
+    return "" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _model(name: str, schema: dict[str, Any]) -> list[str]:
+    lines = [f"### {name}", ""]
+    if schema.get("description"):
+        lines += [" ".join(schema["description"].split()), ""]
+    if "properties" not in schema:
+        return [*lines, _kind(schema), ""]
+    required = schema.get("required", [])
+    rows = [
+        (f"`{field}`", _kind(inner), _default_of(inner, required=field in required))
+        for field, inner in schema["properties"].items()
+    ]
+    return lines + _table(("field", "type", "default"), rows)
+
+
+FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
+    (
+        "An experiment",
+        Experiment,
+        "`experiments/*.yaml` without `kind`. [experiments.md](experiments.md) says what each field means; "
+        "[experiment.schema.json](experiment.schema.json) is the same as a JSON schema, for editors.",
+    ),
+    ("An exhibit's experiment", ExhibitSpec, "`experiments/*.yaml` with `kind: exhibit`."),
+    (
+        "A population",
+        Population,
+        "`experiments/*.yaml` with `kind: population`: [population.md](../results/population.md).",
+    ),
+    ("An exhibit over a population", PopulationExhibit, "`experiments/*.yaml` with `kind: population-exhibit`."),
+    ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](gate.md)."),
+    ("An index of traces", TraceIndex, "`index.yaml` of a trace library: [traces.md](traces.md#pairs)."),
+    ("An exhibit", Exhibit, "`exhibit.json` in the results of an exhibit."),
+)
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True)
+
+
+def formats() -> str:
+    lines = ["# Files that are checked when they are read", NOTE]
+    lines += ["A field that is not listed is an error; every mistake is told with its line and field.", ""]
+    told: set[str] = set()
+    for title, model, about in FORMATS:
+        schema = _schema(model)
+        lines += [f"## {title}", "", about, "", *_model(model.__name__, schema)]
+        for name, inner in schema.get("$defs", {}).items():
+            if name not in told:
+                told.add(name)
+                lines += _model(name, inner)
+    return "\n".join(lines)
+
+
+def experiment_schema() -> str:
+    """What editors check experiments by. A scheme may also be a name, a pair too, and seeds a number."""
+    schema = _schema(Experiment)
+    for name in ("SchemeEntry", "PairChoice"):
+        schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
+    seeds = schema["properties"]["seeds"]
+    whole = {"type": "integer", "minimum": 1, "maximum": 10000}
+    schema["properties"]["seeds"] = {"anyOf": [whole, seeds], "default": seeds.get("default")}
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=1) + "\n"
+
+
+KIND_ABOUT = {
+    PLAIN: "Comparisons: trace pairs × schemes × seeds",
+    "exhibit": "Figures and tables of the paper, over trace pairs",
+    "population-exhibit": "Figures and tables of the paper, over a population of viewers",
+    "population": "Populations of viewers",
+}
+
+
+def experiments() -> str:
+    """The page on experiments; its last section, what `railyard run NAME` knows, is written anew."""
+    lines = [
+        "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard list` prints the same list. Figures and tables of",
+        "the paper take `--size small`, `default` or `full`. They write `results/NAME/exhibit.json`, which holds their",
+        "tables and plots, the paper's values beside ours, and the checked claims with verdicts. `make report` runs",
+        "all of them.",
+        "",
+    ]
+    files = [load_yaml(file).data for file in sorted(EXPERIMENTS_DIR.glob("*.yaml"))]
+    place = {name: number for number, name in enumerate(ORDER)}
+    files.sort(key=lambda data: (place.get(data["name"], len(place)), data["name"]))
+    kinds = dict.fromkeys([*KIND_ABOUT, *(str(data.get("kind", PLAIN)) for data in files)])
+    for kind in kinds:
+        rows = [
+            (f"`railyard run {data['name']}`", data.get("description", ""))
+            for data in files
+            if data.get("kind", PLAIN) == kind
+        ]
+        if rows:
+            lines += [f"### {KIND_ABOUT.get(kind, kind)}", "", *_table(("command", "what"), rows)]
+    written_by_hand = (FOLDER / "experiments.md").read_text(encoding="utf-8").partition(NOTE)[0]
+    return written_by_hand + NOTE + "\n" + "\n".join(lines)
+
+
+# --- the results store ------------------------------------------------------------------------------------------------
+
+
+def tables() -> str:
+    lines = ["# Tables of the results store", NOTE]
+    lines += [f"The views of `railyard query` ([how to ask](../howto/query.md)), schema {SCHEMA}."]
+    lines += ["Those marked *file* are Parquet files of each campaign, without `campaign`."]
+    lines += ["Further Parquet files of a campaign are views under their own names.", ""]
+    for table in TABLES:
+        columns = table.columns if table.columns[0] is CAMPAIGN else (CAMPAIGN, *table.columns)
+        lines += [f"## {table.name}", "", f"{table.about}{' *File.*' if table.stored else ''}", ""]
+        rows = [
+            (f"`{c.name}`", f"`{c.type}`", c.meaning + (f" (since schema {c.since})" if c.since > 1 else ""))
+            for c in columns
+        ]
+        lines += _table(("column", "type", "meaning"), rows)
+    return "\n".join(lines)
+
+
+# --- the programs -----------------------------------------------------------------------------------------------------
+
+
+def _help(program: str) -> str:
+    done = subprocess.run(
+        [str(programs_dir() / program), "--help"], capture_output=True, text=True, check=True, timeout=20
+    )
+    return done.stdout.rstrip()
+
+
+def programs() -> str:
+    lines = ["# The programs in C", NOTE]
+    lines += ["Exit status: 0; 1 if it ran and failed; 2, with one sentence, if it could not start.", ""]
+    for program in PROGRAMS:
+        lines += [f"## {program}", "", "```", _help(program), "```", ""]
+    return "\n".join(lines)
+
+
+def settings() -> str:
+    """What `railyard.experiment.settings` reads: the schemes of QUIC and their settings as the server declares them."""
+    done = subprocess.run(
+        [str(programs_dir() / "xlink-server"), "--describe-settings"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    return done.stdout
+
+
+PAGES = {
+    "cli.md": command_line,
+    "formats.md": formats,
+    "experiment.schema.json": experiment_schema,
+    "experiments.md": experiments,
+    "tables.md": tables,
+    "programs.md": programs,
+}
+
+
+def page(name: str) -> str:
+    """The page as the code says it now: prose of at most 120 columns, no trailing blanks, one newline at the end."""
+    text = PAGES[name]()
+    text = _wrap(text) if name.endswith(".md") else text
+    return re.sub(r"[ \t]+\n", "\n", text).rstrip("\n") + "\n"
+
+
+def _wrap(text: str) -> str:
+    """Breaks long lines of prose. Lines of tables and of code stay as they are."""
+    lines: list[str] = []
+    code = False
+    for line in text.split("\n"):
+        code ^= line.startswith("```")
+        if code or line.startswith("|") or len(line) <= MAX_COLUMNS:
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(line, MAX_COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def main() -> int:
+    stale = []
+    # The settings come first: pages are made from them, by a process that has read the new ones.
+    texts = {SETTINGS_FILE: settings()} if "--pages" not in sys.argv else {}
+    if "--check" in sys.argv or "--pages" in sys.argv:
+        texts |= {FOLDER / name: page(name) for name in PAGES}
+    for file, text in texts.items():
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            stale.append(str(file.relative_to(ROOT)))
+            if "--check" not in sys.argv:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+    if "--check" not in sys.argv and "--pages" not in sys.argv:
+        return subprocess.run([sys.executable, "-m", "railyard.cli.reference", "--pages"], check=False).returncode
+    if "--check" in sys.argv and stale:
+        print(f"not what the code says: {', '.join(stale)}; `make docs` writes them again.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

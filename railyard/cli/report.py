@@ -1,0 +1,86 @@
+"""`railyard report`: pages again from what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.report import write_report, write_whole
+from railyard.report.chromium import print_pdf
+from railyard.report.replay import write_replay, write_replays
+from railyard.results.aggregate import write_parquet
+from railyard.results.campaigns import find_run, find_run_or_campaign
+from railyard.results.records import load_campaign
+
+REPLAYED_RUNS = 24
+
+
+def _say(path: Path) -> None:
+    """A path as short as it is clear from here, on a line of its own."""
+    here, whole = Path.cwd(), path.resolve()
+    print(whole.relative_to(here) if whole.is_relative_to(here) else whole)
+
+
+def _one(directory: Path, replay: bool) -> Path:
+    """The page of a campaign's directory, or of a run's."""
+    if (directory / "run.json").is_file():
+        return write_replay(directory)
+    if replay:
+        write_replays(directory)
+    record, runs = load_campaign(directory)
+    write_parquet(runs, directory)
+    return write_report(record, runs, directory)
+
+
+def _replay_small_ones(results: Path) -> None:
+    """The pages of the runs of every folder that has few of them: each page has 2 MB."""
+    for folder in {record.parent.parent.parent.resolve() for record in results.glob("*/runs/[!.]*/run.json")}:
+        if sum(1 for _ in folder.glob("runs/[!.]*/run.json")) <= REPLAYED_RUNS:
+            write_replays(folder)
+
+
+def replay_command(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, or its name in the results.")],
+) -> None:
+    """Write a run's own page, replay.html: links, packets, copies, windows and buffer on one time axis."""
+    _say(write_replay(find_run(str(directory), RESULTS_DIR)))
+
+
+def report_command(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]", help="A campaign's or a run's directory or name; with --all, a directory of campaigns."
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All exhibits and campaigns below DIR on one page. Default: results.")
+    ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Write and link the pages of the runs; with --all, where a folder has at most 24.",
+        ),
+    ] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print the page as PDF, too; needs Chromium.")] = False,
+) -> None:
+    """Write the report again: of one campaign, of one run, or with --all of everything that was run."""
+    if everything:
+        results = directory or RESULTS_DIR
+        if replay:
+            _replay_small_ones(results)
+        page = write_whole(results)
+    elif directory is None:
+        raise UserError("say which campaign, results/NAME, or --all for everything below results.")
+    else:
+        page = _one(find_run_or_campaign(str(directory), RESULTS_DIR), replay)
+    _say(page)
+    if pdf:
+        printed = page.with_suffix(".pdf")
+        print_pdf(page, printed)
+        _say(printed)

@@ -1,0 +1,189 @@
+"""`railyard list`, `show`, `repeat` and `query`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich import box
+from rich.table import Table as RichTable
+
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
+from railyard.base.terminal import new_console, print_table
+from railyard.base.words import counted
+from railyard.base.yamlfile import load_yaml, near_miss, parse
+from railyard.experiment.model import Experiment
+from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
+from railyard.results.columns import CAMPAIGN, TABLES
+from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
+from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
+from railyard.results.records import load_run
+from railyard.results.show import print_campaign, print_run
+from railyard.run.folders import shown
+from railyard.run.preflight import check_arena
+from railyard.run.repeat import changes, repeat
+from railyard.studies.exhibits import registry
+
+console = new_console(markup=False)
+Results = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
+
+
+KIND_WORDS = {"population-exhibit": "exhibit over a population"}
+
+
+def _table(*headings: str) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _experiments() -> RichTable:
+    table = _table("experiment", "pairs", "schemes", "seeds", "description")
+    for file in sorted(EXPERIMENTS_DIR.glob("*.yaml")):
+        document = load_yaml(file)
+        kind = document.data.get("kind", registry.PLAIN)
+        if kind != registry.PLAIN:
+            table.add_row(
+                file.stem, "", f"({KIND_WORDS.get(kind, kind)})", "", str(document.data.get("description", ""))
+            )
+            continue
+        checked = parse(document, Experiment)
+        pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
+        schemes = " ".join(entry.base_label() for entry in checked.schemes)
+        table.add_row(file.stem, pairs, schemes, str(len(checked.seeds)), checked.description)
+    return table
+
+
+def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
+    heads = ("campaign", "arena", "state", "runs", "void", "failed", "size", "started", "revision")
+    table = _table(*heads, "what differs", "exhibit")
+    newest = {campaign.folder for campaign in newest_of(campaigns).values()}
+    differs = differences_of(campaigns)
+    for campaign in campaigns:
+        verdicts = [str(claim.get("verdict")) for claim in campaign.exhibit.get("claims", [])]
+        counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+        name = campaign.exhibit.get("name", "")
+        table.add_row(
+            f"{campaign.name}{' *' if campaign.folder in newest else ''}",
+            campaign.arena or "–",
+            campaign.state,
+            str(campaign.runs_whole),
+            str(campaign.runs_void),
+            str(campaign.runs_failed),
+            size_words(disk_bytes([campaign.folder])),
+            f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–",
+            revision_words(campaign.git),
+            differs[campaign.folder],
+            f"{name}: {counts}" if counts else name,
+        )
+    return table
+
+
+def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
+    print_table(console, _campaigns(campaigns))
+    console.print(
+        f"* the newest of its name, which {shown(results)}/NAME stands for; revision+: the work tree had changes. "
+        f"{counted(len(campaigns), 'folder')}, {size_words(disk_bytes(campaign.folder for campaign in campaigns))} "
+        "on disk (a file that two have is counted once); `railyard clean` removes what you name.",
+        soft_wrap=True,
+    )
+
+
+def list_command(results: Results = RESULTS_DIR) -> None:
+    """List the experiments in experiments/, and the campaigns in results/: how far each has come, what differs."""
+    console.print(_experiments())
+    found = find_campaigns(results)
+    if found:
+        _print_campaigns(found, results)
+    else:
+        console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
+
+
+def show_command(
+    run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
+    results: Results = RESULTS_DIR,
+) -> None:
+    """Show one run: settings, outcome, figures of each path, fidelity, and how to repeat it. Or show a campaign."""
+    folder = find_run_or_campaign(run, results)
+    styled = new_console()
+    if (folder / "run.json").is_file() or not find_campaigns(folder):
+        print_run(styled, folder)
+    else:
+        print_campaign(styled, StoredCampaign(folder.resolve().name, folder))
+
+
+def repeat_command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the repetition goes: a new folder.")] = Path("again"),
+    qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even where the run had none.")] = False,
+    results: Results = RESULTS_DIR,
+) -> None:
+    """Do one recorded run again, with the settings, traces and seed that it had, and show it."""
+    record = load_run(find_run(run, results)).record
+    check_arena(record["config"]["arena"])
+    for change in changes(record):
+        console.print(f"it may differ: {change}", soft_wrap=True)
+    repeat(record, out.resolve(), qlog=qlog)
+    print_run(new_console(), out)
+
+
+def _columns() -> RichTable:
+    table = _table("table", "column", "type", "meaning")
+    for definition in TABLES:
+        table.add_row(definition.name, "", "", definition.about, style="bold")
+        columns = definition.columns if definition.columns[0] is CAMPAIGN else (CAMPAIGN, *definition.columns)
+        for column in columns:
+            table.add_row("", column.name, str(column.type), column.meaning)
+    return table
+
+
+def query_command(
+    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT; without it, what there is.")] = None,
+    results: Results = RESULTS_DIR,
+    form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "table",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the answer there.")] = None,
+) -> None:
+    """Ask all campaigns by SQL (DuckDB): docs/howto/query.md has examples."""
+    if form not in FORMATS:
+        raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
+    if sql is None:
+        console.print(_columns())
+        return
+    if form == "table" and out is not None:
+        raise UserError("a table is for the terminal; into a file goes --format csv, json or parquet.")
+    if form == "parquet" and out is None and sys.stdout.isatty():
+        raise UserError("Parquet is not text; give a file by --out FILE, or redirect the output.")
+    answer = run_query(connect(results), sql)
+    if form == "table":
+        table = _table(*answer.column_names)
+        for column, field in zip(table.columns, answer.schema, strict=True):
+            column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
+        for row in rows_of(answer):
+            table.add_row(*("" if value is None else str(plain(value)) for value in row))
+        print_table(console, table)
+        console.print(counted(answer.num_rows, "row"))
+    elif out is None:
+        write_answer(answer, form, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        _write_file(answer, form, out)
+
+
+def _write_file(answer: object, form: str, out: Path) -> None:
+    """Whole or not at all; but what is no file, a pipe or a device, is written to and stays what it is."""
+    is_file = not out.exists() or out.is_file()
+    partial = out.with_name(f".{out.name}.partial") if is_file else out
+    try:
+        with partial.open("wb") as sink:
+            write_answer(answer, form, sink)
+        if is_file:
+            partial.replace(out)
+    except OSError as error:
+        if is_file:
+            partial.unlink(missing_ok=True)
+        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None

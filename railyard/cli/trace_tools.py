@@ -1,0 +1,172 @@
+"""`railyard traces plot`, `convert` and `fetch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.table import Table
+
+from railyard.base.terminal import print_table
+from railyard.base.yamlfile import load_yaml, parse
+from railyard.cli.trace_console import console, one_sentence
+from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
+from railyard.traces.convert.run import convert_pair, convert_trace
+from railyard.traces.fetch import MANIFEST, Source, fetch_source, find_source, read_manifest
+from railyard.traces.index import write_entry
+from railyard.traces.library import find_pair
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
+
+
+def plot(
+    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, or a trace file.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .svg, .png, .pdf or .html. Default: NAME.svg.")
+    ] = None,
+    bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins, ms.")] = 200,
+    start: Annotated[float, typer.Option(min=0, help="Where in the traces the plot begins, s.")] = 0.0,
+    duration: Annotated[
+        float | None, typer.Option(min=0.001, help="Length of the plot, s; traces loop. Default: the longest trace.")
+    ] = None,
+) -> None:
+    """Plot the capacity of a pair or a trace over time: all paths, both directions, outages marked."""
+    from railyard.traces.plot import Row, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
+
+    with one_sentence():
+        if Path(what).is_file():
+            title, rows = Path(what).name, [Row(Path(what).name, read_trace(what), uplink=False)]
+        elif "/" in what:
+            raise TraceError(f"{what}: there is no such trace file")
+        else:
+            pair = find_pair(what)
+            title, rows = f"{pair.name}: {pair.scenario}", rows_of_pair(pair)
+        start_ms = round(start * 1e3)
+        longest = max(row.trace.period_ms for row in rows)
+        duration_ms = max(1, longest - start_ms) if duration is None else max(1, round(duration * 1e3))
+        target = out or Path(f"{Path(what).name}.svg")
+        write_trace_plot(f"{title}, in bins of {bin_ms} ms", rows, target, bin_ms, start_ms, duration_ms)
+    typer.echo(str(target))
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="The measurement; or a recipe (.yaml) of pairs.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The trace file to write; for a recipe the directory of the library.")],
+    form: Annotated[
+        Format | None, typer.Option("--from", help="What the measurement is. Default: by its content.")
+    ] = None,
+    start: Annotated[float, typer.Option(min=0, help="Leave out so much of the beginning, s.")] = 0.0,
+    duration: Annotated[float | None, typer.Option(min=0.001, help="Take so much, s. Default: to the end.")] = None,
+    scale: Annotated[float, typer.Option(min=1e-9, help="Multiply all bytes: 1.04 for payload of TCP.")] = 1.0,
+    unit: Annotated[Unit, typer.Option(help="rates: what the column holds; bytes and packets are per bin.")] = "mbps",
+    time_column: Annotated[str | None, typer.Option(help="rates: name, or number from 1. Default: the first.")] = None,
+    rate_column: Annotated[
+        str | None, typer.Option(help="rates: name or number. Default: the one after the time.")
+    ] = None,
+    time_unit: Annotated[TimeUnit, typer.Option(help="rates: unit of the times.")] = "s",
+    bin_ms: Annotated[float | None, typer.Option(min=1e-3, help="rates: length of bins without a time column.")] = None,
+    address: Annotated[str | None, typer.Option(help="pcap: the measured host; packets to it are downlink.")] = None,
+    direction: Annotated[Direction, typer.Option(help="pcap, iperf3 --bidir: which direction.")] = "down",
+    packet_bytes: Annotated[
+        int | None, typer.Option(min=1, help="saturatr: bytes of a data packet; default 1432.")
+    ] = None,
+    sender_id: Annotated[int | None, typer.Option(help="saturatr: which session. Default: the last.")] = None,
+    t0: Annotated[float | None, typer.Option(min=0, help="saturatr, pcap: epoch time of time 0, s.")] = None,
+) -> None:
+    """Turn a measurement into a Mahimahi trace, or several into pairs by a recipe."""
+    with one_sentence():
+        if source.suffix in (".yaml", ".yml"):
+            _convert_recipe(source, out)
+            return
+        options = {
+            "file": str(source), "from": form, "start_s": start, "duration_s": duration, "scale": scale, "unit": unit,
+            "time_column": time_column, "rate_column": rate_column, "time_unit": time_unit, "bin_ms": bin_ms,
+            "address": address, "direction": direction, "packet_bytes": packet_bytes, "sender_id": sender_id,
+            "t0_epoch_s": t0,
+        }  # fmt: skip
+        try:
+            recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
+        except ValidationError as error:
+            raise TraceError(f"{source}: {error.errors()[0]['loc'][0]}: {error.errors()[0]['msg'].lower()}") from None
+        done = convert_trace(source, recipe)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_bytes(done.data)
+        except OSError as error:
+            raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
+    mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3
+    console.print(
+        f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
+        f"{done.opportunities} opportunities, {mbps:.2f} Mbps",
+        soft_wrap=True,
+    )
+
+
+def _convert_recipe(source: Path, out: Path) -> None:
+    for recipe in parse(load_yaml(source), RecipeFile).pairs:
+        _write_recipe(recipe, source, out)
+
+
+def _write_recipe(recipe: PairRecipe, source: Path, out: Path) -> None:
+    files, entry = convert_pair(recipe, lambda name: source.parent / name)
+    for file in write_entry(out, files, entry):
+        console.print(f"{file}", soft_wrap=True)
+
+
+def fetch(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A data set of the manifest. Default: list them.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Directory of the library that the pairs are written to.")] = Path(
+        "fetched"
+    ),
+    manifest: Annotated[
+        Path, typer.Option(help="The manifest. Default: the project's.", show_default=False)
+    ] = MANIFEST,
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="Accept the licence that the command shows without it.")
+    ] = False,
+) -> None:
+    """Download a public data set, check it against its pinned SHA-256, and convert it to pairs."""
+    with one_sentence():
+        known, _ = read_manifest(manifest)
+        if name is None:
+            print_table(console, _sources_table(known.sources))
+            return
+        source = find_source(known, name, manifest)
+        places = ", ".join(dict.fromkeys(_place(file.url) for file in source.files))
+        console.print(
+            f"{source.title}\nlicence: {source.licence}\ncite: {source.cite}\n"
+            f"from: {places}, {source.total_bytes / 1e6:.3f} MB",
+            soft_wrap=True,
+        )
+        if not accept_licence:
+            raise TraceError(
+                f"nothing was downloaded; if the licence above suits you, add --accept-licence to fetch {name}"
+            )
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        with Progress(*columns, console=console, transient=True) as bars:
+            tasks = {file.name: bars.add_task(file.name, total=file.bytes) for file in source.files}
+            written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))
+    for path in written:
+        console.print(f"{path}", soft_wrap=True)
+    console.print(f"put {out} on RAILYARD_TRACE_PATH to replay: {', '.join(pair.name for pair in source.pairs)}")
+
+
+def _sources_table(sources: tuple[Source, ...]) -> Table:
+    table = Table(show_lines=True)
+    for heading in ("data set", "what", "licence", "pairs"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("MB", justify="right", no_wrap=True)
+    for source in sources:
+        pairs = "\n".join(pair.name for pair in source.pairs)
+        table.add_row(source.name, source.title, source.licence, pairs, f"{source.total_bytes / 1e6:.3f}")
+    return table
+
+
+def _place(url: str) -> str:
+    """A URL without the file's name."""
+    return url.rpartition("/")[0]

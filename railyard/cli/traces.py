@@ -1,0 +1,239 @@
+"""`railyard traces`: list, measure, check and generate traces; what makes files of others is in cli_tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.terminal import print_table
+from railyard.base.words import counted
+from railyard.cli.trace_console import console, number, one_sentence, percent
+from railyard.cli.trace_tools import convert, fetch, plot
+from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
+from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
+from railyard.traces.index import Pair, read_index
+from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
+from railyard.traces.parameters import MAX_DURATION_S
+from railyard.traces.presets import MODELS
+from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
+from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
+
+app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch and generate trace pairs.")
+app.command("plot")(plot)
+app.command("convert")(convert)
+app.command("fetch")(fetch)
+
+
+class ModelName(StrEnum):
+    """The models by name; presets.MODELS has the same."""
+
+    SUBWAY = "subway"
+    HSR = "hsr"
+    WALKING = "walking"
+    DRIVING_NSA = "driving-nsa"
+    DRIVING_SA = "driving-sa"
+
+
+@app.command("list")
+def list_command() -> None:
+    """List the pairs of the project's library and of RAILYARD_TRACE_PATH."""
+    with one_sentence():
+        pairs = list_pairs()
+    for library in dict.fromkeys(pair.library for pair in pairs):
+        console.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
+    console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
+
+
+def _library_table(library: Path, pairs: list[Pair]) -> Table:
+    table = Table(title=str(library), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for heading in ("pair", "scenario", "path", "technology"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("path", "technology"))
+    table.add_column("base RTT", justify="right", no_wrap=True)
+    table.add_column("queue", no_wrap=True)
+    for pair in pairs:
+        for position, path in enumerate(pair.paths):
+            first = position == 0
+            table.add_row(
+                pair.name if first else "",
+                pair.scenario if first else "",
+                path.name,
+                path.technology,
+                f"{path.base_rtt_ms:g} ms",
+                path.queue,
+                end_section=position == len(pair.paths) - 1,
+            )
+    return table
+
+
+def _dip_lengths(dips: Dips) -> str:
+    lengths = (dips.length_p50_s, dips.length_p90_s, dips.length_max_s)
+    return "/".join(number(length, 1) for length in lengths)
+
+
+ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
+    ("duration, s", lambda s: number(s.duration_s, 1)),
+    ("opportunities", lambda s: f"{s.opportunities}"),
+    ("mean, Mbps", lambda s: number(s.mean_mbps)),
+    ("CV of 1 s bins", lambda s: number(s.cv)),
+    ("mu, sigma of ln(Mbps)", lambda s: f"{number(s.ln_mu)}, {number(s.ln_sigma)}"),
+    ("autocorrelation 1/e, s", lambda s: number(s.autocorrelation_s, 1)),
+    ("time below 1 Mbps", lambda s: percent(s.below_1mbps)),
+    ("dips below 1 Mbps", lambda s: f"{s.dips.count}"),
+    ("dips p50/p90/max, s", lambda s: _dip_lengths(s.dips)),
+    ("dip spacing, median, s", lambda s: number(s.dips.spacing_median_s, 1)),
+    ("empty 100 ms bins", lambda s: percent(s.empty_100ms)),
+    ("gaps >= 200 ms a minute", lambda s: number(s.gaps_per_minute, 1)),
+    ("longest gap, s", lambda s: number(s.longest_gap_s)),
+)
+
+
+def _print_traces(title: str, traces: dict[str, Trace]) -> None:
+    table = Table(title=title, title_justify="left")
+    table.add_column("", no_wrap=True)
+    for name in traces:
+        table.add_column(name, justify="right", no_wrap=True)
+    stats = [trace_stats(trace) for trace in traces.values()]
+    for heading, cell in ROWS:
+        table.add_row(heading, *(cell(of_trace) for of_trace in stats))
+    print_table(console, table)
+    for name, trace in traces.items():
+        console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
+
+
+def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
+    rtt = rtt_stats(rtt_ms)
+    quartiles = "/".join(number(value, 0) for value in (rtt.p25_ms, rtt.p50_ms, rtt.p75_ms))
+    console.print(
+        f"{name}: RTT p25/p50/p75 {quartiles} ms, p95 {number(rtt.p95_ms, 0)} ms, max {number(rtt.max_ms, 0)} ms",
+        soft_wrap=True,
+    )
+
+
+def _print_pair(pair: Pair) -> None:
+    columns: dict[str, Trace] = {}
+    for path in pair.paths:
+        down = read_trace(path.downlink)
+        columns[f"{path.name} down" if path.uplink != path.downlink else f"{path.name} down = up"] = down
+        if path.uplink != path.downlink:
+            columns[f"{path.name} up"] = read_trace(path.uplink)
+    _print_traces(f"{pair.name} ({pair.scenario})", columns)
+    downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
+    for position, (name, trace) in enumerate(downlinks):
+        for other_name, other in downlinks[position + 1 :]:
+            together = pair_stats(trace, other)
+            console.print(
+                f"{name} and {other_name}, downlinks: rate correlation {number(together.rate_correlation)}; "
+                f"both below 1 Mbps {percent(together.both_in_dip)} of the time "
+                f"({percent(together.both_in_dip_if_independent)} if independent)",
+                soft_wrap=True,
+            )
+    for path in pair.paths:
+        for setting, file in path.delay_traces.items():
+            _print_rtt(f"{path.name} {setting.replace('_', '-')} ({file.name})", rtt_over_time(file))
+    console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
+
+
+def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
+    return [trace for name, trace in columns.items() if " down" in name]
+
+
+@app.command()
+def stats(
+    what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, a trace file, or a delay trace.")],
+) -> None:
+    """Measure a pair or a trace: rates, dips, gaps, and how the paths go together."""
+    with one_sentence():
+        if Path(what).is_file() and is_delay_trace(Path(what)):
+            _print_rtt(Path(what).name, rtt_over_time(Path(what)))
+        elif Path(what).is_file():
+            _print_traces(Path(what).name, {"trace": read_trace(what)})
+        elif "/" in what:
+            raise TraceError(f"{what}: there is no such trace file")
+        else:
+            _print_pair(find_pair(what))
+
+
+@app.command()
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
+) -> None:
+    """Check traces and indexes; says of each what it is or what is wrong, and exits with 2 if anything is."""
+    failed = False
+    table = Table("file", "opportunities", "period, s", "mean, Mbps", "SHA-256")
+    for file in files:
+        try:
+            if file.suffix in (".yaml", ".yml"):
+                pairs = read_index(file)
+                for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
+                    read_trace(trace)
+                for delays in sorted({d for pair in pairs for path in pair.paths for d in path.delay_traces.values()}):
+                    read_delay_trace(delays)
+                table.add_row(str(file), counted(len(pairs), "pair"), "", "", "")
+                continue
+            trace_read = read_trace(file)
+        except UserError as error:
+            failed = True
+            typer.echo(f"railyard: {error}", err=True)
+            continue
+        table.add_row(
+            str(file),
+            f"{len(trace_read.opportunities_ms)}",
+            number(trace_read.period_ms / 1e3, 3),
+            number(trace_read.mean_mbps),
+            trace_read.sha256[:16],
+        )
+    if table.row_count:
+        print_table(console, table)
+    if failed:
+        raise typer.Exit(2)
+
+
+@app.command()
+def generate(
+    *,
+    out: Annotated[Path, typer.Option(help="Directory of the library to write to; its index.yaml is updated.")],
+    model: Annotated[ModelName | None, typer.Option(help="The mobility model.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model.")] = 1,
+    duration: Annotated[int, typer.Option(min=1, max=MAX_DURATION_S, help="Length of the traces, s.")] = 120,
+    name: Annotated[str | None, typer.Option(help="Name of the pair; default MODEL-SEED.")] = None,
+    delay_traces: Annotated[
+        bool, typer.Option("--delay-traces", help="Also a delay trace for each path, from the model's RTT.")
+    ] = False,
+    parameters: Annotated[
+        Path | None, typer.Option(help="Generate again from the parameters beside a pair, instead of from --model.")
+    ] = None,
+) -> None:
+    """Generate a pair of traces from a mobility model and a seed."""
+    with one_sentence():
+        if (model is None) == (parameters is None):
+            raise TraceError("generate needs either --model NAME or --parameters FILE")
+        if parameters is not None:
+            pair = read_parameters(parameters)
+        else:
+            assert model is not None  # noqa: S101  the check above
+            pair = _new_pair(model.value, seed, duration, name, delay_traces)
+        files = write_pair(pair, out)
+    for file in files:
+        console.print(f"{file}", soft_wrap=True)
+
+
+def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_traces: bool) -> GeneratedPair:
+    try:
+        return GeneratedPair(
+            name=name or f"{model}-{seed}",
+            seed=seed,
+            duration_s=duration_s,
+            delay_traces=delay_traces,
+            model=MODELS[model],
+        )
+    except ValueError as error:
+        raise TraceError(
+            f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
+        ) from error

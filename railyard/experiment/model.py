@@ -1,0 +1,377 @@
+"""What an experiment is: the models behind the YAML files in `experiments/`.
+
+An experiment is trace pairs × schemes × seeds over one set of player settings. The models check everything that can be
+checked without looking at the trace library; `railyard.run.resolve` looks there and makes the list of runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
+
+from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
+from railyard.experiment.settings import CONTROLLERS, QUIC_SCHEMES, SETTINGS
+from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
+
+# Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
+TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {"mptcp": "mptcp", "tcp": "tcp"}
+SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items()} | {
+    "mptcp": "kernel MPTCP v1, default scheduler",
+    "tcp": "single-path kernel TCP",
+}
+ARENAS = ("mpshell", "sim", "docker")
+# The kernel's transports need a kernel, and the wall clock that it runs on.
+NEEDS_MPSHELL = "needs mpshell"
+
+# Of a scheme entry: options of the programs under the same names. The congestion controller is the experiment's too.
+SCHEME_SETTINGS = {name: setting for name, setting in SETTINGS.items() if name not in ("scheme", "cc")}
+QUIC_PARAMETERS = (*SCHEME_SETTINGS, "path_events")
+MULTIPATH_ONLY = ("path_events", "path_management")
+MIGRATION_ONLY = ("migrate_after", "migrate_back")
+
+if TYPE_CHECKING:
+    Congestion = str
+else:
+    Congestion = Literal[CONTROLLERS]
+# Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
+KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
+
+_PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
+PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
+Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
+
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+Qlog = Literal["all", "none", "worst"]
+QLOGS: tuple[Qlog, ...] = ("all", "none", "worst")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PairChoice(Strict):
+    """A pair by name, or the first of several names that the trace library has."""
+
+    first_found: list[str] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"first_found": [value]} if isinstance(value, str) else value
+
+
+class MeasuredThresholds(Strict):
+    """What `thresholds: [X, Y]` came to, and the measurement that it rests on."""
+
+    x: float
+    y: float
+    t_th1_ms: float
+    t_th2_ms: float
+    arena: str
+    scheme: dict[str, Any]
+    pairs: list[str]
+    seeds: list[int]
+    runs: int
+    samples: int
+    sha256: str  # of the samples in ascending order
+
+
+class _SchemeEntry(Strict):
+    """One scheme and its parameters; parameters left out take the programs' own defaults."""
+
+    scheme: str
+    label: str | None = Field(default=None, min_length=1, max_length=48)
+    # sp and tcp only: 'each' path in turn, the 'primary' one, or a path's name.
+    path: str = "each"
+    # T_th1 and T_th2 as percentiles (X, Y) of play-time left, measured with the control off; or no re-injection at all.
+    thresholds: tuple[Percent, Percent] | Literal["off"] | None = None
+    # docs/reference/paths.md has its grammar. The player checks it too; here an experiment fails before its first run.
+    path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
+    cc: Congestion | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            scheme, _, path = value.partition(":")
+            return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
+        return value
+
+    @field_validator("thresholds", *SCHEME_SETTINGS, mode="before", check_fields=False)
+    @classmethod
+    def _word(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare on and off as true and false, and a number where the setting is a text."""
+        setting = SCHEME_SETTINGS.get(info.field_name or "")
+        if isinstance(value, bool) and (setting is None or setting.kind in ("switch", "word", "text")):
+            return "on" if value else "off"
+        if isinstance(value, int | float) and setting is not None and setting.kind == "text":
+            return f"{value:g}"
+        return value
+
+    @field_validator("path_events", mode="before")
+    @classmethod
+    def _events(cls, value: Any) -> Any:
+        return ",".join(map(str, value)) if isinstance(value, list) else value
+
+    @field_validator("scheme")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in TRANSPORT_OF_SCHEME:
+            raise ValueError(f"unknown scheme '{value}'; {near_miss(value, TRANSPORT_OF_SCHEME)}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.path != "each" and self.scheme not in ("sp", "tcp"):
+            raise FieldError("path", f"'path' is for sp and tcp; {self.scheme} uses all paths, so leave it out.")
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.quic_parameters():
+            name = next(iter(self.quic_parameters()))
+            raise FieldError(
+                name, f"'{name}' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
+            )
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.cc not in (None, *KERNEL_CONGESTION):
+            raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
+        given = self.quic_parameters()
+        for name in MIGRATION_ONLY:
+            if name in given and self.scheme != "cm":
+                raise FieldError(name, f"'{name}' is for cm; {self.scheme} does not migrate, so leave it out.")
+        for name in MULTIPATH_ONLY:
+            if name in given and self.scheme in ("sp", "cm"):
+                raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
+        if "t_th1_ms" in given or "t_th2_ms" in given:
+            self._check_thresholds_in_ms(given)
+        return self
+
+    def _check_thresholds_in_ms(self, given: dict[str, Any]) -> None:
+        """One that is not given is the scheme's own, or the transport's default."""
+        own = QUIC_SCHEMES[self.scheme].settings
+        first, second = (
+            float(given.get(name, own.get(name, SETTINGS[name].default or 0))) for name in ("t_th1_ms", "t_th2_ms")
+        )
+        if first > second:
+            raise FieldError(
+                "t_th1_ms" if "t_th1_ms" in given else "t_th2_ms",
+                f"t_th1_ms, {first:g}, is above t_th2_ms, {second:g}; the first threshold is the lower one "
+                "(paper section 5.2.2).",
+            )
+
+    @model_validator(mode="after")
+    def _thresholds_fit(self) -> Self:
+        if self.thresholds is None:
+            return self
+        if TRANSPORT_OF_SCHEME[self.scheme] != "quic":
+            raise FieldError(
+                "thresholds", f"'thresholds' is a parameter of QUIC; {self.scheme} runs in the kernel, so leave it out."
+            )
+        given = self.quic_parameters()
+        if "t_th1_ms" in given or "t_th2_ms" in given:
+            raise FieldError("thresholds", "thresholds are given in percent and in milliseconds; leave one out.")
+        if self.thresholds == "off" and given.get("reinjection", "none") != "none":
+            raise FieldError("thresholds", f"'off' means no re-injection, not '{given['reinjection']}'; leave one out.")
+        if self.thresholds != "off" and self.thresholds[0] < self.thresholds[1]:
+            raise FieldError(
+                "thresholds",
+                f"[X, Y] is [{self.thresholds[0]:g}, {self.thresholds[1]:g}], but X must not be below Y: th(X) is the "
+                "lower threshold; swap them.",
+            )
+        return self
+
+    def quic_parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in QUIC_PARAMETERS if getattr(self, name) is not None}
+
+    def base_label(self) -> str:
+        """The name in tables: the label given, else the scheme with those parameters that differ from the default."""
+        if self.label:
+            return self.label
+        extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
+        if self.thresholds is not None:
+            given = self.thresholds
+            extra["thresholds"] = given if isinstance(given, str) else f"{given[0]:g}-{given[1]:g}"
+        return self.scheme + "".join(
+            f",{key}={value:g}" if isinstance(value, float) else f",{key}={value}" for key, value in extra.items()
+        )
+
+
+if TYPE_CHECKING:
+
+    class SchemeEntry(_SchemeEntry):
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    SchemeEntry = create_model(
+        "SchemeEntry",
+        __base__=_SchemeEntry,
+        __doc__=_SchemeEntry.__doc__,
+        **{
+            name: (setting.annotation | None, Field(default=None, description=setting.help))
+            for name, setting in SCHEME_SETTINGS.items()
+        },
+    )
+
+
+class MeasuredScheme(SchemeEntry):
+    """A scheme whose thresholds were given in percent, with the milliseconds that these came to."""
+
+    measured: MeasuredThresholds
+
+
+def no_kernel_congestion(cc: str | None, scheme: str) -> str:
+    return f"the kernel has no '{cc}', and {scheme} runs there; it takes {', '.join(KERNEL_CONGESTION)}."
+
+
+class PlayerSettings(Strict):
+    """The constant-bit-rate player and its video; every scheme gets the same."""
+
+    bitrate_bps: int = Field(default=4_000_000, ge=10_000, le=1_000_000_000)
+    duration_s: float = Field(default=20, gt=0, le=3600)
+    fps: float = Field(default=30, ge=1, le=240)
+    chunk_bytes: int = Field(default=524_288, ge=1024, le=1 << 30)
+    concurrency: int = Field(default=1, ge=1, le=64)
+    first_frame_bytes: int | None = Field(default=None, ge=1)
+    startup_buffer_ms: int | None = Field(default=None, ge=0, le=600_000)
+    rebuffer_target_ms: int = Field(default=500, ge=1, le=600_000)
+    max_buffer_ms: int = Field(default=10_000, ge=100, le=600_000)
+    verify: bool = True
+
+    @property
+    def video_bytes(self) -> int:
+        return int(self.duration_s * self.bitrate_bps / 8)
+
+
+class BufferLimits(Strict):
+    """Limits of the kernel's sockets; the defaults are libxlink's stream flow-control window and send buffer."""
+
+    receive_bytes: int = Field(default=6 << 20, ge=65536, le=1 << 30)
+    send_bytes: int = Field(default=4 << 20, ge=65536, le=1 << 30)
+
+
+class LinkEvent(Strict):
+    """A change of a path's link at a set time, as in a job of xlink-sim."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    t_s: float = Field(ge=0)
+    path: str
+    direction: Literal["up", "down", "both"] = "both"
+    state: Literal["up", "down"] | None = None
+    delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
+    loss: float | str | None = None
+    rate: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> LinkEvent:
+        if self.loss is not None and not is_loss(self.loss):
+            raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
+        if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
+            raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
+        if self.state is None and self.delay_ms is None and self.loss is None and self.rate is None:
+            raise ValueError("nothing changes; give state, delay_ms, loss or rate.")
+        return self
+
+
+class Experiment(Strict):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+    description: str = ""
+    arena: str = "mpshell"
+    pairs: list[PairChoice] = Field(min_length=1)
+    schemes: list[SchemeEntry] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
+    # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
+    # 'spread': evenly over the shortest trace, a place a seed.
+    # 'worst_of_primary': where the primary path's downlink has the least capacity over the length of the video.
+    start_offset_ms: Literal["drawn", "spread", "worst_of_primary"] | Annotated[int, Field(ge=0)] = "drawn"
+    player: PlayerSettings = PlayerSettings()
+    time_limit_s: float = Field(default=60, gt=0, le=7200)
+    queue: str | None = None
+    # Settings of the links (docs/reference/link.md) by name of the path, or 'all'; they go before those of the pair.
+    links: dict[str, LinkSettings] = {}
+    link_events: list[LinkEvent] = []
+    # The first technology that a pair has is its primary path; those not named follow in the usual order.
+    path_order: list[Technology] = Field(default=["5g-sa", "5g-nsa", "wifi", "lte"], min_length=1)
+    congestion: Congestion = "cubic"
+    buffers: BufferLimits = BufferLimits()
+    # Whose qlogs are kept; none: what suits the number of runs (railyard.results.qlogs).
+    qlog: Qlog | None = None
+    link_logs: bool = True
+    # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
+    keep_awake: Literal["auto", "on", "off"] = "auto"
+    # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
+    repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
+
+    @field_validator("arena")
+    @classmethod
+    def _arena(cls, value: str) -> str:
+        if value not in ARENAS:
+            raise ValueError(f"unknown arena '{value}'; {near_miss(value, ARENAS)}")
+        return value
+
+    @field_validator("keep_awake", mode="before")
+    @classmethod
+    def _switch(cls, value: Any) -> Any:
+        """YAML reads on and off as true and false."""
+        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+    @field_validator("qlog", mode="before")
+    @classmethod
+    def _which(cls, value: Any) -> Any:
+        return {True: "all", False: "none"}.get(value, value) if isinstance(value, bool) else value
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if not 1 <= value <= 10_000:
+                raise ValueError(f"a number of seeds is from 1 to 10000, but it is {value}.")
+            return list(range(1, value + 1))
+        if not isinstance(value, list):
+            raise ValueError(f"this takes how many seeds, or a list of them, not {value!r}.")
+        return value
+
+    @field_validator("queue")
+    @classmethod
+    def _queue(cls, value: str | None) -> str | None:
+        if value is not None and not is_queue(value):
+            raise ValueError(f"'{value}' is no queue; write droptail:packets=N, droptail:bytes=N, codel or infinite.")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Experiment:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise FieldError(
+                "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."
+            )
+        times = [event.t_s for event in self.link_events]
+        if times != sorted(times):
+            raise FieldError("link_events", "an event comes before the one above it; put them in the order of t_s.")
+        for entry in self.schemes:
+            kernel = TRANSPORT_OF_SCHEME[entry.scheme] != "quic" and entry.cc is None
+            if kernel and self.congestion not in KERNEL_CONGESTION:
+                raise FieldError("congestion", no_kernel_congestion(self.congestion, entry.scheme))
+        labels = [entry.base_label() + ":" + entry.path for entry in self.schemes]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise FieldError(
+                    "schemes", f"two schemes are both called '{label.removesuffix(':each')}'; give one a 'label'."
+                )
+        if self.time_limit_s < self.player.duration_s:
+            raise FieldError(
+                "time_limit_s",
+                f"time_limit_s ({self.time_limit_s:g}) is less than the video's duration_s "
+                f"({self.player.duration_s:g}), so no run could finish; raise it.",
+            )
+        return self
+
+
+def find_experiment(name: str) -> Path:
+    """A path as given, or `experiments/NAME.yaml`."""
+    return find_yaml(name, EXPERIMENTS_DIR, "experiment")
+
+
+def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:
+    document = load_yaml(path)
+    return parse(document, Experiment), document

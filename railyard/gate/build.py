@@ -1,0 +1,124 @@
+"""The two builds that the gate compares: the baseline revision in a git worktree, and the working tree."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.base.provenance import git_state, sha256_of
+
+GATE_DIR = ROOT / "build" / "gate"
+PROGRAM = "xlink-sim"
+SIM_ROOM = "emulator/sim"
+BUILT = ".railyard-built"
+BUILD_LIMIT_S = 900.0
+
+
+@dataclass(frozen=True)
+class Build:
+    """One version: its name for people, its name in file paths, and its program."""
+
+    title: str
+    key: str
+    program: Path
+    program_sha256: str
+
+
+def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", "-C", str(tree), *arguments], capture_output=True, text=True, check=False, env=environment
+        )
+    except FileNotFoundError:
+        raise UserError("the program 'git' is not there; install the Debian package git.") from None
+
+
+def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> str:
+    done = _git(*arguments, tree=tree)
+    if done.returncode != 0:
+        words = done.stderr.strip().splitlines()
+        raise UserError(f"{sentence}{f': {words[-1]}' if words else ''}.")
+    return done.stdout.strip()
+
+
+def _make(tree: Path, log: Path) -> Path:
+    """Builds the program in a tree and returns it. The log says why, where that fails."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
+    jobs = len(os.sched_getaffinity(0))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        done = subprocess.run(
+            ["make", "-C", str(tree), f"-j{jobs}", f"build/bin/{PROGRAM}"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+            env=environment,
+            timeout=BUILD_LIMIT_S,
+        )
+    program = tree / "build" / "bin" / PROGRAM
+    if done.returncode != 0 or not program.is_file():
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        error = next((line for line in lines if "error" in line or "***" in line), "make said nothing")
+        raise UserError(f"{PROGRAM} of {tree} could not be built, see {log}: {error}")
+    return program
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """One gate at a time in a tree."""
+    GATE_DIR.mkdir(parents=True, exist_ok=True)
+    with (GATE_DIR / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{GATE_DIR}: another gate is running in this tree; wait for it.") from None
+        yield
+
+
+def baseline(name: str) -> Build:
+    """The build of a revision, in a worktree of its own that stays for the next time."""
+    _git_or_fail(f"{ROOT} is no git repository, so there is no baseline to build", "rev-parse", "--git-dir")
+    done = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if done.returncode != 0:
+        raise UserError(f"there is no revision '{name}' in {ROOT}; fetch it, or name another with --baseline.")
+    revision = done.stdout.strip()
+    if not _git("ls-tree", "--name-only", revision, f"{SIM_ROOM}/").stdout.strip():
+        raise UserError(
+            f"the baseline {name} ({revision[:12]}) has no {PROGRAM}: it is older than the sim arena; "
+            "name a later revision with --baseline."
+        )
+    tree = GATE_DIR / revision
+    if not (tree / BUILT).is_file():
+        _git("worktree", "prune")
+        if not (tree / ".git").exists():
+            shutil.rmtree(tree, ignore_errors=True)
+            _git_or_fail(
+                f"the baseline {name} cannot be checked out into {tree}",
+                *("worktree", "add", "--force", "--detach", str(tree), revision),
+            )
+        _git_or_fail(f"the baseline in {tree} cannot be restored", "reset", "--hard", revision, tree=tree)
+        _make(tree, GATE_DIR / f"{revision}.build.log")
+        (tree / BUILT).touch()
+    program = tree / "build" / "bin" / PROGRAM
+    return Build(f"{name} ({revision[:12]})", revision[:12], program, sha256_of(program))
+
+
+def working_tree() -> Build:
+    """The build of the tree as it is now; a copy of the program, so that a later build does not disturb the runs."""
+    built = _make(ROOT, GATE_DIR / "working.build.log")
+    copy = GATE_DIR / "working" / PROGRAM
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(built, copy)
+    changed = git_state()["dirty"]
+    revision = _git("rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
+    title = f"the working tree ({revision[:12] or 'no commit'}{' with changes' if changed else ''})"
+    return Build(title, "working", copy, sha256_of(copy))

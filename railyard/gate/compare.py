@@ -1,0 +1,232 @@
+"""From the runs of two versions to a verdict: per trace pair, scheme and metric, paired by seed and start offset."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, median
+
+from railyard.base import statistics
+from railyard.gate.suite import Floors
+from railyard.results.aggregate import quantile
+from railyard.results.records import RESULT_OUTCOMES, Run
+
+# What a run's own record says may differ (when, how long, which program); what it measured may not.
+RECORD_FILES = ("run.json", "job.json")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a run; more of it is worse. Infinite where the thing never happened within the run."""
+
+    name: str
+    title: str
+    of: Callable[[Run], float]
+    relative: bool  # the floor is a share of the baseline, else in the metric's own unit
+
+
+def _rct(q: float) -> Callable[[Run], float]:
+    def of(run: Run) -> float:
+        found = quantile(run.chunks, q)
+        return math.inf if found is None else found.value
+
+    return of
+
+
+def _first_frame(run: Run) -> float:
+    return math.inf if run.first_frame_s is None else run.first_frame_s
+
+
+def _rebuffer_rate(run: Run) -> float:
+    return run.rebuffer_time_s / run.play_time_s if run.play_time_s > 0 else math.inf
+
+
+METRICS = (
+    Metric("rct_median", "RCT median", _rct(0.5), relative=True),
+    Metric("rct_p99", "RCT p99", _rct(0.99), relative=True),
+    Metric("first_frame", "first frame", _first_frame, relative=True),
+    Metric("rebuffer_rate", "rebuffer rate", _rebuffer_rate, relative=False),
+    Metric("redundancy", "redundancy", lambda run: run.redundancy or 0.0, relative=False),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one scheme on one pair of traces, before and after, seed by seed."""
+
+    metric: Metric
+    before: list[float]
+    after: list[float]
+    floor: float
+    p_worse: float = 1.0  # one-sided, not corrected
+    p_better: float = 1.0
+    adjusted_worse: float = 1.0  # corrected for the number of comparisons
+    adjusted_better: float = 1.0
+    alpha: float = 0.05
+
+    @property
+    def deltas(self) -> list[float]:
+        """What is tested: of times the logarithm of after / before, of rates after − before; seed by seed."""
+        return _deltas(self.metric, self.before, self.after)
+
+    @property
+    def moved(self) -> bool:
+        return any(self.deltas)
+
+    @property
+    def typical(self) -> tuple[float, float]:
+        """Before and after, as one figure: the median over the seeds of a time, the mean of a rate."""
+        of = median if self.metric.relative else fmean
+        return of(self.before), of(self.after)
+
+    @property
+    def change(self) -> float:
+        """How much more it is: for a time the typical ratio of a pair − 1, for a rate the mean difference."""
+        if not self.metric.relative:
+            mean = fmean(self.deltas)  # none where some seeds never played before and others never do now
+            return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
+        return math.expm1(statistics.pseudo_median(self.deltas))
+
+    @property
+    def verdict(self) -> str:
+        """'unchanged', 'worse', 'better', 'below floor' (significant, but too small to matter) or 'noise'."""
+        if not self.moved:
+            return "unchanged"
+        worse, better = self.adjusted_worse < self.alpha, self.adjusted_better < self.alpha
+        if worse or better:
+            if worse and self.change > self.floor:
+                return "worse"
+            return "better" if better and -self.change > self.floor else "below floor"
+        return "noise"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheme on one pair of traces: its comparisons, and the runs that they rest on."""
+
+    pair: str
+    label: str
+    before: list[Run]
+    after: list[Run]
+    identical: bool  # every output file of every run, by hash
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[Run]:
+        """Runs that a program's fault ended, and that ended otherwise before."""
+        return [
+            after
+            for before, after in zip(self.before, self.after, strict=True)
+            if after.outcome not in RESULT_OUTCOMES and before.outcome in RESULT_OUTCOMES
+        ]
+
+    @property
+    def regressions(self) -> list[Comparison]:
+        return [comparison for comparison in self.comparisons if comparison.verdict == "worse"]
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.faults or self.regressions)
+
+    @property
+    def verdict(self) -> str:
+        if self.faults:
+            return "fault"
+        if self.identical:
+            return "identical"
+        found = {comparison.verdict for comparison in self.comparisons}
+        words = {"unchanged": "unchanged", "noise": "no difference", "below floor": "below floor"}
+        for verdict in ("worse", "better", "below floor", "noise", "unchanged"):
+            if verdict in found:
+                return words.get(verdict, verdict)
+        return "no difference"
+
+    @property
+    def worst_seed(self) -> int:
+        """The seed whose difference is the largest, of the regression that is the clearest: where to look first."""
+        if self.faults:
+            return self.faults[0].seed
+        clearest = min(self.regressions, key=lambda comparison: comparison.adjusted_worse)
+        pairs = zip(clearest.deltas, self.measured, strict=True)
+        return max(pairs, key=lambda found: found[0])[1].seed
+
+    @property
+    def measured(self) -> list[Run]:
+        """The runs of the new version that were compared: both versions measured something."""
+        return [after for before, after in zip(self.before, self.after, strict=True) if _both_measured(before, after)]
+
+
+def _deltas(metric: Metric, before: Sequence[float], after: Sequence[float]) -> list[float]:
+    return (statistics.log_ratios if metric.relative else statistics.differences)(before, after)
+
+
+def _both_measured(before: Run, after: Run) -> bool:
+    return before.outcome in RESULT_OUTCOMES and after.outcome in RESULT_OUTCOMES
+
+
+def outputs_sha256(folder: Path) -> str:
+    """SHA-256 over names and contents of all that a run put out: logs, qlogs, link logs, summaries."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.name not in RECORD_FILES:
+            digest.update(f"{file.relative_to(folder)}\0{file.stat().st_size}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _comparisons(before: Sequence[Run], after: Sequence[Run], floors: Floors, alpha: float) -> list[Comparison]:
+    both = [(b, a) for b, a in zip(before, after, strict=True) if _both_measured(b, a)]
+    if not both:
+        return []
+    found: list[Comparison] = []
+    for metric in METRICS:
+        old, new = [metric.of(b) for b, _ in both], [metric.of(a) for _, a in both]
+        deltas = _deltas(metric, old, new)
+        found.append(
+            Comparison(
+                metric,
+                old,
+                new,
+                floor=getattr(floors, metric.name),
+                p_worse=statistics.signed_rank_p(deltas),
+                p_better=statistics.signed_rank_p([-delta for delta in deltas]),
+                alpha=alpha,
+            )
+        )
+    return found
+
+
+def compare(
+    before: Sequence[Run], after: Sequence[Run], hashes: dict[str, tuple[str, str]], floors: Floors, alpha: float
+) -> list[Row]:
+    """All rows, p values corrected. `hashes`: of each run's outputs, before and after, by run ID.
+
+    Only comparisons in which a pair differs count for the correction: without a difference a test can never be
+    significant, so it cannot add to the false alarms (Tarone 1990).
+    """
+    groups: dict[tuple[str, str], list[tuple[Run, Run]]] = {}
+    later = {run.run_id: run for run in after}
+    for run in before:
+        groups.setdefault((run.pair, run.label), []).append((run, later[run.run_id]))
+    rows: list[Row] = []
+    for (pair, label), runs in groups.items():
+        old, new = [b for b, _ in runs], [a for _, a in runs]
+        same = all(hashes[run.run_id][0] == hashes[run.run_id][1] for run in old)
+        rows.append(Row(pair, label, old, new, same, _comparisons(old, new, floors, alpha)))
+    return _corrected(rows)
+
+
+def _corrected(rows: list[Row]) -> list[Row]:
+    tested = [comparison for row in rows for comparison in row.comparisons if comparison.moved]
+    worse = iter(statistics.holm([comparison.p_worse for comparison in tested]))
+    better = iter(statistics.holm([comparison.p_better for comparison in tested]))
+
+    def corrected(comparison: Comparison) -> Comparison:
+        if not comparison.moved:
+            return comparison
+        return replace(comparison, adjusted_worse=next(worse), adjusted_better=next(better))
+
+    return [replace(row, comparisons=[corrected(comparison) for comparison in row.comparisons]) for row in rows]

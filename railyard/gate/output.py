@@ -1,0 +1,187 @@
+"""The gate's verdict for people and for CI: Markdown for a pull request, JUnit XML, a table in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from railyard.base.terminal import print_table
+from railyard.gate.compare import METRICS, Comparison, Row
+from railyard.gate.suite import Suite
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All that the gate found."""
+
+    suite: Suite
+    baseline: str
+    candidate: str
+    rows: list[Row]
+    partings: dict[tuple[str, str], str]  # of a failed row: where its worst seed's runs part
+    wall_s: float
+
+    @property
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if row.failed]
+
+    @property
+    def compared(self) -> int:
+        return sum(comparison.moved for row in self.rows for comparison in row.comparisons)
+
+    @property
+    def headline(self) -> str:
+        total = sum(len(row.regressions) + len(row.faults) for row in self.rows)
+        if total:
+            return f"{total} {'regression' if total == 1 else 'regressions'}"
+        if all(row.identical for row in self.rows):
+            return "identical: every output of every run is the same, by hash"
+        better = sum(row.verdict == "better" for row in self.rows)
+        return "no regression" + (f", {better} {'row' if better == 1 else 'rows'} better" if better else "")
+
+    @property
+    def facts(self) -> str:
+        suite = self.suite
+        counts = Counter(row.verdict for row in self.rows)
+        words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        return (
+            f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} seeds ({words}); {self.compared} "
+            f"comparisons moved and were tested, family-wise error {suite.alpha:g}. Took {self.wall_s:.0f} s."
+        )
+
+
+def _value(comparison: Comparison, value: float) -> str:
+    if math.isinf(value):
+        return "never"
+    return f"{value:.3f} s" if comparison.metric.relative else f"{value * 100:.2f} %"
+
+
+def change(comparison: Comparison) -> str:
+    """The change with its sign: a share of the baseline for times, percentage points for rates."""
+    if math.isinf(comparison.change):
+        return "+∞" if comparison.change > 0 else "−∞"
+    number = f"{comparison.change * 100:+.1f}".replace("-", "−")
+    number = "±0.0" if number in ("+0.0", "−0.0") else number
+    return f"{number} %" if comparison.metric.relative else f"{number} points"
+
+
+def _floor(comparison: Comparison) -> str:
+    return f"{comparison.floor * 100:g} {'%' if comparison.metric.relative else 'points'}"
+
+
+def sentence(comparison: Comparison) -> str:
+    """The evidence for one verdict, in one line."""
+    before, after = comparison.typical
+    if not comparison.moved:
+        return f"{comparison.metric.title} {_value(comparison, after)} in both, seed by seed"
+    worse = sum(delta > 0 for delta in comparison.deltas)
+    return (
+        f"{comparison.metric.title} {_value(comparison, before)} → {_value(comparison, after)}, {change(comparison)} "
+        f"(floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} seeds, "
+        f"p = {comparison.p_worse:.2g}, corrected {comparison.adjusted_worse:.2g}"
+    )
+
+
+def _cell(comparison: Comparison) -> str:
+    before, after = comparison.typical
+    if not comparison.moved:
+        return _value(comparison, after)
+    mark = {"worse": " **worse**", "better": " *better*"}.get(comparison.verdict, "")
+    return f"{_value(comparison, before)} → {_value(comparison, after)} ({change(comparison)}){mark}"
+
+
+def markdown(verdict: Verdict) -> str:
+    lines = [
+        f"### Railyard gate: {verdict.headline}",
+        "",
+        f"{verdict.candidate[0].upper()}{verdict.candidate[1:]} against {verdict.baseline}. {verdict.facts}",
+        "",
+        "| pair | scheme | " + " | ".join(metric.title for metric in METRICS) + " | verdict |",
+        "| --- | --- | " + "--- | " * len(METRICS) + "--- |",
+    ]
+    for row in verdict.rows:
+        figures = [_cell(comparison) for comparison in row.comparisons] or ["–"] * len(METRICS)
+        word = f"**{row.verdict}**" if row.failed else row.verdict
+        lines.append(f"| {row.pair} | {row.label} | {' | '.join(figures)} | {word} |")
+    lines += [
+        "",
+        "Times: median over the seeds, typical ratio of a pair. Rates: mean over the seeds, mean difference.",
+    ]
+    for row in verdict.failed:
+        lines += ["", f"**{row.pair}, {row.label}**", ""]
+        lines += [f"- {text}" for text in evidence(row)]
+        if (row.pair, row.label) in verdict.partings:
+            lines += ["", f"Seed {row.worst_seed}, A before and B after:", "```", verdict.partings[row.pair, row.label]]
+            lines += ["```"]
+    return "\n".join(lines) + "\n"
+
+
+def evidence(row: Row) -> list[str]:
+    faults = [f"seed {run.seed}: {run.outcome.replace('_', ' ')}: {run.record['message']}" for run in row.faults]
+    return faults + [sentence(comparison) for comparison in row.regressions]
+
+
+def junit(verdict: Verdict) -> bytes:
+    """One test suite a pair, one test case a scheme and metric; a regression is a failure, a fault an error."""
+    root = ElementTree.Element("testsuites", name=f"railyard gate, suite {verdict.suite.name}")
+    for pair in dict.fromkeys(row.pair for row in verdict.rows):
+        rows = [row for row in verdict.rows if row.pair == pair]
+        suite = ElementTree.SubElement(root, "testsuite", name=pair)
+        for row in rows:
+            _cases(suite, row, verdict)
+        for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
+            suite.set(attribute, str(len(suite.findall(tag))))
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
+    name = f"{row.pair}.{row.label}"
+    runs = ElementTree.SubElement(suite, "testcase", classname=name, name="runs")
+    for run in row.faults:
+        fault = ElementTree.SubElement(runs, "error", message=f"seed {run.seed}: {run.outcome}")
+        fault.text = str(run.record["message"])
+    for comparison in row.comparisons:
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=comparison.metric.name)
+        if comparison.verdict == "worse":
+            failure = ElementTree.SubElement(case, "failure", message=sentence(comparison))
+            failure.text = verdict.partings.get((row.pair, row.label), "")
+        else:
+            said = "identical" if row.identical else comparison.verdict
+            ElementTree.SubElement(case, "system-out").text = f"{said}: {sentence(comparison)}"
+
+
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("pair", no_wrap=True)
+    table.add_column("scheme", no_wrap=True)
+    for metric in METRICS:
+        table.add_column(metric.title, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in verdict.rows:
+        changes = [change(comparison) if comparison.moved else "=" for comparison in row.comparisons]
+        table.add_row(
+            row.pair, row.label, *(changes or ["–"] * len(METRICS)), row.verdict, style="red" if row.failed else ""
+        )
+    print_table(console, table, keys=2)
+    console.print(verdict.facts, soft_wrap=True)
+    for row in verdict.failed:
+        for text in evidence(row):
+            console.print(f"{row.pair}, {row.label}: {text}", style="red", soft_wrap=True)
+        if (row.pair, row.label) in verdict.partings:
+            told = verdict.partings[row.pair, row.label]
+            console.print(f"seed {row.worst_seed}, {told}", soft_wrap=True, markup=False)
+    console.print(f"gate: {verdict.headline}", style="red" if verdict.failed else "green", soft_wrap=True)
+
+
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

@@ -1,0 +1,86 @@
+"""The gate from end to end: build both versions, run the suite on both, compare, and look where a regression begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.base.words import counted
+from railyard.base.yamlfile import YamlDocument
+from railyard.gate import build
+from railyard.gate.compare import Row, compare, outputs_sha256
+from railyard.gate.output import Verdict
+from railyard.gate.suite import Suite
+from railyard.results.pending import make_whole
+from railyard.results.qlogdiff import parting
+from railyard.results.records import Run, load_run
+from railyard.run.campaign import Campaign, identity_of
+from railyard.run.folders import results_folder
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec
+
+PARTINGS = 6  # of so many failed rows the gate shows where the runs part
+
+Tell = Callable[[str], None]
+Place = tuple[str, str]  # pair and label
+
+
+def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
+    change = {"program": version.program, "programs_sha256": {build.PROGRAM: version.program_sha256}}
+    return [spec.model_copy(update=change) for spec in specs]
+
+
+def _carry_out(
+    specs: list[RunSpec], suite: Suite, version: build.Build, jobs: int, purpose: str = ""
+) -> tuple[Path, list[Run]]:
+    """Runs what is not there yet. Returns the folder of the runs, and the runs."""
+    identity = identity_of(suite.model_copy(update={"name": f"{suite.name}-{version.key}{purpose}"}), specs)
+    with results_folder(identity, lambda _: None, results=build.GATE_DIR / "results") as folder:
+        campaign = Campaign(folder)
+        try:
+            make_whole(campaign, suite, specs, jobs=jobs)
+        except UserError as error:
+            raise UserError(f"{version.title}: {error}") from None
+        return campaign.runs, [load_run(campaign.runs / spec.run_id) for spec in specs]
+
+
+def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Place, str]:
+    """Where the worst seed of each failed row parts: the two runs once more, with qlog."""
+    found: dict[Place, str] = {}
+    for row in [row for row in rows if row.failed][:PARTINGS]:
+        spec = next(s for s in specs if (s.pair, s.label, s.seed) == (row.pair, row.label, row.worst_seed))
+        again = [spec.model_copy(update={"qlog": True})]
+        runs = [
+            _carry_out(_of_build(again, version), suite, version, 1, "-evidence")[0] / spec.run_id for version in both
+        ]
+        try:
+            found[row.pair, row.label] = str(parting(runs[0], runs[1]))
+        except UserError:  # a program that died has no whole qlog
+            continue
+    return found
+
+
+def run_gate(suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell) -> Verdict:
+    begin = time.monotonic()
+    with build.locked():
+        tell("building the working tree and the baseline")
+        after = build.working_tree()
+        before = build.baseline(baseline)
+        specs = resolve(suite, document)
+        both = [before, after]
+        folders: list[Path] = []
+        loaded: list[list[Run]] = []
+        for version in both:
+            tell(f"{counted(len(specs), 'run')} of {version.title}")
+            folder, runs = _carry_out(_of_build(specs, version), suite, version, jobs)
+            folders.append(folder)
+            loaded.append(runs)
+        hashes = {
+            spec.run_id: (outputs_sha256(folders[0] / spec.run_id), outputs_sha256(folders[1] / spec.run_id))
+            for spec in specs
+        }
+        rows = compare(loaded[0], loaded[1], hashes, suite.floors, suite.alpha)
+        partings = _partings(rows, specs, both, suite)
+    return Verdict(suite, before.title, after.title, rows, partings, time.monotonic() - begin)

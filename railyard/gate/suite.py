@@ -1,0 +1,67 @@
+"""A suite: an experiment for the sim arena, and the floors below which a difference does not matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
+from railyard.experiment.model import TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
+
+SUITES_DIR = EXPERIMENTS_DIR / "suites"
+FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pairs no test could ever be significant
+
+Share = Annotated[float, Field(ge=0, le=10)]
+
+
+class Floors(Strict):
+    """The smallest change for the worse that counts."""
+
+    rct_median: Share = 0.02  # relative to the baseline
+    rct_p99: Share = 0.05  # relative
+    first_frame: Share = 0.02  # relative
+    rebuffer_rate: Share = 0.005  # absolute: 0.005 is half a percentage point
+    redundancy: Share = 0.01  # absolute
+
+
+class Suite(Experiment):
+    """What the gate runs on both versions."""
+
+    arena: str = "sim"
+    qlog: Qlog | None = "none"
+    link_logs: bool = False
+    floors: Floors = Floors()
+    # The probability of even one false alarm among all comparisons of the suite.
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+
+    @field_validator("arena")
+    @classmethod
+    def _sim(cls, value: str) -> str:
+        if value != "sim":
+            raise ValueError(f"a suite runs in the sim arena, not in '{value}'; leave the field out.")
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_compared(self) -> Suite:
+        if len(self.seeds) < FEWEST_SEEDS:
+            raise FieldError(
+                "seeds",
+                f"{len(self.seeds)} seeds can show no significant difference; a suite needs {FEWEST_SEEDS} or more.",
+            )
+        for entry in self.schemes:
+            if TRANSPORT_OF_SCHEME[entry.scheme] != "quic":
+                raise FieldError("schemes", f"'{entry.scheme}' needs mpshell, and a suite runs in sim; leave it out.")
+        return self
+
+
+def find_suite(name: str) -> Path:
+    """A path as given, or `experiments/suites/NAME.yaml`."""
+    return find_yaml(name, SUITES_DIR, "suite")
+
+
+def load_suite(path: Path) -> tuple[Suite, YamlDocument]:
+    document = load_yaml(path)
+    return parse(document, Suite), document

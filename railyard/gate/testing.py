@@ -1,0 +1,144 @@
+"""What the pytest fixture hands to a test: single runs in virtual time, and their figures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import YamlDocument, near_miss, parse
+from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
+from railyard.results.aggregate import quantile
+from railyard.results.records import RESULT_OUTCOMES, Chunk, Run, load_run
+from railyard.run import sim
+from railyard.run.resolve import resolve
+from railyard.studies.thresholds import resolved
+
+DEFAULT_TIME_LIMIT_S = 60.0
+_LIMIT_PER_VIDEO = 3.0
+_RUN_SETTINGS = ("time_limit_s", "start_offset_ms", "queue", "congestion", "buffers", "qlog", "link_logs")
+
+
+class RunFailedError(Exception):
+    """A program's fault ended the run, so there is nothing to assert on."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run. Times are seconds; a chunk that never completed counts with the time it had waited."""
+
+    run: Run
+    directory: Path
+
+    @property
+    def outcome(self) -> str:
+        """'complete', 'time_limit', 'connection_lost' or 'connect_failed'."""
+        return self.run.outcome
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        return self.run.chunks
+
+    @property
+    def rct(self) -> list[float]:
+        """Request completion time of every requested chunk, in order of the requests."""
+        return [chunk.rct_s for chunk in self.run.chunks]
+
+    def rct_quantile(self, q: float) -> float:
+        """Nearest-rank quantile; infinite where nothing was requested."""
+        found = quantile(self.run.chunks, q)
+        return float("inf") if found is None else found.value
+
+    @property
+    def rct_median(self) -> float:
+        return self.rct_quantile(0.5)
+
+    @property
+    def rct_p99(self) -> float:
+        return self.rct_quantile(0.99)
+
+    @property
+    def first_frame(self) -> float | None:
+        """From the player's start to the last byte of the first video frame; none where it never came."""
+        return self.run.first_frame_s
+
+    @property
+    def rebuffer_rate(self) -> float:
+        """Time stalled / time played; infinite where nothing ever played."""
+        return self.run.rebuffer_time_s / self.run.play_time_s if self.run.play_time_s > 0 else float("inf")
+
+    @property
+    def redundancy(self) -> float:
+        """Re-injected bytes / other stream bytes sent."""
+        return self.run.redundancy or 0.0
+
+    @property
+    def efficiency(self) -> list[float]:
+        """Oracle RCT / RCT of every chunk: 1 is what the links allow."""
+        return [chunk.efficiency for chunk in self.run.chunks if chunk.efficiency is not None]
+
+    @property
+    def down_bytes(self) -> dict[str, int]:
+        """Bytes that left each path's downlink."""
+        return {path.name: path.down_bytes for path in self.run.paths}
+
+
+class Railyard:
+    """Runs single jobs below a directory, each in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = count(1)
+
+    def run(self, scheme: str, pair: str, seed: int = 1, **settings: Any) -> Result:
+        """One run in virtual time.
+
+        Settings are the fields of docs/reference/experiments.md, by name: of the scheme (`t_th1_ms`, `path`, …), of the
+        player (`bitrate_bps`, `duration_s`, …), of the experiment (`time_limit_s`, `start_offset_ms`, `queue`, …).
+        """
+        data = _document(scheme, pair, seed, settings)
+        document = YamlDocument(Path("railyard.run"), data, {})
+        experiment = resolved(parse(document, Experiment), document, self._folder, 1, lambda _: None)
+        spec = resolve(experiment, document)[0]
+        run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
+        run_dir.mkdir(parents=True)
+        asyncio.run(sim.execute(spec, run_dir))
+        _complete_record(run_dir)
+        run = load_run(run_dir)
+        if run.outcome not in RESULT_OUTCOMES:
+            raise RunFailedError(f"{run.outcome}: {run.record['message']}; see {run_dir}")
+        return Result(run, run_dir)
+
+
+def _document(scheme: str, pair: str, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """The experiment of one run, as if it had been written as YAML."""
+    entry: dict[str, Any] = {"scheme": scheme, "path": "primary"} if scheme == "sp" else {"scheme": scheme}
+    if scheme.startswith("sp:"):
+        entry = {"scheme": "sp", "path": scheme.partition(":")[2]}
+    player: dict[str, Any] = {}
+    data: dict[str, Any] = {"name": "railyard.run", "arena": "sim", "pairs": [pair], "seeds": [seed]}
+    for name, value in settings.items():
+        if name in PlayerSettings.model_fields:
+            player[name] = value
+        elif name in SchemeEntry.model_fields:
+            entry[name] = value
+        elif name in _RUN_SETTINGS:
+            data[name] = value
+        else:
+            known = [*PlayerSettings.model_fields, *SchemeEntry.model_fields, *_RUN_SETTINGS]
+            raise UserError(f"railyard.run: there is no setting '{name}'; {near_miss(name, known)}")
+    length = player.get("duration_s", PlayerSettings().duration_s)
+    limit = max(DEFAULT_TIME_LIMIT_S, _LIMIT_PER_VIDEO * length) if isinstance(length, int | float) else None
+    return {"time_limit_s": limit, **data, "schemes": [entry], "player": player}
+
+
+def _complete_record(run_dir: Path) -> None:
+    """A campaign's record tells of its tries; a single run in virtual time has had one."""
+    file = run_dir / "run.json"
+    record = json.loads(file.read_text())
+    record["tries"] = [{key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
+    file.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,0 +1,31 @@
+"""Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from railyard.report import page as campaign_page
+from railyard.report import whole
+from railyard.report.sections import Context
+from railyard.results.records import Run
+
+__all__ = ["write_page", "write_report", "write_whole"]
+
+
+def write_page(text: str, page: Path) -> Path:
+    """Writes a page whole or not at all, and returns its path."""
+    partial = page.with_name(f".{page.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    return partial.rename(page)
+
+
+def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Path:
+    """Writes `report.html` into the campaign's directory, and returns its path."""
+    return write_page(campaign_page.render(Context(campaign, list(runs), folder=out)), out / "report.html")
+
+
+def write_whole(results: Path) -> Path:
+    """Writes `report.html` over everything below a results directory, and returns its path."""
+    return write_page(whole.render(whole.gather(results)), results / "report.html")

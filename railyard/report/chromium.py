@@ -1,0 +1,270 @@
+"""Chromium without a window: prints a page as PDF, and lets tests look at a page as a reader would see it.
+
+The browser is driven by the DevTools protocol over its debugging pipe: JSON messages that end with a zero byte, in on
+its file descriptor 3, out on 4. Nothing listens on a port, the profile is a temporary folder, and the browser's
+network is switched off, so that a page which needs it is found out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from railyard.base.errors import UserError
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--headless",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
+READY = "document.documentElement.dataset.plots === 'drawn'"
+ANSWER_LIMIT_S = 60.0
+DRAW_LIMIT_S = 180.0
+A4_INCH = {"paperWidth": 8.27, "paperHeight": 11.69}
+FOOTER = (
+    '<div style="font-size:7px;color:#555;width:100%;padding:0 14mm;display:flex;justify-content:space-between">'
+    '<span class="title"></span><span><span class="pageNumber"></span> / <span class="totalPages"></span></span></div>'
+)
+
+
+def find_chromium() -> str | None:
+    """The browser: $CHROMIUM, else the first of its usual names; None where there is none."""
+    given = os.environ.get("CHROMIUM")
+    return given or next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+class BrowserError(Exception):
+    """The browser died, did not answer, or refused a command."""
+
+
+class Browser:
+    """A running browser. Use as a context manager; when it ends, the browser's processes and profile are gone."""
+
+    def __init__(self, program: str) -> None:
+        self._profile = tempfile.TemporaryDirectory(prefix="railyard-chromium-", ignore_cleanup_errors=True)
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+        sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # Chromium's own sandbox refuses root
+        # The shell moves the pipe's ends to the descriptors that Chromium expects, then becomes Chromium.
+        command = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
+        arguments = (program, *FLAGS, *sandbox, f"--user-data-dir={self._profile.name}", "about:blank")
+        self._process = subprocess.Popen(
+            ("bash", "-c", command, *arguments),
+            pass_fds=(to_browser, from_browser),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = bytearray()
+        self._number = 0
+        self._events: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with suppress(OSError, BrowserError):
+            self.call("Browser.close", limit_s=5)
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for end in (self._write, self._read):
+            os.close(end)
+        self._profile.cleanup()
+
+    def call(
+        self, method: str, session: str | None = None, limit_s: float = ANSWER_LIMIT_S, **parameters: Any
+    ) -> dict[str, Any]:
+        """One command, and its answer. Events that come before the answer are kept for `events`."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._write, data) :]
+        deadline = time.monotonic() + limit_s
+        while True:
+            answer = self._receive(deadline, method)
+            if answer.get("id") == self._number:
+                break
+            self._events.append(answer)
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error'].get('message')}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _receive(self, deadline: float, method: str) -> dict[str, Any]:
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._read, selectors.EVENT_READ)
+            while (end := self._buffer.find(b"\0")) < 0:
+                if not ready.select(max(0.0, deadline - time.monotonic())):
+                    raise BrowserError(f"{method}: the browser did not answer in time")
+                data = os.read(self._read, 1 << 20)
+                if not data:
+                    raise BrowserError(f"{method}: the browser ended")
+                self._buffer += data
+        message: dict[str, Any] = json.loads(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return message
+
+    def events(self, session: str) -> list[dict[str, Any]]:
+        """The events of a session so far, and forgets them."""
+        mine = [event for event in self._events if event.get("sessionId") == session]
+        self._events = [event for event in self._events if event.get("sessionId") != session]
+        return mine
+
+    def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
+        """Opens a file of this machine in a new tab, and waits until it has loaded and every plot is drawn."""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        tab = Page(self, session, target)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            tab.call(f"{domain}.enable")
+        tab.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        tab.call("Emulation.setEmulatedMedia", features=[scheme])
+        tab.call("Page.navigate", url=page.resolve().as_uri())
+        tab.wait_until(f"document.readyState === 'complete' && {READY}")
+        return tab
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, browser: Browser, session: str, target: str) -> None:
+        self._browser, self._session, self._target = browser, session, target
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return self._browser.call(method, self._session, **parameters)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression; a promise is waited for."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise BrowserError(f"{expression}: {answer['exceptionDetails'].get('exception', {}).get('description')}")
+        return answer["result"].get("value")
+
+    def wait_until(self, condition: str, limit_s: float = DRAW_LIMIT_S) -> None:
+        """Until a JavaScript condition holds, asked from inside of the page."""
+        deadline = time.monotonic() + limit_s
+        asked = f"new Promise(done => {{ const ask = () => {condition} ? done(true) : setTimeout(ask, 20); ask(); }})"
+        while True:
+            # A navigation under way takes the question with it: it is asked again in the new document.
+            with suppress(BrowserError):
+                if self.evaluate(asked):
+                    return
+            if time.monotonic() > deadline:
+                raise BrowserError(f"the page did not come to: {condition}")
+
+    def press(self, key: str, code: int, *, shift: bool = False) -> None:
+        """A key, down and up, as from a keyboard."""
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+                modifiers=8 if shift else 0,
+            )
+
+    def complaints(self) -> list[str]:
+        """What the page wrote to the console as warning or error, threw, or failed to load, since the last time."""
+        found: list[str] = []
+        for event in self._browser.events(self._session):
+            data = event["params"]
+            if event["method"] == "Runtime.exceptionThrown":
+                details = data["exceptionDetails"]
+                found.append(details.get("exception", {}).get("description") or details["text"])
+            elif event["method"] == "Runtime.consoleAPICalled" and data["type"] in ("error", "warning", "assert"):
+                found.append(" ".join(str(a.get("value", a.get("description"))) for a in data["args"]))
+            elif event["method"] == "Log.entryAdded" and data["entry"]["level"] in ("error", "warning"):
+                found.append(f"{data['entry']['text']} {data['entry'].get('url', '')}")
+            elif event["method"] == "Network.requestWillBeSent" and data["request"]["url"].startswith("http"):
+                found.append(f"asked the network for {data['request']['url']}")
+        return found
+
+    def screenshot(self, file: Path, *, whole: bool = False) -> None:
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        file.write_bytes(base64.b64decode(data))
+
+    def pdf(self, file: Path) -> None:
+        """The page on A4 as PDF, tagged, with an outline and page numbers; written whole or not at all."""
+        stream = self.call(
+            "Page.printToPDF",
+            printBackground=True,
+            preferCSSPageSize=True,
+            displayHeaderFooter=True,
+            headerTemplate="<span></span>",
+            footerTemplate=FOOTER,
+            generateTaggedPDF=True,
+            generateDocumentOutline=True,
+            transferMode="ReturnAsStream",
+            **A4_INCH,
+        )["stream"]
+        partial = file.with_name(f".{file.name}.partial")
+        with partial.open("wb") as out:
+            while True:
+                part = self.call("IO.read", handle=stream, size=1 << 20)
+                out.write(base64.b64decode(part["data"]) if part.get("base64Encoded") else part["data"].encode())
+                if part["eof"]:
+                    break
+        partial.rename(file)
+
+    def close(self) -> None:
+        self._browser.call("Target.closeTarget", targetId=self._target)
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    """A browser for the length of a block. Raises UserError where there is none."""
+    program = find_chromium()
+    if program is None:
+        raise UserError("there is no Chromium, which the PDF needs; `scripts/setup.sh browser` installs it.")
+    with Browser(program) as browser:
+        yield browser
+
+
+def print_pdf(page: Path, pdf: Path) -> None:
+    """Prints a page of the report as PDF. Raises UserError where Chromium is missing or fails."""
+    try:
+        with started() as browser:
+            browser.open(page).pdf(pdf)
+    except BrowserError as error:
+        raise UserError(f"{page}: Chromium could not print it: {error}.") from None

@@ -1,0 +1,184 @@
+"""`exhibit.json`: one figure or table of the paper as it came out here, ready to be shown.
+
+An exhibit is plain data: tables, plotly figures, the paper's values beside ours, and claims with verdicts that code
+computed from the figures. What draws it (report, notebook, documentation) needs nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from railyard.base.errors import UserError
+
+SCHEMA = 1
+FILE = "exhibit.json"
+# All figures and tables of the evaluation, in the order in which the paper shows them.
+ORDER = (
+    *("fig1", "fig1c", "table1", "fig6", "fig7", "fig8", "fig10", "table2", "fig11", "table3", "fig12"),
+    *("fig13", "fig14", "fig15", "table4"),
+)
+
+Verdict = Literal["holds", "partly", "does not hold"]
+Size = Literal["small", "default", "full"]
+SIZES: tuple[Size, ...] = ("small", "default", "full")
+Cell = str | int | float | bool | None
+"""What stands in a table; a value that is missing is None."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(_Part):
+    name: str
+    unit: str = ""
+
+
+class Table(_Part):
+    title: str
+    columns: list[Column] = Field(min_length=1)
+    rows: list[list[Cell]]
+    note: str = ""
+
+    @field_validator("rows")
+    @classmethod
+    def _finite(cls, rows: list[list[Cell]]) -> list[list[Cell]]:
+        for row in rows:
+            for cell in row:
+                if isinstance(cell, float) and not math.isfinite(cell):
+                    raise ValueError(f"{cell} cannot be shown; a missing value is None.")
+        return rows
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> Table:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of {self.title!r} has {len(row)} cells for {len(self.columns)} columns.")
+        return self
+
+
+class Plot(_Part):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    figure: dict[str, Any]
+    """A plotly figure: data and layout."""
+    alt: str
+    """One sentence that a screen reader can say instead."""
+
+
+class PaperValue(_Part):
+    what: str
+    theirs: str
+    ours: str
+    source: str
+
+
+class Claim(_Part):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    claim: str
+    theirs: str
+    ours: str
+    verdict: Verdict
+    because: str
+    rule: str = ""
+    """What the figures must be for "holds" and for "partly"; anything else does not hold."""
+
+
+class Fidelity(_Part):
+    """Exact (virtual time, or no run at all), or how true the emulator was on the wall clock."""
+
+    exact: bool = False
+    runs: int = 0
+    void: int = 0
+    worst_p99_us: float | None = None
+
+
+class Provenance(_Part):
+    git: dict[str, Any]
+    kernel: str
+    programs_sha256: dict[str, str] = {}
+    traces: dict[str, str] = {}
+    """SHA-256 by name of the trace file."""
+    seeds: list[int] = []
+    created: str
+    """ISO 8601, UTC."""
+    wall_s: float = 0.0
+    """Time that the runs took, summed up; side by side they took less."""
+
+
+class Exhibit(_Part):
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    name: str
+    title: str
+    paper_ref: str
+    summary: str
+    command: str
+    arena: str
+    size: Size
+    modelled: bool = False
+    settings: dict[str, str] = {}
+    tables: list[Table] = []
+    plots: list[Plot] = []
+    paper: list[PaperValue] = []
+    claims: list[Claim] = []
+    confidence: str = ""
+    fidelity: Fidelity = Fidelity(exact=True)
+    provenance: Provenance
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def write(self, folder: Path) -> Path:
+        """`folder/exhibit.json`, written beside and renamed: it is whole or not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f".{FILE}.partial"
+        partial.write_text(json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n")
+        return partial.rename(folder / FILE)
+
+
+def load_exhibit(folder: Path) -> Exhibit:
+    """The exhibit of a results folder. Raises UserError where there is none, or none that can be read."""
+    file = folder / FILE
+    try:
+        return Exhibit.model_validate_json(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{file}: there is no such exhibit; `railyard run {folder.name}` makes it.") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        where = ".".join(map(str, mistake["loc"]))
+        raise UserError(
+            f"{file}: this is no exhibit of schema {SCHEMA} ({where}: {mistake['msg']}); "
+            f"make it again with `railyard run {folder.name}`."
+        ) from None
+
+
+def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str]]:
+    """Of each exhibit below a results directory the newest, with its folder: in the order of the paper, others after
+    them. And a sentence for each folder that is left out."""
+    newest: dict[str, tuple[Exhibit, Path]] = {}
+    left_out: list[str] = []
+    seen: set[Path] = set()
+    # Names first: they are what a reader knows the folder by.
+    for file in sorted(results.glob(f"*/{FILE}"), key=lambda file: (not file.parent.is_symlink(), file)):
+        if file.parent.resolve() in seen:
+            continue
+        seen.add(file.parent.resolve())
+        try:
+            found = (load_exhibit(file.parent), file.parent)
+        except UserError as error:
+            left_out.append(str(error))
+            continue
+        other = newest.setdefault(found[0].name, found)
+        if other is not found:
+            older, newer = sorted((other, found), key=lambda one: one[0].provenance.created)
+            newest[found[0].name] = newer
+            left_out.append(f"{older[1].name}: {newer[1].name} is newer, and the same exhibit.")
+    place = {name: number for number, name in enumerate(ORDER)}
+    ordered = sorted(newest.values(), key=lambda one: (place.get(one[0].name, len(place)), one[1].name))
+    return ordered, left_out

@@ -1,0 +1,280 @@
+"""The figures of one pair, as plotly figures. Each function draws one, from cells or runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from railyard.base.style import (
+    GRID,
+    INK,
+    PATH_COLOURS,
+    PATH_PATTERNS,
+    STALL_COLOUR,
+    LineStyle,
+    layout,
+    scheme_styles,
+)
+from railyard.results.aggregate import Cell
+from railyard.results.findings import shown
+from railyard.results.records import Run
+from railyard.traces.trace import Trace
+
+CAPACITY_BIN_MS = 200
+ROW_PX = 30
+_TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
+RCT_AXIS = {
+    "type": "log",
+    "title_text": "request completion time, s (log scale)",
+    "tickvals": _TICKS,
+    "ticktext": [f"{tick:g}" for tick in _TICKS],
+}
+
+
+def _styles(row: list[Cell]) -> dict[str, LineStyle]:
+    return scheme_styles([cell.label for cell in row])
+
+
+def _axes(figure: go.Figure) -> go.Figure:
+    style = {
+        "gridcolor": GRID,
+        "linecolor": INK,
+        "ticks": "outside",
+        "ticklen": 4,
+        "zeroline": False,
+        "automargin": True,
+    }
+    figure.update_xaxes(**style)
+    figure.update_yaxes(**style)
+    return figure
+
+
+def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float) -> go.Figure:
+    """Capacity of each path's links over the time of the run. `traces`: path name to (uplink, downlink)."""
+    names = list(traces)
+    figure = make_subplots(rows=len(names), cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=names)
+    offset, duration_ms = int(run.config["start_offset_ms"]), int(duration_s * 1000)
+    for row, (name, (up, down)) in enumerate(traces.items(), start=1):
+        colour = PATH_COLOURS[(row - 1) % len(PATH_COLOURS)]
+        links: list[tuple[str, Trace, dict[str, object], str | None]] = [
+            ("downlink", down, {"color": colour, "width": 1.5}, "tozeroy")
+        ]
+        if up.sha256 != down.sha256:
+            links.append(("uplink", up, {"color": INK, "width": 1, "dash": "dot"}, None))
+        for word, trace, line, fill in links:
+            rate = trace.rate_mbps(CAPACITY_BIN_MS, duration_ms=duration_ms, start_offset_ms=offset)
+            times = [index * CAPACITY_BIN_MS / 1000 for index in range(len(rate))]
+            figure.add_trace(
+                go.Scatter(
+                    x=times,
+                    y=[round(float(value), 3) for value in rate],
+                    name=f"{name} {word}",
+                    mode="lines",
+                    line=line | {"shape": "hv"},
+                    fill=fill,
+                    hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
+                ),
+                row=row,
+                col=1,
+            )
+        figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
+    figure.update_xaxes(title_text="time since the start of the run, s", row=len(names), col=1)
+    figure.update_layout(
+        **{k: v for k, v in layout(90 + 120 * len(names)).items() if "axis" not in k}, showlegend=False
+    )
+    figure.update_layout(margin={"t": 28})
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    return _axes(figure)
+
+
+def rct_cdf(row: list[Cell]) -> go.Figure:
+    """Share of the requested chunks that had completed within t. A curve that ends below 1 left chunks unfinished."""
+    figure = go.Figure()
+    styles = _styles(row)
+    for cell in row:
+        done = sorted(chunk.rct_s for chunk in cell.chunks if chunk.completed)
+        total = len(cell.chunks)
+        if not done:
+            continue
+        style = styles[cell.label]
+        shares = [(index + 1) / total for index in range(len(done))]
+        figure.add_trace(
+            go.Scatter(
+                x=[done[0], *done],
+                y=[0, *shares],
+                name=cell.label,
+                mode="lines",
+                line={
+                    "color": style.colour,
+                    "dash": style.dash,
+                    "shape": "hv",
+                    "width": 2.5 if cell.label == "xlink" else 1.8,
+                },
+                hovertemplate=f"{cell.label}: %{{y:.0%}} within %{{x:.3f}} s<extra></extra>",
+            )
+        )
+    figure.update_layout(**layout(330, margin={"l": 56, "r": 12, "t": 52, "b": 44}))
+    figure.update_xaxes(**RCT_AXIS)
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%", title_text="chunks completed")
+    return figure
+
+
+RCT_MARKS = (
+    (0.5, "median", "circle"),
+    (0.95, "p95", "diamond"),
+    (0.99, "p99", "square-open"),
+    (1.0, "max", "line-ns-open"),
+)
+
+
+def quantile_words(row: list[Cell]) -> str:
+    """ "median, p95 and max": the quantiles that a pair's chunks carry."""
+    words = [word for q, word, _ in RCT_MARKS if any(shown(cell, q) is not None for cell in row)]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def rct_ranges(row: list[Cell]) -> go.Figure:
+    """The quantiles of each scheme that its chunks carry, on one line."""
+    figure = go.Figure()
+    styles = _styles(row)
+    marks = [mark for mark in RCT_MARKS if any(shown(cell, mark[0]) is not None for cell in row)]
+    for cell in row:
+        found = [(q, shown(cell, q)) for q, _, _ in marks]
+        values = [value.value for _, value in found if value is not None]
+        if values:
+            line = {"color": styles[cell.label].colour, "width": 2, "dash": styles[cell.label].dash}
+            figure.add_trace(
+                go.Scatter(
+                    x=[values[0], values[-1]],
+                    y=[cell.label] * 2,
+                    mode="lines",
+                    line=line,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
+    for q, word, symbol in marks:
+        points = [(cell, value) for cell in row if (value := shown(cell, q)) is not None]
+        figure.add_trace(
+            go.Scatter(
+                x=[value.value for _, value in points],
+                y=[cell.label for cell, _ in points],
+                mode="markers",
+                name=word,
+                marker={
+                    "symbol": symbol,
+                    "size": 11,
+                    "color": [styles[cell.label].colour for cell, _ in points],
+                    "line": {"width": 2},
+                },
+                text=[f"{word} {value} s" for _, value in points],
+                hovertemplate="%{y}: %{text}<extra></extra>",
+            )
+        )
+    figure.update_layout(**layout(110 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 44, "b": 44}))
+    figure.update_xaxes(**RCT_AXIS)
+    return _schemes_down(figure, row)
+
+
+def _schemes_down(figure: go.Figure, row: list[Cell]) -> go.Figure:
+    figure.update_yaxes(categoryorder="array", categoryarray=[cell.label for cell in row][::-1], showgrid=False)
+    figure.update_yaxes(range=[-0.6, len(row) - 0.4])
+    return figure
+
+
+def bars(row: list[Cell], value: Callable[[Cell], float | None], axis: str, form: str) -> go.Figure:
+    """One figure a scheme, as horizontal bars; schemes without the figure have an en dash."""
+    styles = _styles(row)
+    values = [value(cell) for cell in row]
+    figure = go.Figure(
+        go.Bar(
+            x=[number if number is not None else 0 for number in values],
+            y=[cell.label for cell in row],
+            orientation="h",
+            marker={"color": [styles[cell.label].colour for cell in row]},
+            text=["–" if number is None else format(number, form) for number in values],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        )
+    )
+    top = max([number for number in values if number is not None], default=0) or 1
+    figure.update_layout(**layout(70 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 8, "b": 44}), showlegend=False)
+    figure.update_xaxes(title_text=axis, range=[0, top * 1.25], tickformat=".0%" if form.endswith("%") else "")
+    return _schemes_down(figure, row)
+
+
+def path_bytes(row: list[Cell]) -> go.Figure:
+    """Bytes that each path's downlink delivered, stacked, mean over the runs."""
+    figure = go.Figure()
+    names = next((list(cell.down_bytes) for cell in row if cell.runs), [])
+    for index, name in enumerate(names):
+        figure.add_trace(
+            go.Bar(
+                x=[cell.down_bytes.get(name, 0) / 1e6 for cell in row],
+                y=[cell.label for cell in row],
+                orientation="h",
+                name=name,
+                marker={
+                    "color": PATH_COLOURS[index % 4],
+                    "pattern": {"shape": PATH_PATTERNS[index % 4], "fgcolor": INK, "size": 5},
+                },
+                hovertemplate=f"%{{y}} over {name}: %{{x:.2f}} MB<extra></extra>",
+            )
+        )
+    figure.update_layout(**layout(96 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 34, "b": 44}), barmode="stack")
+    figure.update_layout(legend_traceorder="normal")
+    figure.update_xaxes(title_text="MB delivered downlink, mean per run")
+    return _schemes_down(figure, row)
+
+
+def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
+    """Buffer level over time, a strip per scheme on common axes; interruptions of playing are shaded."""
+    styles = _styles(row)
+    shown = [(cell, run) for cell in row for run in cell.runs if run.seed == seed]
+    figure = make_subplots(
+        rows=max(1, len(shown)),
+        cols=1,
+        shared_xaxes=True,
+        shared_yaxes="all",
+        vertical_spacing=0.25 / max(4, len(shown)),
+        row_titles=None,
+    )
+    top = max((level for _, run in shown for _, level in run.buffer_s), default=1.0) or 1.0
+    for index, (cell, run) in enumerate(shown, start=1):
+        colour = styles[cell.label].colour
+        figure.add_trace(
+            go.Scatter(
+                x=[round(t, 3) for t, _ in run.buffer_s],
+                y=[round(level, 3) for _, level in run.buffer_s],
+                mode="lines",
+                line={"color": colour, "width": 1.5},
+                fill="tozeroy",
+                showlegend=False,
+                hovertemplate=f"{cell.label}: %{{y:.2f}} s at %{{x:.1f}} s<extra></extra>",
+            ),
+            row=index,
+            col=1,
+        )
+        for begin, end in run.stalls:
+            figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.35, line_width=0, row=index, col=1)
+        figure.add_annotation(
+            text=f"<b>{cell.label}</b>",
+            xref="x domain",
+            yref="y domain",
+            x=0.995,
+            y=0.96,
+            xanchor="right",
+            yanchor="top",
+            showarrow=False,
+            bgcolor="rgba(255,255,255,0.75)",
+            row=index,
+            col=1,
+        )
+    figure.update_layout(**{k: v for k, v in layout(70 + 84 * max(1, len(shown))).items() if "axis" not in k})
+    figure.update_yaxes(range=[0, top * 1.08], title_text="s", nticks=4)
+    figure.update_xaxes(range=[0, duration_s])
+    figure.update_xaxes(title_text="time since the player's start, s", row=max(1, len(shown)), col=1)
+    return _axes(figure)

@@ -1,0 +1,226 @@
+"""The figure of a replay: strips above each other on one time axis. A trace whose `meta` names a row and a column is
+also read out as a number at the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from railyard.base.style import BLUE, GRID, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, layout
+from railyard.report.replay.series import PathSeries, Replay
+
+STRIP_PX = 118
+DASHES = ("solid", "dash", "dot", "dashdot")
+# A path's line must be seen on white: the yellow of filled areas is too pale for that.
+LINE_COLOURS = (BLUE, *PATH_COLOURS[1:2], "#777777", PATH_COLOURS[3])
+Strip = tuple[str, str, Callable[[int], None]]
+
+
+class _Strips:
+    """Collects the strips, then draws each in its row."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.figure = go.Figure()
+        self.strips: list[Strip] = []
+
+    def line(
+        self,
+        row: int,
+        values: Sequence[float | None],
+        name: str,
+        meta: tuple[str, str, str],
+        **style: object,
+    ) -> None:
+        look = {"mode": "lines", "hovertemplate": f"{name}: %{{y:.4~g}} {meta[2]} at %{{x:.2f}} s<extra></extra>"}
+        label = {"row": meta[0], "column": meta[1], "unit": meta[2]}
+        x = self.replay.bins.starts_s
+        self.figure.add_trace(go.Scatter(x=x, y=values, name=name, meta=label, **(look | style)), row=row, col=1)
+
+    def marks(
+        self, row: int, values: Sequence[float], name: str, at: Sequence[float], symbol: str, colour: str
+    ) -> None:
+        """A mark in each bin in which something happened."""
+        happened = [number for number, value in enumerate(values) if value]
+        if not happened:
+            return
+        self.figure.add_trace(
+            go.Scatter(
+                x=[self.replay.bins.starts_s[number] for number in happened],
+                y=[at[number] for number in happened],
+                name=name,
+                mode="markers",
+                marker={"symbol": symbol, "size": 7, "color": colour, "line": {"width": 1.5, "color": colour}},
+                text=[f"{values[number]:g} {name}" for number in happened],
+                hovertemplate="%{text} at %{x:.2f} s<extra></extra>",
+            ),
+            row=row,
+            col=1,
+        )
+
+
+def _colours(index: int) -> tuple[str, str, str]:
+    return LINE_COLOURS[index % 4], PATH_COLOURS[index % 4], DASHES[index % 4]
+
+
+def _capacity(strips: _Strips, path: PathSeries, index: int) -> Strip:
+    _, fill, _ = _colours(index)
+
+    def draw(row: int) -> None:
+        area = {"fill": "tozeroy", "line": {"color": fill, "width": 1, "shape": "hv"}}
+        strips.line(row, path.capacity, f"{path.name} capacity", (path.name, "capacity", "Mbps"), **area)
+        drawn = {"line": {"color": INK, "width": 1.4, "shape": "hv"}}
+        strips.line(row, path.delivered, f"{path.name} delivered", (path.name, "delivered", "Mbps"), **drawn)
+        strips.marks(row, path.drops, "dropped by the queue", path.delivered, "x-thin-open", STALL_COLOUR)
+
+    return f"{path.name}: downlink capacity (filled), delivered (line)", "Mbps", draw
+
+
+def _packets(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        for index, path in enumerate(strips.replay.paths):
+            if path.sent:
+                line, _, dash = _colours(index)
+                style = {"line": {"color": line, "width": 1.3, "dash": dash, "shape": "hv"}}
+                strips.line(row, path.sent, f"{path.name} sent", (path.name, "sent", "packets"), **style)
+                strips.marks(row, path.lost, "lost", path.sent, "x", line)
+
+    width = strips.replay.bins.width_s * 1000
+    what = "sent by the server" if strips.replay.from_qlog else "into the downlink"
+    return f"packets {what} per {width:g} ms, × lost", "packets", draw
+
+
+def _copies(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        for index, path in enumerate(strips.replay.paths):
+            if path.copied_kb:
+                line, _, dash = _colours(index)
+                style = {"line": {"color": line, "width": 1.8, "dash": dash, "shape": "hv"}}
+                strips.line(row, path.copied_kb, f"{path.name} re-injected", (path.name, "re-injected", "kB"), **style)
+
+    return "re-injected on each path, so far", "kB", draw
+
+
+def _windows(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        for index, path in enumerate(strips.replay.paths):
+            line, _, dash = _colours(index)
+            if path.in_flight_kb:
+                style = {"line": {"color": line, "width": 1.3, "dash": dash, "shape": "hv"}}
+                strips.line(row, path.in_flight_kb, f"{path.name} in flight", (path.name, "in flight", "kB"), **style)
+            if path.window_kb:
+                thin = {"line": {"color": line, "width": 2.6, "dash": "dot", "shape": "hv"}, "opacity": 0.6}
+                strips.line(row, path.window_kb, f"{path.name} cwnd", (path.name, "cwnd", "kB"), **thin)
+
+    return "bytes in flight, and congestion window (dotted)", "kB", draw
+
+
+def _rtts(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        for index, path in enumerate(strips.replay.paths):
+            if path.rtt_ms:
+                line, _, dash = _colours(index)
+                style = {"line": {"color": line, "width": 1.5, "dash": dash, "shape": "hv"}}
+                strips.line(row, path.rtt_ms, f"{path.name} RTT", (path.name, "smoothed RTT", "ms"), **style)
+
+    return "smoothed RTT", "ms", draw
+
+
+def _chunks(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        for number, asked, done in strips.replay.chunks:
+            end = strips.replay.end_s if done is None else done
+            words = f"chunk {number}: {'not complete' if done is None else f'{done - asked:.3f} s'}"
+            strips.figure.add_trace(
+                go.Scatter(
+                    x=[asked, end],
+                    y=[number, number],
+                    name=words,
+                    mode="lines+markers",
+                    line={"color": INK if done is not None else STALL_COLOUR, "width": 2},
+                    marker={"symbol": ["line-ns-open", "x-open" if done is None else "circle"], "size": 6},
+                    hovertemplate=words + "<extra></extra>",
+                ),
+                row=row,
+                col=1,
+            )
+
+    return "chunks, from the request to the last byte", "chunk", draw
+
+
+def _buffer(strips: _Strips) -> Strip:
+    def draw(row: int) -> None:
+        replay = strips.replay
+        strips.figure.add_trace(
+            go.Scatter(
+                x=[t for t, _ in replay.buffer],
+                y=[level for _, level in replay.buffer],
+                name="buffer",
+                meta={"row": "player", "column": "buffer", "unit": "s"},
+                mode="lines",
+                fill="tozeroy",
+                line={"color": ORANGE, "width": 1.6},
+                hovertemplate="buffer: %{y:.2f} s at %{x:.2f} s<extra></extra>",
+            ),
+            row=row,
+            col=1,
+        )
+        for begin, end in replay.stalls:
+            strips.figure.add_vrect(
+                x0=begin,
+                x1=end,
+                fillcolor=STALL_COLOUR,
+                opacity=0.3,
+                line_width=1,
+                line_color=STALL_COLOUR,
+                row=row,
+                col=1,
+            )
+
+    return "buffer, seconds of video (shaded: stalled)", "s", draw
+
+
+def key(replay: Replay) -> str:
+    """Which line is which path's."""
+    words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dashed and dotted"}
+    return ", ".join(f"{path.name} {words[_colours(index)[2]]}" for index, path in enumerate(replay.paths))
+
+
+def draw(replay: Replay) -> go.Figure:
+    """All strips of which the run has something to show."""
+    strips = _Strips(replay)
+    found = [_capacity(strips, path, index) for index, path in enumerate(replay.paths) if path.capacity]
+    for there, strip in (
+        (any(path.sent for path in replay.paths), _packets),
+        (any(path.copied_kb and path.copied_kb[-1] for path in replay.paths), _copies),
+        (any(path.in_flight_kb for path in replay.paths), _windows),
+        (any(path.rtt_ms for path in replay.paths), _rtts),
+        (bool(replay.chunks), _chunks),
+        (bool(replay.buffer), _buffer),
+    ):
+        if there:
+            found.append(strip(strips))
+    rows = max(1, len(found))
+    height = 60 + STRIP_PX * rows
+    strips.figure = make_subplots(
+        rows=rows,
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=min(0.2, 26 / height),
+        subplot_titles=[title for title, _, _ in found],
+    )
+    for row, (_, unit, paint) in enumerate(found, start=1):
+        paint(row)
+        ground = "normal" if unit == "chunk" else "tozero"
+        strips.figure.update_yaxes(title_text=unit, rangemode=ground, nticks=4, row=row, col=1)
+    house = {name: value for name, value in layout(height).items() if "axis" not in name}
+    strips.figure.update_layout(**house, showlegend=False, template=None)
+    strips.figure.update_layout(margin={"l": 56, "r": 12, "t": 24, "b": 40}, dragmode="zoom")
+    strips.figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    axis = {"gridcolor": GRID, "linecolor": INK, "ticks": "outside", "ticklen": 4, "zeroline": False}
+    strips.figure.update_xaxes(**axis, range=[0, replay.bins.end_s])
+    strips.figure.update_yaxes(**axis, fixedrange=True)
+    strips.figure.update_xaxes(title_text="time since the links' time 0, s", row=rows, col=1)
+    return strips.figure

@@ -1,0 +1,66 @@
+"""Writes the page of a run, `replay.html`, into the run's folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.words import counted
+from railyard.experiment.model import SCHEME_DESCRIPTION
+from railyard.report import page
+from railyard.report.replay.figure import draw, key
+from railyard.report.replay.series import Replay, read_replay
+from railyard.report.sections import Figure, embedded
+
+FILE = "replay.html"
+
+
+def _alt(replay: Replay) -> str:
+    run = replay.run
+    stalled = sum(end - begin for begin, end in replay.stalls)
+    return (
+        f"{run.label} on {run.pair} over {replay.end_s:.1f} s: {counted(len(replay.paths), 'path')}, "
+        f"{counted(len(replay.chunks), 'chunk')}, {counted(len(replay.stalls), 'stall')}, {stalled:.2f} s together. "
+        "The tables below have the chunks and the events."
+    )
+
+
+def render(replay: Replay) -> str:
+    """The page as HTML text."""
+    drawn = draw(replay)
+    alt = _alt(replay)
+    figure = Figure(1, alt, embedded(drawn.to_json()), int(drawn.layout.height), alt)
+    template = page.environment().get_template("replay.html.j2")
+    timeline: dict[str, Any] = {
+        "end_s": round(replay.bins.count * replay.bins.width_s, 3),
+        "step_s": replay.bins.width_s,
+    }
+    timeline |= {"stalls": replay.stalls, "moments": [[m.t_s, m.what] for m in replay.moments]}
+    return template.render(
+        replay=replay,
+        run=replay.run,
+        figure=figure,
+        key=key(replay),
+        description=SCHEME_DESCRIPTION[replay.run.config["scheme"]],
+        timeline=embedded(json.dumps(timeline)),
+        replay_script=page.source("replay.js"),
+        assets=page.assets(),
+    )
+
+
+def write_replay(folder: Path) -> Path:
+    """Writes the page of one run, whole or not at all. Raises UserError where it is no whole run."""
+    text = render(read_replay(folder))
+    partial = folder / f".{FILE}.partial"
+    try:
+        partial.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{partial}: cannot be written: {error.strerror}.") from None
+    return partial.rename(folder / FILE)
+
+
+def write_replays(campaign: Path) -> list[Path]:
+    """The pages of all whole runs of a campaign."""
+    return [write_replay(record.parent) for record in sorted(campaign.glob("runs/[!.]*/run.json"))]

@@ -1,0 +1,278 @@
+"""What a run left, on one clock and in bins: links, packets, windows, copies, player.
+
+The clock is that of the links: seconds since their time 0. A run of any length fits into MAX_BINS bins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.base.errors import UserError
+from railyard.base.jsonl import Event, read_jsonl
+from railyard.experiment.model import LinkEvent
+from railyard.results.linklog.read import LinkLog, read_link_log
+from railyard.results.qlogdiff import events as qlog_events
+from railyard.results.records import Run, load_run
+from railyard.run.linkevents import commands
+from railyard.traces.trace import FloatArray, IntArray
+
+MAX_BINS = 800
+BIN_STEPS_MS = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+PADDING_S = 0.25
+
+
+@dataclass
+class Bins:
+    """Equal bins from time 0 on."""
+
+    width_s: float
+    count: int
+
+    @classmethod
+    def over(cls, duration_s: float) -> Bins:
+        width_ms = next((ms for ms in BIN_STEPS_MS if duration_s * 1000 / ms <= MAX_BINS), BIN_STEPS_MS[-1])
+        return cls(width_ms / 1000, max(1, int(np.ceil(duration_s * 1000 / width_ms))))
+
+    @property
+    def end_s(self) -> float:
+        return round(self.count * self.width_s, 3)
+
+    @property
+    def starts_s(self) -> list[float]:
+        return [round(number * self.width_s, 3) for number in range(self.count)]
+
+    def sums(self, times_s: FloatArray, weights: FloatArray | IntArray | None = None) -> FloatArray:
+        """Sum of the weights in each bin, or how many times there are; what is outside is left out."""
+        edges = np.arange(self.count + 1) * self.width_s
+        return np.histogram(times_s, bins=edges, weights=weights)[0].astype(np.float64)
+
+    def last(self, times_s: list[float], values: list[float]) -> list[float | None]:
+        """The last value known at the end of each bin; None before the first."""
+        places = np.searchsorted(np.array(times_s), (np.arange(self.count) + 1) * self.width_s, side="right")
+        return [None if place == 0 else values[place - 1] for place in places]
+
+
+@dataclass
+class PathSeries:
+    """One path, a value a bin. Rates in Mbps, windows in kB, RTT in ms; none where the run does not tell."""
+
+    name: str
+    capacity: list[float] = field(default_factory=list)
+    up_capacity: list[float] = field(default_factory=list)
+    delivered: list[float] = field(default_factory=list)
+    drops: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
+    copied_kb: list[float] = field(default_factory=list)  # re-injected on this path, so far
+    window_kb: list[float | None] = field(default_factory=list)
+    in_flight_kb: list[float | None] = field(default_factory=list)
+    rtt_ms: list[float | None] = field(default_factory=list)
+
+
+@dataclass
+class Moment:
+    """Something that happened once, in a few words."""
+
+    t_s: float
+    what: str
+
+
+@dataclass
+class Replay:
+    run: Run
+    bins: Bins
+    paths: list[PathSeries]
+    from_qlog: bool  # packets and windows are the server's own; else packets are counted where they enter the link
+    buffer: list[tuple[float, float]]
+    stalls: list[tuple[float, float]]
+    chunks: list[tuple[int, float, float | None]]  # number, asked at, complete at
+    moments: list[Moment]
+    end_s: float
+
+
+@dataclass
+class _QlogPath:
+    """What the server's qlog says about a path, event by event."""
+
+    sent_s: list[float] = field(default_factory=list)
+    lost_s: list[float] = field(default_factory=list)
+    copies: list[tuple[float, float]] = field(default_factory=list)
+    window: list[tuple[float, float]] = field(default_factory=list)
+    in_flight: list[tuple[float, float]] = field(default_factory=list)
+    rtt: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, name: str, t_s: float, data: dict[str, Any]) -> None:
+        if name == "transport:packet_sent":
+            self.sent_s.append(t_s)
+        elif name == "recovery:packet_lost":
+            self.lost_s.append(t_s)
+        elif name == "xlink:reinjection":
+            self.copies.append((t_s, float(data["length"]) / 1000))
+        elif name == "recovery:metrics_updated":
+            for key, series, scale in (
+                ("congestion_window", self.window, 1000),
+                ("bytes_in_flight", self.in_flight, 1000),
+                ("smoothed_rtt", self.rtt, 1),
+            ):
+                if key in data:
+                    series.append((t_s, float(data[key]) / scale))
+
+
+def _timed(log: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
+    """The events of a qlog with their times on the links' clock."""
+    with log.open(errors="replace") as lines:
+        header = json.loads(next(lines, "{}").lstrip("\x1e"))
+    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
+    for event in qlog_events(log):
+        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
+
+
+def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath]:
+    """By name of the path: what the server's qlogs say. Empty without qlogs."""
+    names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
+    found: dict[str, _QlogPath] = {}
+    for log in sorted(folder.glob("qlog/*_server.sqlog")):
+        by_number: dict[int, _QlogPath] = {}
+        for t_s, event in _timed(log, float(emulator.get("t0_monotonic_us", 0))):
+            data, name = event.get("data", {}), str(event.get("name"))
+            if name == "multipath:path_new":
+                address = str(data["remote"]).rpartition(":")[0]
+                by_number[data["path"]] = found.setdefault(names.get(address, address), _QlogPath())
+            elif data.get("path") in by_number:
+                by_number[data["path"]].add(name, t_s, data)
+    return found
+
+
+def _link_log(folder: Path, name: str) -> LinkLog | None:
+    file = folder / "links" / f"{name}.log"
+    if not file.is_file():
+        return None
+    try:
+        return read_link_log(file)
+    except UserError:
+        return None  # a link that was never used, or a log that was cut short, says nothing
+
+
+def _mbps(bins: Bins, times_ms: FloatArray, sizes: IntArray) -> list[float]:
+    return [round(float(value), 3) for value in bins.sums(times_ms / 1000, sizes) * 8 / 1e6 / bins.width_s]
+
+
+def _counts(bins: Bins, times_s: FloatArray, weights: IntArray | None = None) -> list[float]:
+    return [float(value) for value in bins.sums(times_s, weights)]
+
+
+def _link_events(record: dict[str, Any]) -> list[tuple[float, str]]:
+    """What was done to the links when, s since their time 0: as asked in virtual time, as it took effect elsewhere."""
+    if record.get("link_events"):
+        done = record["link_events"]
+        return [(float(event["done_s"]), str(event["command"])) for event in done if event["done_s"] is not None]
+    asked = [LinkEvent.model_validate(event) for event in record["config"].get("link_events") or []]
+    return [(event.t_s, command) for event in asked for command in commands(event)]
+
+
+def _in_service(times_ms: FloatArray, link: str, events: list[tuple[float, str]]) -> npt.NDArray[np.bool_]:
+    """Which of the times a link was not down at. A link is PATH:up or PATH:down."""
+    kept = np.ones(len(times_ms), dtype=np.bool_)
+    for t_s, command in events:
+        word, target = command.split()[:2]
+        if word in ("up", "down") and target in (link, link.partition(":")[0]):
+            kept[times_ms >= t_s * 1000] = word == "up"
+    return kept
+
+
+def _capacity(bins: Bins, log: LinkLog, link: str, events: list[tuple[float, str]]) -> list[float]:
+    kept = _in_service(log.opportunity_ms, link, events)
+    return _mbps(bins, log.opportunity_ms[kept], log.opportunity_bytes[kept])
+
+
+def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events: list[tuple[float, str]]) -> PathSeries:
+    series = PathSeries(name)
+    down, up = _link_log(folder, f"{name}.down"), _link_log(folder, f"{name}.up")
+    if down is not None:
+        series.capacity = _capacity(bins, down, f"{name}:down", events)
+        series.delivered = _mbps(bins, down.departure_ms, down.departure_bytes)
+        series.drops = _counts(bins, down.drop_ms / 1000, down.drop_packets)
+    if up is not None:
+        series.up_capacity = _capacity(bins, up, f"{name}:up", events)
+    if server is not None:
+        series.sent = _counts(bins, np.array(server.sent_s))
+        series.lost = _counts(bins, np.array(server.lost_s))
+        copies = np.array(server.copies).reshape(-1, 2)
+        series.copied_kb = [round(float(v), 2) for v in np.cumsum(bins.sums(copies[:, 0], copies[:, 1]))]
+        series.window_kb = _held(bins, server.window)
+        series.in_flight_kb = _held(bins, server.in_flight)
+        series.rtt_ms = _held(bins, server.rtt)
+    elif down is not None:
+        series.sent = _counts(bins, down.arrival_ms / 1000)
+        series.lost = series.drops
+    return series
+
+
+def _held(bins: Bins, points: list[tuple[float, float]]) -> list[float | None]:
+    if not points:
+        return []
+    return bins.last([t for t, _ in points], [round(value, 2) for _, value in points])
+
+
+MOMENTS: dict[str, Callable[[Event], str]] = {
+    "handshake_done": lambda event: "handshake done",
+    "first_frame": lambda event: f"first frame, after {event['latency_s']:.3f} s",
+    "play": lambda event: "plays",
+    "stall_start": lambda event: "stalls",
+    "stall_end": lambda event: f"plays again, after {event['duration_s']:.2f} s",
+    "migrate": lambda event: f"migrates from {event.get('from')} to {event.get('to')}",
+    "path": lambda event: f"path {event.get('name')}: {event.get('state')}",
+    "error": lambda event: f"error: {event.get('message')}",
+    "end": lambda event: "ends",
+}
+
+
+def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]]) -> list[Moment]:
+    found = [Moment(round(t_s, 3), f"link event: {command}") for t_s, command in events]
+    found += [
+        Moment(round(start_s + event["t"], 3), MOMENTS[event["event"]](event))
+        for event in player
+        if event.get("event") in MOMENTS and "t" in event
+    ]
+    return sorted(found, key=lambda moment: moment.t_s)
+
+
+def read_replay(folder: Path) -> Replay:
+    """Everything about a run. Raises UserError where it is no whole run, or its files are damaged."""
+    run = load_run(folder)
+    emulator = json.loads((folder / "mpshell.json").read_text())
+    player = read_jsonl(folder / "player.jsonl")
+    start_s = run.player_start_s or 0.0
+    end_s = start_s + max([float(event["t"]) for event in player if "t" in event], default=0.0)
+    bins = Bins.over(end_s + PADDING_S)
+    try:
+        servers = _server_paths(folder, emulator)
+        names = [path["name"] for path in emulator["paths"] if path.get("player", 1) == 1]
+        events = _link_events(run.record)
+        paths = [_path(folder, name, bins, servers.get(name), events) for name in names]
+        moments = _moments(player, start_s, events)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{folder}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
+        ) from None
+    return Replay(
+        run=run,
+        bins=bins,
+        paths=paths,
+        from_qlog=bool(servers),
+        buffer=[(round(start_s + t, 3), round(level, 3)) for t, level in run.buffer_s],
+        stalls=[(start_s + begin, start_s + end) for begin, end in run.stalls],
+        chunks=[
+            (c.index, start_s + c.request_s, start_s + c.request_s + c.rct_s if c.completed else None)
+            for c in run.chunks
+        ],
+        moments=moments,
+        end_s=end_s,
+    )

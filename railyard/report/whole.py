@@ -1,0 +1,325 @@
+"""The whole report: every exhibit of a results directory and its campaigns on one page, with an abstract over all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from railyard.base.errors import UserError
+from railyard.base.style import layout
+from railyard.report import page
+from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, newest_exhibits
+from railyard.report.sections import Context, Figure, Section, embedded
+from railyard.results.records import load_campaign
+
+DEFAULT_HEIGHT = 380
+AXIS = re.compile(r"^[xy]axis\d*$")
+
+
+@dataclass
+class CampaignPart:
+    """A campaign as a part of the page."""
+
+    name: str
+    anchor: str
+    context: Context
+    bodies: list[tuple[Section, Markup]]
+
+    @property
+    def wall_s(self) -> float:
+        return sum(float(run.record["wall_s"]) for run in self.context.runs)
+
+
+@dataclass
+class ExhibitPart:
+    """An exhibit as a part of the page. `runs`: the records of its runs, where its folder has them; `replays`: the
+    addresses of those runs that have pages of their own."""
+
+    exhibit: Exhibit
+    folder: Path
+    figures: list[Figure]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    replays: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.exhibit.name
+
+    @property
+    def anchor(self) -> str:
+        return f"exhibit-{self.name}"
+
+    @property
+    def label(self) -> str:
+        return label(self.name)
+
+    @property
+    def void(self) -> list[dict[str, Any]]:
+        return [run for run in self.runs if run["fidelity"]["void"]]
+
+    @property
+    def run_count(self) -> int | None:
+        return self.exhibit.fidelity.runs or len(self.runs) or None
+
+
+def label(name: str) -> str:
+    """'fig1c' is 'Fig. 1c'."""
+    found = re.fullmatch(r"(fig|table)(\d+\w*)", name)
+    return f"{'Fig.' if found[1] == 'fig' else 'Table'} {found[2]}" if found else name
+
+
+@dataclass
+class OnTime:
+    """One line of the table that says whether the emulator was on time. None: not known, or nothing could be late."""
+
+    name: str
+    anchor: str
+    arena: str
+    runs: int | None
+    void: int
+    worst_us: float | None
+
+    @property
+    def verdict(self) -> str:
+        if self.worst_us is None:
+            return "exact"
+        return f"{self.void} void, the others on time" if self.void else "on time"
+
+
+@dataclass
+class Whole:
+    """All that the page shows."""
+
+    exhibits: list[ExhibitPart]
+    campaigns: list[CampaignPart]
+    left_out: list[str]  # sentences about folders that are not shown
+    made: datetime
+
+    @property
+    def missing(self) -> list[str]:
+        there = {part.name for part in self.exhibits}
+        return [name for name in ORDER if name not in there]
+
+    @property
+    def claims(self) -> list[tuple[ExhibitPart, Claim]]:
+        return [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        return Counter(claim.verdict for _, claim in self.claims)
+
+    @cached_property
+    def records(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every run's record, with the name of the part it belongs to."""
+        of_exhibits = [(part.label, run) for part in self.exhibits for run in part.runs]
+        return of_exhibits + [(part.name, run.record) for part in self.campaigns for run in part.context.runs]
+
+    @property
+    def void_count(self) -> int:
+        of_exhibits = sum(max(part.exhibit.fidelity.void, len(part.void)) for part in self.exhibits)
+        return of_exhibits + sum(run.void for part in self.campaigns for run in part.context.runs)
+
+    @property
+    def run_count(self) -> int:
+        return sum(part.run_count or 0 for part in self.exhibits) + sum(
+            len(part.context.runs) for part in self.campaigns
+        )
+
+    @property
+    def arenas(self) -> list[str]:
+        words = {"sim": "virtual time (sim)", "mpshell": "real time (mpshell)", "docker": "containers (docker)"}
+        arenas = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
+        return [words[arena] for arena in arenas if arena in words]  # what is drawn or modelled ran nowhere
+
+    @property
+    def of_size(self) -> dict[str, list[str]]:
+        return self.by_value((part.label, part.exhibit.size) for part in self.exhibits)
+
+    @property
+    def fidelity(self) -> list[OnTime]:
+        rows = []
+        for part in self.exhibits:
+            found = part.exhibit.fidelity
+            worst = None if found.exact else found.worst_p99_us or 0.0
+            void = max(found.void, len(part.void))
+            rows.append(OnTime(part.label, part.anchor, part.exhibit.arena, part.run_count, void, worst))
+        for campaign in self.campaigns:
+            runs, arena = campaign.context.runs, str(campaign.context.experiment["arena"])
+            late = max(float(run.record["fidelity"]["lateness_p99_us"]) for run in runs)
+            worst = None if arena == "sim" else late
+            void = sum(run.void for run in runs)
+            rows.append(OnTime(campaign.name, campaign.anchor, arena, len(runs), void, worst))
+        return rows
+
+    @property
+    def void_runs(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(name, run) for name, run in self.records if run["fidelity"]["void"]]
+
+    def by_value(self, pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+        """Each value with the parts that have it, both in order of appearance."""
+        table: dict[str, list[str]] = {}
+        for part, value in pairs:
+            parts = table.setdefault(value, [])
+            if part not in parts:
+                parts.append(part)
+        return table
+
+    @property
+    def revisions(self) -> dict[str, list[str]]:
+        def word(git: dict[str, Any]) -> str:
+            return f"{git.get('revision') or 'no commit'}{', with local changes' if git.get('dirty') else ''}"
+
+        exhibits = [(part.label, word(part.exhibit.provenance.git)) for part in self.exhibits]
+        return self.by_value(iter(exhibits + [(name, word(run["git"])) for name, run in self.records]))
+
+    @property
+    def kernels(self) -> dict[str, list[str]]:
+        exhibits = [(part.label, part.exhibit.provenance.kernel) for part in self.exhibits]
+        return self.by_value(iter(exhibits + [(name, run["kernel"]) for name, run in self.records]))
+
+    @property
+    def cpus(self) -> dict[str, list[str]]:
+        found = ((name, run["cpu"]) for name, run in self.records)
+        return self.by_value((name, f"{cpu['model'] or 'unknown'}, {cpu['cores']} cores") for name, cpu in found)
+
+    @property
+    def sysctls(self) -> dict[str, dict[str, list[str]]]:
+        """Per setting, per value: the parts that ran under it."""
+        names = dict.fromkeys(name for _, run in self.records for name in run.get("sysctls", {}))
+        return {
+            name: self.by_value((part, run["sysctls"][name]) for part, run in self.records if name in run["sysctls"])
+            for name in names
+        }
+
+    @property
+    def programs(self) -> dict[tuple[str, str], list[str]]:
+        table: dict[tuple[str, str], list[str]] = {}
+        found = [(part.label, part.exhibit.provenance.programs_sha256) for part in self.exhibits]
+        for where, programs in found + [(name, run["config"]["programs_sha256"]) for name, run in self.records]:
+            for program, sha256 in programs.items():
+                parts = table.setdefault((program, sha256), [])
+                if where not in parts:
+                    parts.append(where)
+        return table
+
+    @property
+    def traces(self) -> list[tuple[str, str]]:
+        found = {pair for part in self.exhibits for pair in part.exhibit.provenance.traces.items()}
+        for _, run in self.records:
+            for path in run["config"]["paths"]:
+                found |= {(Path(path[way]).name, path[f"{way}_sha256"]) for way in ("up", "down")}
+        return sorted(found)
+
+
+def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
+    """A plotly figure as the page draws it, and its height: in the house's style where it does not say otherwise."""
+    given: dict[str, Any] = dict(figure.get("layout", {}))
+    # The caption says the title; the default template is for other pages than this.
+    given.pop("template", None)
+    given.pop("width", None)
+    heading = given.get("title")
+    if (heading.get("text") if isinstance(heading, dict) else heading) == title:
+        given.pop("title", None)
+    height = int(given.get("height") or DEFAULT_HEIGHT)
+    house = layout(height)
+    merged = house | given | {"font": house["font"] | given.get("font", {}), "height": height}
+    merged |= {name: house["xaxis"] | axis for name, axis in given.items() if AXIS.match(name)}
+    return {"data": figure.get("data", []), "layout": merged}, height
+
+
+def _run_records(folder: Path) -> list[dict[str, Any]]:
+    """The records of a folder's whole runs; none where it has no runs of its own."""
+    found = []
+    for file in sorted(folder.glob("runs/[!.]*/run.json")):
+        try:
+            record = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue
+        if isinstance(record, dict) and {"config", "fidelity", "run_id"} <= record.keys():
+            found.append(record)
+    return found
+
+
+def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart], list[str]]:
+    """The exhibits in the order of the paper, others after them, and a sentence for each that cannot be read."""
+    found, left_out = newest_exhibits(results)
+    parts = []
+    for exhibit, folder in found:
+        figures = []
+        for plot in exhibit.plots:
+            drawn, height = prepared(plot.figure, plot.title)
+            text = embedded(json.dumps(drawn, separators=(",", ":")))
+            figures.append(Figure(next(numbers), plot.title, text, height, plot.alt))
+        runs = _run_records(folder)
+        pages = {run["run_id"]: folder / "runs" / run["run_id"] / "replay.html" for run in runs}
+        # By the folder itself: its name may name another one tomorrow.
+        place = Path(os.path.relpath(folder.resolve(), results.resolve()))
+        replays = {
+            run: quote((place / page.relative_to(folder)).as_posix()) for run, page in pages.items() if page.is_file()
+        }
+        parts.append(ExhibitPart(exhibit, folder, figures, runs, replays))
+    return parts, left_out
+
+
+def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart], list[str]]:
+    """The newest campaign of each experiment that is no exhibit, and a sentence for each folder that is left out."""
+    found: dict[Path, tuple[str, dict[str, Any]]] = {}
+    for file in sorted(results.glob("*/campaign.json"), key=lambda file: (not file.parent.is_symlink(), file)):
+        folder = file.parent.resolve()
+        if folder in found or (folder / FILE).exists():
+            continue
+        try:
+            record = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue
+        if isinstance(record, dict) and isinstance(record.get("experiment"), dict) and "runs" in record:
+            found[folder] = (file.parent.name, record)
+    newest: dict[str, Path] = {}
+    for folder, (_, record) in found.items():
+        name = str(record["experiment"]["name"])
+        if name not in newest or record.get("started", "") > found[newest[name]][1].get("started", ""):
+            newest[name] = folder
+    parts: list[CampaignPart] = []
+    left_out: list[str] = []
+    for folder, (name, record) in sorted(found.items(), key=lambda item: item[1][0]):
+        if newest[str(record["experiment"]["name"])] != folder:
+            left_out.append(f"{name}: there is a newer campaign of the same experiment.")
+            continue
+        try:
+            campaign, runs = load_campaign(folder)
+        except UserError as error:
+            left_out.append(str(error))
+            continue
+        anchor = f"campaign-{len(parts) + 1}"
+        context = Context(campaign, runs, numbers=numbers, folder=folder, page_folder=results)
+        parts.append(CampaignPart(name, anchor, context, page.bodies(context)))
+    return parts, left_out
+
+
+def gather(results: Path) -> Whole:
+    """Everything below a results directory. Raises UserError where there is nothing."""
+    numbers = count(1)
+    exhibits, broken = _exhibits(results, numbers)
+    campaigns, left_out = _campaigns(results, numbers)
+    if not exhibits and not campaigns:
+        raise UserError(
+            f"{results}: there is no result in this directory; `make report` makes all, `railyard run NAME` one."
+        )
+    return Whole(exhibits, campaigns, broken + left_out, datetime.now(UTC))
+
+
+def render(whole: Whole) -> str:
+    """The page as HTML text."""
+    return page.environment().get_template("whole.html.j2").render(whole=whole, assets=page.assets(), label=label)

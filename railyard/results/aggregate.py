@@ -1,0 +1,262 @@
+"""From runs to figures per pair and scheme, and to the campaign's Parquet files. Void runs are never averaged in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
+from railyard.base.statistics import nearest_rank
+from railyard.results import columns
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile in seconds. `at_least`: it rests on chunks that never completed, so the true value is no smaller."""
+
+    value: float
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        return f"{'≥ ' if self.at_least else ''}{self.value:.3f}"
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """A median efficiency, 0 to 1. `at_most`: it rests on chunks that never completed, so the true one is no larger."""
+
+    value: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        return f"{'≤ ' if self.at_most else ''}{self.value * 100:.1f} %"
+
+
+def median_efficiency(chunks: Sequence[Chunk]) -> Efficiency | None:
+    """Nearest-rank median of oracle RCT / RCT over the chunks; a censored chunk counts with its upper bound."""
+    known = [(chunk.efficiency, chunk.completed) for chunk in chunks]
+    ordered = sorted(value for value, _ in known if value is not None)
+    if not ordered or len(ordered) < len(chunks):
+        return None
+    value = ordered[(len(ordered) - 1) // 2]
+    return Efficiency(value, any(not completed and bound is not None and bound >= value for bound, completed in known))
+
+
+def quantile(chunks: Sequence[Chunk], q: float) -> Quantile | None:
+    """Nearest-rank quantile of the request completion times, with censored chunks at their lower bounds.
+
+    The q-quantile is the smallest value that at least a share q of the chunks does not exceed (inverse of the empirical
+    distribution). It is exact when every censored chunk waited longer than it; otherwise it is a lower bound.
+    """
+    return _quantile([(chunk.rct_s, chunk.completed) for chunk in chunks], q)
+
+
+def _quantile(times: Sequence[tuple[float, bool]], q: float) -> Quantile | None:
+    """Of times, each with whether it is exact or a lower bound."""
+    if not times:
+        return None
+    value = nearest_rank([time for time, _ in times], q)
+    return Quantile(value, any(not exact and time <= value for time, exact in times))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pair under one scheme: the runs that count, and what they add up to."""
+
+    pair: str
+    label: str
+    runs: list[Run]  # those that are not void
+    void_runs: list[Run]
+    not_run: str = ""  # why the arena could not run it, where it could not
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        return [chunk for run in self.runs for chunk in run.chunks]
+
+    def rct(self, q: float) -> Quantile | None:
+        return quantile(self.chunks, q)
+
+    @property
+    def efficiency(self) -> Efficiency | None:
+        return median_efficiency(self.chunks)
+
+    @property
+    def censored(self) -> int:
+        return sum(not chunk.completed for chunk in self.chunks)
+
+    @property
+    def first_frame(self) -> Quantile | None:
+        """Median over the runs; one that never showed a frame counts with the time that it waited, a lower bound."""
+        runs = [(run.ended_s, False) if run.first_frame_s is None else (run.first_frame_s, True) for run in self.runs]
+        return _quantile(runs, 0.5)
+
+    @property
+    def rebuffer_rate(self) -> float | None:
+        """sum(rebuffer time) / sum(play time) over the runs; none when nothing ever played."""
+        played = sum(run.play_time_s for run in self.runs)
+        return sum(run.rebuffer_time_s for run in self.runs) / played if played > 0 else None
+
+    @property
+    def redundancy(self) -> float | None:
+        """Pooled over the runs: all re-injected bytes / (all stream bytes sent − all re-injected bytes)."""
+        known = [run for run in self.runs if run.redundancy is not None]
+        sent = sum(run.stream_bytes_sent or 0 for run in known)
+        twice = sum(run.reinjected_bytes or 0 for run in known)
+        return twice / (sent - twice) if known and sent > twice else None
+
+    def path_bytes(self, direction: Callable[[Any], int]) -> dict[str, float]:
+        """Mean bytes per run that left the link of each path, one direction."""
+        names = [path.name for path in self.runs[0].paths] if self.runs else []
+        return {
+            name: sum(direction(path) for run in self.runs for path in run.paths if path.name == name) / len(self.runs)
+            for name in names
+        }
+
+    @property
+    def down_bytes(self) -> dict[str, float]:
+        return self.path_bytes(lambda path: path.down_bytes)
+
+    @property
+    def outcomes(self) -> str:
+        """'complete', or '2 complete, 1 time_limit', in words of the table."""
+        counts = Counter(run.outcome for run in self.runs)
+        words = [
+            (name if total == len(self.runs) and total == 1 else f"{total} {name}").replace("_", " ")
+            for name, total in counts.most_common()
+        ]
+        if self.void_runs:
+            words.append(f"{len(self.void_runs)} void")
+        return ", ".join(words) or self.not_run or "none"
+
+    @property
+    def all_complete(self) -> bool:
+        """Whether every run played to the end and counts."""
+        return bool(self.runs) and not self.void_runs and all(run.outcome == "complete" for run in self.runs)
+
+    @property
+    def faulty(self) -> bool:
+        """A program failed in one of the runs: its figures are no measurement of the scheme."""
+        return any(run.outcome not in RESULT_OUTCOMES for run in self.runs)
+
+    @property
+    def lateness_p99_us(self) -> float:
+        """The worst p99 lateness of any link, over the runs."""
+        runs = self.runs or self.void_runs
+        return max((run.record["fidelity"]["lateness_p99_us"] for run in runs), default=0.0)
+
+    @property
+    def fidelity(self) -> str:
+        if self.not_run and not self.runs and not self.void_runs:
+            return "–"
+        if self.runs and all(run.config["arena"] == "sim" for run in self.runs):
+            return "exact"
+        word = "ok" if self.runs else "void"
+        return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
+
+
+def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[str, list[Cell]]:
+    """Per pair, in order of appearance: one cell per scheme, in order of appearance; then those that were not run."""
+    table: dict[str, list[Cell]] = {}
+    for run in runs:
+        row = table.setdefault(run.pair, [])
+        cell = next((cell for cell in row if cell.label == run.label), None)
+        if cell is None:
+            cell = Cell(run.pair, run.label, [], [])
+            row.append(cell)
+        (cell.void_runs if run.void else cell.runs).append(run)
+    for absent in not_run:
+        if absent["pair"] in table:
+            table[absent["pair"]].append(Cell(absent["pair"], absent["label"], [], [], absent["reason"]))
+    return table
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    record, config = run.record, run.config
+    fidelity, player = record["fidelity"], config.get("player", {})
+    efficiency = median_efficiency(run.chunks)
+    own = {column.name: getattr(run, column.name, None) for column in columns.RUNS.columns}
+    named = ("experiment", "arena", "scheme", "primary", "start_offset_ms", "congestion")
+    return (
+        own
+        | {name: config.get(name) for name in named}
+        | {
+            "message": record["message"],
+            "tries": len(record["tries"]),
+            "efficiency": efficiency.value if efficiency else None,
+            "chunks_requested": len(run.chunks),
+            "chunks_completed": sum(chunk.completed for chunk in run.chunks),
+            "lateness_p99_us": fidelity["lateness_p99_us"],
+            "lateness_max_us": fidelity["lateness_max_us"],
+            "wall_s": record["wall_s"],
+            "git_revision": record["git"]["revision"],
+            "git_dirty": record["git"]["dirty"],
+            "identity": record["identity"],
+            "started": datetime.fromisoformat(record["started"]),
+            "bitrate_bps": player.get("bitrate_bps"),
+            "duration_s": player.get("duration_s"),
+            "parameters": list(config.get("parameters", {}).items()),
+            "paths": [
+                {"name": path.name, "up_bytes": path.up_bytes, "down_bytes": path.down_bytes}
+                | {"queue_drops": path.queue_drops}
+                for path in run.paths
+            ],
+        }
+    )
+
+
+def _chunk_rows(run: Run) -> list[dict[str, Any]]:
+    """`rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound."""
+    return [
+        {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
+        | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
+        | {"completed": chunk.completed, "bytes": chunk.bytes}
+        | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency}
+        for chunk in run.chunks
+    ]
+
+
+def _link_rows(run: Run) -> list[dict[str, Any]]:
+    """What the emulator counted; where a run's own counters are gone, nothing is made up."""
+    rows: list[dict[str, Any]] = []
+    settings = {path["name"]: path for path in run.config["paths"]}
+    for path in run.paths:
+        for direction, link in (("up", path.up), ("down", path.down)):
+            late, path_settings = link["lateness_us"], settings.get(path.name, {})
+            counted = {
+                column.name: link.get(column.name)
+                for column in columns.LINKS.columns
+                if column.name not in ("run_id", "path", "direction")
+            }
+            rows.append(
+                counted
+                | {"run_id": run.run_id, "path": path.name, "direction": direction}
+                | {name: path_settings.get(name) for name in ("technology", "delay_ms", "queue")}
+                | {"trace_sha256": path_settings.get(f"{direction}_sha256")}
+                | {f"lateness_{name}_us": late[name] for name in ("p50", "p99", "max")}
+            )
+    return rows
+
+
+def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """The stored tables of a campaign, made from its runs: void runs are in, and marked."""
+    rows = {
+        "runs": [_run_row(run) for run in runs],
+        "chunks": [row for run in runs for row in _chunk_rows(run)],
+        "links": [row for run in runs for row in _link_rows(run)],
+    }
+    return {table.name: pa.Table.from_pylist(rows[table.name], schema=table.arrow_schema()) for table in columns.STORED}
+
+
+def write_parquet(runs: Sequence[Run], out: Path) -> None:
+    """`runs.parquet`, `chunks.parquet`, `links.parquet`; the schema's version is in the metadata of each."""
+    for name, table in tables_of(runs).items():
+        partial = out / f".{name}.parquet.partial"
+        pq.write_table(table, partial)
+        partial.rename(out / f"{name}.parquet")

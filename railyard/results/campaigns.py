@@ -1,0 +1,263 @@
+"""What lies in a folder of results: its campaigns, how far each has come, and where a run is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from railyard.base.errors import UserError
+from railyard.results.records import RESULT_OUTCOMES
+from railyard.run.folders import LOCK, MARKS, read_facts
+from railyard.base.yamlfile import near_miss
+
+MAX_DEPTH = 4
+ENDS = ("agreement.json", "runs.parquet")  # what the commands write at their end that write no record
+PARTS = "parts/part-*.parquet"  # what a population under way has played so far
+
+
+def _json(file: Path) -> dict[str, Any] | None:
+    """A JSON object; none where it is not there or cannot be read."""
+    try:
+        value = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _rows(file: Path) -> int | None:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class StoredCampaign:
+    """One campaign of a folder of results."""
+
+    name: str  # relative to that folder
+    folder: Path
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
+        found = _json(self.folder / "campaign.json")
+        population = _json(self.folder / "population.json") if found is None else None
+        if population is not None:
+            name = population.get("population", {}).get("name")
+            told = {key: population.get(key) for key in ("command", "git")}
+            return told | {"experiment": {"name": name, "arena": "sim"}, "started": population.get("created")}
+        return found or {}
+
+    @cached_property
+    def exhibit(self) -> dict[str, Any]:
+        return _json(self.folder / "exhibit.json") or {}
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """`folder.json`: what the results depend on."""
+        return read_facts(self.folder)
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        found = self.record.get("experiment")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def experiment_name(self) -> str:
+        """Under which name the results are known: of folders of one name the newest is what the name stands for."""
+        found = self.facts.get("name") or self.exhibit.get("name") or self.experiment.get("name")
+        return str(found or "")
+
+    @property
+    def git(self) -> dict[str, Any]:
+        found = self.record.get("git") or self.exhibit.get("provenance", {}).get("git")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def asked(self) -> list[str]:
+        return [str(run_id) for run_id in self.record.get("runs", [])]
+
+    @cached_property
+    def whole(self) -> list[Path]:
+        """The folders of the runs that are whole, in the order of the experiment."""
+        folders = (self.folder / "runs" / run_id for run_id in self.asked)
+        return [folder for folder in folders if (folder / "run.json").is_file()]
+
+    @cached_property
+    def in_parquet(self) -> int | None:
+        """Rows of runs.parquet; none where there is no such file."""
+        return _rows(self.folder / "runs.parquet")
+
+    @cached_property
+    def plays(self) -> int | None:
+        """Plays of a population; none where it is none."""
+        return _rows(self.folder / "plays.parquet")
+
+    @property
+    def runs_whole(self) -> int:
+        """Runs done. Of a campaign kept without its runs' folders, those in the Parquet file."""
+        if self.plays is not None:
+            return self.plays
+        if not self.record:
+            return sum(_rows(file) or 0 for file in self.folder.glob(PARTS)) or self.in_parquet or 0
+        return len(self.whole) if (self.folder / "runs").is_dir() else (self.in_parquet or 0)
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return [_json(folder / "run.json") or {} for folder in self.whole]
+
+    @cached_property
+    def runs_void(self) -> int:
+        return sum(bool(record.get("fidelity", {}).get("void")) for record in self._records)
+
+    @cached_property
+    def runs_failed(self) -> int:
+        """Runs that a program's fault ended."""
+        return sum(record.get("outcome") not in RESULT_OUTCOMES for record in self._records)
+
+    @property
+    def running(self) -> bool:
+        """Whether a campaign holds the folder's lock now. Only looked at: to try it would keep a campaign from it."""
+        try:
+            found = (self.folder / LOCK).stat()
+            locks = Path("/proc/locks").read_text()
+        except OSError:
+            return False
+        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        return any(place in line.split() for line in locks.splitlines())
+
+    @property
+    def state(self) -> str:
+        if self.record:
+            if self.running:
+                return f"running {self.runs_whole}/{len(self.asked)}"
+            return f"partial {self.runs_whole}/{len(self.asked)}" if self.runs_whole < len(self.asked) else "complete"
+        if self.running:
+            return "running"
+        if not self.exhibit and any(self.folder.glob(PARTS)):
+            return "partial"
+        if self.exhibit or any((self.folder / file).is_file() for file in ENDS):
+            return "complete"
+        return "partial" if self.facts else "unreadable"
+
+    @property
+    def started(self) -> datetime | None:
+        """When it was last started; of an exhibit alone, when it was made."""
+        texts = (
+            self.record.get("started"),
+            self.exhibit.get("provenance", {}).get("created"),
+            self.facts.get("created"),
+        )
+        text = next((text for text in texts if text), "")
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            return None
+
+    @property
+    def arena(self) -> str | None:
+        return self.experiment.get("arena") or self.exhibit.get("arena") or self.facts.get("arena")
+
+
+def _folders(folder: Path, depth: int) -> Iterator[Path]:
+    if any((folder / mark).is_file() for mark in MARKS) or any(folder.glob(PARTS)):
+        yield folder
+    if depth == 0:
+        return
+    try:
+        inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+    for name in inner:
+        if name != "runs" and not name.startswith("."):
+            yield from _folders(folder / name, depth - 1)
+
+
+def find_campaigns(results: Path) -> list[StoredCampaign]:
+    """Every campaign in the folder, which may be a campaign itself. None where there is no such folder."""
+    root = results.resolve()
+    return [
+        StoredCampaign(str(folder.relative_to(root)) if folder != root else root.name, folder)
+        for folder in _folders(root, MAX_DEPTH)
+    ]
+
+
+def campaigns_or_error(results: Path) -> list[StoredCampaign]:
+    found = find_campaigns(results)
+    if not found:
+        raise UserError(f"{results}: there are no results; `railyard run EXPERIMENT` makes some.")
+    return found
+
+
+def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:
+    """Of each name, and folder of folders, the campaign that was started last."""
+    newest: dict[str, StoredCampaign] = {}
+    for campaign in campaigns:
+        key = f"{Path(campaign.name).parent}/{campaign.experiment_name}"
+        if key not in newest or _moment(campaign) >= _moment(newest[key]):
+            newest[key] = campaign
+    for campaign in campaigns:  # where there is a link, it says so
+        if _is_named(campaign):
+            newest[f"{Path(campaign.name).parent}/{campaign.experiment_name}"] = campaign
+    return newest
+
+
+def _is_named(campaign: StoredCampaign) -> bool:
+    """Whether its name is a link to it."""
+    named = campaign.folder.parent / campaign.experiment_name
+    return bool(campaign.experiment_name) and named.is_symlink() and named.resolve() == campaign.folder
+
+
+def _moment(campaign: StoredCampaign) -> float:
+    return campaign.started.timestamp() if campaign.started else 0.0
+
+
+def find_run(name: str, results: Path) -> Path:
+    """A run's folder, given as find_run_or_campaign() takes it. Raises UserError where that is a campaign."""
+    folder = find_run_or_campaign(name, results)
+    if not (folder / "run.json").is_file() and (folder / "campaign.json").is_file():
+        raise UserError(f"'{name}' is a campaign; name one of its runs, {name}/RUN: `railyard show {name}` lists them.")
+    return folder
+
+
+def find_run_or_campaign(name: str, results: Path) -> Path:
+    """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results."""
+    given = Path(name)
+    if given.is_dir():
+        return given
+    campaigns = find_campaigns(results)
+    by_name = {campaign.name: campaign.folder for campaign in campaigns}
+    if name in by_name:
+        return by_name[name]
+    first, _, run_id = name.partition("/")
+    if (results / first).is_symlink():  # NAME or NAME/RUN: of the folder that the name stands for
+        folder = (results / first).resolve()
+        folder = folder / "runs" / run_id if run_id else folder
+        if folder.is_dir():
+            return folder
+    runs = [
+        (campaign, folder)
+        for campaign in campaigns
+        for folder in [campaign.folder / "runs" / given.name]
+        if name in (given.name, f"{campaign.name}/{given.name}") and (folder / "run.json").is_file()
+    ]
+    runs = [(campaign, folder) for campaign, folder in runs if _is_named(campaign)] or runs
+    if len(runs) == 1:
+        return runs[0][1]
+    if runs:
+        places = ", ".join(f"{campaign.name}/{given.name}" for campaign, _ in runs)
+        raise UserError(f"'{name}' is in more than one campaign; say which: {places}.")
+    known = [*by_name, *(folder.name for campaign in campaigns for folder in campaign.whole)]
+    hint = near_miss(name, known) if len(known) < 20 else near_miss(name, known).split(" are ")[0]
+    if hint == "known":
+        hint = "`railyard list` names the campaigns, `railyard show CAMPAIGN` its runs."
+    raise UserError(f"there is no run or campaign '{name}' in {results}; {hint}")

@@ -1,0 +1,219 @@
+"""Plots of link logs: throughput against capacity, and queueing delay, over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
+
+from railyard.base.errors import UserError
+from railyard.results.linklog.read import LinkLog
+from railyard.results.linklog.stats import LinkStats, link_stats, signal_delay
+from railyard.base.plotfile import rows_figure, write_plot
+from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
+from railyard.traces.trace import FloatArray, IntArray
+from railyard.base.words import counted
+
+MAX_BINS = 200_000
+_POINTS_IN_HTML = 8_000
+_CAPACITY_FILL = "#D8D8D8"
+_LABELS = ("capacity", "ingress", "egress")
+
+
+def binned_mbps(times_ms: FloatArray, sizes: IntArray, edges_ms: FloatArray) -> FloatArray:
+    """Rate per bin [edge, next edge)."""
+    places = np.searchsorted(edges_ms, times_ms, side="right") - 1
+    total = np.bincount(np.clip(places, 0, len(edges_ms) - 2), weights=sizes, minlength=len(edges_ms) - 1)
+    rates: FloatArray = total * 8 / np.diff(edges_ms) / 1e3
+    return rates
+
+
+def _edges(log: LinkLog, bin_ms: int) -> FloatArray:
+    first, last = log.span_ms
+    bins = int(last // bin_ms) - int(first // bin_ms) + 1
+    if bins > MAX_BINS:
+        raise UserError(f"{log.path}: {bins} bins of {bin_ms} ms cannot be plotted; make them longer with --bin-ms")
+    edges: FloatArray = (first // bin_ms + np.arange(bins + 1, dtype=np.float64)) * bin_ms
+    return edges
+
+
+def _rates(log: LinkLog, edges: FloatArray) -> list[FloatArray]:
+    """Capacity, ingress and egress per bin."""
+    return [
+        binned_mbps(log.opportunity_ms, log.opportunity_bytes, edges),
+        binned_mbps(log.arrival_ms, log.arrival_bytes, edges),
+        binned_mbps(log.departure_ms, log.departure_bytes, edges),
+    ]
+
+
+def _mean_labels(stats: LinkStats) -> list[str]:
+    means = (stats.capacity_mbps, stats.ingress_mbps, stats.throughput_mbps)
+    return [f"{word} (mean {mean:.2f} Mbps)" for word, mean in zip(_LABELS, means, strict=True)]
+
+
+def _p95_labels(stats: LinkStats) -> tuple[str, str]:
+    return (
+        f"95th percentile per packet ({stats.delay_p95_ms:.0f} ms)",
+        f"95th percentile signal delay ({stats.signal_delay_p95_ms:.0f} ms)",
+    )
+
+
+def write_link_plot(logs: Sequence[LinkLog], out: Path, bin_ms: int, log_delay: bool) -> None:
+    """Two rows for each log. Raises UserError."""
+    stats = [link_stats(log) for log in logs]
+    write_plot(
+        out, lambda: _drawn(logs, stats, bin_ms, log_delay), lambda: _interactive(logs, stats, bin_ms, log_delay)
+    )
+
+
+def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> Figure:
+    figure, axes = rows_figure([1.9, 1.5] * len(logs), f"Links: rate in bins of {bin_ms} ms, and queueing delay")
+    for position, (log, figures) in enumerate(zip(logs, stats, strict=True)):
+        _draw_rates(axes[2 * position], log, figures, bin_ms)
+        _draw_delay(axes[2 * position + 1], log, figures, log_delay)
+    axes[-1].set_xlabel("time, s")
+    axes[-1].set_xlim(min(log.span_ms[0] for log in logs) / 1e3, max(log.span_ms[1] for log in logs) / 1e3)
+    return figure
+
+
+def _draw_rates(axes: Axes, log: LinkLog, stats: LinkStats, bin_ms: int) -> None:
+    edges = _edges(log, bin_ms)
+    labels = _mean_labels(stats)
+    capacity, ingress, egress = _rates(log, edges)
+    seconds = edges / 1e3
+    axes.stairs(capacity, seconds, fill=True, color=_CAPACITY_FILL, label=labels[0])
+    axes.stairs(ingress, seconds, baseline=None, color=BLUE, linewidth=0.9, label=labels[1])
+    axes.stairs(egress, seconds, baseline=None, color=VERMILION, linewidth=1.4, label=labels[2])
+    if len(log.drop_ms):
+        axes.plot(
+            log.drop_ms / 1e3, np.zeros(len(log.drop_ms)), "|", color=INK, markersize=9, clip_on=False,
+            label=f"drops ({stats.dropped_packets})", rasterized=True,
+        )  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("Mbps")
+    axes.set_title(f"{log.name}: utilisation {stats.utilisation:.1%}" if stats.opportunities else log.name)
+    axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
+
+
+def _draw_delay(axes: Axes, log: LinkLog, stats: LinkStats, log_delay: bool) -> None:
+    axes.set_ylabel("delay, ms")
+    if not len(log.delay_ms):
+        axes.text(0.5, 0.5, "no packet departed", transform=axes.transAxes, ha="center", va="center")
+        return
+    times, signal = signal_delay(log)
+    per_packet, of_signal = _p95_labels(stats)
+    axes.fill_between(times / 1e3, signal, color=SKY, alpha=0.55, linewidth=0, label="signal delay", rasterized=True)
+    axes.plot(
+        (log.departure_ms - log.delay_ms) / 1e3, log.delay_ms, ".", color=VERMILION, markersize=1.6,
+        label="per packet", rasterized=True,
+    )  # fmt: skip
+    axes.axhline(stats.delay_p95_ms, color=VERMILION, linewidth=1, linestyle="--", label=per_packet)
+    axes.axhline(stats.signal_delay_p95_ms, color=BLUE, linewidth=1, linestyle=":", label=of_signal)
+    if log_delay:
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(1.0, min(30.0, math.floor(stats.delay_median_ms))))
+    else:
+        axes.set_ylim(bottom=0)
+    axes.legend(ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1, markerscale=4)
+
+
+def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log_delay: bool) -> go.Figure:
+    figure = make_subplots(
+        rows=2 * len(logs),
+        cols=1,
+        shared_xaxes=True,
+        subplot_titles=[title for of_log in stats for title in _titles(of_log)],
+        vertical_spacing=0.13 / len(logs),
+    )
+    told: set[str] = set()
+    for position, log in enumerate(logs):
+        rows = ((2 * position + 1, _rate_traces(log, bin_ms)), (2 * position + 2, _delay_traces(log, stats[position])))
+        for row, traces in rows:
+            for trace in traces:
+                figure.add_trace(trace.update(showlegend=trace.name not in told), row=row, col=1)
+                told.add(trace.name)
+        figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=2 * position + 1, col=1)
+        axis = {"type": "log"} if log_delay else {"rangemode": "tozero"}
+        figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)
+    figure.update_xaxes(title_text="time, s", row=2 * len(logs), col=1)
+    height = 120 + 420 * len(logs)
+    figure.update_layout(**{key: value for key, value in layout(height).items() if "axis" not in key})
+    legend = {"orientation": "h", "x": 0, "y": 1 + 45 / height, "yanchor": "bottom", "xanchor": "left"}
+    figure.update_layout(legend=legend, margin={"t": 90, "l": 60, "r": 20, "b": 50})
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    return figure
+
+
+def _titles(stats: LinkStats) -> tuple[str, str]:
+    means = f"capacity {stats.capacity_mbps:.2f}, ingress {stats.ingress_mbps:.2f}, egress {stats.throughput_mbps:.2f}"
+    p95 = f"{stats.delay_p95_ms:.0f} ms per packet, {stats.signal_delay_p95_ms:.0f} ms signal delay"
+    dropped = f"; {counted(stats.dropped_packets, 'packet')} dropped" if stats.dropped_packets else ""
+    return f"{stats.name}: {means} Mbps{dropped}", f"{stats.name}: queueing delay, 95th percentile {p95}"
+
+
+def _rate_traces(log: LinkLog, bin_ms: int) -> list[go.Scatter]:
+    edges = _edges(log, bin_ms)
+    looks = ({"color": "#BBBBBB", "width": 0.5}, {"color": BLUE, "width": 1}, {"color": VERMILION, "width": 1.6})
+    traces = [
+        go.Scatter(
+            x=(edges[:-1] / 1e3).tolist(),
+            y=np.round(rates, 3).tolist(),
+            name=label,
+            legendgroup=label,
+            mode="lines",
+            line=line | {"shape": "hv"},
+            fill="tozeroy" if label == "capacity" else None,
+            hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
+        )
+        for rates, label, line in zip(_rates(log, edges), _LABELS, looks, strict=True)
+    ]
+    if not len(log.drop_ms):
+        return traces
+    at = np.unique(log.drop_ms / 1e3)
+    mark = {"color": INK, "symbol": "line-ns-open", "size": 9}
+    traces.append(
+        go.Scatter(x=at.tolist(), y=[0] * len(at), mode="markers", name="drops", legendgroup="d", marker=mark)
+    )
+    return traces
+
+
+def _delay_traces(log: LinkLog, stats: LinkStats) -> list[go.Scatter]:
+    if not len(log.delay_ms):
+        return []
+    since, signal = _thinned(*signal_delay(log))
+    times, delays = _thinned(log.departure_ms - log.delay_ms, log.delay_ms)
+    span, dash = [float(times[0]) / 1e3, float(times[-1]) / 1e3], {"color": BLUE, "width": 1, "dash": "dash"}
+    hover = "%{x:.3f} s: %{y:.0f} ms"
+    return [
+        go.Scatter(
+            x=(since / 1e3).tolist(), y=signal.tolist(), name="signal delay", legendgroup="signal", mode="lines",
+            line={"color": SKY, "width": 0.5}, fill="tozeroy", hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=(times / 1e3).tolist(), y=delays.tolist(), name="per packet", legendgroup="packet", mode="markers",
+            marker={"color": VERMILION, "size": 3}, hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=span, y=[stats.delay_p95_ms] * 2, name="95th percentile per packet", legendgroup="p95", mode="lines",
+            line=dash,
+        ),
+    ]  # fmt: skip
+
+
+def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The points in order of time; of more than fit into a page, the least and the greatest of each stretch."""
+    order = np.argsort(times, kind="stable")
+    times, values = times[order], values[order]
+    if len(values) <= _POINTS_IN_HTML:
+        return times, values
+    kept: set[int] = set()
+    for part in np.array_split(np.arange(len(values)), _POINTS_IN_HTML // 2):
+        kept |= {int(part[np.argmin(values[part])]), int(part[np.argmax(values[part])])}
+    chosen = np.array(sorted(kept))
+    return times[chosen], values[chosen]

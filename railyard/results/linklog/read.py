@@ -1,0 +1,139 @@
+"""Reading a link log in mm-link's text format."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from railyard.base.errors import UserError
+from railyard.traces.trace import FloatArray, IntArray
+
+_KEPT_HEADERS = {"command line": "command", "queue": "queue"}
+_TITLE = re.compile(r"^mahimahi mm-link \((?P<direction>[^)]*)\) \[(?P<trace>.*)\] > ")
+_LARGEST = 2**53
+
+
+class LinkLogError(UserError):
+    """A link log that cannot be used; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkLog:
+    """One direction of one link. Times in ms since the log's base timestamp; bytes count 4 a packet more than IP."""
+
+    path: Path
+    direction: str
+    trace: str
+    queue: str
+    command: str
+    opportunity_ms: FloatArray
+    opportunity_bytes: IntArray
+    arrival_ms: FloatArray
+    arrival_bytes: IntArray
+    departure_ms: FloatArray
+    departure_bytes: IntArray
+    delay_ms: FloatArray
+    """Of each departure: time since its arrival at the queue."""
+    drop_ms: FloatArray
+    drop_packets: IntArray
+    drop_bytes: IntArray
+
+    @property
+    def name(self) -> str:
+        """lte.down.log is lte.down."""
+        return self.path.name.removesuffix(".log")
+
+    @property
+    def span_ms(self) -> tuple[float, float]:
+        """First and last event."""
+        events = [t for t in (self.opportunity_ms, self.arrival_ms, self.departure_ms, self.drop_ms) if len(t)]
+        return float(min(t.min() for t in events)), float(max(t.max() for t in events))
+
+
+class _Events:
+    """The events of one log while it is read: per kind, rows of numbers."""
+
+    FIELDS: ClassVar[dict[str, int]] = {"#": 1, "+": 1, "-": 2, "d": 2}
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in self.FIELDS}
+
+    def add(self, text: str) -> None:
+        """One line; fields after those of the format are an extension and passed over. Raises ValueError."""
+        fields = text.split()
+        wanted = self.FIELDS[fields[1]]
+        numbers = (float(fields[0]), *(float(field) for field in fields[2 : 2 + wanted]))
+        if len(numbers) != wanted + 1 or not all(0 <= number <= _LARGEST for number in numbers):
+            raise ValueError
+        self.rows[fields[1]].append(numbers)
+
+    def columns(self, kind: str) -> list[FloatArray]:
+        rows = np.array(self.rows[kind], dtype=np.float64).reshape(-1, self.FIELDS[kind] + 1)
+        return [rows[:, column] for column in range(rows.shape[1])]
+
+
+def read_link_log(path: str | Path) -> LinkLog:
+    """Read and check a link log; raises LinkLogError, whose message names file and line."""
+    path = Path(path)
+    header = {"direction": "", "trace": "", "command": "", "queue": ""}
+    base: float | None = None
+    events = _Events()
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.startswith("#"):
+                    base = _read_header(path, number, line[1:].strip(), header, base)
+                    continue
+                try:
+                    events.add(line)
+                except (ValueError, IndexError, KeyError):
+                    raise LinkLogError(
+                        f"{path}:{number}: {line.strip()[:40]!r} is no event; lines are 'T # bytes', 'T + bytes', "
+                        "'T - bytes delay' and 'T d packets bytes'"
+                    ) from None
+    except OSError as error:
+        raise LinkLogError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    if base is None:
+        raise LinkLogError(f"{path}: there is no '# base timestamp:' line; is this a link log?")
+    if not any(events.rows.values()):
+        raise LinkLogError(f"{path}: there is no event in it; was the link used?")
+    return _link_log(path, header, base, events)
+
+
+def _read_header(path: Path, number: int, text: str, header: dict[str, str], base: float | None) -> float | None:
+    title = _TITLE.match(text)
+    if title:
+        header.update(title.groupdict())
+    key, _, value = text.partition(": ")
+    if key in _KEPT_HEADERS:
+        header[_KEPT_HEADERS[key]] = value
+    if key != "base timestamp":
+        return base
+    if not value.isdigit() or len(value) > 15:
+        raise LinkLogError(f"{path}:{number}: the base timestamp is {value[:20]!r}; it must be a whole number of ms")
+    return float(value)
+
+
+def _link_log(path: Path, header: dict[str, str], base: float, events: _Events) -> LinkLog:
+    opportunity_ms, opportunity_bytes = events.columns("#")
+    arrival_ms, arrival_bytes = events.columns("+")
+    departure_ms, departure_bytes, delay_ms = events.columns("-")
+    drop_ms, drop_packets, drop_bytes = events.columns("d")
+    return LinkLog(
+        path=path,
+        **header,
+        opportunity_ms=opportunity_ms - base,
+        opportunity_bytes=opportunity_bytes.astype(np.int64),
+        arrival_ms=arrival_ms - base,
+        arrival_bytes=arrival_bytes.astype(np.int64),
+        departure_ms=departure_ms - base,
+        departure_bytes=departure_bytes.astype(np.int64),
+        delay_ms=delay_ms,
+        drop_ms=drop_ms - base,
+        drop_packets=drop_packets.astype(np.int64),
+        drop_bytes=drop_bytes.astype(np.int64),
+    )

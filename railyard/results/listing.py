@@ -1,0 +1,91 @@
+"""What distinguishes the folders of one name, and how much room they take: for `railyard list` and `clean`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from railyard.results.campaigns import StoredCampaign
+
+LONGEST = 32
+SHORT = 6
+
+
+def disk_bytes(folders: Iterable[Path]) -> int:
+    """What the folders take on disk; a file that several have by hard links is counted once."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for folder in folders:
+        for place, inner, names in os.walk(folder):
+            for name in (*inner, *names):
+                found = Path(place, name).lstat()
+                if (found.st_dev, found.st_ino) not in seen:
+                    seen.add((found.st_dev, found.st_ino))
+                    total += found.st_blocks * 512
+    return total
+
+
+def size_words(count: int) -> str:
+    """ "12 kB", "4.5 GB"."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if value < 10 and unit != "B" else f"{value:.0f} {unit}"
+
+
+def revision_words(git: dict[str, Any]) -> str:
+    revision = git.get("revision")
+    return "–" if not revision else f"{revision[:8]}{'+' if git.get('dirty') else ''}"
+
+
+def _short_hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:SHORT]
+
+
+def _value(value: Any) -> str:
+    numbers = isinstance(value, list) and len(value) > 1 and all(isinstance(one, int) for one in value)
+    if numbers and value == list(range(value[0], value[0] + len(value))):
+        return f"{value[0]} to {value[-1]}"
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return text if len(text) <= LONGEST else f"#{_short_hash(value)}"
+
+
+def _flat(settings: Any, path: str = "") -> dict[str, Any]:
+    if isinstance(settings, dict) and settings:
+        found = [_flat(value, f"{path}.{name}" if path else name) for name, value in settings.items()]
+        return {name: value for part in found for name, value in part.items()}
+    return {path: settings}
+
+
+def _settings(campaign: StoredCampaign) -> dict[str, Any]:
+    """What the results depend on, setting by setting; programs and traces as one each."""
+    facts = campaign.facts.get("facts", {})
+    found = _flat(facts.get("settings") or campaign.experiment)
+    found = {name: value for name, value in found.items() if name not in ("name", "description", "arena", "")}
+    for name in ("programs", "traces"):
+        if facts.get(name):
+            found[name] = f"#{_short_hash(facts[name])}"
+    return found
+
+
+def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
+    """Of each folder, the settings that are others in another folder of the same name."""
+    words: dict[Path, str] = {}
+    for name in {campaign.experiment_name for campaign in campaigns}:
+        group = [campaign for campaign in campaigns if campaign.experiment_name == name]
+        settings = {campaign.folder: _settings(campaign) for campaign in group}
+        keys = dict.fromkeys(key for found in settings.values() for key in found)
+        differing = [key for key in keys if len({json.dumps(found.get(key)) for found in settings.values()}) > 1]
+        for campaign in group:
+            own = settings[campaign.folder]
+            parts = [f"{key} {_value(own[key])}" for key in differing if own.get(key) is not None]
+            if len({one.facts.get("identity") for one in group}) < len(group) and campaign.facts.get("fresh"):
+                parts.append("done afresh")
+            words[campaign.folder] = ", ".join(parts)
+    return words

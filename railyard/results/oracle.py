@@ -1,0 +1,133 @@
+"""The oracle: the earliest time at which a chunk could have arrived, whatever the transport.
+
+It knows both paths' traces in advance, has the links for itself, needs no acknowledgement and no congestion window:
+
+    request   leaves the player at its request time on every uplink at once; the first copy to arrive counts. A copy is
+              in the link's queue one delay later, and departs at the first delivery opportunity after that millisecond.
+    data      leaves the server at that moment on every downlink, is in each queue one delay later, and each
+              opportunity after that millisecond carries PAYLOAD_BYTES of the chunk, until all of it is through.
+
+These are the rules of the emulated link (emulator/link/link.h), and PAYLOAD_BYTES is what the leanest of the compared
+transports gets into an opportunity, so no run of any scheme can be earlier. All paths are used for every scheme, so
+that the efficiency, oracle RCT / RCT, is comparable between schemes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.traces.settings import least_delay_ms
+from railyard.traces.trace import Trace, read_trace, sha256_file
+
+# An IPv4 packet of 1500 bytes in TCP with timestamps: 1500 − 20 − 20 − 12. libxlink's packets carry 1420 in 1484.
+PAYLOAD_BYTES = 1448
+# Times in the players' logs are whole microseconds; what comes of it is the only way to be "earlier" than the oracle.
+TOLERANCE_S = 5e-6
+_CACHED_TRACES = 64
+
+
+@dataclass(frozen=True)
+class OraclePath:
+    """What the oracle needs of a path: both traces, the one-way delays, and where in the traces t0 falls.
+
+    Where a delay varies it is the least; losses, outages and queues are left out: none of them makes a packet earlier.
+    """
+
+    up: Trace
+    down: Trace
+    delay_us: int
+    start_offset_ms: int
+    down_delay_us: int | None = None
+    """Of the downlink, where that is not the uplink's."""
+
+    @property
+    def data_delay_us(self) -> int:
+        return self.delay_us if self.down_delay_us is None else self.down_delay_us
+
+
+def _first_after(trace: Trace, time_us: int, start_offset_ms: int) -> int:
+    """Number of the first opportunity that a packet may use which is in the queue at that time since t0."""
+    return trace.count_until(time_us // 1000 + start_offset_ms)
+
+
+def request_arrival_us(paths: Sequence[OraclePath], request_us: int) -> int:
+    """When the request can be at the server, µs since t0: over the uplink that brings it first."""
+    arrivals: list[int] = []
+    for path in paths:
+        number = _first_after(path.up, request_us + path.delay_us, path.start_offset_ms)
+        arrivals.append((path.up.opportunity_ms(number) - path.start_offset_ms) * 1000)
+    return min(arrivals)
+
+
+def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int) -> int:
+    """When the last byte of a chunk of that size can be at the player, µs since t0. `request_us`: since t0 too."""
+    sent_us = request_arrival_us(paths, request_us)
+    needed = -(-max(1, size_bytes) // PAYLOAD_BYTES)
+    first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+    # Milliseconds since t0: at `late` one path alone would have done it, at `early` no path has begun.
+    late = min(
+        path.down.opportunity_ms(number + needed - 1) - path.start_offset_ms
+        for path, number in zip(paths, first, strict=True)
+    )
+    early = sent_us // 1000
+    while late - early > 1:
+        middle = (early + late) // 2
+        carried = sum(
+            max(0, path.down.count_until(middle + path.start_offset_ms) - number)
+            for path, number in zip(paths, first, strict=True)
+        )
+        early, late = (early, middle) if carried >= needed else (middle, late)
+    return late * 1000
+
+
+def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> float:
+    """The oracle's request completion time of a chunk that was requested so many seconds after t0 of the links."""
+    request_us = round(request_s * 1e6)
+    return (completion_us(paths, request_us, size_bytes) - request_us) / 1e6
+
+
+@lru_cache(maxsize=_CACHED_TRACES)
+def _trace(path: str, sha256: str) -> Trace | None:
+    """The trace that was replayed; none where the file is gone or has changed since."""
+    try:
+        trace = read_trace(path)
+    except UserError:
+        return None
+    return trace if trace.sha256 == sha256 else None
+
+
+def _is_same(file: str, sha256: str) -> bool:
+    try:
+        return sha256_file(file) == sha256
+    except UserError:
+        return False
+
+
+def _delay_us(path: dict[str, Any], way: str) -> int:
+    files = {name: Path(file) for name, file in path.get("delay_traces", {}).items()}
+    return round(least_delay_ms(path["delay_ms"], path.get("settings", {}), files, way) * 1000)
+
+
+def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
+    """The paths of a run from its record's configuration.
+
+    None where its traces are not on this machine any more, or where delays or rates change by events: the least of
+    both would be no bound that says much.
+    """
+    if any(event.get("delay_ms") is not None or event.get("rate") for event in config.get("link_events", ())):
+        return None
+    found: list[OraclePath] = []
+    for path in config["paths"]:
+        up, down = _trace(path["up"], path["up_sha256"]), _trace(path["down"], path["down_sha256"])
+        hashes = path.get("delay_traces_sha256", {})
+        changed = any(not _is_same(file, hashes[name]) for name, file in path.get("delay_traces", {}).items())
+        if up is None or down is None or changed:
+            return None
+        delays = _delay_us(path, "up"), _delay_us(path, "down")
+        found.append(OraclePath(up, down, delays[0], int(config["start_offset_ms"]), delays[1]))
+    return found

@@ -1,0 +1,165 @@
+"""Where two runs part: the first scheduling decision of the server that differs, from its qlog.
+
+A scheduling decision is one STREAM frame that the server sent: when, on which path, which bytes of which stream, and
+why: as new data, as a retransmission, or as a copy of bytes in flight on another path (with the gate's reason).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+
+Event = dict[str, Any]
+_RECORD_SEPARATOR = "\x1e"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One STREAM frame that the server sent. Path −1: the packet did not say its path."""
+
+    time_ms: float
+    path: int
+    stream: int
+    offset: int
+    length: int
+    why: str
+
+    def __str__(self) -> str:
+        last = self.offset + self.length
+        what = f"stream {self.stream}, bytes {self.offset} to {last}"
+        return f"at {self.time_ms / 1000:.6f} s on path {self.path}: {what}, {self.why}"
+
+    def same_as(self, other: Decision | None, *, timed: bool) -> bool:
+        """Whether the two decided the same; `timed`: at the same time, too."""
+        return other is not None and self == (other if timed else replace(other, time_ms=self.time_ms))
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where two runs part. `kind`: 'decision', 'event', or 'identical'; a side that had ended by then is None."""
+
+    kind: str
+    number: int  # of decisions, or events, that are the same before
+    first: Decision | Event | None = None
+    second: Decision | Event | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "identical":
+            return f"identical: all {self.number} events of the server's qlog are the same"
+        word = "scheduling decision" if self.kind == "decision" else "event"
+        sides = [_shown(self.first, word), _shown(self.second, word)]
+        same = "the first one" if self.number == 0 else f"after {self.number} that are the same"
+        note = "" if self.kind == "decision" else " (all scheduling decisions are the same)"
+        return f"first {word} that differs, {same}{note}:\n  A {sides[0]}\n  B {sides[1]}"
+
+
+def _shown(side: Decision | Event | None, word: str) -> str:
+    if side is None:
+        return f"has no further {word}"
+    if isinstance(side, Decision):
+        return str(side)
+    return f"at {float(side.get('time', 0)) / 1000:.6f} s: {side.get('name')} {json.dumps(side.get('data'))}"
+
+
+def server_qlogs(run: Path) -> list[Path]:
+    """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
+    found = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_time(file), file.name))
+    if not found:
+        raise UserError(
+            f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
+            "qlogs, where its scheme is one over QUIC."
+        )
+    return found
+
+
+def _reference_time(file: Path) -> float:
+    with file.open(errors="replace") as lines:
+        try:
+            header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
+        except ValueError:
+            return 0.0
+    fields = header.get("trace", {}).get("common_fields", {})
+    return float(fields.get("reference_time", 0.0))
+
+
+def events(file: Path) -> Iterator[Event]:
+    """The events of a JSON-SEQ qlog, without its header; a last line that was cut short is left out."""
+    with file.open(errors="replace") as lines:
+        for line in lines:
+            try:
+                event = json.loads(line.lstrip(_RECORD_SEPARATOR))
+            except ValueError:
+                return
+            if "name" in event:
+                yield event
+
+
+def decisions(log: list[Event]) -> Iterator[Decision]:
+    """The scheduling decisions of a server, in order."""
+    copies = {
+        (event["time"], event["data"]["stream_id"], event["data"]["offset"]): str(event["data"].get("why", ""))
+        for event in log
+        if event["name"] == "xlink:reinjection"
+    }
+    sent: dict[int, int] = {}
+    for event in log:
+        if event["name"] != "transport:packet_sent":
+            continue
+        for frame in event["data"].get("frames", []):
+            if frame.get("frame_type") != "stream":
+                continue
+            stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), int(frame["length"])
+            why = "retransmission" if offset < sent.get(stream, 0) else "new data"
+            if (event["time"], stream, offset) in copies:
+                why = f"re-injection, {copies[event['time'], stream, offset]}"
+            sent[stream] = max(sent.get(stream, 0), offset + length)
+            yield Decision(float(event["time"]), int(event["data"].get("path", -1)), stream, offset, length, why)
+
+
+def _without_addresses(event: Event) -> Event:
+    """An event without what names the endpoint and not what it did: addresses, IDs, the packet's bytes on the wire."""
+    data = {key: value for key, value in event.get("data", {}).items() if key not in ("local", "remote")}
+    return event | {"data": data}
+
+
+def _in_sim(run: Path) -> bool:
+    try:
+        record = json.loads((run / "run.json").read_text())
+    except (OSError, ValueError):
+        raise UserError(f"{run}: this is no whole run: it has no readable run.json.") from None
+    return bool(record["config"]["arena"] == "sim")
+
+
+def _timed(event: Event, timed: bool) -> Event:
+    return event if timed else event | {"time": 0}
+
+
+def parting(run_a: Path, run_b: Path) -> Parting:
+    """The first scheduling decision that differs; where all are the same, the first event that does.
+
+    In virtual time a decision at another time is another decision. Runs on the wall clock never agree on
+    microseconds, so where one of the two is such a run, times are shown, and not compared.
+    """
+    timed = _in_sim(run_a) and _in_sim(run_b)
+    logs_a = [list(events(file)) for file in server_qlogs(run_a)]
+    logs_b = [list(events(file)) for file in server_qlogs(run_b)]
+    none: list[Event] = []
+    total = 0
+    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):
+        for number, (a, b) in enumerate(zip_longest(decisions(log_a), decisions(log_b))):
+            if a is None or not a.same_as(b, timed=timed):
+                return Parting("decision", number, a, b)
+    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):
+        for event_a, event_b in zip_longest(log_a, log_b):
+            plain_a = None if event_a is None else _without_addresses(event_a)
+            plain_b = None if event_b is None else _without_addresses(event_b)
+            if plain_a is None or plain_b is None or _timed(plain_a, timed) != _timed(plain_b, timed):
+                return Parting("event", total, event_a, event_b)
+            total += 1
+    return Parting("identical", total)

@@ -1,0 +1,115 @@
+"""Which runs of a campaign keep their qlogs: all, none, or of each scheme on each pair the one with the worst tail.
+
+In virtual time the worst run is known only at the end, and is exact: all are run without qlogs, and the worst ones once
+more with them. On the wall clock no run comes twice: all are run with qlogs, and those of the others are removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from railyard.results.aggregate import quantile
+from railyard.run.campaign import PARTIAL, Campaign, run_once
+from railyard.base.errors import UserError
+from railyard.experiment.model import Qlog
+from railyard.results.records import Run, load_run
+from railyard.run.runspec import RunSpec
+from railyard.base.words import counted
+
+ABOUT = ("run.json", "job.json")  # what says how a run was done, and not how it came out
+QUANTILE = 0.99
+
+
+def sentence(qlog: Qlog, *, asked: bool) -> str:
+    """What is said at the start."""
+    what = {
+        "all": "Qlogs of all runs are kept",
+        "none": "No qlogs are kept",
+        "worst": "Qlogs of the run with the worst p99 RCT of each scheme and pair are kept",
+    }[qlog]
+    others = [word for word in ("all", "worst", "none") if word != qlog]
+    return f"{what}{'' if asked else f' (--qlog {others[0]} or {others[1]} changes it)'}."
+
+
+def _tail(run: Run) -> tuple[float, float]:
+    """p99, then the longest: a run that requested nothing is worse than any."""
+    found, most = quantile(run.chunks, QUANTILE), quantile(run.chunks, 1.0)
+    return (math.inf, math.inf) if found is None or most is None else (found.value, most.value)
+
+
+def worst(campaign: Campaign, specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """Of each pair and scheme over QUIC, the run with the worst p99 RCT, of those that are not void."""
+    found: dict[tuple[str, str], tuple[tuple[float, float], RunSpec]] = {}
+    for spec in specs:
+        if spec.transport != "quic":
+            continue
+        run = load_run(campaign.runs / spec.run_id)
+        place = (spec.pair, spec.label)
+        if not run.void and (place not in found or _tail(run) > found[place][0]):
+            found[place] = (_tail(run), spec)
+    return [spec for _, spec in found.values()]
+
+
+def _files(run: Path) -> Iterator[Path]:
+    """The qlogs of a run, and the TLS keys that go with them."""
+    yield from run.glob("qlog/*")
+    yield from run.glob("*.keys")
+
+
+def _outputs(run: Path) -> dict[str, bytes]:
+    logs = set(_files(run))
+    files = (file for file in run.rglob("*") if file.is_file() and file not in logs and file.name not in ABOUT)
+    return {str(file.relative_to(run)): file.read_bytes() for file in files if file.name != "replay.html"}
+
+
+async def _with_qlogs(campaign: Campaign, spec: RunSpec) -> None:
+    """Does a run in virtual time once more, and adds its qlogs to what is there. Everything else must be the same."""
+    run, partial = campaign.runs / spec.run_id, campaign.runs / f"{PARTIAL}{spec.run_id}-qlog"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        await run_once(spec.model_copy(update={"qlog": True}), partial)
+        campaign.check_space()
+        if _outputs(partial) != _outputs(run):
+            raise UserError(
+                f"{run}: done again with qlogs it came out otherwise, so the run is not exact; its qlogs are not kept."
+            )
+        for file in partial.glob("*.keys"):
+            file.replace(run / file.name)
+        shutil.rmtree(run / "qlog", ignore_errors=True)  # empty: the run wrote none
+        (partial / "qlog").rename(run / "qlog")
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> None:
+    waiting = iter(specs)
+
+    async def work() -> None:
+        for spec in waiting:
+            await _with_qlogs(campaign, spec)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(jobs, len(specs))):
+            group.create_task(work())
+
+
+def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
+    """Makes it so, at the end of a campaign. Returns what was done, in words; empty where nothing was to do."""
+    kept = worst(campaign, specs)
+    if specs[0].arena == "sim":
+        missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]
+        try:
+            asyncio.run(_all_with_qlogs(campaign, missing, jobs))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+        return f"{counted(len(missing), 'run')} done again for qlogs, with the same outcome." if missing else ""
+    names = {spec.run_id for spec in kept}
+    others = [file for spec in specs if spec.run_id not in names for file in _files(campaign.runs / spec.run_id)]
+    for file in others:
+        file.unlink()
+    return ""

@@ -1,0 +1,259 @@
+"""From the files of a run to its figures: one row a run, one row a chunk, and the series that the report draws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from railyard.results import oracle
+from railyard.base.errors import UserError
+from railyard.base.jsonl import Event, read_jsonl, summary_of
+
+# Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
+RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One requested chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound."""
+
+    index: int
+    request_s: float
+    rct_s: float
+    completed: bool
+    bytes: int
+    # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
+    oracle_s: float | None = None
+
+    @property
+    def efficiency(self) -> float | None:
+        """Oracle RCT / RCT. Of a censored chunk an upper bound: it would have taken longer than it had waited."""
+        if self.oracle_s is None:
+            return None
+        return min(1.0, self.oracle_s / self.rct_s) if self.rct_s > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class PathBytes:
+    """IP bytes (+ 4 a packet) that left each emulated link of one path."""
+
+    name: str
+    up_bytes: int
+    down_bytes: int
+    queue_drops: int
+    up: dict[str, Any] = field(repr=False, compare=False)  # the emulator's own counters of either link
+    down: dict[str, Any] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    run_id: str
+    record: dict[str, Any]
+    chunks: list[Chunk]
+    paths: list[PathBytes]
+    first_frame_s: float | None
+    handshake_s: float | None
+    play_time_s: float
+    rebuffer_time_s: float
+    rebuffer_count: int
+    received_bytes: int
+    stream_bytes_sent: int | None
+    reinjected_bytes: int | None
+    retransmitted_bytes: int | None
+    migrations: int | None
+    buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
+    stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
+    player_start_s: float | None = None  # on the clock of the links
+    ended_s: float = 0.0  # the end of the player's log, since its start
+
+    @property
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = self.record["config"]
+        return config
+
+    @property
+    def pair(self) -> str:
+        return str(self.config["pair"])
+
+    @property
+    def label(self) -> str:
+        return str(self.config["label"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.config["seed"])
+
+    @property
+    def outcome(self) -> str:
+        return str(self.record["outcome"])
+
+    @property
+    def void(self) -> bool:
+        return bool(self.record["fidelity"]["void"])
+
+    @property
+    def void_words(self) -> str:
+        """Why a void run stayed void: what was late, what made it late, why there was no further try."""
+        fidelity = self.record["fidelity"]
+        told = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
+        return ". ".join(str(words).removesuffix(".") for words in told if words)
+
+    @property
+    def redundancy(self) -> float | None:
+        """Re-injected bytes / (all stream bytes sent − re-injected bytes); none where the kernel does not tell."""
+        if self.stream_bytes_sent is None or self.reinjected_bytes is None:
+            return None
+        useful = self.stream_bytes_sent - self.reinjected_bytes
+        return self.reinjected_bytes / useful if useful > 0 else None
+
+
+def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
+    requested: dict[int, Event] = {}
+    done: dict[int, Event] = {}
+    for event in events:
+        if event["event"] == "request":
+            requested[event["chunk"]] = event
+        elif event["event"] == "chunk_done":
+            done[event["chunk"]] = event
+    chunks: list[Chunk] = []
+    for index, request in sorted(requested.items()):
+        size = request["last"] - request["first"] + 1
+        if index in done:
+            chunks.append(Chunk(index, request["t"], done[index]["rct_s"], True, size))
+        else:
+            chunks.append(Chunk(index, request["t"], max(0.0, end_s - request["t"]), False, size))
+    return chunks
+
+
+def _with_oracle(chunks: list[Chunk], config: dict[str, Any], player_start_s: float | None) -> list[Chunk]:
+    """The chunks with the oracle's times. `player_start_s`: the player's start on the clock of the links."""
+    paths = oracle.paths_of_run(config)
+    if paths is None or player_start_s is None:
+        return chunks
+    return [
+        replace(chunk, oracle_s=oracle.rct_s(paths, player_start_s + chunk.request_s, chunk.bytes)) for chunk in chunks
+    ]
+
+
+def _player_start_s(events: list[Event], emulator: dict[str, Any]) -> float | None:
+    """When the player started, seconds since t0 of the links; none where one of the two does not say."""
+    began = next((event.get("monotonic_us") for event in events if event["event"] == "start"), None)
+    t0 = emulator.get("t0_monotonic_us")
+    return None if began is None or t0 is None else (began - t0) / 1e6
+
+
+def _stalls(events: list[Event], end_s: float) -> list[tuple[float, float]]:
+    stalls: list[tuple[float, float]] = []
+    begin: float | None = None
+    for event in events:
+        if event["event"] == "stall_start":
+            begin = event["t"]
+        elif event["event"] == "stall_end" and begin is not None:
+            stalls.append((begin, event["t"]))
+            begin = None
+    if begin is not None:
+        stalls.append((begin, end_s))
+    return stalls
+
+
+def _first_frame(events: list[Event], summary: Event) -> float | None:
+    value = summary.get("first_frame_s")
+    if value is None:
+        value = next((event["latency_s"] for event in events if event["event"] == "first_frame"), None)
+    return None if value is None else float(value)
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{file}:{error.lineno}: this run cannot be read, it is no JSON ({error.msg}); "
+            "remove the run's folder and run it again."
+        ) from None
+
+
+def load_run(folder: Path) -> Run:
+    """The figures of a whole run. Raises UserError when its files are not what a run leaves."""
+    try:
+        return _load(folder, _read_json(folder / "run.json"))
+    except OSError as error:
+        raise UserError(f"{folder}: this is no whole run: {error.strerror}: {error.filename}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{folder}: this run cannot be read ({type(error).__name__}: {error}); remove it and run it again."
+        ) from None
+
+
+def _load(folder: Path, record: dict[str, Any]) -> Run:
+    log = folder / "player.jsonl"
+    if not log.is_file() and record.get("outcome") in ("complete", "time_limit"):
+        raise UserError(f"{log}: it is missing, though the run played; remove the run's folder and run it again.")
+    events = [event for event in read_jsonl(log) if "event" in event and "t" in event]
+    summary = summary_of(read_jsonl(log)) or {}
+    server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
+    emulator = _read_json(folder / "mpshell.json")
+    end_s = events[-1]["t"] if events else 0.0
+    start_s = _player_start_s(events, emulator)
+    if record["config"]["scheme"] in ("mptcp", "tcp"):
+        server = {}
+    paths = [
+        PathBytes(
+            name=path["name"],
+            up_bytes=path["up"]["departed_bytes"],
+            down_bytes=path["down"]["departed_bytes"],
+            queue_drops=path["up"]["queue_drops"] + path["down"]["queue_drops"],
+            up=path["up"],
+            down=path["down"],
+        )
+        for path in emulator["paths"]
+    ]
+    return Run(
+        run_id=record["run_id"],
+        record=record,
+        chunks=_with_oracle(_chunks(events, end_s), record["config"], start_s),
+        paths=paths,
+        first_frame_s=_first_frame(events, summary),
+        handshake_s=summary.get("handshake_s"),
+        play_time_s=float(summary.get("play_time_s") or 0.0),
+        rebuffer_time_s=float(summary.get("rebuffer_time_s") or 0.0),
+        rebuffer_count=int(summary.get("rebuffer_count") or 0),
+        received_bytes=int(summary.get("bytes") or 0),
+        stream_bytes_sent=server.get("stream_bytes_sent"),
+        reinjected_bytes=server.get("reinjected_bytes"),
+        retransmitted_bytes=server.get("retransmitted_bytes"),
+        migrations=server.get("migrations"),
+        buffer_s=[(event["t"], event["buffered_ms"] / 1000) for event in events if event["event"] == "buffer"],
+        stalls=_stalls(events, end_s),
+        player_start_s=start_s,
+        ended_s=end_s,
+    )
+
+
+def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
+    """The campaign's own record and its whole runs, in the order of the experiment."""
+    try:
+        campaign = json.loads((out / "campaign.json").read_text())
+    except FileNotFoundError:
+        raise UserError(
+            f"{out}: there is no campaign in this directory; `railyard run EXPERIMENT` makes one."
+        ) from None
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{out / 'campaign.json'}:{error.lineno}: this is not the JSON of a campaign ({error.msg}); "
+            f"the `railyard run` that made it, with --out {out}, writes it again and keeps the runs."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{out / 'campaign.json'}: cannot be read: {error}.") from None
+    if not isinstance(campaign, dict) or not {"runs", "command"} <= campaign.keys():
+        raise UserError(
+            f"{out / 'campaign.json'}: this is no campaign's record; `railyard run` with --out {out} writes it again."
+        )
+    runs = [
+        load_run(out / "runs" / run_id) for run_id in campaign["runs"] if (out / "runs" / run_id / "run.json").is_file()
+    ]
+    if not runs:
+        raise UserError(f"{out}: the campaign has no whole run yet; start it again with `{campaign['command']}`.")
+    return campaign, runs

@@ -1,0 +1,201 @@
+"""One run, or one campaign, in the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from railyard.run import repeat
+from railyard.base.jsonl import read_jsonl
+from railyard.results.records import Run, load_campaign, load_run
+from railyard.results.campaigns import StoredCampaign
+from railyard.results.tables import megabytes, percent, print_comparison, seconds
+from railyard.base.terminal import print_table
+from railyard.base.words import counted
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def sparkline(run: Run, width: int = 72) -> str:
+    """The buffer level over time, scaled to its maximum."""
+    if not run.buffer_s:
+        return ""
+    levels = [level for _, level in run.buffer_s]
+    step = max(1.0, len(levels) / width)
+    sampled = [levels[int(index * step)] for index in range(int(len(levels) / step))]
+    top = max(levels) or 1.0
+    return "".join(BLOCKS[round(level / top * (len(BLOCKS) - 1))] for level in sampled)
+
+
+def _setting(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _pairs(settings: dict[str, Any]) -> str:
+    """'name value, name value' of what is set."""
+    return ", ".join(f"{name} {_setting(value)}" for name, value in settings.items() if value not in (None, {}, []))
+
+
+def _print_config(console: Console, run: Run) -> None:
+    config = run.config
+    scheme = f"{config['scheme']} on {config['primary']} first" + (
+        f", {_pairs(config['parameters'])}" if config.get("parameters") else ""
+    )
+    rows = {
+        "experiment": f"{config['experiment']}, {config['arena']}, pair {run.pair}",
+        "scheme": f"{scheme}, congestion control {config.get('congestion', '–')}",
+        "player": _pairs(config.get("player", {})),
+        "limits": _pairs({"time limit s": config.get("time_limit_s"), **config.get("buffers", {})}),
+        "start": f"seed {run.seed}, start offset {config['start_offset_ms']} ms, {run.record['started']}",
+        "thresholds": _pairs({k: (config.get("thresholds") or {}).get(k) for k in ("x", "y", "t_th1_ms", "t_th2_ms")}),
+        "link events": json.dumps(config["link_events"]) if config.get("link_events") else "",
+    }
+    for name, text in rows.items():
+        if text:
+            console.print(f"{name:<12}{escape(text)}", soft_wrap=True)
+
+
+def _print_outcome(console: Console, run: Run) -> None:
+    fidelity = run.record["fidelity"]
+    console.print(
+        f"[bold]{run.run_id}[/bold]: {run.outcome.replace('_', ' ')} {escape(run.record['message'])}", soft_wrap=True
+    )
+    console.print(
+        f"first frame {seconds(run.first_frame_s)} s, played {run.play_time_s:.1f} s, "
+        f"rebuffered {run.rebuffer_time_s:.2f} s in {run.rebuffer_count} stalls, redundancy {percent(run.redundancy)}",
+        soft_wrap=True,
+    )
+    verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
+    verdict += f". {fidelity['cause'].removesuffix('.')}" if fidelity.get("cause") else ""
+    lateness = (
+        f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
+        f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"
+    )
+    console.print(f"fidelity: {'exact, in virtual time' if run.config['arena'] == 'sim' else lateness}", soft_wrap=True)
+    joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
+    if any(joins.values()):
+        console.print(f"MPTCP counters: {joins}", soft_wrap=True)
+
+
+def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the server's transport counted on each path, by the path's name; empty for the kernel's transports."""
+    emulator = json.loads((folder / "mpshell.json").read_text())
+    names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
+    found: dict[str, dict[str, Any]] = {}
+    for event in read_jsonl(folder / "server.jsonl"):
+        if event.get("event") == "connection_closed":
+            for path in event.get("paths", []):
+                host = str(path.get("remote", "")).rpartition(":")[0].strip("[]")
+                if host in names:
+                    found[names[host]] = path
+    return found
+
+
+def _print_paths(console: Console, run: Run, folder: Path) -> None:
+    transport = _transport_paths(folder)
+    total = sum(path.down_bytes for path in run.paths) or 1
+    settings = {path["name"]: path for path in run.config["paths"]}
+    links = Table(
+        "path", "link", "delay ms", "queue", "MB", "share", "packets", "queue drops", "random losses", "p99 late"
+    )
+    for path in run.paths:
+        of_path = settings.get(path.name, {})
+        for direction, link in (("down", path.down), ("up", path.up)):
+            links.add_row(
+                f"{path.name} ({of_path.get('technology', '–')})" if direction == "down" else "",
+                direction,
+                _setting(of_path.get("delay_ms", "–")),
+                str(of_path.get("queue", "–")),
+                megabytes(link["departed_bytes"]),
+                percent(path.down_bytes / total) if direction == "down" else "",
+                str(link.get("departed_packets", "–")),
+                str(link["queue_drops"]),
+                str(link.get("random_losses", "–")),
+                f"{link['lateness_us']['p99'] / 1000:.3f} ms",
+            )
+    print_table(console, links, keys=2)
+    if transport:
+        sent = Table("path", "stream MB", "re-injected", "retransmitted", "packets lost", "srtt ms", "cwnd KB", "state")
+        for name, counted in transport.items():
+            sent.add_row(
+                name,
+                megabytes(counted.get("stream_bytes_sent", 0)),
+                megabytes(counted.get("reinjected_bytes", 0)),
+                megabytes(counted.get("retransmitted_bytes", 0)),
+                str(counted.get("packets_lost", "–")),
+                f"{counted.get('srtt_us', 0) / 1000:.1f}",
+                f"{counted.get('cwnd_bytes', 0) / 1000:.0f}",
+                str(counted.get("state", "–")),
+            )
+        print_table(console, sent)
+
+
+def _print_chunks(console: Console, run: Run) -> None:
+    chunks = Table("chunk", "requested at s", "RCT s", "oracle s", "efficiency", header_style="bold")
+    for chunk in run.chunks:
+        share = chunk.efficiency
+        chunks.add_row(
+            str(chunk.index),
+            f"{chunk.request_s:.3f}",
+            f"{'' if chunk.completed else '≥ '}{chunk.rct_s:.3f}",
+            seconds(chunk.oracle_s),
+            "–" if share is None else f"{'' if chunk.completed else '≤ '}{percent(share)}",
+        )
+    print_table(console, chunks)
+
+
+def print_run(console: Console, folder: Path) -> None:
+    run = load_run(folder)
+    _print_outcome(console, run)
+    _print_config(console, run)
+    _print_paths(console, run, folder)
+    _print_chunks(console, run)
+    if run.buffer_s:
+        top = max(level for _, level in run.buffer_s)
+        console.print(f"buffer level, 0 to {top:.1f} s of video, over {run.buffer_s[-1][0]:.1f} s:\n{sparkline(run)}")
+    console.print("\nTo do it again, in the project's folder:")
+    for line in repeat.commands(run.record, folder):
+        console.print(f"  {line}", soft_wrap=True, markup=False)
+    since = repeat.changes(run.record)
+    exact = "it will be the same to the byte" if run.config["arena"] == "sim" else "it will be another draw of the same"
+    text = f"It may differ: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
+    console.print(text, soft_wrap=True, markup=False)
+
+
+def print_campaign(console: Console, campaign: StoredCampaign) -> None:
+    """What was asked, how far it is, the comparison, and each run in a line."""
+    console.print(f"[bold]{campaign.name}[/bold]: {campaign.state}, {campaign.arena or '–'}", soft_wrap=True)
+    about = campaign.experiment.get("description") or campaign.exhibit.get("summary", "")
+    for text in (about, campaign.record.get("command") or campaign.exhibit.get("command", "")):
+        if text:
+            console.print(escape(str(text)), soft_wrap=True)
+    for claim in campaign.exhibit.get("claims", []):
+        console.print(
+            f"{claim['verdict']}: {claim['claim']} Paper: {claim['theirs']}. Here: {claim['ours']}.",
+            soft_wrap=True,
+            markup=False,
+        )
+    if not campaign.whole:
+        return
+    _, runs = load_campaign(campaign.folder)
+    rule = campaign.record["experiment"].get("start_offset_ms")
+    print_comparison(console, runs, campaign.record.get("not_run", []), rule)
+    table = Table("run", "outcome", "first frame s", "rebuffered s", "redundancy", "fidelity", header_style="bold")
+    for run in runs:
+        table.add_row(
+            run.run_id,
+            run.outcome.replace("_", " "),
+            seconds(run.first_frame_s),
+            f"{run.rebuffer_time_s:.2f}",
+            percent(run.redundancy),
+            "void" if run.void else "exact" if run.config["arena"] == "sim" else "on time",
+        )
+    print_table(console, table)
+    missing = len(campaign.asked) - len(runs)
+    if missing:
+        console.print(f"{counted(missing, 'run')} still to do: `{campaign.record['command']}` goes on.", soft_wrap=True)

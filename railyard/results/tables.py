@@ -1,0 +1,177 @@
+"""The comparison as a person reads it in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from railyard.results import findings
+from railyard.results.aggregate import Cell, cells
+from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.base.terminal import print_table
+
+
+def seconds(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value * 100:.{digits}f} %"
+
+
+def megabytes(value: float) -> str:
+    return f"{value / 1e6:.2f}"
+
+
+Value = str | int | float | bool | None
+SIGNIFICANT, MOST_DIGITS = 4, 6
+
+
+def aligned(rows: Sequence[Sequence[Value]]) -> list[list[str]]:
+    """Values as a person writes them: four significant digits, and as many decimals in all of a column."""
+    decimals = [
+        _decimals([value for value in column if isinstance(value, float)]) for column in zip(*rows, strict=True)
+    ]
+    return [[_written(value, places) for value, places in zip(row, decimals, strict=True)] for row in rows]
+
+
+def _decimals(column: Sequence[float]) -> int | None:
+    """Of a column; None where its values are too far apart for as many in each."""
+    shown = [f"{value:.{SIGNIFICANT}g}" for value in column if abs(value) < 10**SIGNIFICANT]
+    if any("e" in text for text in shown):
+        return None
+    places = max((len(text.partition(".")[2]) for text in shown), default=0)
+    digits = max((len(f"{abs(value):.0f}") for value in column), default=1)
+    return min(places, max(0, MOST_DIGITS - digits))
+
+
+def _written(value: Value, places: int | None) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.{SIGNIFICANT}g}" if places is None else f"{value:.{places}f}" if value else "0"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One figure of the comparison: its name in two lines, and its text for each scheme, "–" where there is none."""
+
+    head: tuple[str, str]
+    texts: list[str]
+    number: bool = True
+
+    @property
+    def name(self) -> str:
+        return " ".join(part for part in self.head if part).replace("- ", "")
+
+
+def _chunks(cell: Cell) -> str:
+    done = len(cell.chunks) - cell.censored
+    return f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
+
+
+def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
+    """The columns that tell schemes apart, and those that cannot: equal in all rows. A quantile that no cell's chunks
+    carry is in neither."""
+    paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
+    quantiles = [
+        Column(("RCT s", word), [seconds(findings.shown(cell, q)) for cell in row])
+        for q, word in ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))
+    ]
+    largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
+    every = [
+        *(column for column in quantiles if set(column.texts) != {"–"}),
+        largest,
+        Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row]),
+        Column(("rebuffer", "rate"), [percent(cell.rebuffer_rate) for cell in row]),
+        Column(("redun-", "dancy"), [percent(cell.redundancy) for cell in row]),
+        Column(("effi-", "ciency"), [str(cell.efficiency or "–") for cell in row]),
+        Column(
+            ("MB down", paths),
+            ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
+        ),
+        Column(("", "chunks"), [_chunks(cell) for cell in row]),
+        Column(("", "outcome"), [cell.outcomes for cell in row], number=False),
+        Column(("", "fidelity"), [cell.fidelity for cell in row], number=False),
+    ]
+    same = [column for column in every if len(row) > 1 and len(set(column.texts)) == 1]
+    return [column for column in every if column not in same], same
+
+
+def same_in_words(same: Sequence[Column]) -> str:
+    """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
+    return ", ".join(f"{column.name} {column.texts[0]}" for column in same if column.texts[0] != "–")
+
+
+def comparison(pair: str, row: list[Cell]) -> Table:
+    title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    shown, same = columns_of(row)
+    if same_in_words(same):
+        title |= {"caption": f"Equal in all rows: {same_in_words(same)}.", "caption_justify": "left"}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
+    table.add_column("\nscheme", no_wrap=True)
+    seen = ""
+    for column in shown:
+        first = column.head[0] if column.head[0] != seen else ""
+        seen = column.head[0]
+        table.add_column(
+            f"{first}\n{column.head[1]}", justify="right" if column.number else "left", no_wrap=column.number
+        )
+    for place, cell in enumerate(row):
+        styles = {
+            "outcome": "" if cell.all_complete else "yellow",
+            "fidelity": "red" if not cell.runs and not cell.not_run else "",
+        }
+        texts = [Text(column.texts[place], style=styles.get(column.name, "")) for column in shown]
+        table.add_row(Text(cell.label), *texts)
+    return table
+
+
+def print_findings(console: Console, found: findings.Findings | None) -> None:
+    """What came out, in sentences."""
+    if found is None:
+        return
+    console.print(found.headline, style="bold", markup=False)
+    for pair, sentences in found.of_pair.items():
+        for sentence in sentences:
+            console.print(f"{pair}: {sentence}", markup=False)
+
+
+def print_comparison(
+    console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
+) -> None:
+    """The table of each pair, what has to be known to read it, and what came out. `rule`: what placed the runs."""
+    table = cells(runs, not_run)
+    for pair, row in table.items():
+        print_table(console, comparison(pair, row))
+    every = [cell for row in table.values() for cell in row]
+    if any(cell.censored for cell in every):
+        console.print(
+            "≥: rests on chunks that had not completed when the run ended; each counts with the time it had waited, "
+            "a lower bound. chunks: completed/requested.",
+            style="dim",
+        )
+    if not_run:
+        names = ", ".join(dict.fromkeys(row["label"] for row in not_run))
+        console.print(f"{names}: {not_run[0]['reason']}; run the same experiment with --arena mpshell.", style="yellow")
+    void = [run for run in runs if run.void]
+    if void:
+        console.print("Void, and in no figure:", style="red")
+        for run in void:
+            console.print(f"  {run.run_id}: {run.void_words}", style="red", markup=False, soft_wrap=True)
+    faulty = [cell for cell in every if cell.faulty]
+    if faulty:
+        failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]
+        names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
+        console.print(f"A program failed: {names}", style="red")
+    print_findings(console, findings.find(table, rule))

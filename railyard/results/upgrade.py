@@ -1,0 +1,101 @@
+"""Reads the tables of a campaign, whatever version of the schema wrote them, as tables of the present one.
+
+Schema 1 had no `links.parquet`, and fewer columns of runs. What an old file does not say is null; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from railyard.results.aggregate import tables_of
+from railyard.base.errors import UserError
+from railyard.results.records import load_run
+from railyard.results.campaigns import StoredCampaign
+from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, Table
+
+
+def _unreadable(file: Path, error: Exception) -> UserError:
+    words = " ".join(str(error).split()).rstrip(".")
+    return UserError(f"{file}: cannot be read: {words}; `railyard report {file.parent}` writes it again.")
+
+
+def version_of(file: Path) -> int:
+    """The schema that wrote a Parquet file. Raises UserError for what this program cannot read."""
+    try:
+        metadata = pq.read_schema(file).metadata or {}
+        version = int(metadata.get(METADATA_KEY.encode(), b"0"))
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from None
+    if version > SCHEMA:
+        raise UserError(f"{file}: schema {version} is newer than this program's {SCHEMA}; use a newer railyard.")
+    if version < 1:
+        raise UserError(f"{file}: it does not say its schema; `railyard report {file.parent}` writes it again.")
+    return version
+
+
+def as_now(table: pa.Table, wanted: Table) -> pa.Table:
+    """The wanted columns, in their order and types; those that the file has not are null."""
+    columns = [column for column in wanted.columns if column is not CAMPAIGN]
+    schema = Table(wanted.name, wanted.about, tuple(columns)).arrow_schema()
+    arrays = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _links_of_schema_1(runs: pa.Table) -> pa.Table:
+    """Bytes of each link, from the runs' lists of paths. A path's drops are of both links: which, it did not say."""
+    parents = pc.list_parent_indices(runs.column("paths"))
+    paths = pc.list_flatten(runs.column("paths"))
+    run_ids = runs.column("run_id").take(parents)
+    names = pc.struct_field(paths, "name")
+    halves = [
+        pa.table(
+            {
+                "run_id": run_ids,
+                "path": names,
+                "direction": pa.array([direction] * len(run_ids)),
+                "departed_bytes": pc.struct_field(paths, f"{direction}_bytes"),
+            }
+        )
+        for direction in ("up", "down")
+    ]
+    return as_now(pa.concat_tables(halves), LINKS)
+
+
+def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
+    """Whether the file is of the runs that are there; a campaign may also be kept without their folders."""
+    if not (campaign.folder / "runs").is_dir():
+        return True
+    try:
+        rows = pq.read_table(file, columns=["run_id"]).column("run_id").to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(file, error) from None
+    return sorted(rows) == sorted(folder.name for folder in campaign.whole)
+
+
+def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
+    """The campaign's tables. Of a campaign that has not come to its end, they are made from the runs that are whole."""
+    runs_file = campaign.folder / "runs.parquet"
+    if not runs_file.is_file() or not _of_these_runs(runs_file, campaign):
+        return tables_of([load_run(folder) for folder in campaign.whole])
+    version = version_of(runs_file)
+    found: dict[str, pa.Table] = {}
+    for table in STORED:
+        file = campaign.folder / f"{table.name}.parquet"
+        if table is LINKS and version == 1:
+            found[table.name] = _links_of_schema_1(found["runs"])
+            continue
+        version_of(file)
+        try:
+            found[table.name] = as_now(pq.read_table(file), table)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(file, error) from None
+    return found

@@ -1,0 +1,1 @@
+"""Runs: resolved, carried out in an arena one by one or as a campaign, and written into folders."""

@@ -1,0 +1,353 @@
+"""A campaign: all runs of an experiment, some side by side, each whole or not there.
+
+Layout of the campaign's directory, which `railyard.run.folders` finds or makes:
+    campaign.json         the experiment, the command, when and with what
+    runs/<run>/           one whole run; `run.json` in it is its record
+    runs/.partial-<run>/  a run under way; renamed when whole, removed at the next start when not
+    runs/.partial-<run>-void/  a void try of a run that is to be repeated
+    aside/<run>/          what was in a run's place and could not be read as that run
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import json
+import math
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.experiment.model import Experiment
+from railyard.run import folders, sim
+from railyard.run.folders import Identity
+from railyard.run.repetition import Repetitions, Tries, default_budget_s
+from railyard.run.runspec import HANG_GRACE_S, RunSpec
+
+CAMPAIGN_SCHEMA = 1
+PARTIAL = ".partial-"
+STOP_LIMIT_S = 25.0  # a worker stops its own children within less
+SLACK_S = 60.0  # set-up and collection around a run
+SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
+    """What a campaign's results depend on. Its description is no part of that, nor where its files lie, nor what only
+    helps the emulator to be on time."""
+    no_part = {"name", "description", "arena", "keep_awake", "repeat_budget_s"}
+    settings = experiment.model_dump(mode="json", exclude=no_part)
+    runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
+    facts = {
+        "settings": settings | (further or {}),
+        "programs": {name: sha for spec in specs for name, sha in spec.programs_sha256.items()},
+        "traces": {
+            file.name: sha
+            for spec in specs
+            for path in spec.paths
+            for file, sha in ((path.up, path.up_sha256), (path.down, path.down_sha256))
+        },
+        "runs": hashlib.sha256(runs.encode()).hexdigest(),
+    }
+    return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts)
+
+
+class Reporter(Protocol):
+    """Who is told how the campaign goes."""
+
+    def started(self, spec: RunSpec, attempt: int) -> None: ...
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Campaign:
+    out: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.out / "runs"
+
+    def record(self, run_id: str) -> dict[str, Any] | None:
+        """The record of a whole run, None where there is none."""
+        try:
+            record: dict[str, Any] = json.loads((self.runs / run_id / "run.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return record
+
+    def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
+        """The runs still to do: those that are not there, or came from other settings, traces or programs."""
+        return [spec for spec in specs if (self.record(spec.run_id) or {}).get("identity") != spec.identity()]
+
+    def write_record(
+        self,
+        experiment: Experiment,
+        specs: list[RunSpec],
+        not_run: list[dict[str, str]],
+        further: dict[str, Any] | None = None,
+    ) -> None:
+        """`campaign.json`: what was asked for, by which command, and which runs and rows that makes. `further`: more
+        members."""
+        record = {
+            "schema": CAMPAIGN_SCHEMA,
+            "experiment": experiment.model_dump(mode="json"),
+            # What goes on with the campaign, and does not begin another.
+            "command": shlex.join(["railyard", *(word for word in sys.argv[1:] if word != "--fresh")]),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "git": provenance.git_state(),
+            "runs": [spec.run_id for spec in specs],
+            "not_run": not_run,
+        }
+        folders.write_json(self.out / "campaign.json", record | (further or {}))
+
+    def sweep(self) -> None:
+        """Removes what a campaign that was killed left half done."""
+        for partial in self.runs.glob(f"{PARTIAL}*"):
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
+
+    def borrow(self, specs: list[RunSpec], *, qlogs: bool) -> dict[str, int]:
+        """Takes over runs that another campaign of the same experiment has whole, with the same settings, traces and
+        programs; not where this one was to be fresh. `qlogs`: only those that have kept theirs. Returns how many, by
+        the name of the folder."""
+        taken: dict[str, int] = {}
+        facts = folders.read_facts(self.out)
+        if facts.get("fresh", True):
+            return taken
+        others = [Campaign(folder) for folder in folders.siblings(self.out, facts["name"])]
+        for spec in self.pending(specs) if others else []:
+            for other in others:
+                record = other.record(spec.run_id)
+                if record is None or record.get("identity") != spec.identity() or record["fidelity"]["void"]:
+                    continue
+                if qlogs and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
+                    continue  # they were not kept there
+                partial = self.runs / f"{PARTIAL}{spec.run_id}"
+                shutil.rmtree(partial, ignore_errors=True)
+                folders.linked_copy(other.runs / spec.run_id, partial)
+                self.install(partial, spec.run_id)
+                taken[other.out.name] = taken.get(other.out.name, 0) + 1
+                break
+        return taken
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One campaign a directory at a time; the lock goes with the process."""
+        self.runs.mkdir(parents=True, exist_ok=True)
+        with folders.locked(self.out):
+            yield
+
+    def forget_tables(self) -> None:
+        """Removes the Parquet files: they would be of runs that are about to be replaced or joined by others."""
+        for table in self.out.glob("*.parquet"):
+            table.unlink(missing_ok=True)
+
+    def check_space(self) -> None:
+        """Raises UserError when the disk is full: then a run's files are cut short, and it is no result."""
+        probe = self.runs / f"{PARTIAL}space"
+        try:
+            with probe.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, SPACE_BYTES)
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise UserError(
+                    f"{self.out}: the disk is full; make room and give the same command again, the whole runs are kept."
+                ) from None
+            raise
+        finally:
+            probe.unlink(missing_ok=True)
+
+    def install(self, partial: Path, run_id: str) -> None:
+        """Puts a whole run in its place, by rename. What is there, and is not that run, is set aside."""
+        final = self.runs / run_id
+        if final.exists():
+            folders.set_aside(final, self.out / "aside")
+        partial.rename(final)
+
+
+def default_jobs(arena: str) -> int:
+    """In virtual time nothing can be late, so every core has its run. On the wall clock one emulated run keeps two
+    cores honest: emulator and endpoints beside each other."""
+    cores = len(os.sched_getaffinity(0))
+    return cores if arena == "sim" else max(1, cores // 2)
+
+
+async def run_once(spec: RunSpec, partial: Path) -> None:
+    """One try, in the run's arena; leaves `run.json` and the logs in `partial`."""
+    await (sim.execute(spec, partial) if spec.arena == "sim" else _run_worker(spec, partial))
+
+
+async def _run_worker(spec: RunSpec, partial: Path) -> None:
+    """One try, in a namespace or in containers of its own. Whatever happens, the worker and its children are gone
+    afterwards."""
+    namespace = () if spec.arena == "docker" else ("unshare", "--net", "--")
+    with (partial / "worker.stderr").open("wb") as stderr:
+        worker = await asyncio.create_subprocess_exec(
+            *("setpriv", "--pdeathsig", "TERM", "--", *namespace),
+            *(sys.executable, "-m", "railyard.run.worker", str(partial)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    try:
+        status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
+    except TimeoutError:
+        raise UserError(f"{spec.run_id}: the run did not end; see {partial.name}/worker.stderr.") from None
+    finally:
+        await _stop(worker)
+    if status != 0:
+        words = [line for line in (partial / "worker.stderr").read_text(errors="replace").splitlines() if line.strip()]
+        raise UserError(f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}")
+    (partial / "worker.stderr").unlink()
+
+
+async def _stop(worker: asyncio.subprocess.Process) -> None:
+    if worker.returncode is None:
+        with suppress(ProcessLookupError):
+            worker.terminate()
+        try:
+            await asyncio.wait_for(worker.wait(), STOP_LIMIT_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            await worker.wait()
+
+
+def _partial(campaign: Campaign, spec: RunSpec) -> Path:
+    return campaign.runs / f"{PARTIAL}{spec.run_id}"
+
+
+def _aside(campaign: Campaign, spec: RunSpec) -> Path:
+    """Where a void try waits until the run has been repeated, or is kept for want of a better one."""
+    return campaign.runs / f"{PARTIAL}{spec.run_id}-void"
+
+
+async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> None:
+    """One more try, which is left aside."""
+    spec = tries.spec
+    partial, aside = _partial(campaign, spec), _aside(campaign, spec)
+    try:
+        reporter.started(spec, len(tries.made) + 1)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
+        await run_once(spec, partial)
+        campaign.check_space()
+        tries.add(json.loads((partial / "run.json").read_text()))
+        shutil.rmtree(aside, ignore_errors=True)
+        partial.rename(aside)
+    except (OSError, ValueError, UserError):
+        campaign.check_space()  # then this is the reason, whatever followed from it
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Reporter) -> None:
+    """The last try becomes the run; its record keeps what each earlier one was."""
+    aside = _aside(campaign, tries.spec)
+    record = tries.whole_record(budget_s)
+    try:
+        (aside / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        campaign.install(aside, tries.spec.run_id)
+    except OSError:
+        campaign.check_space()
+        raise
+    reporter.finished(tries.spec, record)
+
+
+async def _round(
+    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, told: Repetitions, until: float
+) -> list[Tries]:
+    """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
+    were not tried. The first error ends it; what is whole stays for the next start."""
+    waiting = iter(runs)
+    left: list[Tries] = []
+
+    async def work() -> None:
+        for tries in waiting:
+            if monotonic() >= until:
+                left.append(tries)
+                continue
+            told.count += bool(tries.made)
+            await _try_once(campaign, tries, reporter)
+            if not tries.void or tries.exhausted or told.budget_s <= 0:
+                _keep(campaign, tries, told.budget_s, reporter)
+                told.void += [tries.spec.run_id] if tries.void else []
+            else:
+                reporter.repeated(tries.spec, len(tries.made), tries.record["fidelity"]["reasons"])
+                left.append(tries)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(jobs, len(runs))):
+            group.create_task(work())
+    return left
+
+
+async def run_all(
+    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter, budget_s: float
+) -> Repetitions:
+    """All runs, then the void ones again, round after round, as long as the time for repetitions lasts."""
+    told = Repetitions(budget_s)
+    left: list[Tries] = []
+    try:
+        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, told, math.inf)
+        begin = monotonic()
+        while left and monotonic() < begin + budget_s:
+            left = await _round(campaign, left, jobs, reporter, told, begin + budget_s)
+        told.spent_s = monotonic() - begin
+        told.used_up = bool(left) and budget_s > 0
+        for tries in left:
+            _keep(campaign, tries, budget_s, reporter)
+            told.void.append(tries.spec.run_id)
+    finally:
+        for spec in specs:
+            shutil.rmtree(_aside(campaign, spec), ignore_errors=True)
+    return told
+
+
+def run_campaign(
+    campaign: Campaign,
+    specs: list[RunSpec],
+    jobs: int,
+    reporter: Reporter,
+    repeat_budget_s: float | None = None,
+) -> Repetitions:
+    """Runs everything; void runs again for up to `repeat_budget_s`, by default repetition.default_budget_s. SIGINT and
+    SIGTERM end it cleanly, as KeyboardInterrupt."""
+    budget_s = default_budget_s(specs, jobs) if repeat_budget_s is None else repeat_budget_s
+    campaign.forget_tables()
+
+    async def main() -> Repetitions:
+        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter, budget_s))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, work.cancel)
+        return await work
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except BaseExceptionGroup as group:
+        for error in group.exceptions:
+            raise error from None
+        raise

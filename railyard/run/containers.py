@@ -1,0 +1,259 @@
+"""The docker arena: which containers a run consists of, as command lines of the engine, and their end.
+
+A run is three containers. Neither network namespace has any network: mpshell's TUN devices join the two.
+
+    server   its own network namespace; an ordinary user, no capability, no device (server_user: one exception)
+    outside  in the server's namespace: makes mpshell's outside devices there and lends them; CAP_NET_ADMIN
+    client   its own network namespace: mpshell, and in it the player, which has no capability; CAP_NET_ADMIN
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.run import runspec
+from railyard.run.runspec import RunSpec
+
+CLIENT_IMAGE, SERVER_IMAGE = "railyard/client", "railyard/server"
+OWNER_LABEL = "railyard.owner"  # the process whose containers they are: boot ID, process ID, its start time
+SERVER_UID = 10001  # the user of the server's image
+RESULTS, TRACES, JOIN = Path("/results"), Path("/traces"), Path("/join")  # inside
+SHARE = Path("/usr/local/share/railyard")
+SERVER_FOLDER, JOIN_FOLDER = ".server", ".join"  # in the run's folder while it goes on
+ENGINE_LIMIT_S = 60.0
+# mpshell sets these where /proc/sys may be written. Router solicitations and link-local addresses would use up
+# delivery opportunities; packets to the gateway of path 0 arrive over every path.
+QUIET_IPV6 = {
+    "net.ipv6.conf.all.disable_ipv6": "0",
+    "net.ipv6.conf.default.disable_ipv6": "0",
+    "net.ipv6.conf.default.accept_ra": "0",
+    "net.ipv6.conf.default.router_solicitations": "0",
+    "net.ipv6.conf.default.addr_gen_mode": "1",
+}
+NO_REVERSE_PATH_FILTER = {"net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.default.rp_filter": "0"}
+
+
+def sysctls(spec: RunSpec) -> dict[str, str]:
+    """Of both network namespaces."""
+    ipv6 = QUIET_IPV6 if Path("/proc/sys/net/ipv6").exists() else {}
+    return runspec.sysctls(spec) | NO_REVERSE_PATH_FILTER | ipv6
+
+
+def _mount(source: Path, target: Path, *, read_only: bool = False) -> list[str]:
+    """One --mount option. Its value is a line of CSV, so that names may have commas and colons."""
+    line = io.StringIO()
+    fields = ["type=bind", f"source={source}", f"target={target}", *(["readonly"] if read_only else [])]
+    csv.writer(line, lineterminator="").writerow(fields)
+    return ["--mount", line.getvalue()]
+
+
+def _common(name: str, owner: str, network: str, memory: str, cpus: int) -> list[str]:
+    """What all containers of a run have: no right, no network, nothing that they could write to, and limits."""
+    return [
+        *("docker", "run", "--rm", "--pull", "never", "--name", name, "--label", f"{OWNER_LABEL}={owner}"),
+        *("--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"),
+        *("--tmpfs", "/tmp:rw,noexec,nosuid,nodev,size=16m"),  # noqa: S108
+        *("--memory", memory, "--cpus", str(min(cpus, os.cpu_count() or 1)), "--pids-limit", "64"),
+        # The worker waits for the programs' own words; a health check would start processes beside the emulator.
+        *("--no-healthcheck", "--log-driver", "none"),
+    ]
+
+
+def _sysctl_options(spec: RunSpec) -> list[str]:
+    return [word for name, value in sysctls(spec).items() for word in ("--sysctl", f"{name}={value}")]
+
+
+# TUN devices, addresses, routes, queueing disciplines and MPTCP endpoints: CAP_NET_ADMIN, in its own namespace only.
+_TUN = ["--cap-add", "NET_ADMIN", "--device", "/dev/net/tun"]
+# SCHED_FIFO for mpshell. A limit on rtprio would do as well, but not every engine may raise limits.
+_REAL_TIME = ["--cap-add", "SYS_NICE"]
+# Where the kernel schedules real-time tasks by group (cgroup v1), a group has to be given its share of a second, too,
+# out of the engine's (dockerd --cpu-rt-runtime). Two runs side by side fit into the usual 950000.
+ENGINE_BUDGET = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
+BUDGET_US = 450_000
+
+
+def real_time_options() -> list[str]:
+    """Once a container of the engine runs: only then its group is there."""
+    try:
+        budget = int(ENGINE_BUDGET.read_text())
+    except (OSError, ValueError):
+        return _REAL_TIME
+    return [*_REAL_TIME, "--cpu-rt-runtime", str(BUDGET_US)] if budget >= BUDGET_US else _REAL_TIME
+
+
+def inside(spec: RunSpec) -> tuple[RunSpec, list[tuple[Path, Path]]]:
+    """The run as the client's container sees it, and its files as pairs of host's and container's path."""
+    files: list[tuple[Path, Path]] = []
+
+    def put(host: Path, name: str) -> Path:
+        files.append((host, TRACES / name))
+        return TRACES / name
+
+    paths = [
+        path.model_copy(
+            update={
+                "up": put(path.up, f"{path.name}.up"),
+                "down": put(path.down, f"{path.name}.down"),
+                "delay_traces": {key: put(file, f"{path.name}.{key}") for key, file in path.delay_traces.items()},
+            }
+        )
+        for path in spec.paths
+    ]
+    return spec.model_copy(update={"paths": tuple(paths)}), files
+
+
+def server_needs_net_admin(spec: RunSpec) -> bool:
+    """Whether the kernel keeps the run's congestion controller from ordinary users: the machine's setting, read-only
+    in network namespaces."""
+    if spec.transport == "quic":
+        return False
+    return spec.congestion not in Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+
+
+def server_user(spec: RunSpec) -> int:
+    """The server is an ordinary user, but for that one case: who is not root cannot have a capability."""
+    return 0 if server_needs_net_admin(spec) else os.geteuid() or SERVER_UID
+
+
+def server_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[str]:
+    return [
+        *_common(name, owner, "none", "1g", 1),
+        *("--user", f"{server_user(spec)}:{os.getegid() or SERVER_UID}"),
+        *(["--cap-add", "NET_ADMIN"] if server_needs_net_admin(spec) else []),
+        *_sysctl_options(spec),
+        *_mount(run_dir / SERVER_FOLDER, RESULTS),
+        SERVER_IMAGE,
+        *runspec.server_command(spec, Path("xlink-server"), RESULTS),
+    ]
+
+
+def outside_command(run_dir: Path, name: str, owner: str, server: str) -> list[str]:
+    return [
+        *_common(name, owner, f"container:{server}", "64m", 1),
+        *_TUN,
+        *_mount(run_dir / JOIN_FOLDER, JOIN),
+        *(CLIENT_IMAGE, "mpshell", "--lend-outside", str(JOIN / "outside")),
+    ]
+
+
+def client_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[str]:
+    seen, files = inside(spec)
+    inner = runspec.player_command(seen, Path("xlink-player"), RESULTS)
+    control = str(JOIN / "control") if spec.link_events else None
+    program, *rest = runspec.mpshell_command(seen, Path("mpshell"), RESULTS, inner, control)
+    return [
+        *_common(name, owner, "none", "1g", 2),
+        *_TUN,
+        *real_time_options(),
+        *_sysctl_options(spec),
+        *_mount(run_dir, RESULTS),
+        *_mount(run_dir / JOIN_FOLDER, JOIN),
+        *(word for host, target in files for word in _mount(host, target, read_only=True)),
+        CLIENT_IMAGE,
+        *(program, "--outside", str(JOIN / "outside"), *rest),
+    ]
+
+
+# ---- the engine
+
+
+def _engine(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=ENGINE_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"the Docker engine did not answer `docker {words[0]}` within {ENGINE_LIMIT_S:g} s.") from None
+
+
+def why_not() -> str | None:
+    """Why no containers can run here; None when they can."""
+    if shutil.which("docker") is None:
+        return "the program 'docker' is not there; install the Debian package docker.io."
+    done = _engine("info", "--format", "{{.ServerVersion}}")
+    if done.returncode != 0 or not done.stdout.strip():
+        words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
+        return f"no Docker engine answers: {words}; start it (dockerd), or name its socket with DOCKER_HOST."
+    return None
+
+
+def check_engine() -> None:
+    """Raises UserError with the one thing that is missing."""
+    reason = why_not()
+    if reason is not None:
+        raise UserError(reason)
+    if not Path("/dev/net/tun").exists():
+        raise UserError("/dev/net/tun is not there; load the kernel's tun module (modprobe tun).")
+    image_ids()
+
+
+def image_ids() -> dict[str, str]:
+    """The images by their content: what a run's identity takes for its programs."""
+    found: dict[str, str] = {}
+    for image in (CLIENT_IMAGE, SERVER_IMAGE):
+        done = _engine("image", "inspect", "--format", "{{.Id}}", image)
+        if done.returncode != 0:
+            raise UserError(f"the image {image} is not there; build it with `make docker`.")
+        found[image] = done.stdout.strip()
+    return found
+
+
+def facts() -> dict[str, Any]:
+    """The engine and the images, for the run's record."""
+    label = '{{index .Config.Labels "railyard.base"}}'
+    return {
+        "engine": _engine("info", "--format", "{{.ServerVersion}}").stdout.strip(),
+        "images": image_ids(),
+        "base": _engine("image", "inspect", "--format", label, CLIENT_IMAGE).stdout.strip() or None,
+    }
+
+
+def read_files(container: str, files: list[Path]) -> str:
+    """The text of files of a running container, one after the other; empty where it is gone."""
+    return _engine("exec", container, "cat", *map(str, files)).stdout
+
+
+def remove(names: list[str]) -> None:
+    _engine("rm", "--force", "--volumes", *names)
+
+
+# ---- what a killed campaign leaves
+
+
+def _start_time(pid: int) -> str | None:
+    """Field 22 of /proc/PID/stat: process IDs are used again, together with it they are not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def owner_of(pid: int) -> str:
+    return f"{_boot()}:{pid}:{_start_time(pid)}"
+
+
+def is_alive(owner: str) -> bool:
+    boot, _, rest = owner.partition(":")
+    pid, _, start = rest.partition(":")
+    return boot == _boot() and pid.isdecimal() and _start_time(int(pid)) == start
+
+
+def sweep() -> list[str]:
+    """Removes containers whose owner is gone, and returns their names."""
+    form = '{{.Names}}\t{{.Label "' + OWNER_LABEL + '"}}'
+    done = _engine("ps", "--all", "--filter", f"label={OWNER_LABEL}", "--format", form)
+    rows = [line.partition("\t") for line in done.stdout.splitlines()]
+    dead = [name for name, _, owner in rows if not is_alive(owner)]
+    if dead:
+        remove(dead)
+    return dead

@@ -1,0 +1,102 @@
+"""Was the emulator on time? A wall-clock run whose links were late measured the machine, and is void."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from railyard.base.words import counted
+from railyard.run.linkevents import DoneEvent
+from railyard.run.machine import Machine, cause
+
+# The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
+MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
+MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveries
+MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
+MISSED_FLOOR = 3  # … and more than so many: of a slow link's few opportunities, one is already over the share
+MAX_DEVICE_DROPS = 0  # per device: packets lost outside of the emulated queue
+MAX_EVENT_LATENESS_US = 10_000  # per link event: when it took effect − when it should have
+MAX_TRIES = 5  # the first try and four repetitions, at the end of the campaign and while its time for them lasts
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The verdict on one try, and the worst figures of its links."""
+
+    void: bool
+    reasons: list[str]
+    lateness_p50_us: float
+    lateness_p99_us: float
+    lateness_max_us: float
+    over_1ms: int
+    deliveries: int
+    missed: int
+    device_drops: int
+    sched_fifo: bool
+    # What the processors did meanwhile, and of a void run what made it late; none in records of before.
+    machine: dict[str, Any] | None = None
+    kept_awake: bool | None = None
+    cause: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _late_events(events: Sequence[DoneEvent], duration_s: float) -> list[str]:
+    """What is wrong with the link events of a run; those after its end are not."""
+    reasons = []
+    for event in events:
+        what = f"link event '{event.command}' at {event.t_s:g} s"
+        if event.late_us > MAX_EVENT_LATENESS_US:
+            reasons.append(f"{what}: {event.late_us / 1000:.1f} ms late")
+        elif event.done_s is None and event.t_s + MAX_EVENT_LATENESS_US / 1e6 < duration_s:
+            reasons.append(f"{what}: not done")
+    return reasons
+
+
+def judge(summary: dict[str, Any], events: Sequence[DoneEvent] = (), machine: Machine | None = None) -> Fidelity:
+    """The verdict on the summary that mpshell wrote, and on the link events of the run; `machine`: what the processors
+    did meanwhile."""
+    kept_awake = summary.get("keep_awake", {}).get("done")
+    reasons = _late_events(events, summary.get("duration_s", 0.0))
+    p50, p99, worst = [0.0], [0.0], [0.0]
+    over = count = missed = drops = 0
+    for path in summary["paths"]:
+        for direction in ("up", "down"):
+            link, name = path[direction], f"{path['name']} {direction}"
+            late = link["lateness_us"]
+            if late["count"]:
+                p50.append(late["p50"])
+                p99.append(late["p99"])
+                worst.append(late["max"])
+            over += late["over_1ms"]
+            count += late["count"]
+            missed += link["missed"]
+            if late["count"] and late["p99"] > MAX_P99_LATENESS_US:
+                reasons.append(f"{name}: p99 lateness {late['p99'] / 1000:.2f} ms")
+            if late["over_1ms"] > MAX_SHARE_OVER_1MS * late["count"]:
+                reasons.append(f"{name}: {late['over_1ms']} of {late['count']} deliveries over 1 ms late")
+            if link["missed"] > max(MISSED_FLOOR, MAX_SHARE_MISSED * link["opportunities"]):
+                reasons.append(f"{name}: {link['missed']} of {link['opportunities']} opportunities missed")
+        for device, dropped in path["device_drops"].items():
+            drops += dropped
+            if dropped > MAX_DEVICE_DROPS:
+                reasons.append(
+                    f"{path['name']} {device.replace('_', ' ')}: {counted(dropped, 'packet')} dropped by the device"
+                )
+    return Fidelity(
+        void=bool(reasons),
+        reasons=reasons,
+        lateness_p50_us=max(p50),
+        lateness_p99_us=max(p99),
+        lateness_max_us=max(worst),
+        over_1ms=over,
+        deliveries=count,
+        missed=missed,
+        device_drops=drops,
+        sched_fifo=bool(summary["sched_fifo"]),
+        machine=machine.as_json() if machine is not None else None,
+        kept_awake=kept_awake,
+        cause=cause(machine, kept_awake=bool(kept_awake)) if reasons and machine is not None else None,
+    )

@@ -1,0 +1,310 @@
+"""Where results go: one folder for each distinct (name, arena, settings, traces, programs), and a link with the name.
+
+    results/demo-sim-3f9a01c2    a folder; `folder.json` in it says what its results depend on
+    results/demo                 a link that names the folder of the last command for this name
+
+What the results depend on is hashed: that is the folder's identity. The same command finds its folder again; any other
+makes a new one. No folder is ever replaced, and a name is only ever moved to another folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+
+SCHEMA = 1
+FILE = "folder.json"
+LOCK = ".lock"
+NEW = ".new-"  # a folder that is being made
+REMOVED = ".removed-"  # a folder that is being removed
+HASH_LETTERS = 8
+# What lies in a folder of results that no `folder.json` names: those of earlier versions, and those made by hand.
+MARKS = (FILE, "campaign.json", "exhibit.json", "population.json", "runs.parquet")
+
+OUT_HELP = "Directory of the results. Default: a folder of their own in results/, which results/NAME names."
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What results depend on. `facts`: JSON with everything that decides them; the same facts, the same results."""
+
+    name: str
+    arena: str
+    facts: dict[str, Any]
+
+    @property
+    def sha256(self) -> str:
+        text = json.dumps([self.name, self.arena, self.facts], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def stem(self) -> str:
+        return f"{self.name}-{self.arena}-{self.sha256[:HASH_LETTERS]}"
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """`folder.json`; empty where there is none that can be read."""
+    try:
+        found = json.loads((folder / FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def shown(path: Path) -> str:
+    """A path as short as it is clear from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _cannot_write(folder: Path, error: OSError) -> UserError:
+    return UserError(f"{folder}: cannot write results there: {error.strerror}; choose another directory with --out.")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One command writes into a folder at a time; the lock goes with the process."""
+    try:  # of a folder that came from elsewhere the lock may be a link to any file
+        lock = os.fdopen(os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "w")
+    except OSError as error:
+        raise _cannot_write(folder, error) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _taken(folder) from None
+        if not _is_lock(lock, folder):
+            raise _taken(folder)
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
+
+
+def _is_lock(lock: TextIO, folder: Path) -> bool:
+    """Whether the file is still the lock: its last holder may have removed it between our opening and locking."""
+    try:
+        return os.path.samestat(os.fstat(lock.fileno()), (folder / LOCK).stat())
+    except FileNotFoundError:
+        return False
+
+
+def _taken(folder: Path) -> UserError:
+    return UserError(f"{folder}: another campaign is writing there; wait for it, or choose another with --out.")
+
+
+def write_json(file: Path, content: dict[str, Any]) -> None:
+    """Written beside and renamed: it is whole or not there."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(json.dumps(content, indent=1) + "\n")
+    partial.rename(file)
+
+
+def _write_facts(folder: Path, identity: Identity, *, fresh: bool) -> None:
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"schema": SCHEMA, "name": identity.name, "arena": identity.arena, "identity": identity.sha256}
+    write_json(folder / FILE, about | {"created": created, "fresh": fresh, "facts": identity.facts})
+
+
+def _numbered(results: Path, stem: str) -> Iterator[Path]:
+    """stem, stem-2, stem-3, and so on."""
+    yield results / stem
+    number = 1
+    while True:
+        number += 1
+        yield results / f"{stem}-{number}"
+
+
+def _existing(results: Path, identity: Identity) -> Path | None:
+    """The folder of these results that was made last; none where there is none."""
+    found = None
+    for folder in _numbered(results, identity.stem):
+        if not folder.is_dir():
+            return found
+        if read_facts(folder).get("identity") == identity.sha256:
+            found = folder
+    return None
+
+
+def _make(results: Path, identity: Identity, *, fresh: bool) -> Path:
+    """A new folder, with its `folder.json` from the first moment on."""
+    partial = Path(tempfile.mkdtemp(prefix=NEW, dir=results))
+    partial.chmod(0o777 & ~_umask())
+    _write_facts(partial, identity, fresh=fresh)
+    for folder in _numbered(results, identity.stem):
+        try:
+            partial.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+            if not fresh and read_facts(folder).get("identity") == identity.sha256:
+                shutil.rmtree(partial)  # another command made it meanwhile
+                return folder
+        else:
+            return folder
+    raise AssertionError("numbers do not end")
+
+
+def _umask() -> int:
+    value = os.umask(0)
+    os.umask(value)
+    return value
+
+
+def point(results: Path, name: str, folder: Path) -> None:
+    """Makes the name a link to the folder, from one moment to the next."""
+    partial = results / f"{NEW}{name}-{os.getpid()}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(folder.relative_to(results), target_is_directory=True)
+    partial.replace(results / name)
+
+
+def _set_aside(results: Path, name: str, tell: Tell) -> None:
+    """A folder that has the name itself, from a version that gave names to folders: it stays, under another name."""
+    old = results / name
+    if old.is_symlink() or not old.exists():
+        return
+    if not old.is_dir():
+        raise UserError(f"{old}: it is no folder, and that name is to be a link to the results; move it away.")
+    with locked(old):
+        new = next(folder for folder in _numbered(results, f"{name}-earlier") if not folder.exists())
+        old.rename(new)
+        (new / LOCK).unlink(missing_ok=True)
+    tell(
+        f"{shown(old)} is {shown(new)} from now on: names of results are links, and every campaign has its own folder."
+    )
+
+
+def differences(here: Any, there: Any, path: str = "") -> list[str]:
+    """The settings in which two facts differ, by name."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        names = [*here, *(name for name in there if name not in here)]
+        found = [differences(here.get(name), there.get(name), f"{path}.{name}" if path else name) for name in names]
+        return [name for part in found for name in part]
+    return [] if here == there else [path]
+
+
+@contextmanager
+def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
+    """A folder that the user named: empty, or with these results in it and no others."""
+    facts = read_facts(out)
+    if not facts and any((out / mark).is_file() for mark in MARKS):
+        raise UserError(f"{out}: it holds other results, and none are replaced; choose another directory with --out.")
+    if facts and facts.get("identity") != identity.sha256:
+        about = ", ".join(_short(differences(identity.facts, facts.get("facts", {}))))
+        theirs = f"{facts.get('name')} in {facts.get('arena')}{f' that differ in {about}' if about else ''}"
+        raise UserError(
+            f"{out}: it holds results of {theirs}, and none are replaced; choose another directory with --out."
+        )
+    if facts and fresh:
+        raise UserError(f"{out}: it holds these results, and none are replaced; --fresh needs another --out, or none.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(out, error) from None
+    with locked(out):
+        if not facts:
+            _write_facts(out, identity, fresh=fresh)
+        yield out
+
+
+def _short(names: list[str], most: int = 4) -> list[str]:
+    """The first of them, without what repeats: `settings.player.fps` is `player.fps`."""
+    plain = [name.removeprefix("settings.") for name in names if name != "runs"]
+    return [*plain[:most], *(["more"] if len(plain) > most else [])]
+
+
+@contextmanager
+def results_folder(
+    identity: Identity, tell: Tell, *, out: Path | None = None, fresh: bool = False, results: Path | None = None
+) -> Iterator[Path]:
+    """The folder of these results, locked: the one that is there, or a new one. Its name names it from then on.
+
+    `out`: the user's own folder instead, to which no name is given. `fresh`: another folder even where there is one.
+    """
+    if out is not None:
+        with _given(out.resolve(), identity, fresh=fresh) as folder:
+            yield folder
+        return
+    results = (results or RESULTS_DIR).resolve()
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        there = None if fresh else _existing(results, identity)
+        folder = there or _make(results, identity, fresh=fresh)
+    except OSError as error:
+        raise _cannot_write(results, error) from None
+    with locked(folder):
+        _set_aside(results, identity.name, tell)
+        point(results, identity.name, folder)
+        names = f"{shown(results / identity.name)} names it"
+        tell(f"Results {'are' if there else 'go to'} {'in ' if there else ''}{shown(folder)}; {names}.")
+        yield folder
+
+
+def name_of(folder: Path) -> str | None:
+    """Whose results the folder has; those of earlier versions say so in `campaign.json`."""
+    if facts := read_facts(folder):
+        return str(facts.get("name"))
+    try:
+        return str(json.loads((folder / "campaign.json").read_text())["experiment"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def siblings(folder: Path, name: str) -> list[Path]:
+    """Other folders of results of that name beside this one, the newest first; not those that were to be fresh."""
+    found = [
+        other
+        for other in folder.parent.iterdir()
+        if other != folder and not other.name.startswith(".") and other.is_dir() and not other.is_symlink()
+    ]
+    found = [other for other in found if name_of(other) == name and not read_facts(other).get("fresh")]
+    return sorted(found, key=lambda one: one.stat().st_mtime, reverse=True)
+
+
+def link_file(source: Path | str, target: Path | str) -> str:
+    """The same file once more, by a hard link; a copy, whole or not there, where that is not possible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        partial = Path(target).with_name(f".{Path(target).name}.partial")
+        shutil.copy2(source, partial)
+        partial.rename(target)
+    return str(target)
+
+
+def linked_copy(source: Path, target: Path) -> None:
+    """The folder once more, its files by hard links."""
+    shutil.copytree(source, target, symlinks=True, copy_function=link_file)
+
+
+def set_aside(file: Path, folder: Path) -> None:
+    """Moves what is in the way of a result into a folder of the leftovers, under a name that is free there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file.rename(next(place for place in _numbered(folder, file.name) if not place.exists()))
+
+
+def remove_folder(folder: Path, results: Path) -> None:
+    """Removes a folder of results. What was begun and not ended is under a name that `clean --leftovers` knows."""
+    removed = results / f"{REMOVED}{os.getpid()}-{folder.name}"
+    with locked(folder):
+        folder.rename(removed)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(removed)

@@ -1,0 +1,103 @@
+"""`link_events` of a wall-clock run: a thread tells mpshell, over its control socket, what changes and when.
+
+In virtual time the simulator makes the changes itself, at their microsecond. Here each is sent at its time after t0,
+the moment at which the command starts, and mpshell answers when it took effect; the difference is part of the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from railyard.experiment.model import LinkEvent
+
+_CONNECT_TRY_S = 0.002
+_PRIORITY = 1  # real-time, where permitted; mpshell's own loop stands above
+
+
+@dataclass(frozen=True)
+class DoneEvent:
+    """One command of one event, and when it was done, s since t0; None if the run ended before."""
+
+    t_s: float
+    command: str
+    done_s: float | None = None
+
+    @property
+    def late_us(self) -> float:
+        return 0.0 if self.done_s is None else (self.done_s - self.t_s) * 1e6
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def commands(event: LinkEvent) -> list[str]:
+    """What mpshell is told: one command for each thing that changes, in the simulator's order."""
+    target = event.path if event.direction == "both" else f"{event.path}:{event.direction}"
+    said = [f"{event.state} {target}"] if event.state is not None else []
+    for word, value in (("delay", event.delay_ms), ("loss", event.loss), ("rate", event.rate)):
+        if value is not None:
+            # Decimals only: neither mpshell nor the simulator reads an exponent.
+            text = value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
+            said.append(f"{word} {target} {text}")
+    return said
+
+
+class Conductor(threading.Thread):
+    """Sends the events of a run. Ends by itself: with the last event, with the command, or when told to stop."""
+
+    def __init__(self, events: tuple[LinkEvent, ...], folder: Path) -> None:
+        super().__init__(name="link events", daemon=True)
+        self.done = [DoneEvent(event.t_s, command) for event in events for command in commands(event)]
+        self.refusal: str | None = None
+        # A socket's path has at most 107 bytes, and a folder's may be longer: mpshell inherits the folder instead.
+        self.folder_fd = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        self.control = f"/proc/self/fd/{self.folder_fd}/control"
+        self._ended = threading.Event()
+
+    def finish(self) -> list[DoneEvent]:
+        """Waits for the thread, which with mpshell has nobody to wait for, and returns what was done."""
+        self._ended.set()
+        if self.ident is not None:
+            self.join()
+        os.close(self.folder_fd)
+        return self.done
+
+    def run(self) -> None:
+        with suppress(OSError):  # not permitted: then events come when the scheduler lets them
+            os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_PRIORITY))
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as control:  # the command has ended
+            if self._connect(control):
+                self._conduct(control)
+
+    def _connect(self, control: socket.socket) -> bool:
+        """Connects when mpshell listens; false if it never did."""
+        while not self._ended.is_set():
+            with suppress(FileNotFoundError, ConnectionRefusedError):
+                control.connect(self.control)
+                return True
+            self._ended.wait(_CONNECT_TRY_S)
+        return False
+
+    def _conduct(self, control: socket.socket) -> None:
+        answers = control.makefile("rb")
+        control.sendall(b"stats\n")  # answered once the links run
+        t0_us = json.loads(answers.readline() or "{}").get("t0_monotonic_us")
+        for number, event in enumerate(self.done):
+            if t0_us is None or self._ended.wait(max(0.0, t0_us / 1e6 + event.t_s - time.monotonic())):
+                return
+            control.sendall(f"{event.command}\n".encode())
+            answer = json.loads(answers.readline() or "{}")
+            if not answer.get("ok"):
+                # At the end of the command there is no answer, or this one, and the event is beyond the run.
+                error = answer.get("error", "the command has ended")
+                self.refusal = None if error == "the command has ended" else f"'{event.command}': {error}"
+                return
+            self.done[number] = DoneEvent(event.t_s, event.command, answer["t_s"])

@@ -1,0 +1,40 @@
+"""What a wall-clock run needs of the machine, checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.run import containers
+from railyard.run.confine import effective_capabilities
+
+TUN = Path("/dev/net/tun")
+TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+
+
+def check_machine() -> None:
+    """Raises UserError with the one thing that is missing."""
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+    capabilities = effective_capabilities()
+    if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
+        raise UserError(
+            "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root."
+        )
+    if not TUN.exists():
+        raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
+
+
+def check_arena(arena: str) -> None:
+    """Raises UserError where runs of that arena cannot start on this machine. Ends what killed ones left running."""
+    if arena == "mpshell":
+        check_machine()
+    elif arena == "docker":
+        containers.check_engine()
+        containers.sweep()

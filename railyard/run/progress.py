@@ -1,0 +1,98 @@
+"""How a campaign goes, live: a bar on a terminal, one plain line per event anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from railyard.run.runspec import RunSpec
+
+
+def _one_line(record: dict[str, Any]) -> str:
+    fidelity = record["fidelity"]
+    if record["config"]["arena"] == "sim":
+        return f"{record['outcome'].replace('_', ' ')}, {record['wall_s']:.2f} s on the wall clock"
+    word = "VOID" if fidelity["void"] else f"on time, p99 {fidelity['lateness_p99_us'] / 1000:.2f} ms"
+    return f"{record['outcome'].replace('_', ' ')} in {record['wall_s']:.1f} s ({word})"
+
+
+class Silent:
+    """For who tells of something larger than runs."""
+
+    def started(self, spec: RunSpec, attempt: int) -> None: ...
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
+
+
+class PlainReporter:
+    def __init__(self, console: Console, total: int, done: int = 0) -> None:
+        self._console, self._total, self._done = console, total, done
+
+    def started(self, spec: RunSpec, attempt: int) -> None:
+        """Only the end of a run is worth a line in a log."""
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
+        self._console.print(
+            f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons)}), again at the end", soft_wrap=True
+        )
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
+        self._done += 1
+        self._console.print(
+            f"[{self._done}/{self._total}] {spec.run_id}: {_one_line(record)}", markup=False, soft_wrap=True
+        )
+
+
+class LiveReporter(PlainReporter):
+    """The plain lines, above a bar over all runs and a line for each run under way."""
+
+    def __init__(self, progress: Progress, total: int, done: int) -> None:
+        super().__init__(progress.console, total, done)
+        self._progress = progress
+        self._all = progress.add_task("all runs", total=total, completed=done)
+        self._active: dict[str, TaskID] = {}
+
+    def started(self, spec: RunSpec, attempt: int) -> None:
+        again = f" (try {attempt})" if attempt > 1 else ""
+        self._forget(spec)
+        self._active[spec.run_id] = self._progress.add_task(
+            f"{spec.pair}: {spec.label}, seed {spec.seed}{again}", total=None
+        )
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
+        self._forget(spec)
+        self._progress.advance(self._all)
+        super().finished(spec, record)
+
+    def _forget(self, spec: RunSpec) -> None:
+        if spec.run_id in self._active:
+            self._progress.remove_task(self._active.pop(spec.run_id))
+
+
+@contextmanager
+def reporter(console: Console, total: int, done: int) -> Iterator[PlainReporter]:
+    if not console.is_terminal:
+        yield PlainReporter(console, total, done)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield LiveReporter(progress, total, done)
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    def __str__(self) -> str:
+        passed = time.monotonic() - self._begin
+        seconds = round(passed)
+        if seconds >= 60:
+            return f"{seconds // 60} min {seconds % 60} s"
+        return f"{passed:.1f} s" if passed < 10 else f"{seconds} s"

@@ -1,0 +1,81 @@
+"""Void runs are repeated at the end of a campaign, for as long as its time for repetitions lasts.
+
+What made the emulator late has often passed by then; and a machine that is late all the time does not keep the campaign
+from its other runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from railyard.base.words import counted
+from railyard.run.fidelity import MAX_TRIES
+from railyard.run.runspec import RunSpec
+
+BUDGET_SHARE = 0.5  # default: so much of the time that the runs are planned to take,
+BUDGET_FLOOR_S = 30.0  # … but not less: a single short run may be repeated, too
+SET_UP_S = 1.5  # of a run: namespaces, server, collection
+
+
+def planned_s(specs: Sequence[RunSpec], jobs: int) -> float:
+    """How long the runs take when all play to the end without a stall."""
+    return sum(min(spec.time_limit_s, spec.player.duration_s) + SET_UP_S for spec in specs) / max(1, jobs)
+
+
+def default_budget_s(specs: Sequence[RunSpec], jobs: int) -> float:
+    return max(BUDGET_FLOOR_S, BUDGET_SHARE * planned_s(specs, jobs))
+
+
+@dataclass
+class Tries:
+    """The tries of one run so far."""
+
+    spec: RunSpec
+    made: list[dict[str, Any]] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)  # of the last one
+
+    def add(self, record: dict[str, Any]) -> None:
+        self.record = record
+        self.made.append({key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")})
+
+    @property
+    def void(self) -> bool:
+        return bool(self.record["fidelity"]["void"])
+
+    @property
+    def exhausted(self) -> bool:
+        return len(self.made) >= MAX_TRIES
+
+    def whole_record(self, budget_s: float) -> dict[str, Any]:
+        """The record as it is kept: with all tries and, of a void run, why there was no further one."""
+        ended = {"tries": self.made}
+        if not self.void:
+            return self.record | ended
+        tries = counted(len(self.made), "try").replace("trys", "tries")
+        limit = (
+            f"the {budget_s:.0f} s for repetitions were used up" if budget_s > 0 else "repetitions were not asked for"
+        )
+        limit = "no run has more" if self.exhausted else limit
+        return self.record | ended | {"not_repeated": f"void in {tries}; {limit}"}
+
+
+@dataclass
+class Repetitions:
+    """What a campaign's repetitions came to."""
+
+    budget_s: float
+    count: int = 0
+    spent_s: float = 0.0
+    void: list[str] = field(default_factory=list)  # runs that stayed so
+    used_up: bool = False  # a run that might have been repeated was not
+
+    def sentence(self) -> str:
+        """Empty when there is nothing to tell."""
+        if not self.count:
+            return f"{counted(len(self.void), 'run')} stayed void." if self.void else ""
+        words = f"{counted(self.count, 'repetition')} of void runs took {self.spent_s:.0f} s"
+        if self.used_up:
+            words += f"; the time for them, {self.budget_s:.0f} s, is used up (--repeat-budget gives more)"
+        return f"{words}; {counted(len(self.void), 'run')} stayed void."

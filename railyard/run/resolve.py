@@ -1,0 +1,227 @@
+"""From an experiment to its list of runs: pairs looked up, traces checked, seeds and start offsets drawn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.base.paths import PROGRAMS_OF_ARENA, program
+from railyard.base.provenance import sha256_of
+from railyard.base.yamlfile import Location, YamlDocument, near_miss
+from railyard.experiment.model import (
+    NEEDS_MPSHELL,
+    TRANSPORT_OF_SCHEME,
+    Experiment,
+    MeasuredScheme,
+    PairChoice,
+    Qlog,
+    SchemeEntry,
+    Technology,
+)
+from railyard.run import containers
+from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.traces.index import Pair, PairPath
+from railyard.traces.library import find_pair, list_pairs
+from railyard.traces.settings import split_files
+from railyard.traces.stretches import worst_stretches
+from railyard.traces.trace import Trace, read_trace, sha256_file
+
+QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the worst ones' qlogs are kept
+
+
+def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
+    """The pair that a choice stands for: the first of its names that the trace library has."""
+    known = {pair.name for pair in list_pairs()}
+    for name in choice.first_found:
+        if name in known:
+            return find_pair(name)
+    name = choice.first_found[-1]
+    raise document.error(location, f"there is no trace pair '{name}' on the search path; {near_miss(name, known)}")
+
+
+def start_offsets_ms(
+    experiment: Experiment, pair: str, paths: tuple[RunPath, ...], traces: list[Trace]
+) -> dict[int, int] | None:
+    """Where in the traces the runs of each seed start, the same place for every scheme.
+
+    'drawn' and 'worst_of_primary' leave the time limit before the end of the shortest trace, so that no trace wraps
+    around and the paths stay aligned as recorded; where it is shorter than that, a draw is from the whole of it, and a
+    stretch begins where it ends with the trace. None where there are fewer such stretches than seeds.
+    """
+    if isinstance(experiment.start_offset_ms, int):
+        return dict.fromkeys(experiment.seeds, experiment.start_offset_ms)
+    shortest = min(trace.period_ms for trace in traces)
+    if experiment.start_offset_ms == "spread":
+        return {seed: shortest * place // len(experiment.seeds) for place, seed in enumerate(experiment.seeds)}
+    room = shortest - round(experiment.time_limit_s * 1000)
+    if experiment.start_offset_ms == "worst_of_primary":
+        length_ms = round(experiment.player.duration_s * 1000)
+        primary = read_trace(primary_path(paths, experiment.path_order).down)
+        last = room if room > 0 else max(0, shortest - length_ms)
+        found = worst_stretches(primary, length_ms, len(experiment.seeds), last)
+        if len(found) < len(experiment.seeds):
+            return None
+        return {seed: stretch.start_ms for seed, stretch in zip(experiment.seeds, found, strict=True)}
+    return {
+        seed: _draw(f"start offset {pair} {seed}") % max(1, room if room > 0 else shortest) for seed in experiment.seeds
+    }
+
+
+def _draw(label: str) -> int:
+    return int.from_bytes(hashlib.sha256(label.encode()).digest()[:8], "big")
+
+
+def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath, list[Trace]]:
+    up, down = read_trace(path.uplink), read_trace(path.downlink)
+    plain, files = split_files(experiment.links.get("all", {}) | experiment.links.get(path.name, {}), folder)
+    delay_traces = path.delay_traces | files
+    run_path = RunPath(
+        name=path.name,
+        technology=path.technology,
+        up=path.uplink,
+        down=path.downlink,
+        up_sha256=up.sha256,
+        down_sha256=down.sha256,
+        delay_ms=path.delay_ms,
+        queue=experiment.queue or path.queue,
+        settings=path.settings | plain,
+        delay_traces=delay_traces,
+        delay_traces_sha256={name: sha256_file(file) for name, file in delay_traces.items()},
+    )
+    return run_path, [up, down]
+
+
+def _paths(
+    pair: Pair, experiment: Experiment, place: tuple[YamlDocument, Location]
+) -> tuple[tuple[RunPath, ...], list[Trace]]:
+    document, location = place
+    names = [path.name for path in pair.paths]
+    for name in experiment.links:
+        if name not in ("all", *names):
+            raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
+    for event in experiment.link_events:
+        if event.path not in names:
+            message = f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
+            raise document.error(location, message)
+    found = [_path(path, experiment, document.path.parent) for path in pair.paths]
+    return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
+
+
+def _placements(
+    entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], place: tuple[YamlDocument, Location]
+) -> Iterator[tuple[str, str]]:
+    """Label and primary path of each run that a scheme stands for: a single path scheme runs on each path in turn."""
+    primary, label = primary_path(paths, order).name, entry.base_label()
+    names = [path.name for path in paths]
+    if entry.scheme not in ("sp", "tcp") or entry.path == "primary":
+        yield label, primary
+    elif entry.path == "each":
+        yield label, primary
+        for name in names:
+            if name != primary:
+                yield f"{label}:{name}", name
+    elif entry.path in names:
+        yield (label if entry.path == primary else f"{label}:{entry.path}"), entry.path
+    else:
+        document, location = place
+        raise document.error(location, f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
+
+
+def runs_in(arena: str, scheme: str) -> bool:
+    """Whether a scheme can run in an arena at all: the kernel's transports cannot run in virtual time."""
+    return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
+
+
+def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, str]]:
+    """The rows of the experiment that its arena cannot run, as pair, label, scheme and reason: to be named."""
+    rows: list[dict[str, str]] = []
+    if all(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
+        return rows
+    for pair_index, choice in enumerate(experiment.pairs):
+        pair = look_up(choice, document, ("pairs", pair_index))
+        paths, _ = _paths(pair, experiment, (document, ("pairs", pair_index)))
+        for scheme_index, entry in enumerate(experiment.schemes):
+            if not runs_in(experiment.arena, entry.scheme):
+                for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
+                    rows.append({"pair": pair.name, "label": label, "scheme": entry.scheme, "reason": NEEDS_MPSHELL})
+    return rows
+
+
+def qlog_of(experiment: Experiment, runs: int) -> Qlog:
+    """Whose qlogs are kept: as the experiment says, or as suits so many runs."""
+    if experiment.qlog is not None:
+        return experiment.qlog
+    return "worst" if experiment.arena == "sim" and runs > QLOGS_OF_ALL else "all"
+
+
+def _programs(arena: str) -> dict[str, str]:
+    """What runs in an arena, by content: part of each run's identity."""
+    if arena == "docker":
+        return containers.image_ids()
+    return {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[arena]}
+
+
+def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
+    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+    if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
+        message = f"none of these schemes can run in the {experiment.arena} arena; run them with --arena mpshell."
+        raise document.error(("schemes",), message)
+    for index, entry in enumerate(experiment.schemes):
+        if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
+            message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
+            raise document.error(("schemes", index, "thresholds"), message)
+    programs = _programs(experiment.arena)
+    specs: list[RunSpec] = []
+    for pair_index, choice in enumerate(experiment.pairs):
+        pair = look_up(choice, document, ("pairs", pair_index))
+        paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
+        offsets = start_offsets_ms(experiment, pair.name, paths, traces)
+        if offsets is None:
+            message = (
+                f"the traces of {pair.name} have not so many stretches of {experiment.player.duration_s:g} s "
+                "beside each other; take fewer seeds or a shorter video."
+            )
+            raise document.error(("seeds",), message)
+        for seed in experiment.seeds:
+            offset = offsets[seed]
+            for scheme_index, entry in enumerate(experiment.schemes):
+                if not runs_in(experiment.arena, entry.scheme):
+                    continue
+                for label, primary in _placements(
+                    entry, paths, experiment.path_order, (document, ("schemes", scheme_index))
+                ):
+                    specs.append(
+                        RunSpec(
+                            experiment=experiment.name,
+                            arena=experiment.arena,
+                            pair=pair.name,
+                            label=label,
+                            scheme=entry.scheme,
+                            primary=primary,
+                            parameters=scheme_parameters(entry),
+                            congestion=entry.cc or experiment.congestion,
+                            paths=paths,
+                            seed=seed,
+                            start_offset_ms=offset,
+                            player=experiment.player,
+                            time_limit_s=experiment.time_limit_s,
+                            buffers=experiment.buffers,
+                            qlog=False,
+                            link_logs=experiment.link_logs,
+                            link_events=tuple(experiment.link_events),
+                            keep_awake=experiment.keep_awake,
+                            programs_sha256=programs,
+                            thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
+                        )
+                    )
+    qlog = qlog_of(experiment, len(specs))
+    if qlog == "all" or (qlog == "worst" and experiment.arena != "sim"):
+        specs = [spec.model_copy(update={"qlog": True}) for spec in specs]
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.run_id in seen:
+            raise UserError(f"{document.path}: two runs are both called {spec.run_id}; give one scheme a 'label'.")
+        seen.add(spec.run_id)
+    return specs

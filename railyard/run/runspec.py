@@ -1,0 +1,229 @@
+"""One run, fully resolved: everything that decides its outcome, and the command lines that carry it out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from railyard.experiment.model import (
+    TRANSPORT_OF_SCHEME,
+    BufferLimits,
+    LinkEvent,
+    MeasuredThresholds,
+    PlayerSettings,
+    SchemeEntry,
+)
+from railyard.experiment.settings import SETTINGS
+from railyard.traces.settings import Value, mpshell_keys
+
+QUIC_PORT = 4433
+HTTP_PORT = 8080
+# The player ends by itself at its time limit; a run that is still there so much later has hung.
+HANG_GRACE_S = 20.0
+# Parameters of a scheme that are options of the player, and those that the server does not have.
+# XLINK, section 5.3: the primary path follows the wireless order.
+TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
+
+
+class RunPath(BaseModel):
+    """One path of the pair as this run uses it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    technology: str
+    up: Path
+    down: Path
+    up_sha256: str
+    down_sha256: str
+    delay_ms: float  # one way, each direction: half of the base RTT
+    queue: str
+    loss: float = 0.0
+    # Further settings of the link (docs/reference/link.md); those that name files apart, with the hashes of the files.
+    settings: dict[str, Value] = {}
+    delay_traces: dict[str, Path] = {}
+    delay_traces_sha256: dict[str, str] = {}
+
+    def not_in_identity(self) -> set[str]:
+        """Where files lie does not decide the outcome, nor does a setting that is not there."""
+        unused = {"settings", "delay_traces_sha256"} if not self.settings and not self.delay_traces else set()
+        return {"up", "down", "delay_traces"} | unused
+
+
+class RunSpec(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    experiment: str
+    arena: str
+    pair: str
+    label: str
+    scheme: str
+    primary: str
+    parameters: dict[str, str]
+    congestion: str
+    paths: tuple[RunPath, ...]
+    seed: int
+    start_offset_ms: int
+    player: PlayerSettings
+    time_limit_s: float
+    buffers: BufferLimits
+    qlog: bool
+    link_logs: bool
+    programs_sha256: dict[str, str]
+    # Where the thresholds among the parameters were given in percent: what they were measured from.
+    thresholds: MeasuredThresholds | None = None
+    # Changes of links at set times after t0.
+    link_events: tuple[LinkEvent, ...] = ()
+    # Sim only: when the player starts, after time 0 of the links.
+    player_start_ms: int = 0
+    keep_awake: str = "auto"
+    # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
+    program: Path | None = None
+
+    @property
+    def run_id(self) -> str:
+        return "--".join(re.sub(r"[^A-Za-z0-9_.=-]+", "_", part) for part in (self.pair, self.label, f"s{self.seed}"))
+
+    @property
+    def transport(self) -> str:
+        return TRANSPORT_OF_SCHEME[self.scheme]
+
+    def identity(self) -> str:
+        """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
+        # Only jobs in virtual time can start their player late; all others have no such setting.
+        not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
+        not_set |= {"thresholds"} if self.thresholds is None else set()
+        not_set |= {"link_events"} if not self.link_events else set()
+        left_out = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
+        of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
+        facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def primary_path(paths: tuple[RunPath, ...], order: Sequence[str] = TECHNOLOGY_ORDER) -> RunPath:
+    """The first path in the wireless order; among equals the one that the pair names first."""
+    whole = [*order, *(technology for technology in TECHNOLOGY_ORDER if technology not in order)]
+    rank = {technology: place for place, technology in enumerate(whole)}
+    return min(paths, key=lambda path: rank.get(path.technology, len(rank)))
+
+
+def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
+    """The parameters that an experiment sets, as name and text."""
+    return {
+        name: f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in entry.quic_parameters().items()
+    }
+
+
+def _options(spec: RunSpec, side: str) -> list[str]:
+    """The parameters of the run that are options of this side."""
+    own = [setting for setting in SETTINGS.values() if side in setting.sides and setting.name in spec.parameters]
+    command = [word for setting in own for word in (setting.option, spec.parameters[setting.name])]
+    if side == "player" and "path_events" in spec.parameters:
+        command += ["--path-events", spec.parameters["path_events"]]
+    return command
+
+
+def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
+    player = spec.player
+    command = [str(program)]
+    if spec.transport == "quic":
+        command += ["--quic", f"0.0.0.0:{QUIC_PORT}", "--scheme", spec.scheme]
+        command += _options(spec, "server")
+        command += ["--send-buffer-bytes", str(spec.buffers.send_bytes)]
+    else:
+        command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
+        if spec.transport == "mptcp":
+            command += ["--mptcp"]
+    # The server sets it on its kernel sockets too: a namespace may not make a restricted controller its default.
+    command += ["--cc", spec.congestion]
+    command += ["--bitrate", str(player.bitrate_bps), "--fps", f"{player.fps:g}"]
+    if player.first_frame_bytes is not None:
+        command += ["--first-frame-bytes", str(player.first_frame_bytes)]
+    command += ["--seed", str(spec.seed), "--out", str(run_dir / "server.jsonl")]
+    if spec.qlog and spec.transport == "quic":
+        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "server.keys")]
+    return command
+
+
+def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
+    player = spec.player
+    command = [str(program), "--transport", spec.transport]
+    if spec.transport == "quic":
+        command += ["--scheme", spec.scheme, "--insecure"]
+        command += _options(spec, "player")
+        command += ["--cc", spec.congestion]
+    port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
+    command += ["--server", f"@:{port}"]
+    for index, path in enumerate(spec.paths):
+        command += ["--path", f"{path.name}:@{index}:{path.technology}"]
+    command += ["--primary", spec.primary]
+    command += ["--url", f"/synthetic/{player.video_bytes}", "--chunk-bytes", str(player.chunk_bytes)]
+    command += [
+        "--concurrency",
+        str(player.concurrency),
+        "--bitrate",
+        str(player.bitrate_bps),
+        "--fps",
+        f"{player.fps:g}",
+    ]
+    if player.first_frame_bytes is not None:
+        command += ["--first-frame-bytes", str(player.first_frame_bytes)]
+    if player.startup_buffer_ms is not None:
+        command += ["--startup-buffer-ms", str(player.startup_buffer_ms)]
+    command += ["--rebuffer-target-ms", str(player.rebuffer_target_ms), "--max-buffer-ms", str(player.max_buffer_ms)]
+    command += ["--time-limit", f"{spec.time_limit_s:g}", "--seed", str(spec.seed)]
+    if player.verify:
+        command += ["--verify"]
+    command += ["--out", str(run_dir / "player.jsonl")]
+    if spec.qlog and spec.transport == "quic":
+        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "player.keys")]
+    return command
+
+
+def mpshell_command(
+    spec: RunSpec,
+    program: Path,
+    run_dir: Path,
+    inner: list[str],
+    control: str | None = None,
+    *,
+    settings: dict[str, str] | None = None,
+    user: str | None = None,
+) -> list[str]:
+    """`settings`: sysctls of the network inside, where mpshell is to set them; `user`: whom the player runs as."""
+    command = [str(program)]
+    for path in spec.paths:
+        effects = ({"loss": path.loss} if path.loss else {}) | path.settings
+        keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
+        command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
+    command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
+    if spec.link_logs:
+        command += ["--log-dir", str(run_dir / "links")]
+    command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]
+    if spec.keep_awake != "auto":
+        command += ["--keep-awake", spec.keep_awake]
+    for name, value in (settings or {}).items():
+        command += ["--sysctl", f"{name}={value}"]
+    if user is not None:
+        command += ["--user", user]
+    if control is not None:
+        command += ["--control", control]
+    if spec.transport == "mptcp":
+        command += ["--mptcp"]
+    return [*command, "--", *inner]
+
+
+def sysctls(spec: RunSpec) -> dict[str, str]:
+    """Settings of both namespaces of a run, server's and player's: kernel sockets get the limits that QUIC has."""
+    receive, send = spec.buffers.receive_bytes, spec.buffers.send_bytes
+    return {
+        "net.mptcp.enabled": "1" if spec.transport == "mptcp" else "0",
+        "net.ipv4.tcp_rmem": f"4096 {min(131072, receive)} {receive}",
+        "net.ipv4.tcp_wmem": f"4096 {min(65536, send)} {send}",
+        "net.ipv4.tcp_no_metrics_save": "1",
+    }

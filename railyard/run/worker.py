@@ -1,0 +1,446 @@
+"""One run on the wall clock: `python -m railyard.run.worker RUN_DIR`.
+
+RUN_DIR holds `spec.json`. The worker starts the server outside of the shell, runs the player inside of mpshell, and
+leaves beside `spec.json` all logs and `run.json`. Where that takes place is the site: in the mpshell arena the network
+namespace of the worker itself (it is started under `unshare --net`), in the docker arena containers. Namespace,
+containers and all that is in them are gone when the worker and its children are: nothing stays behind on the machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, Protocol
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl, summary_of
+from railyard.base.paths import program
+from railyard.run import confine, containers, fidelity, runspec
+from railyard.run.linkevents import Conductor
+from railyard.run.machine import Watch
+from railyard.run.runspec import RunSpec
+
+SCHEMA = 1
+LISTEN_LIMIT_S = 15.0
+STOP_LIMIT_S = 10.0
+PR_SET_CHILD_SUBREAPER = 36
+SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
+
+
+class StartError(Exception):
+    """A program refused to start; the message is its own sentence."""
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + _signal)
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a program is started."""
+
+    recorded: list[str]  # the command for the record: with its files where they will lie
+    command: list[str]
+    rights: list[str] = field(default_factory=list)  # arguments of setpriv
+    folder: Path | None = None  # the current directory
+    fds: tuple[int, ...] = ()  # descriptors that the program keeps
+
+
+def _spawn(start: Start, log: Path, *, fds: Sequence[int] = (), **options: Any) -> subprocess.Popen[bytes]:
+    """A child that ends when the worker does, whatever ends the worker."""
+    with log.open("wb") as stderr:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *start.rights, "--", *start.command],
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            cwd=start.folder,
+            pass_fds=(*start.fds, *fds),
+            **options,
+        )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM, and SIGKILL if that does not end it."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    """The server's `listening` line. Waits for the line itself, never for a length of time."""
+    output = server.stdout
+    if output is None:
+        raise ValueError("the server was started without a pipe to read from")
+    deadline = time.monotonic() + LISTEN_LIMIT_S
+    text = b""
+    while b"\n" not in text:
+        ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise StartError(f"xlink-server did not listen within {LISTEN_LIMIT_S:g} s")
+        piece = os.read(output.fileno(), 4096)
+        if not piece:
+            server.wait()
+            raise StartError(_last_words(log))
+        text += piece
+    line: dict[str, Any] = json.loads(text.split(b"\n")[0])
+    return line
+
+
+def _exit_state(returncode: int | None) -> dict[str, Any]:
+    if returncode is None:
+        return {"code": None, "signal": None}
+    if returncode < 0:
+        return {"code": None, "signal": signal.Signals(-returncode).name}
+    return {"code": returncode, "signal": None}
+
+
+class Site(Protocol):
+    """Where a run takes place."""
+
+    # Whether player and server are children of the worker.
+    own_children: bool
+
+    @property
+    def control_folder(self) -> Path:
+        """Where mpshell's control socket is for the worker."""
+        ...
+
+    def prepare(self) -> None: ...
+
+    def server(self) -> Start: ...
+
+    def mpshell(self, control: str) -> Start:
+        """Once the server listens; does what has to be done before mpshell starts. `control` is the socket that the
+        worker will connect to, if links are to change."""
+        ...
+
+    def netstat(self) -> str:
+        """The protocol counters of the server's namespace, while the server is there."""
+        ...
+
+    def gather(self) -> None:
+        """Once server and player have ended: what they wrote joins the run's files."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's record says of the place."""
+        ...
+
+    def clear(self) -> None:
+        """Leaves nothing behind, however the run ended."""
+        ...
+
+
+def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+    settings = runspec.sysctls(spec)
+    for name, value in settings.items():
+        provenance.write_sysctl(name, value)
+    if spec.transport == "mptcp":
+        count = str(len(spec.paths))
+        limits = ["ip", "mptcp", "limits", "set", "subflows", count, "add_addr_accepted", count]
+        subprocess.run(limits, check=True, capture_output=True)
+    return {name: provenance.read_sysctl(name) or "" for name in settings}
+
+
+class Namespace:
+    """The worker's own network namespace. Player and server run as an unprivileged user, where there is the right to
+    change users."""
+
+    own_children = True
+
+    def __init__(self, spec: RunSpec, run_dir: Path) -> None:
+        self.spec, self.run_dir = spec, run_dir
+        self.settings: dict[str, str] = {}
+        self.control_folder = run_dir
+        self.user = confine.user()
+        self.programs: dict[str, int] = {}  # descriptors of their folders
+
+    def prepare(self) -> None:
+        self.settings = _set_up_namespace(self.spec)
+        if self.user is not None:
+            for name in (SERVER_FOLDER, PLAYER_FOLDER):
+                confine.make_folder(self.run_dir / name, self.user)
+            for name in ("xlink-server", "xlink-player"):
+                self.programs[name] = os.open(program(name).parent, os.O_PATH)
+
+    def _found(self, name: str) -> Path:
+        """The program for those who may not enter the folders above it."""
+        return Path(f"/proc/self/fd/{self.programs[name]}", name)
+
+    def server(self) -> Start:
+        recorded = runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
+        if self.user is None:
+            return Start(recorded, recorded)
+        right = "net_admin" if containers.server_needs_net_admin(self.spec) else None
+        command = runspec.server_command(self.spec, self._found("xlink-server"), Path())
+        return Start(
+            recorded,
+            command,
+            rights=confine.words(self.user, right),
+            folder=self.run_dir / SERVER_FOLDER,
+            fds=(self.programs["xlink-server"],),
+        )
+
+    def mpshell(self, control: str) -> Start:
+        events = control if self.spec.link_events else None
+        settings = runspec.sysctls(self.spec)
+
+        def command(inner: list[str], user: str | None) -> list[str]:
+            shell = program("mpshell")
+            return runspec.mpshell_command(self.spec, shell, self.run_dir, inner, events, settings=settings, user=user)
+
+        recorded = command(runspec.player_command(self.spec, program("xlink-player"), self.run_dir), None)
+        if self.user is None:
+            return Start(recorded, recorded)
+        inner = runspec.player_command(self.spec, self._found("xlink-player"), Path())
+        return Start(
+            recorded,
+            command(inner, self.user.pw_name),
+            folder=self.run_dir / PLAYER_FOLDER,
+            fds=(self.programs["xlink-player"],),
+        )
+
+    def netstat(self) -> str:
+        return Path("/proc/net/netstat").read_text()
+
+    def gather(self) -> None:
+        for name in (SERVER_FOLDER, PLAYER_FOLDER):
+            confine.gather(self.run_dir / name, self.run_dir)
+
+    def facts(self) -> dict[str, Any]:
+        name = self.user.pw_name if self.user is not None else None
+        return {"sysctls": self.settings, "versions": provenance.versions(), "user": name}
+
+    def clear(self) -> None:
+        self.gather()
+        while self.programs:
+            os.close(self.programs.popitem()[1])
+
+
+class Containers:
+    """Three containers, see containers.py; the worker's children are the clients of the engine."""
+
+    own_children = False
+
+    def __init__(self, spec: RunSpec, run_dir: Path) -> None:
+        self.spec, self.run_dir = spec, run_dir
+        self.owner = containers.owner_of(os.getpid())
+        self.names = {part: f"railyard-{os.getpid()}-{part}" for part in ("server", "outside", "client")}
+        self.outside: subprocess.Popen[bytes] | None = None
+        self.settings: dict[str, str] = {}
+        self.libraries: dict[str, str] = {}
+        self.control_folder = run_dir / containers.JOIN_FOLDER
+
+    def prepare(self) -> None:
+        """Folders that the containers can write to: the server is not root, and root has no right over others'."""
+        folders = [self.run_dir / name for name in (containers.SERVER_FOLDER, containers.JOIN_FOLDER)]
+        for folder in (*folders, folders[0] / "qlog"):
+            folder.mkdir()
+        if os.geteuid() == 0:
+            for folder in (folders[0], folders[0] / "qlog"):
+                os.chown(folder, containers.server_user(self.spec), containers.SERVER_UID)
+        else:
+            for folder in (*folders, folders[0] / "qlog", self.run_dir, self.run_dir / "links", self.run_dir / "qlog"):
+                folder.chmod(0o777)
+
+    def server(self) -> Start:
+        command = containers.server_command(self.spec, self.run_dir, self.names["server"], self.owner)
+        return Start(command, command)
+
+    def mpshell(self, control: str) -> Start:
+        del control  # another path inside
+        command = containers.outside_command(self.run_dir, self.names["outside"], self.owner, self.names["server"])
+        self.outside = _spawn(Start(command, command), self.run_dir / "outside.stderr", stdout=subprocess.DEVNULL)
+        command = containers.client_command(self.spec, self.run_dir, self.names["client"], self.owner)
+        return Start(command, command)
+
+    def netstat(self) -> str:
+        names = list(runspec.sysctls(self.spec))
+        files = [*(Path("/proc/sys", *name.split(".")) for name in names), containers.SHARE / "versions"]
+        text = containers.read_files(self.names["server"], [*files, Path("/proc/net/netstat")]).splitlines()
+        self.settings = dict(zip(names, (" ".join(line.split()) for line in text), strict=False))
+        libraries = [line.partition("=") for line in text[len(names) :] if ":" not in line]
+        self.libraries = {name: version for name, _, version in libraries}
+        return "\n".join(line for line in text if line.startswith(("TcpExt:", "IpExt:", "MPTcpExt:")))
+
+    def facts(self) -> dict[str, Any]:
+        ours = {name: version for name, version in provenance.versions().items() if name in ("railyard", "python")}
+        return {"sysctls": self.settings, "versions": ours | self.libraries, "containers": containers.facts()}
+
+    def clear(self) -> None:
+        containers.remove(list(self.names.values()))
+        if self.outside is not None:
+            _stop(self.outside)
+        self._gather()
+
+    def gather(self) -> None:
+        """Later: the containers have not ended yet."""
+
+    def _gather(self) -> None:
+        """The server's files join the player's."""
+        confine.gather(self.run_dir / containers.SERVER_FOLDER, self.run_dir)
+        shutil.rmtree(self.run_dir / containers.JOIN_FOLDER, ignore_errors=True)
+        if (self.run_dir / "outside.stderr").is_file() and not (self.run_dir / "outside.stderr").stat().st_size:
+            (self.run_dir / "outside.stderr").unlink()
+
+
+def _joins(netstat: str) -> dict[str, int]:
+    counters = provenance.mptcp_counters(netstat)
+    return {name: value for name, value in counters.items() if name.startswith(("MPJoin", "MPCapable", "MPFallback"))}
+
+
+def _outcome(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, str]:
+    """How the run ended, and a phrase about it. The ends that the player names are results; the others are faults."""
+    summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
+    if hung:
+        return "hung", "the player outlived its own time limit and was ended"
+    if summary is not None:
+        return str(summary["outcome"]), str(summary.get("message") or "")
+    if shell["signal"]:
+        return "crashed", f"the player died of {shell['signal']}"
+    words = _last_words(run_dir / "mpshell.stderr")
+    return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
+
+
+def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
+    """Carries the run out and returns its record. Raises StartError when a program refuses to start."""
+    for folder in ("links", "qlog"):
+        (run_dir / folder).mkdir(exist_ok=True)
+    site: Site = Containers(spec, run_dir) if spec.arena == "docker" else Namespace(spec, run_dir)
+    try:
+        site.prepare()
+        record = _execute_at(site, spec, run_dir)
+    finally:
+        site.clear()
+    return record
+
+
+def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
+    conductor = Conductor(spec.link_events, site.control_folder)
+    starting = site.server()
+    commands = {"server": starting.recorded}
+    started, begin = datetime.now(UTC), time.monotonic()
+    watch = Watch()
+    hung = False
+    with _spawn(starting, run_dir / "server.stderr", stdout=subprocess.PIPE) as server:
+        try:
+            listening = _wait_listening(server, run_dir / "server.stderr")
+            inner = site.mpshell(conductor.control)
+            commands["mpshell"] = inner.recorded
+            with (run_dir / "player.stdout").open("wb") as stdout:
+                fds = [conductor.folder_fd] if spec.link_events else []
+                shell = _spawn(inner, run_dir / "mpshell.stderr", stdout=stdout, fds=fds)
+            if spec.link_events:
+                conductor.start()
+            try:
+                shell.wait(spec.time_limit_s + runspec.HANG_GRACE_S)
+            except subprocess.TimeoutExpired:
+                hung = True
+            finally:
+                _stop(shell)
+                events = conductor.finish()
+            wall_s = time.monotonic() - begin
+            server_died = server.poll() is not None
+            netstat = site.netstat()
+        finally:
+            _stop(server)
+    machine = watch.stop(own_children=site.own_children)
+    site.gather()
+    if not (run_dir / "mpshell.json").is_file():
+        raise StartError(_last_words(run_dir / "mpshell.stderr"))
+    emulator = json.loads((run_dir / "mpshell.json").read_text())
+    if not (run_dir / "player.jsonl").is_file():
+        raise StartError(_last_words(run_dir / "mpshell.stderr"))
+    if conductor.refusal is not None:
+        raise StartError(f"mpshell refused a link event: {conductor.refusal}")
+    outcome, message = _outcome(run_dir, emulator["exit"], hung=hung)
+    if server_died:
+        outcome, message = "server_died", f"the server ended during the run: {_last_words(run_dir / 'server.stderr')}"
+    inner_netstat = run_dir / "player.netstat"
+    ends = {"mpshell": shell.returncode, "server": server.returncode}
+    return {
+        "schema": SCHEMA,
+        "run_id": spec.run_id,
+        "identity": spec.identity(),
+        "started": started.isoformat(timespec="seconds"),
+        "wall_s": round(wall_s, 3),
+        "outcome": outcome,
+        "message": message,
+        "fidelity": fidelity.judge(emulator, events, machine).as_json(),
+        **({"link_events": [event.as_json() for event in events]} if events else {}),
+        "exit": {name: _exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
+        "config": spec.model_dump(mode="json"),
+        "commands": commands,
+        "listening": listening,
+        "mptcp": {
+            "server": _joins(netstat),
+            "player": _joins(inner_netstat.read_text() if inner_netstat.is_file() else ""),
+        },
+        **site.facts(),
+        "git": provenance.git_state(),
+        "kernel": provenance.kernel(),
+        "cpu": provenance.cpu(),
+    }
+
+
+def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _terminate)
+    # Whatever a dying child leaves becomes ours, so that it can be ended here.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    run_dir = Path(sys.argv[1]).resolve()
+    spec = RunSpec.model_validate_json((run_dir / "spec.json").read_text())
+    try:
+        record = execute(spec, run_dir)
+    except (StartError, UserError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    finally:
+        _end_orphans()
+    (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+    (run_dir / "spec.json").unlink()
+    return 0
+
+
+def _end_orphans() -> None:
+    """Kills what was re-parented to this worker. After a clean run there is nothing."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(-1, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

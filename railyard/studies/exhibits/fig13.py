@@ -1,0 +1,325 @@
+"""Fig. 13: extreme mobility. Request completion time, median and maximum, of every scheme over every pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from railyard.base.style import GRID, scheme_styles
+from railyard.experiment.model import NEEDS_MPSHELL
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
+from railyard.results.aggregate import Cell as PairCell
+from railyard.results.aggregate import cells
+from railyard.studies import intervals
+from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled
+from railyard.studies.exhibits.spec import ExhibitSpec
+from railyard.studies.intervals import Interval
+
+FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
+APART = "xlink+"
+METRICS = {"median": 0.5, "maximum": 1.0}
+SAME = 0.01  # less than 1 % apart counts as equal when pairs are counted
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A scheme over a pair, s. A value that rests on chunks that never completed is a lower bound."""
+
+    median: float
+    maximum: float
+    at_least: bool
+
+    def of(self, metric: str) -> float:
+        return self.median if metric == "median" else self.maximum
+
+
+Results = dict[str, dict[str, Figures]]
+"""pair, then scheme."""
+
+
+def results_of(frame: Frame) -> Results:
+    found: Results = {}
+    for pair, row in cells(frame.every).items():
+        found[pair] = {cell.label: figures for cell in row if (figures := _figures(cell)) is not None}
+    return found
+
+
+def _figures(cell: PairCell) -> Figures | None:
+    median, most = cell.rct(0.5), cell.rct(1.0)
+    if median is None or most is None or cell.faulty:
+        return None
+    return Figures(median.value, most.value, median.at_least or most.at_least)
+
+
+def pairs_with(results: Results, *labels: str) -> list[str]:
+    return [pair for pair, row in results.items() if all(label in row for label in labels)]
+
+
+def geometric_mean(results: Results, label: str, metric: str, pairs: Sequence[str]) -> Interval | None:
+    logs = [[math.log(results[pair][label].of(metric))] for pair in pairs]
+    found = intervals.bootstrap(logs, intervals.mean)
+    return Interval(*(math.exp(x) for x in (found.value, found.low, found.high))) if found else None
+
+
+def saving(results: Results, label: str, other: str, metric: str) -> Interval | None:
+    """By how much `label` is below `other`, %: geometric mean of the pairs' ratios, pairs resampled."""
+    pairs = pairs_with(results, label, other)
+    ratios = [[math.log(results[pair][label].of(metric) / results[pair][other].of(metric))] for pair in pairs]
+    found = intervals.bootstrap(ratios, intervals.mean)
+    if found is None:
+        return None
+    value, low, high = (100 * (1 - math.exp(x)) for x in (found.value, found.high, found.low))
+    return Interval(value, low, high)
+
+
+def counts(results: Results, label: str, other: str, metric: str) -> tuple[int, int, int]:
+    """In how many pairs `label` is better than `other`, worse, and in how many both have a figure."""
+    pairs = pairs_with(results, label, other)
+    ratios = [results[pair][label].of(metric) / results[pair][other].of(metric) for pair in pairs]
+    return sum(ratio < 1 - SAME for ratio in ratios), sum(ratio > 1 + SAME for ratio in ratios), len(pairs)
+
+
+def best_in(results: Results, metric: str, among: Sequence[str]) -> dict[str, int]:
+    """In how many pairs each scheme has the smallest figure; schemes within 1 % of it share."""
+    won = dict.fromkeys(among, 0)
+    for pair in pairs_with(results, *among):
+        least = min(results[pair][label].of(metric) for label in among)
+        for label in among:
+            won[label] += results[pair][label].of(metric) <= least * (1 + SAME)
+    return won
+
+
+def best_of_five(results: Results, among: Sequence[str]) -> tuple[Verdict, str, str]:
+    """xlink against each of the others, both metrics. Returns the verdict, our figures and why."""
+    others = [label for label in among if label != "xlink"]
+    beaten: list[str] = []
+    level: list[str] = []
+    worse: list[str] = []
+    said: list[str] = []
+    for other in others:
+        words: list[str] = []
+        for metric in METRICS:
+            found = saving(results, "xlink", other, metric)
+            if found is None:
+                continue
+            words.append(f"{metric} {found.words('lower', 'higher', digits=0)}")
+            name = f"{other} ({metric})"
+            (beaten if found.low > 0 else level if found.value > 0 else worse).append(name)
+        if words:
+            said.append(f"against {other} {', '.join(words)}")
+    total = len(pairs_with(results, *among))
+    lowest = [f"{metric} in {best_in(results, metric, among)['xlink']}" for metric in METRICS]
+    ours = "; ".join([*said, f"the lowest {' and '.join(lowest)} of {total} pairs"])
+    if not level and not worse:
+        return "holds", ours, "lower than every other scheme's beyond the 95 % intervals, in median and maximum"
+    alike = f"vanilla-mp ({next(iter(METRICS))})" in level + worse
+    cause = (
+        ": requests that meet no outage are scheduled alike by both, and copies act on those that do" if alike else ""
+    )
+    if not worse:
+        return "partly", ours, f"lowest on average, but within the 95 % interval of {', '.join(level)}{cause}"
+    word: Verdict = "partly" if beaten else "does not hold"
+    return word, ours, f"not lower on average than {', '.join(worse)}{cause}"
+
+
+def cm_no_answer(results: Results) -> tuple[Verdict, str, str]:
+    """CM is no answer: it brings the maximum below SP's in half of the pairs at most, and XLINK beats it."""
+    better, worse, total = counts(results, "cm", "sp", "maximum")
+    against = {metric: saving(results, "xlink", "cm", metric) for metric in METRICS}
+    ours = f"maximum below sp's in {better} and above it in {worse} of {total} pairs; " + "; ".join(
+        f"xlink's {metric} {found.words('lower', 'higher', digits=0)}" for metric, found in against.items() if found
+    )
+    seldom = 2 * better <= total
+    beaten = all(found is not None and found.low > 0 for found in against.values())
+    why = [
+        f"migration helps in {better} of {total} pairs: it waits for silence, probes, and starts with a new window",
+        "xlink beats it beyond the interval in both figures" if beaten else "xlink does not beat it in both figures",
+    ]
+    if not worse:
+        why.append("that it is worse than sp at times, as the paper saw, is not seen in the maximum here")
+    word: Verdict = "holds" if seldom and beaten else "partly" if seldom or beaten else "does not hold"
+    return word, ours, "; ".join(why)
+
+
+def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: str, row: int) -> None:
+    styles = scheme_styles(list(labels))
+    place = {pair: index for index, pair in enumerate(results)}
+    for number, label in enumerate(labels):
+        aside = (number - (len(labels) - 1) / 2) * 0.7 / len(labels)  # beside each other, not on top
+        pairs = pairs_with(results, label)
+        open_marks = [results[pair][label].at_least for pair in pairs]
+        symbol = styles[label].symbol
+        figure.add_trace(
+            go.Scatter(
+                x=[round(place[pair] + aside, 3) for pair in pairs],
+                customdata=pairs,
+                y=[results[pair][label].of(metric) for pair in pairs],
+                mode="markers",
+                name=label if label != APART else f"{label} (ours)",
+                legendgroup=label,
+                showlegend=row == 1,
+                marker={
+                    "symbol": [f"{symbol}-open" if is_open else symbol for is_open in open_marks],
+                    "size": 12 if label in ("xlink", APART) else 10,
+                    "color": styles[label].colour,
+                    "line": {"width": 1.5, "color": styles[label].colour},
+                },
+                hovertemplate=f"%{{customdata}}, {label}: {metric} %{{y:.3f}} s<extra></extra>",
+            ),
+            row=row,
+            col=1,
+        )
+
+
+def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
+    figure = make_subplots(
+        rows=2,
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.08,
+        subplot_titles=[
+            "median of the request completion times",
+            "maximum (open marks: a lower bound, chunks unfinished)",
+        ],
+    )
+    for row, metric in enumerate(METRICS, start=1):
+        _panel(figure, results, labels, metric, row)
+    styled(figure, 620, margin={"l": 60, "r": 14, "t": 78, "b": 90})
+    ticks = [step * 10.0**power for power in range(-2, 3) for step in (1, 2, 5)]
+    figure.update_yaxes(
+        type="log", title_text="s (log scale)", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks]
+    )
+    edges = [index + 0.5 for index in range(len(results) - 1)]
+    figure.update_xaxes(
+        tickvals=list(range(len(results))),
+        ticktext=list(results),
+        tickangle=-40,
+        range=[-0.6, len(results) - 0.4],
+        showgrid=False,
+    )
+    for edge in edges:
+        figure.add_vline(x=edge, line={"color": GRID, "width": 1})
+    figure.update_layout(legend={"y": 1.06})
+    figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
+    return figure
+
+
+def _pair_table(results: Results, labels: Sequence[str]) -> Table:
+    rows: list[list[Cell]] = []
+    for pair, row in results.items():
+        line: list[Cell] = [pair]
+        for label in labels:
+            cell = row.get(label)
+            for metric in METRICS:
+                line.append(None if cell is None else round(cell.of(metric), 3))
+        rows.append(line)
+    columns = [Column(name="pair")]
+    columns += [Column(name=f"{label}, {metric}", unit="s") for label in labels for metric in METRICS]
+    unfinished = [f"{pair} {label}" for pair, row in results.items() for label, cell in row.items() if cell.at_least]
+    note = f"A lower bound, for chunks that never completed: {', '.join(unfinished)}." if unfinished else ""
+    return Table(title="Every pair", columns=columns, rows=rows, note=note)
+
+
+def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str]) -> Table:
+    common = pairs_with(results, *labels)
+    rows: list[list[Cell]] = []
+    for label in labels:
+        line: list[Cell] = [label if label != APART else f"{label} (ours, none of the five)"]
+        for metric in METRICS:
+            mean = geometric_mean(results, label, metric, common)
+            line.append(mean.text(".3f") if mean else None)
+            line.append(best_in(results, metric, five)[label] if label in five else None)
+        rows.append(line)
+    columns = [Column(name="scheme")]
+    for metric in METRICS:
+        columns += [Column(name=f"{metric}, geometric mean and interval", unit="s"), Column(name=f"lowest {metric}")]
+    note = (
+        f"Over the {len(common)} pairs that all schemes have figures for; “lowest” counts pairs, the paper's five only."
+    )
+    return Table(title="All pairs together", columns=columns, rows=rows, note=note)
+
+
+def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
+    frame = load_frame(folder, spec)
+    results = results_of(frame)
+    present = [label for label in (*FIVE, APART) if any(label in row for row in results.values())]
+    five = [label for label in present if label in FIVE]
+    missing = [label for label in FIVE if label not in present]
+    best, best_ours, best_why = best_of_five(results, five)
+    if missing and best == "holds":
+        best, best_why = "partly", f"{best_why}; {', '.join(missing)} {NEEDS_MPSHELL} and is not among them"
+    cm, cm_ours, cm_why = cm_no_answer(results)
+    fidelity = frame.fidelity()
+    exact = (
+        "exact, virtual time" if fidelity.exact else f"worst p99 lateness {(fidelity.worst_p99_us or 0) / 1000:.2f} ms"
+    )
+    return Exhibit(
+        name=spec.name,
+        title="Extreme mobility: subway and high-speed rail",
+        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 13, section 7.3",
+        summary=(f"{len(results)} pairs of traces, {len(five)} schemes. xlink, mean over the pairs: {best_ours}."),
+        command=spec.command,
+        arena=frame.arena,
+        size=spec.size,
+        settings={
+            **player_settings(frame.every[0]),
+            "schemes": ", ".join(five) + (f"; {APART} apart" if APART in present else ""),
+            "left out": f"{', '.join(missing)}: {NEEDS_MPSHELL}" if missing else "none",
+            "sp": "on the primary path: Wi-Fi before LTE",
+            "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",
+        },
+        tables=[_summary_table(results, present, five), _pair_table(results, present)],
+        plots=[
+            plot(
+                "fig13-rct",
+                "Request completion time by pair",
+                _figure(results, present),
+                f"Median and maximum request completion time of each scheme over {len(results)} pairs: "
+                f"xlink is {best_why}.",
+            )
+        ],
+        paper=[
+            PaperValue(
+                what="XLINK among the five",
+                theirs="much smaller RCT in median and maximum, consistently",
+                ours=best_ours,
+                source="Fig. 13, section 7.3",
+            ),
+            PaperValue(
+                what="connection migration",
+                theirs="better than SP at times, at times even worse",
+                ours=cm_ours,
+                source="Fig. 13, section 7.3",
+            ),
+        ],
+        claims=[
+            Claim(
+                id="xlink-best-of-five",
+                claim="XLINK has the lowest request completion time of the five schemes, in median and maximum.",
+                theirs="consistently best in median and maximum",
+                ours=best_ours,
+                verdict=best,
+                because=best_why,
+                rule="holds if below every other scheme beyond the interval, in median and in maximum, as mean over "
+                f"the pairs; partly if below some; within {100 * SAME:g} % of the lowest counts as lowest",
+            ),
+            Claim(
+                id="cm-no-answer",
+                claim="Connection migration is no answer to extreme mobility.",
+                theirs="improves on SP at times, worse than it in some cases; not responsive enough",
+                ours=cm_ours,
+                verdict=cm,
+                because=cm_why,
+                rule=f"holds if its maximum is below sp's, by {100 * SAME:g} % or more, in half of the pairs at most, "
+                "and xlink is below it beyond the interval in median and maximum; partly if one of the two",
+            ),
+        ],
+        confidence=f"{intervals.METHOD.replace('over runs', 'over pairs')}; schemes are paired by pair of traces",
+        fidelity=fidelity,
+        provenance=frame.provenance(),
+    )

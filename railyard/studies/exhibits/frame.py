@@ -1,0 +1,148 @@
+"""What all builders share: a campaign's runs by part and scheme, provenance, and plotly figures as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.style import GRID, INK, layout
+from railyard.report.exhibit import Fidelity, Plot, Provenance
+from railyard.results.records import Run, load_campaign
+from railyard.studies.exhibits.spec import AT, WHOLE, ExhibitSpec, label_of
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The runs of an exhibit's campaign. Void runs are counted, and in nothing else."""
+
+    folder: Path
+    spec: ExhibitSpec
+    record: dict[str, Any]
+    every: list[Run]
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self.record["parts"])
+
+    @property
+    def arena(self) -> str:
+        return str(self.every[0].config["arena"])
+
+    def values(self, key: str) -> dict[str, Any]:
+        values: dict[str, Any] = self.record["parts"][key]
+        return values
+
+    def of(self, key: str, label: str) -> list[Run]:
+        """The runs of a part under a scheme, by pair and seed."""
+        return [run for run in self.runs if run.label == label_of(label, key)]
+
+    def labels(self) -> list[str]:
+        """The schemes, without the parts, in order of appearance."""
+        return list(dict.fromkeys(run.label.partition(AT)[0] for run in self.every))
+
+    def paired(self, label: str, other: str) -> list[tuple[Run, Run]]:
+        """The runs of two schemes over the same links: same part, pair and seed, neither void."""
+        by_place = {place_of(run): run for run in self.runs if scheme_of(run) == other}
+        return [
+            (run, by_place[place_of(run)]) for run in self.runs if scheme_of(run) == label and place_of(run) in by_place
+        ]
+
+    def fidelity(self) -> Fidelity:
+        if self.arena == "sim":
+            return Fidelity(exact=True, runs=len(self.every))
+        worst = max((run.record["fidelity"]["lateness_p99_us"] for run in self.runs), default=None)
+        return Fidelity(runs=len(self.every), void=len(self.every) - len(self.runs), worst_p99_us=worst)
+
+    def provenance(self) -> Provenance:
+        first = self.every[0]
+        traces = {
+            Path(path[way]).name: path[f"{way}_sha256"]
+            for run in self.every
+            for path in run.config["paths"]
+            for way in ("up", "down")
+        }
+        return Provenance(
+            git=first.record["git"],
+            kernel=first.record["kernel"],
+            programs_sha256=first.config["programs_sha256"],
+            traces=dict(sorted(traces.items())),
+            seeds=sorted({run.seed for run in self.every}),
+            created=now(),
+            wall_s=round(sum(run.record["wall_s"] for run in self.every), 1),
+        )
+
+
+def load_frame(folder: Path, spec: ExhibitSpec) -> Frame:
+    record, runs = load_campaign(folder)
+    good = [run for run in runs if not run.void]
+    if not good:
+        raise UserError(f"{folder}: every run is void, so there is nothing to show; run it again on a quieter machine.")
+    return Frame(folder, spec, record, runs, good)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def without_runs(traces: dict[str, str]) -> Provenance:
+    """Of an exhibit that runs nothing."""
+    return Provenance(git=provenance.git_state(), kernel=provenance.kernel(), traces=traces, created=now())
+
+
+def scheme_of(run: Run) -> str:
+    return run.label.partition(AT)[0]
+
+
+def part_of(run: Run) -> str:
+    return run.label.partition(AT)[2] or WHOLE
+
+
+def place_of(run: Run) -> tuple[str, str, int]:
+    """What two runs have in common that see the same links."""
+    return part_of(run), run.pair, run.seed
+
+
+def rcts(runs: Sequence[Run]) -> list[list[float]]:
+    """Request completion times, a list a run; a chunk that never completed counts with the time that it had waited."""
+    return [[chunk.rct_s for chunk in run.chunks] for run in runs]
+
+
+def player_settings(run: Run) -> dict[str, str]:
+    """What a reader must know about the player, in words."""
+    player = run.config["player"]
+    return {
+        "video": f"{player['bitrate_bps'] / 1e6:g} Mbps, {player['duration_s']:g} s",
+        "request size": f"{player['chunk_bytes'] / 1024:g} KiB, {player['concurrency']} at a time",
+        "congestion control": f"{run.config['congestion']}, decoupled",
+    }
+
+
+def plot(name: str, title: str, figure: go.Figure, alt: str) -> Plot:
+    """The figure as plain data: without plotly's template, which the shared layout replaces."""
+    figure.update_layout(template="none")
+    return Plot(id=name, title=title, figure=json.loads(figure.to_json()), alt=alt)
+
+
+def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
+    """The house's look on every axis of the figure."""
+    look = layout(height, **more)
+    figure.update_layout(template="none", **{name: value for name, value in look.items() if "axis" not in name})
+    axis = {"gridcolor": GRID, "linecolor": INK, "ticks": "outside", "ticklen": 4, "zeroline": False}
+    figure.update_xaxes(automargin=True, showline=True, showgrid=True, **axis)
+    figure.update_yaxes(automargin=True, showline=True, showgrid=True, **axis)
+    return figure
+
+
+def translucent(colour: str, opacity: float = 0.35) -> str:
+    """A hexadecimal colour as plotly takes it with an opacity."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"

@@ -1,0 +1,130 @@
+"""What the notebooks of the exhibits share: load the exhibit or make it, then show its parts.
+
+A notebook is one page about one figure or table. It shows what `exhibit.json` holds and computes nothing itself, so
+that notebook, report and command line cannot disagree.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.words import counted
+from railyard.report.exhibit import FILE, Exhibit, load_exhibit
+
+RESULTS_VARIABLE = "RAILYARD_RESULTS"
+"""Where the notebooks look for results; `results/` of the project where it is not set."""
+SIZE_VARIABLE = "RAILYARD_SIZE"
+"""The size to run where there is no exhibit yet; small where it is not set."""
+ARENA_VARIABLE = "RAILYARD_ARENA"
+"""The arena to run it in; the experiment's own where it is not set."""
+
+
+def results_dir() -> Path:
+    return Path(os.environ.get(RESULTS_VARIABLE, RESULTS_DIR))
+
+
+def get(name: str) -> Exhibit:
+    """The exhibit as it is in the results, or made at the small size where it is not there."""
+    folder = results_dir().resolve() / name
+    if not (folder / FILE).is_file():
+        command = [sys.executable, "-m", "railyard", "run", name]
+        command += ["--size", os.environ.get(SIZE_VARIABLE, "small")]
+        command += ["--arena", os.environ[ARENA_VARIABLE]] if ARENA_VARIABLE in os.environ else []
+        environment = os.environ | {RESULTS_VARIABLE: str(folder.parent)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        if done.returncode != 0:
+            raise UserError(done.stderr.strip().removeprefix("railyard: ") or f"{name} ended with {done.returncode}")
+    return load_exhibit(folder)
+
+
+class Page:
+    """An exhibit with what a notebook shows of it. Every property is a cell's last line."""
+
+    def __init__(self, name: str) -> None:
+        self.exhibit = get(name)
+
+    @property
+    def heading(self) -> Any:
+        exhibit = self.exhibit
+        modelled = " **Modelled, not measured.**" if exhibit.modelled else ""
+        settings = "\n".join(f"- {name}: {value}" for name, value in exhibit.settings.items())
+        return _markdown(
+            f"# {exhibit.title}\n*{exhibit.paper_ref}*\n\n{exhibit.summary}{modelled}\n\n{settings}\n\n"
+            f"Size {exhibit.size}, arena {exhibit.arena}. Made by `{exhibit.command}`."
+        )
+
+    @property
+    def figures(self) -> list[go.Figure]:
+        return [go.Figure(plot.figure) for plot in self.exhibit.plots]
+
+    def show(self) -> None:
+        """Draws every plot, each with the sentence that says what is to be seen."""
+        for plot, figure in zip(self.exhibit.plots, self.figures, strict=True):
+            _display(_markdown(f"**{plot.title}.** {plot.alt}"))
+            _display(figure)
+
+    @property
+    def tables(self) -> Any:
+        texts = []
+        for table in self.exhibit.tables:
+            heads = [f"{column.name}{f' ({column.unit})' if column.unit else ''}" for column in table.columns]
+            lines = [f"**{table.title}**", "", _line(heads), _line(["---"] * len(heads))]
+            lines += [_line(["–" if cell is None else str(cell) for cell in row]) for row in table.rows]
+            texts.append("\n".join([*lines, "", table.note]))
+        return _markdown("\n\n".join(texts))
+
+    @property
+    def against_the_paper(self) -> Any:
+        lines = [_line(["what", "paper", "here", "source"]), _line(["---"] * 4)]
+        lines += [_line([row.what, row.theirs, row.ours, row.source]) for row in self.exhibit.paper]
+        return _markdown("\n".join(lines))
+
+    @property
+    def claims(self) -> Any:
+        if not self.exhibit.claims:
+            return _markdown("The paper claims nothing here that could be checked.")
+        return _markdown(
+            "\n\n".join(
+                f"**{claim.id}: {claim.verdict}.** {claim.claim} Paper: {claim.theirs}. Here: {claim.ours}. "
+                f"Because: {claim.because}." + (f" Rule: {claim.rule}." if claim.rule else "")
+                for claim in self.exhibit.claims
+            )
+        )
+
+    @property
+    def provenance(self) -> Any:
+        exhibit = self.exhibit
+        origin = exhibit.provenance
+        fidelity = exhibit.fidelity
+        words = "exact (virtual time, or nothing was run)"
+        if not fidelity.exact:
+            worst = "–" if fidelity.worst_p99_us is None else f"{fidelity.worst_p99_us / 1000:.2f} ms"
+            words = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
+        return _markdown(
+            f"Intervals: {exhibit.confidence}. Fidelity: {words}. Revision {origin.git.get('revision')}, "
+            f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."
+        )
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _markdown(text: str) -> Any:
+    from IPython.display import Markdown  # noqa: PLC0415  only notebooks need IPython
+
+    return Markdown(text)  # type: ignore[no-untyped-call]
+
+
+def _display(what: Any) -> None:
+    from IPython.display import display  # noqa: PLC0415  only notebooks need IPython
+
+    display(what)  # type: ignore[no-untyped-call]

@@ -1,0 +1,171 @@
+"""What the exhibits over a population share: plays, settings and provenance, cells with intervals, plots."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from railyard.base.style import LineStyle, scheme_styles
+from railyard.experiment.model import MeasuredScheme
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.studies.exhibits.frame import plot, styled
+from railyard.studies.intervals import Interval, bars, percentage, range_words
+from railyard.studies.population.campaign import Outcome
+from railyard.studies.population.figures import METHOD, Plays
+from railyard.studies.population.model import PopulationExhibit
+
+SOURCE = "Zheng et al., SIGCOMM 2021"
+PLUS_NOTE = "xlink+ is this testbed's own (docs/explanation/xlink-plus.md) and no part of the paper."
+Data = tuple[PopulationExhibit, Outcome]
+
+
+@dataclass(frozen=True)
+class Frame:
+    spec: PopulationExhibit
+    outcome: Outcome
+    plays: Plays
+
+    @property
+    def days(self) -> list[int]:
+        return self.plays.days
+
+    def style(self, arm: str) -> LineStyle:
+        return scheme_styles([entry.base_label() for entry in self.outcome.entries])[arm]
+
+
+def frame_of(data: Data) -> Frame:
+    spec, outcome = data
+    return Frame(spec, outcome, Plays(outcome.rows))
+
+
+def cell(interval: Interval | None, digits: int = 2) -> Cell:
+    return None if interval is None else round(interval.value, digits) + 0.0
+
+
+def span(interval: Interval | None, digits: int = 1) -> Cell:
+    return None if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+
+
+def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:
+    if interval is None:
+        return "no value"
+    value, low, high = (percentage(x, digits) for x in (interval.value, interval.low, interval.high))
+    return f"{value}{unit} [{low}, {high}]"
+
+
+def change(interval: Interval | None, more: str, less: str) -> str:
+    """A difference in percent as one says it; positive is `more`."""
+    return "no value" if interval is None else interval.words(more, less)
+
+
+def between(values: Sequence[Interval | None], more: str, less: str) -> str:
+    """The least and the greatest of the days, as one says them; positive is `more`."""
+    known = [value.value for value in values if value is not None]
+    return f"{range_words(known, more, less)} by day" if known else "no value on any day"
+
+
+def settings(frame: Frame) -> dict[str, str]:
+    record = frame.outcome.record
+    population = record["population"]
+    total = sum(scene["share"] for scene in population["scenes"])
+    mix = ", ".join(f"{scene['name']} {100 * scene['share'] / total:.3g} %" for scene in population["scenes"])
+    found = {
+        "viewers": f"{frame.plays.viewers()}, {record['viewers_per_day']} on each of {record['days']} days; the same "
+        "viewers under every scheme",
+        "scenes": mix,
+        "request size": f"{population['video']['chunk_bytes'] / 1e6:g} MB, one at a time",
+        "congestion control": "cubic, decoupled",
+        "population": "experiments/population.yaml, docs/results/population.md",
+    }
+    for entry in frame.outcome.entries:
+        if isinstance(entry, MeasuredScheme):
+            limits = f"T_th1 {entry.measured.t_th1_ms:.0f} ms, T_th2 {entry.measured.t_th2_ms:.0f} ms"
+            found[f"thresholds of {entry.base_label()}"] = f"{limits}, measured on {entry.measured.runs} pilot viewers"
+    return found
+
+
+def exhibit(
+    frame: Frame,
+    title: str,
+    place: str,
+    summary: str,
+    tables: list[Table],
+    plots: list[Plot],
+    paper: list[PaperValue],
+    claims: list[Claim],
+) -> Exhibit:
+    record = frame.outcome.record
+    return Exhibit(
+        name=frame.spec.name,
+        title=title,
+        paper_ref=f"{SOURCE}, {place}",
+        summary=summary,
+        command=shlex.join(["railyard", *sys.argv[1:]]),
+        arena="sim",
+        size=record["size"],
+        settings=settings(frame),
+        tables=tables,
+        plots=plots,
+        paper=paper,
+        claims=claims,
+        confidence=METHOD,
+        fidelity=Fidelity(exact=True, runs=len(frame.outcome.rows)),
+        provenance=Provenance(
+            git=record["git"],
+            kernel=record["kernel"],
+            programs_sha256=record["programs_sha256"],
+            traces=record["traces"],
+            seeds=[record["population"]["seed"]],
+            created=record["created"],
+            wall_s=record["wall_s"],
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Curve:
+    name: str
+    style: LineStyle
+    values: Sequence[Interval | None]
+
+
+def curves(
+    name: str,
+    title: str,
+    xs: Sequence[Any],
+    drawn: Sequence[Curve],
+    titles: tuple[str, str],
+    alt: str,
+    *,
+    log: bool = False,
+) -> Plot:
+    """Curves with intervals over days, percentiles or settings."""
+    figure = go.Figure()
+    for curve in drawn:
+        figure.add_trace(
+            go.Scatter(
+                x=list(xs),
+                y=[None if i is None else i.value for i in curve.values],
+                error_y=bars(curve.values),
+                mode="lines+markers",
+                name=curve.name,
+                line={"color": curve.style.colour, "dash": curve.style.dash, "width": 2},
+                marker={"symbol": curve.style.symbol, "size": 9},
+                hovertemplate="%{x}: %{y:.4g}<extra>" + curve.name + "</extra>",
+            )
+        )
+    styled(figure, 360, margin={"l": 60, "r": 14, "t": 60, "b": 48})
+    figure.update_xaxes(title_text=titles[0], type="category")
+    figure.update_yaxes(title_text=titles[1])
+    if log:
+        figure.update_yaxes(type="log")
+    return plot(name, title, figure, alt)
+
+
+def columns(*names: tuple[str, str]) -> list[Column]:
+    return [Column(name=name, unit=unit) for name, unit in names]

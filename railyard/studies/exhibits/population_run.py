@@ -1,0 +1,27 @@
+"""Carries out an exhibit of a population: its plays, then `exhibit.json`."""
+
+from __future__ import annotations
+
+from railyard.base.yamlfile import YamlDocument
+from railyard.report.exhibit import Exhibit
+from railyard.run.folders import shown
+from railyard.studies.exhibits import registry
+from railyard.studies.exhibits.run import print_exhibit
+from railyard.studies.population.campaign import Asked, Place
+from railyard.studies.population.executors import LocalExecutor
+from railyard.studies.population.model import load_exhibit_spec
+from railyard.studies.population.run import carry_out, only_sim
+from railyard.studies.request import RunRequest
+
+
+def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
+    """`railyard run` with a file of kind population-exhibit. Plays that another folder has are taken from there."""
+    spec, population, _ = load_exhibit_spec(document)
+    only_sim(request)
+    asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
+    place = Place(spec.name, request.out)
+    outcome, _ = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
+    exhibit: Exhibit = registry.builder(spec.name)(outcome.folder, (spec, outcome))
+    file = exhibit.write(outcome.folder)
+    print_exhibit(request.console, exhibit)
+    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)

@@ -1,0 +1,140 @@
+"""Carries an exhibit out: the runs of all its parts as one campaign, then `exhibit.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.terminal import print_table
+from railyard.base.yamlfile import YamlDocument, near_miss
+from railyard.experiment.model import ARENAS
+from railyard.report.exhibit import Exhibit
+from railyard.results import qlogs
+from railyard.results.aggregate import write_parquet
+from railyard.results.pending import make_whole
+from railyard.results.records import load_campaign
+from railyard.results.tables import aligned
+from railyard.run.campaign import Campaign, identity_of
+from railyard.run.folders import Identity, Tell, results_folder, shown
+from railyard.run.preflight import check_arena
+from railyard.run.resolve import not_run, qlog_of
+from railyard.studies.exhibits import registry
+from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
+from railyard.studies.request import RunRequest
+
+VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red"}
+
+
+def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
+    """The exhibit with what the command line asked for."""
+    spec = spec_of(document)
+    change: dict[str, Any] = {}
+    if request.arena is not None:
+        if request.arena not in ARENAS:
+            raise UserError(f"unknown arena '{request.arena}'; {near_miss(request.arena, ARENAS)}")
+        change["arena"] = request.arena
+    if request.seeds is not None:
+        change["seeds"] = request.seeds
+    if request.qlog is not None:
+        change["qlog"] = request.qlog
+    update: dict[str, Any] = {"size": request.size}
+    if spec.experiment:  # the command line goes before what sizes and arenas change
+        update["experiment"] = spec.experiment | change
+        for name in ("sizes", "arenas"):
+            changes = getattr(spec, name)
+            update[name] = {key: each.model_copy(update={"set": each.set | change}) for key, each in changes.items()}
+    return spec.model_copy(update=update | {"command": command_of(spec.name, document, request)})
+
+
+def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
+    """The command line that makes this exhibit."""
+    known = document.path.resolve() == (EXPERIMENTS_DIR / f"{name}.yaml").resolve()
+    words = ["railyard", "run", name if known else str(document.path)]
+    options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out, "--qlog": request.qlog}
+    options["--size"] = request.size if request.size != "default" else None
+    return shlex.join([*words, *(str(word) for pair in options.items() if pair[1] is not None for word in pair)])
+
+
+def run(document: YamlDocument, request: RunRequest) -> None:
+    spec = requested(document, request)
+    make = registry.builder(spec.name)
+    if spec.experiment:
+        _with_runs(spec, document, request, make)
+        return
+    with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
+        made = make(Path(nowhere), spec)
+    with results_folder(_identity(made), _teller(request), out=request.out, fresh=not request.resume) as folder:
+        _write(made, folder, request)
+
+
+def _teller(request: RunRequest) -> Tell:
+    return lambda sentence: request.console.print(sentence, soft_wrap=True)
+
+
+def _identity(made: Exhibit) -> Identity:
+    """Of an exhibit that runs nothing: what it says, and the traces that it read."""
+    said = made.model_dump(mode="json", exclude={"provenance", "command", "name"})
+    sha256 = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    settings = {"size": made.size, "settings": made.settings, "content": sha256}
+    return Identity(made.name, made.arena, {"settings": settings, "traces": made.provenance.traces})
+
+
+def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> None:
+    parts = experiments(spec, document)
+    specs = all_runs(parts)
+    for arena in {run.arena for run in specs}:
+        check_arena(arena)
+    exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
+    asked = request.repeat_budget_s
+    first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})
+    identity = identity_of(first.model_copy(update={"name": spec.name}), specs, {"exhibit": exhibit})
+    with results_folder(identity, _teller(request), out=request.out, fresh=not request.resume) as folder:
+        campaign = Campaign(folder)
+        _teller(request)(qlogs.sentence(qlog_of(first, len(specs)), asked=request.qlog is not None))
+        make_whole(
+            campaign,
+            first,
+            specs,
+            jobs=request.jobs,
+            console=request.console,
+            not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
+            # Which exhibit it is, and which parts it came to.
+            further={
+                "exhibit": spec.model_dump(mode="json"),
+                "parts": {part.key: part.values for part, _, _ in parts},
+            },
+        )
+        write_parquet(load_campaign(folder)[1], folder)
+        _write(make(folder, spec), folder, request)
+
+
+def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
+    file = made.write(folder)
+    print_exhibit(request.console, made)
+    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)
+
+
+def print_exhibit(console: Console, exhibit: Exhibit) -> None:
+    """The exhibit in the terminal: its tables, then each claim with its verdict."""
+    console.print(f"\n[bold]{exhibit.title}[/bold] ({exhibit.paper_ref})")
+    console.print(exhibit.summary, markup=False)
+    for table in exhibit.tables:
+        heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
+        shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
+        for row in aligned(table.rows):
+            shown.add_row(*row)
+        print_table(console, shown)
+    for claim in exhibit.claims:
+        word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
+        console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
+        if claim.rule:
+            console.print(f"  rule: {claim.rule}", style="dim", soft_wrap=True)

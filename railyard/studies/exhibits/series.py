@@ -1,0 +1,115 @@
+"""Series over time of one run: windows and bytes in flight from the server's qlog, re-injections, capacity from traces.
+
+All times are seconds on the clock of the links, which is the clock of the trace from the run's start offset on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from railyard.base.jsonl import read_jsonl
+from railyard.results.qlogdiff import server_qlogs
+from railyard.results.records import Run
+from railyard.traces.trace import read_trace
+
+
+@dataclass
+class PathSeries:
+    """One path as the server's congestion control saw it: (s, bytes)."""
+
+    name: str
+    window: list[tuple[float, float]] = field(default_factory=list)
+    in_flight: list[tuple[float, float]] = field(default_factory=list)
+
+
+@dataclass
+class ServerSeries:
+    paths: dict[str, PathSeries]
+    reinjected: list[tuple[float, float]]
+    """(s, bytes re-injected so far)."""
+
+
+def _links(folder: Path) -> dict[str, Any]:
+    links: dict[str, Any] = json.loads((folder / "mpshell.json").read_text())
+    return links
+
+
+def _events(file: Path, t0_us: float) -> Iterator[tuple[float, str, dict[str, Any]]]:
+    """Time on the clock of the links, name and data of every event."""
+    zero_us = t0_us
+    for line in file.read_text(errors="replace").splitlines():
+        text = line.lstrip("\x1e").strip()
+        if not text:
+            continue
+        record = json.loads(text)
+        if "trace" in record:
+            zero_us = float(record["trace"]["common_fields"]["reference_monotonic_us"])
+        elif "name" in record:
+            yield (zero_us - t0_us) / 1e6 + float(record["time"]) / 1e3, record["name"], record["data"]
+
+
+def server_series(run: Run, folder: Path) -> ServerSeries:
+    """What the server's qlogs of the run say, all connections in turn."""
+    links = _links(folder)
+    names = {path["inside_addr"]: path["name"] for path in links["paths"]}
+    series = {name: PathSeries(name) for name in names.values()}
+    copied = 0.0
+    reinjected: list[tuple[float, float]] = [(0.0, 0.0)]
+    for file in server_qlogs(folder):
+        of_path: dict[int, PathSeries] = {}
+        for t, name, data in _events(file, float(links["t0_monotonic_us"])):
+            if name == "multipath:path_new":
+                address = str(data["remote"]).rpartition(":")[0]
+                of_path[data["path"]] = series[names[address]]
+            elif name == "recovery:metrics_updated" and data["path"] in of_path:
+                path = of_path[data["path"]]
+                if "congestion_window" in data:  # an event has only what it is about
+                    path.window.append((t, float(data["congestion_window"])))
+                if "bytes_in_flight" in data:
+                    path.in_flight.append((t, float(data["bytes_in_flight"])))
+            elif name == "xlink:reinjection":
+                copied += float(data["length"])
+                reinjected.append((t, copied))
+    return ServerSeries(series, reinjected)
+
+
+def buffered_bytes(run: Run, folder: Path) -> list[tuple[float, float]]:
+    """The player's buffer, every 100 ms."""
+    start = run.player_start_s or 0.0
+    events = read_jsonl(folder / "player.jsonl")
+    return [(start + e["t"], float(e["buffered_bytes"])) for e in events if e.get("event") == "buffer"]
+
+
+def capacity(run: Run, name: str, bin_ms: int, show_s: float) -> list[tuple[float, float]]:
+    """(begin of the bin in s, Mbps) of a path's downlink."""
+    path = next(path for path in run.config["paths"] if path["name"] == name)
+    trace = read_trace(path["down"])
+    rate = trace.rate_mbps(bin_ms, duration_ms=int(show_s * 1000), start_offset_ms=int(run.config["start_offset_ms"]))
+    return [(index * bin_ms / 1000, float(value)) for index, value in enumerate(rate)]
+
+
+def thinned(points: list[tuple[float, float]], step_s: float, until_s: float) -> list[tuple[float, float]]:
+    """The last point of every `step_s`, up to a time: what a plot of that width can show."""
+    kept: dict[int, tuple[float, float]] = {}
+    for t, value in points:
+        if t <= until_s:
+            kept[int(t / step_s)] = (t, value)
+    return list(kept.values())
+
+
+def at(points: list[tuple[float, float]], t: float) -> float | None:
+    """The last value at or before a time."""
+    value = None
+    for when, what in points:
+        if when > t:
+            break
+        value = what
+    return value
+
+
+def greatest(points: list[tuple[float, float]], begin: float, end: float) -> float | None:
+    return max((value for t, value in points if begin <= t <= end), default=None)

@@ -1,0 +1,174 @@
+"""`kind: exhibit`: an experiment file that rebuilds one figure or table of the paper.
+
+It is an ordinary experiment, and what varies: `parts` (each changes fields of the experiment) and `places` (moments of
+a trace found by a stated rule). Sizes take parts away or change fields. docs/reference/experiments.md shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import FieldError, YamlDocument, parse
+from railyard.experiment.model import Experiment, PairChoice, Strict
+from railyard.report.exhibit import Size
+from railyard.run.resolve import look_up, resolve
+from railyard.run.runspec import RunSpec
+from railyard.studies.exhibits.places import PlaceRule, find_places
+from railyard.traces.library import list_pairs
+
+AT = "--"
+"""Between the label of a scheme and the part: `xlink--ratio-4`."""
+WHOLE = "all"
+"""The key of the only part of an exhibit that has no parts; labels do not name it."""
+
+
+class Part(Strict):
+    """One point of what is varied: its key, what it stands for, and the fields of the experiment that it changes."""
+
+    key: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    values: dict[str, float | str] = Field(default={})
+    set: dict[str, Any] = Field(default={})
+
+
+class SizeChange(Strict):
+    """What another size, or arena, changes: the parts that stay, recorded pairs or not, places a trace, fields."""
+
+    parts: list[str] | None = None
+    recorded: bool = True
+    places: int | None = Field(default=None, ge=1)
+    set: dict[str, Any] = Field(default={})
+
+
+class ExhibitSpec(Strict):
+    kind: str = "exhibit"
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+    description: str = ""
+    # Empty where nothing is run.
+    experiment: dict[str, Any] = Field(default={})
+    places: PlaceRule | None = None
+    parts: list[Part] = Field(default=[Part(key=WHOLE)], min_length=1)
+    # Pairs that join those of the experiment where the trace library has them.
+    recorded: list[str] = Field(default=[])
+    # Fields of the experiment that an arena changes; a size goes before it.
+    arenas: dict[str, SizeChange] = Field(default={})
+    options: dict[str, Any] = Field(default={})
+    sizes: dict[Size, SizeChange] = Field(default={})
+    # What the command line chose; not written in files.
+    size: Size = "default"
+    command: str = ""
+
+    @model_validator(mode="after")
+    def _parts_known(self) -> ExhibitSpec:
+        keys = [part.key for part in self.parts]
+        if len(set(keys)) != len(keys):
+            raise FieldError("parts", "two parts have the same key; every part needs its own.")
+        for change in self.sizes.values():
+            for key in change.parts or []:
+                if key not in keys:
+                    raise FieldError("sizes", f"there is no part '{key}' to keep; known are {', '.join(keys)}.")
+        return self
+
+    @property
+    def change(self) -> SizeChange:
+        return self.sizes.get(self.size, SizeChange())
+
+    @property
+    def chosen(self) -> list[Part]:
+        """The parts of the chosen size."""
+        keep = self.change.parts
+        return [part for part in self.parts if keep is None or part.key in keep]
+
+    def part(self, key: str) -> Part:
+        return next(part for part in self.parts if part.key == key)
+
+    def data(self, part: Part) -> dict[str, Any]:
+        """The experiment of a part, as a file would write it."""
+        base = {"name": self.name, "qlog": False, "link_logs": False} | self.experiment
+        in_arena = self.arenas.get(str(base.get("arena", "")), SizeChange())
+        data = merged(merged(merged(base, in_arena.set), self.change.set), part.set)
+        if self.recorded and self.change.recorded:
+            known = {pair.name for pair in list_pairs()}
+            data["pairs"] = [*data.get("pairs", []), *(name for name in self.recorded if name in known)]
+        return data
+
+
+def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `change` over it, mapping by mapping; lists and values are replaced."""
+    result = dict(base)
+    for key, value in change.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
+    """The experiment's document, so that a mistake in it is told with its line in the exhibit's file."""
+    lines = {place[1:]: line for place, line in document.lines.items() if place[:1] == ("experiment",) and place[1:]}
+    return YamlDocument(document.path, data, lines)
+
+
+def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, Experiment, YamlDocument]]:
+    """The experiment of every part; where places are looked for, of every part, pair and place."""
+    found: list[tuple[Part, Experiment, YamlDocument]] = []
+    for part in spec.chosen:
+        data = spec.data(part)
+        if spec.places is None:
+            inner = _inner(document, data)
+            found.append((part, parse(inner, Experiment), inner))
+            continue
+        for pair_data in data.get("pairs", []):
+            for place in _places(spec, document, pair_data):
+                there = {**data, "pairs": [pair_data], "start_offset_ms": place.start_offset_ms}
+                name = pair_data if isinstance(pair_data, str) else pair_data["first_found"][0]
+                key = "+".join([part.key, name, place.key] if len(spec.chosen) > 1 else [name, place.key])
+                inner = _inner(document, there)
+                values = {**part.values, "begin_ms": place.begin_ms, "end_ms": place.end_ms, "part": part.key}
+                found.append((Part(key=key, values=values, set=part.set), parse(inner, Experiment), inner))
+    if not found:
+        raise document.error(("places",), "the rule finds no place in any of the pairs; loosen it.")
+    return found
+
+
+def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[Any]:
+    if spec.places is None:
+        return []
+    pair = look_up(PairChoice.model_validate(pair_data), document, ("experiment", "pairs"))
+    return find_places(pair, spec.places, spec.change.places)
+
+
+def labelled(specs: list[RunSpec], part: Part) -> list[RunSpec]:
+    """The runs with the part in their labels, so that all parts live in one campaign."""
+    return [spec.model_copy(update={"label": label_of(spec.label, part.key)}) for spec in specs]
+
+
+def label_of(scheme: str, key: str) -> str:
+    return scheme if key == WHOLE else f"{scheme}{AT}{key}"
+
+
+def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec]:
+    """All runs of all parts. Raises UserError where two would live in one folder."""
+    runs = [run for part, experiment, inner in parts for run in labelled(resolve(experiment, inner), part)]
+    seen: set[str] = set()
+    for run in runs:
+        if run.run_id in seen:
+            raise UserError(
+                f"two runs are both called {run.run_id}; give one scheme a 'label', or one part another key."
+            )
+        seen.add(run.run_id)
+    return runs
+
+
+def spec_of(document: YamlDocument) -> ExhibitSpec:
+    return parse(document, ExhibitSpec)
+
+
+def load_spec(campaign: dict[str, Any], folder: Path) -> ExhibitSpec:
+    """The exhibit that a campaign's record says it is."""
+    if "exhibit" not in campaign:
+        raise UserError(f"{folder}: this campaign is no exhibit; `railyard run NAME` of an exhibit makes one.")
+    return ExhibitSpec.model_validate(campaign["exhibit"])

@@ -1,0 +1,252 @@
+"""A campaign over a population: viewers drawn, thresholds measured on the pilot, every arm played, parts gathered.
+
+Layout of its folder, which `railyard.run.folders` finds or makes:
+    folder.json       what its results depend on
+    population.json   the population as it was asked for, the command, where and with what
+    traces/           pairs generated for it
+    parts/            plays, in batches; each file whole or not there
+    plays.parquet     the plays that were asked for, in one file
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
+from railyard.report.exhibit import Size
+from railyard.run.folders import Identity, read_facts, results_folder, write_json
+from railyard.run.sim import PROGRAM
+from railyard.studies.population.executors import Batch, Executor
+from railyard.studies.population.model import Population, Scale
+from railyard.studies.population.parts import PLAYS_FILE, Parts, write_plays
+from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
+from railyard.studies.population.scenes import Library
+from railyard.studies.population.viewers import PILOT_DAY, Viewer, draw_viewers
+from railyard.studies.thresholds import measuring, th
+
+RECORD_SCHEMA = 1
+RECORD_FILE = "population.json"
+PLAYS_A_BATCH = 24
+
+Tell = Callable[[str], None]
+Progress = Callable[[int, int], None]
+"""Plays done, plays to do."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command asked for."""
+
+    size: Size = "default"
+    arms: tuple[str, ...] | None = None  # labels; None: all of the population's
+    recorded: bool = False
+    fresh: bool = False
+    viewers_per_day: int | None = None
+    days: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a campaign came to."""
+
+    folder: Path
+    rows: list[Row]  # of all arms, without the pilot
+    entries: list[SchemeEntry]
+    record: dict[str, Any]
+
+
+def scale_of(population: Population, asked: Asked) -> Scale:
+    change = {"viewers_per_day": asked.viewers_per_day, "days": asked.days}
+    scale = population.sizes[asked.size]
+    return scale.model_copy(update={name: value for name, value in change.items() if value is not None})
+
+
+def _batches(tasks: Sequence[Task], known: set[str]) -> list[Batch]:
+    """The plays that are not there yet, a few viewers together so that parts are neither tiny nor long in coming."""
+    batches: list[Batch] = []
+    waiting: list[Task] = []
+    plays = 0
+    for task in tasks:
+        missing = tuple(arm for arm, name in zip(task.arms, task.identities(), strict=True) if name not in known)
+        if not missing:
+            continue
+        waiting.append(Task(**{**task.__dict__, "arms": missing}))
+        plays += len(missing)
+        if plays >= PLAYS_A_BATCH:
+            batches.append(Batch(tuple(waiting)))
+            waiting, plays = [], 0
+    return [*batches, Batch(tuple(waiting))] if waiting else batches
+
+
+def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress) -> list[Row]:
+    """Plays what is missing, and returns the rows of all tasks."""
+    wanted = [name for task in tasks for name in task.identities()]
+    parts.borrow(set(wanted))
+    batches = _batches(tasks, parts.known())
+    total, done = sum(len(task.arms) for task in tasks), 0
+    done = total - sum(batch.plays for batch in batches)
+    progress(done, total)
+    for rows in executor.results(batches) if batches else ():
+        parts.add(rows)
+        done += len(rows)
+        progress(done, total)
+    found = parts.rows(wanted)
+    if len(found) != len(set(wanted)):
+        raise UserError(f"{parts.folder}: {len(set(wanted)) - len(found)} plays are missing; run the command again.")
+    # A scheme may stand in parts under an older label: the label is no part of what decides a play.
+    label = {name: arm.label for task in tasks for arm, name in zip(task.arms, task.identities(), strict=True)}
+    return [row | {"arm": label[row["identity"]]} for row in found]
+
+
+def _pilot_arm(entry: SchemeEntry) -> Arm:
+    return arm_of(measuring(entry))
+
+
+@dataclass
+class _Work:
+    population: Population
+    parts: Parts
+    executor: Executor
+    progress: Progress
+    tell: Tell
+    binary: Path
+    pilot: list[Viewer]
+
+    def resolve(self, entries: Sequence[SchemeEntry]) -> list[SchemeEntry]:
+        """`thresholds: [X, Y]` as milliseconds, measured on the pilot viewers with the control off."""
+        ordered: dict[Arm, tuple[list[float], int]] = {}
+        result: list[SchemeEntry] = []
+        for entry in entries:
+            if entry.thresholds is None:
+                result.append(entry)
+            elif entry.thresholds == "off":
+                change = {"label": entry.base_label(), "thresholds": None, "reinjection": "none"}
+                result.append(entry.model_copy(update=change))
+            else:
+                arm = _pilot_arm(entry)
+                if arm not in ordered:
+                    self.tell(f"measuring play-time left with the control off on {len(self.pilot)} pilot viewers")
+                    ordered[arm] = self._measure(arm)
+                result.append(self._measured(entry, *ordered[arm]))
+        return result
+
+    def _measure(self, arm: Arm) -> tuple[list[float], int]:
+        video = self.population.video.with_videos(1)  # one server has one setting, however many videos follow
+        population = self.population.model_copy(update={"video": video})
+        tasks = tasks_of(population, self.pilot, [arm], self.binary)
+        rows = _play(self.parts, tasks, self.executor, self.progress)
+        samples = sorted(sample for row in rows for sample in row["play_time_left_ms"])
+        if not samples:
+            raise UserError("no pilot viewer got as far as playing, so there is no play-time left to measure.")
+        return samples, len(rows)
+
+    def _measured(self, entry: SchemeEntry, samples: list[float], runs: int) -> MeasuredScheme:
+        x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
+        found = MeasuredThresholds(
+            x=x,
+            y=y,
+            t_th1_ms=round(th(samples, x), 3),
+            t_th2_ms=round(th(samples, y), 3),
+            arena="sim",
+            scheme=measuring(entry).model_dump(exclude_none=True),
+            pairs=sorted({viewer.pair for viewer in self.pilot}),
+            seeds=[self.population.seed],
+            runs=runs,
+            samples=len(samples),
+            sha256=hashlib.sha256(json.dumps(samples).encode()).hexdigest(),
+        )
+        given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
+        given |= {"t_th1_ms": found.t_th1_ms, "t_th2_ms": found.t_th2_ms}
+        return MeasuredScheme.model_construct(**given, measured=found)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go: under a name, or into the user's own folder."""
+
+    name: str
+    out: Path | None = None
+
+
+def run_population(
+    population: Population, place: Place, asked: Asked, executor: Executor, tell: Tell, progress: Progress
+) -> Outcome:
+    """Plays every arm for every viewer, as far as that is not there yet."""
+    binary = program(PROGRAM)
+    scale = scale_of(population, asked)
+    labels = asked.arms or tuple(arm.base_label() for arm in population.arms)
+    arms = [population.arm(label) for label in labels]
+    begin = time.monotonic()
+    identity = _identity(population.model_copy(update={"arms": arms}), place.name, scale, asked, binary)
+    with results_folder(identity, tell, out=place.out, fresh=asked.fresh) as out:
+        parts = Parts(out / "parts", [] if read_facts(out).get("fresh") else _others(out))
+        parts.sweep()
+        library = Library(population, out / "traces", recorded=asked.recorded)
+        pilot = draw_viewers(population, library, [PILOT_DAY], scale.pilot_viewers)
+        viewers = draw_viewers(population, library, range(1, scale.days + 1), scale.viewers_per_day)
+        work = _Work(population, parts, executor, progress, tell, binary, pilot)
+        entries = work.resolve(arms)
+        tell(f"{len(viewers)} viewers, {len(entries)} arms: {len(viewers) * len(entries)} plays")
+        tasks = tasks_of(population, viewers, [arm_of(entry) for entry in entries], binary)
+        rows = _play(parts, tasks, executor, progress)
+        record = _record(population, entries, scale, asked, viewers, binary)
+        record["wall_s"] = round(time.monotonic() - begin, 1)
+        write_plays(rows, out / PLAYS_FILE)
+        write_json(out / RECORD_FILE, record)
+    return Outcome(out, rows, entries, record)
+
+
+def _others(out: Path) -> list[Path]:
+    """The parts of other populations beside this one: plays are known by what decides them, whoever asked for them."""
+    return sorted(folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
+
+
+def _identity(population: Population, name: str, scale: Scale, asked: Asked, binary: Path) -> Identity:
+    """What the results depend on. Generated pairs follow from the settings, and are kept in the folder."""
+    settings = population.model_dump(mode="json", exclude={"description", "sizes"}, exclude_none=True)
+    facts = {
+        "settings": settings | {"scale": scale.model_dump(mode="json"), "recorded": asked.recorded},
+        "programs": {PROGRAM: provenance.sha256_of(binary)},
+        "traces": Library(population, Path(), recorded=asked.recorded).traces(),
+    }
+    return Identity(name, "sim", facts)
+
+
+def _record(
+    population: Population,
+    entries: Sequence[SchemeEntry],
+    scale: Scale,
+    asked: Asked,
+    viewers: Sequence[Viewer],
+    binary: Path,
+) -> dict[str, Any]:
+    traces = {Path(file).name: sha for viewer in viewers for path in viewer.paths
+              for file, sha in ((path.up, path.up_sha256), (path.down, path.down_sha256))}  # fmt: skip
+    return {
+        "schema": RECORD_SCHEMA,
+        "population": population.model_dump(mode="json", exclude={"arms"}, exclude_none=True),
+        "size": asked.size,
+        "days": scale.days,
+        "viewers_per_day": scale.viewers_per_day,
+        "pilot_viewers": scale.pilot_viewers,
+        "recorded": asked.recorded,
+        "arms": [entry.model_dump(mode="json", exclude_none=True) for entry in entries],
+        "command": shlex.join(["railyard", *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "git": provenance.git_state(),
+        "kernel": provenance.kernel(),
+        "programs_sha256": {PROGRAM: provenance.sha256_of(binary)},
+        "traces": dict(sorted(traces.items())),
+    }

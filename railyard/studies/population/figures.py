@@ -1,0 +1,211 @@
+"""Figures over the plays of a population: pooled quantiles, rates, and paired comparisons with intervals.
+
+Both arms of a comparison have the same viewers. Intervals come from a bootstrap over viewers, who are independent of
+each other, where requests of one viewer are not; a drawn viewer counts with all of its requests, under both arms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.base.statistics import nearest_rank
+from railyard.studies.intervals import Interval
+from railyard.studies.population.play import Row
+
+RESAMPLES = 1000
+SEED = 1
+FEW = 8  # values a distinct one from which on a histogram is cheaper
+LEVEL = 0.95
+METHOD = (
+    f"{100 * LEVEL:.0f} % percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
+)
+
+What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
+Reals = npt.NDArray[np.float64]
+ViewerKey = tuple[int, int]
+
+
+def values_of(row: Row, what: What) -> list[float]:
+    """What a play contributes. What never came counts with the time that was waited for it: a lower bound."""
+    if what == "rct":
+        return list(row["rct_s"])
+    if what == "first_frame":
+        first = row["first_frame_s"] if row["first_frame_s"] is not None else row["waited_s"]
+        return [] if first is None else [first]
+    if what == "later_first_frame":
+        return list(row["first_frames_s"][1:])
+    return [float(round(value)) for value in row["play_time_left_ms"]]
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """Values of all viewers in ascending order, each with the index of its viewer."""
+
+    values: Reals
+    viewer: npt.NDArray[np.int64]
+
+    def quantiles(self, weights: npt.NDArray[np.int64], q: float) -> Reals:
+        """The nearest-rank quantile under each row of weights (how often each viewer was drawn)."""
+        distinct, place = np.unique(self.values, return_inverse=True)
+        if 0 < len(distinct) <= len(self.values) / FEW:
+            return self._of_histogram(weights, q, distinct, place)
+        found = np.empty(len(weights))
+        for number, counts in enumerate(weights):
+            cumulative = np.cumsum(counts[self.viewer])
+            rank = max(1, math.ceil(q * int(cumulative[-1]) - 1e-9)) if len(cumulative) else 0
+            found[number] = self.values[np.searchsorted(cumulative, rank)] if rank and cumulative[-1] else math.nan
+        return found
+
+    def _of_histogram(self, weights: npt.NDArray[np.int64], q: float, distinct: Reals, place: Any) -> Reals:
+        """The same where few values are distinct, as in samples that count frames: one product of matrices."""
+        histogram = np.zeros((weights.shape[1], len(distinct)))
+        np.add.at(histogram, (self.viewer, place), 1.0)
+        cumulative = np.cumsum(weights @ histogram, axis=1)
+        total = cumulative[:, -1]
+        rank = np.maximum(1, np.ceil(q * total - 1e-9))
+        found = distinct[np.minimum((cumulative < rank[:, None]).sum(axis=1), len(distinct) - 1)]
+        return np.where(total > 0, found, np.nan)
+
+
+def _weights(viewers: int) -> npt.NDArray[np.int64]:
+    """The first row counts every viewer once; the others are the resamples."""
+    generator = np.random.default_rng(SEED)
+    drawn = generator.multinomial(viewers, np.full(viewers, 1 / viewers), size=RESAMPLES)
+    return np.vstack([np.ones(viewers, dtype=np.int64), drawn.astype(np.int64)])
+
+
+def _interval(samples: Reals) -> Interval | None:
+    finite = [float(value) for value in samples[1:] if math.isfinite(value)]
+    if not finite or not math.isfinite(samples[0]):
+        return None
+    tail = (1 - LEVEL) / 2
+    return Interval(float(samples[0]), nearest_rank(finite, tail), nearest_rank(finite, 1 - tail))
+
+
+def improvement(ours: Reals, theirs: Reals) -> Reals:
+    """By how much ours is below theirs, in percent of theirs; nan where theirs is nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: Reals = np.where(theirs > 0, 100 * (1 - ours / theirs), np.nan)
+    return result
+
+
+def increase(ours: Reals, theirs: Reals) -> Reals:
+    return -improvement(ours, theirs)
+
+
+Compare = Callable[[Reals, Reals], Reals]
+
+
+class Plays:
+    """The plays of a campaign, or of one of its days."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = list(rows)
+        self._of: dict[str, dict[ViewerKey, Row]] = {}
+        self._known: dict[tuple[str, str, float, int], Reals] = {}
+        for row in rows:
+            self._of.setdefault(row["arm"], {})[row["day"], row["viewer"]] = row
+
+    @property
+    def arms(self) -> list[str]:
+        return list(self._of)
+
+    @property
+    def days(self) -> list[int]:
+        return sorted({row["day"] for row in self.rows})
+
+    def day(self, day: int) -> Plays:
+        return Plays([row for row in self.rows if row["day"] == day])
+
+    def where(self, keep: Callable[[Row], bool]) -> Plays:
+        return Plays([row for row in self.rows if keep(row)])
+
+    def viewers(self) -> int:
+        return len({(row["day"], row["viewer"]) for row in self.rows})
+
+    def count(self, arm: str) -> int:
+        return len(self._of[arm])
+
+    def flat(self, what: What, arm: str) -> list[float]:
+        return [value for row in self._of[arm].values() for value in values_of(row, what)]
+
+    def _keys(self, *arms: str) -> list[ViewerKey]:
+        return sorted(set.intersection(*(set(self._of.get(arm, {})) for arm in arms)))
+
+    def _pooled(self, what: What, arm: str, keys: Sequence[ViewerKey]) -> _Pooled:
+        groups = [values_of(self._of[arm][key], what) for key in keys]
+        values = np.array([value for group in groups for value in group], dtype=np.float64)
+        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        order = np.argsort(values, kind="stable")
+        return _Pooled(values[order], owner[order])
+
+    def _quantiles(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> Reals:
+        """The quantile over these viewers, and over every resample of them; each is asked for more than once."""
+        place = (what, arm, q, hash(tuple(keys)))
+        if place not in self._known:
+            self._known[place] = self._pooled(what, arm, keys).quantiles(_weights(len(keys)), q)
+        return self._known[place]
+
+    def quantile(self, what: What, arm: str, q: float) -> Interval | None:
+        keys = self._keys(arm)
+        return _interval(self._quantiles(what, arm, keys, q)) if keys else None
+
+    def compare_quantile(self, what: What, q: float, ours: str, theirs: str, how: Compare) -> Interval | None:
+        keys = self._keys(ours, theirs)
+        if not keys:
+            return None
+        return _interval(how(self._quantiles(what, ours, keys, q), self._quantiles(what, theirs, keys, q)))
+
+    def _sums(self, arm: str, keys: Sequence[ViewerKey], name: str) -> Reals:
+        return np.array([float(self._of[arm][key][name]) for key in keys])
+
+    def _ratio(self, arm: str, keys: Sequence[ViewerKey], top: Reals, bottom: Reals) -> Reals:
+        weights = _weights(len(keys))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio: Reals = (weights @ top) / (weights @ bottom)
+        return ratio
+
+    def _rebuffer(self, arm: str, keys: Sequence[ViewerKey]) -> Reals:
+        return self._ratio(arm, keys, self._sums(arm, keys, "rebuffer_time_s"), self._sums(arm, keys, "play_time_s"))
+
+    def _redundancy(self, arm: str, keys: Sequence[ViewerKey]) -> Reals:
+        twice = self._sums(arm, keys, "reinjected_bytes")
+        return self._ratio(arm, keys, twice, self._sums(arm, keys, "stream_bytes_sent") - twice)
+
+    def _below(self, arm: str, keys: Sequence[ViewerKey], limit_ms: float) -> Reals:
+        samples = [self._of[arm][key]["play_time_left_ms"] for key in keys]
+        under = np.array([float(sum(value < limit_ms for value in group)) for group in samples])
+        return self._ratio(arm, keys, under, np.array([float(len(group)) for group in samples]))
+
+    def rebuffer_rate(self, arm: str) -> float:
+        return float(self._rebuffer(arm, self._keys(arm))[0])
+
+    def redundancy(self, arm: str) -> float:
+        return float(self._redundancy(arm, self._keys(arm))[0])
+
+    def rebuffer(self, arm: str) -> Interval | None:
+        return _interval(self._rebuffer(arm, self._keys(arm)))
+
+    def redundancy_interval(self, arm: str) -> Interval | None:
+        return _interval(self._redundancy(arm, self._keys(arm)))
+
+    def below(self, arm: str, limit_ms: float) -> Interval | None:
+        """Share of the samples of play-time left below a limit."""
+        return _interval(self._below(arm, self._keys(arm), limit_ms))
+
+    def compare_rebuffer(self, ours: str, theirs: str, how: Compare) -> Interval | None:
+        keys = self._keys(ours, theirs)
+        return _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys))) if keys else None
+
+    def compare_below(self, limit_ms: float, ours: str, theirs: str, how: Compare) -> Interval | None:
+        keys = self._keys(ours, theirs)
+        return _interval(how(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))) if keys else None
+
+    def compare_first_quantile(self, q: float, ours: str, theirs: str) -> Interval | None:
+        return self.compare_quantile("first_frame", q, ours, theirs, improvement)

@@ -1,0 +1,217 @@
+"""What a population is: the models behind `experiments/population.yaml` and the exhibits that rest on it.
+
+The file holds every quantity that a viewer is drawn by. docs/results/population.md explains them and names the sources.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
+from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
+from railyard.report.exhibit import SIZES, Size
+from railyard.traces.parameters import MobilityModel
+from railyard.traces.presets import MODELS
+
+POPULATION_KIND = "population"
+EXHIBIT_KIND = "population-exhibit"
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lognormal(Strict):
+    """A lognormal quantity, drawn values held within [least, most]."""
+
+    median: Positive
+    sigma: Annotated[float, Field(ge=0)]
+    least: Positive
+    most: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Lognormal:
+        if not self.least <= self.median <= self.most:
+            raise FieldError("median", "least <= median <= most must hold.")
+        return self
+
+    def scaled(self, factor: float) -> Lognormal:
+        changed = {name: getattr(self, name) * factor for name in ("median", "least", "most")}
+        return self.model_copy(update=changed)
+
+
+class Choice(Strict):
+    value: Annotated[int, Field(gt=0)]
+    share: Positive
+
+
+class PathDraw(Strict):
+    """How one path differs from viewer to viewer; what is left out is the pair's own."""
+
+    base_rtt_ms: Lognormal | None = None
+    queue_ms: Lognormal | None = None  # of the path's mean downlink rate; droptail
+    rate_factor: Lognormal | None = None  # generated pairs: of the model's median rate, drawn once a pair
+
+
+class Scene(Strict):
+    """Where viewers are: pairs of the trace library by scenario, or pairs generated from a model."""
+
+    name: Name
+    share: Positive
+    scenarios: list[str] = []
+    model: MobilityModel | None = None
+    pairs: Annotated[int, Field(ge=1, le=1000)] = 1  # generated ones
+    duration_s: Annotated[int, Field(ge=10, le=600)] = 60
+    paths: dict[str, PathDraw] = {}
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _preset(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in MODELS:
+                raise ValueError(f"unknown model '{value}'; {near_miss(value, MODELS)}")
+            return MODELS[value]
+        return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Scene:
+        if bool(self.scenarios) == (self.model is not None):
+            raise ValueError("a scene has either 'scenarios' of the trace library or a 'model'; give one of them.")
+        if self.model is None:
+            for name, draw in self.paths.items():
+                if draw.rate_factor is not None:
+                    raise FieldError("paths", f"'{name}' has a rate_factor, but only generated pairs can be scaled.")
+            return self
+        known = [path.name for path in self.model.paths]
+        for name in self.paths:
+            if name not in known:
+                raise FieldError("paths", f"the model has no path '{name}'; {near_miss(name, known)}")
+        return self
+
+    def with_rate(self, path: str, factor: float) -> Scene:
+        draw = self.paths.get(path)
+        if draw is None or draw.rate_factor is None:
+            return self
+        scaled = draw.model_copy(update={"rate_factor": draw.rate_factor.scaled(factor)})
+        return self.model_copy(update={"paths": self.paths | {path: scaled}})
+
+
+class CrossIsp(Strict):
+    """The secondary path's operator is another one than the server's: its delay grows (paper, table 4)."""
+
+    operators: dict[str, Positive]  # shares of the viewers
+    increase_percent: dict[str, dict[str, Annotated[float, Field(ge=0, le=1000)]]]  # [server's][viewer's]
+
+    @model_validator(mode="after")
+    def _whole(self) -> CrossIsp:
+        for server in self.operators:
+            for own in self.operators:
+                if own != server and own not in self.increase_percent.get(server, {}):
+                    raise FieldError("increase_percent", f"the increase from {server} to {own} is missing; add it.")
+        return self
+
+
+class Video(Strict):
+    bitrate_bps: list[Choice] = Field(min_length=1)
+    duration_s: Lognormal
+    first_frame_bytes: Lognormal
+    chunk_bytes: Annotated[int, Field(ge=1024, le=1 << 30)]
+    fps: Annotated[float, Field(ge=1, le=240)] = 30
+    rebuffer_target_ms: Annotated[int, Field(ge=1, le=600_000)] = 500
+    max_buffer_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
+    videos: Annotated[int, Field(ge=1, le=100)] = 1
+    """So many alike, one after the other over one connection; play-time left and thresholds are of the first."""
+
+    def with_videos(self, videos: int) -> Video:
+        return self.model_copy(update={"videos": videos})
+
+
+class Scale(Strict):
+    days: Annotated[int, Field(ge=1, le=366)]
+    viewers_per_day: Annotated[int, Field(ge=1, le=1_000_000)]
+    pilot_viewers: Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Population(Strict):
+    kind: Literal["population"]
+    name: Name
+    description: str = ""
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)]
+    # Standard deviation of ln(share) of a scene from day to day: a day is a mix of traces.
+    day_sigma: Annotated[float, Field(ge=0, le=3)]
+    sizes: dict[Size, Scale]
+    scenes: list[Scene] = Field(min_length=1)
+    cross_isp: CrossIsp
+    video: Video
+    time_limit_factor: Annotated[float, Field(ge=1)] = 3
+    arms: list[SchemeEntry] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Population:
+        for size in SIZES:
+            if size not in self.sizes:
+                raise FieldError("sizes", f"the size '{size}' is missing; add it.")
+        labels = [arm.base_label() for arm in self.arms]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise FieldError("arms", f"two arms are both called '{label}'; give one a 'label'.")
+        for arm in self.arms:
+            if TRANSPORT_OF_SCHEME[arm.scheme] != "quic":
+                raise FieldError("arms", f"{arm.scheme} runs in the kernel, and a population in virtual time.")
+            if arm.scheme == "sp" and arm.path not in ("each", "primary"):
+                raise FieldError("arms", "sp is on the primary path here, since the paths' names differ.")
+            if arm.path_events or arm.path_management:
+                raise FieldError("arms", "path_events and path_management are not for populations; leave them out.")
+        if len({scene.name for scene in self.scenes}) != len(self.scenes):
+            raise FieldError("scenes", "two scenes have one name; rename one.")
+        return self
+
+    def with_rate(self, path: str, factor: float) -> Population:
+        """The same viewers where generated pairs give this path so many times its rate; none other changes. The name
+        says so, too: these are other plays. Raises UserError where no pair is generated with such a path."""
+        known = sorted({name for scene in self.scenes for name, draw in scene.paths.items() if draw.rate_factor})
+        if path not in known:
+            raise UserError(f"no scene draws the rate of a path '{path}'; {near_miss(path, known)}")
+        scenes = [scene.with_rate(path, factor) for scene in self.scenes]
+        return self.model_copy(update={"scenes": scenes, "name": f"{self.name}-{path}-{factor:g}"})
+
+    def arm(self, label: str) -> SchemeEntry:
+        return next(arm for arm in self.arms if arm.base_label() == label)
+
+
+class PopulationExhibit(Strict):
+    """A figure or table over a population: which one, and which of its arms."""
+
+    kind: Literal["population-exhibit"]
+    name: Name
+    description: str = ""
+    population: Name = "population"
+    arms: list[str] = Field(min_length=2)
+    videos: Annotated[int, Field(ge=1, le=100)] = 1
+    """So many videos over one connection, instead of one."""
+
+
+def load_population(document: YamlDocument) -> Population:
+    return parse(document, Population)
+
+
+def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Population, Path]:
+    """An exhibit's file and its population, and where that stands; its arms are arms of it."""
+    spec = parse(document, PopulationExhibit)
+    beside = document.path.parent / f"{spec.population}.yaml"
+    file = beside if beside.is_file() else find_experiment(spec.population)
+    population = load_population(load_yaml(file))
+    if spec.videos > 1:
+        population = population.model_copy(update={"video": population.video.with_videos(spec.videos)})
+    known = [arm.base_label() for arm in population.arms]
+    for index, label in enumerate(spec.arms):
+        if label not in known:
+            raise document.error(("arms", index), f"the population has no arm '{label}'; {near_miss(label, known)}")
+    return spec, population, file

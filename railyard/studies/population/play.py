@@ -1,0 +1,232 @@
+"""One viewer under some arms: pair, place, delays, queues, video and seed are the same, the scheme differs.
+
+Each arm is a process of its own. One process can play all arms of a viewer in 0.6 of the time, but a player's place
+among others is in its port and its seed, and so, by a byte here and there, in its outcome; a play shall not depend on
+company. Packet protection is swapped for a tag of the same size (`null_crypto`), which changes neither sizes nor times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.jsonl import Event, summary_of
+from railyard.base.provenance import sha256_of
+from railyard.experiment.model import SchemeEntry
+from railyard.run.runspec import scheme_parameters
+from railyard.run.sim import PROGRAM, job_parameters
+from railyard.studies.population.model import Population, Video
+from railyard.studies.population.viewers import Link, Viewer
+from railyard.traces.settings import members
+
+IDENTITY_SCHEMA = 1
+WALL_LIMIT_S = 600.0
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One scheme with all its parameters, as members of a job."""
+
+    label: str
+    scheme: str
+    parameters: tuple[tuple[str, str | float | int], ...] = ()
+
+    def members(self) -> dict[str, Any]:
+        return {"scheme": self.scheme, **dict(self.parameters)}
+
+
+def arm_of(entry: SchemeEntry) -> Arm:
+    """The arm of a scheme whose thresholds, if it has any, are in milliseconds."""
+    parameters = job_parameters(scheme_parameters(entry))
+    if entry.cc is not None:
+        parameters["cc"] = entry.cc
+    return Arm(entry.base_label(), entry.scheme, tuple(sorted(parameters.items())))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A viewer and the arms still to be played, and everything else that decides the outcome."""
+
+    viewer: Viewer
+    arms: tuple[Arm, ...]
+    video: Video
+    time_limit_s: float
+    program: str
+    program_sha256: str
+
+    def facts(self) -> dict[str, Any]:
+        """What all arms have in common. Where a file lies does not count; its content does."""
+        paths = [_path(path, path.up_sha256, path.down_sha256) for path in self.viewer.paths]
+        job = job_of(self, None)
+        return {"schema": IDENTITY_SCHEMA, "program": self.program_sha256, "job": job | {"paths": paths}}
+
+    def identities(self) -> list[str]:
+        common = json.dumps(self.facts(), sort_keys=True)
+        found = []
+        for arm in self.arms:
+            text = common + json.dumps(arm.members(), sort_keys=True)
+            found.append(hashlib.sha256(text.encode()).hexdigest()[:32])
+        return found
+
+
+def tasks_of(population: Population, viewers: Sequence[Viewer], arms: Sequence[Arm], program: Path) -> list[Task]:
+    digest = sha256_of(program)
+    factor = population.time_limit_factor
+    return [
+        Task(
+            viewer,
+            tuple(arms),
+            population.video,
+            population.video.videos * viewer.time_limit_s(factor),
+            str(program),
+            digest,
+        )
+        for viewer in viewers
+    ]
+
+
+def _path(path: Link, up: str, down: str) -> dict[str, Any]:
+    """A path of a job; for an identity, hashes stand for its files."""
+    link: dict[str, Any] = {"name": path.name, "technology": path.technology, "up": up, "down": down}
+    return link | members(path.delay_ms, path.queue, dict(path.settings), {})
+
+
+def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
+    """The job of docs/reference/sim.md; without an arm, what all arms have in common."""
+    viewer, video = task.viewer, task.video
+    several = {"videos": video.videos} if video.videos > 1 else {}
+    return {
+        "schema": 1,
+        "seed": viewer.seed,
+        "start_offset_ms": viewer.start_offset_ms,
+        "time_limit_s": task.time_limit_s,
+        "primary": viewer.primary,
+        "paths": [_path(path, path.up, path.down) for path in viewer.paths],
+        "player": {
+            "video_bytes": int(viewer.duration_s * viewer.bitrate_bps / 8),
+            "bitrate_bps": viewer.bitrate_bps,
+            "chunk_bytes": video.chunk_bytes,
+            "fps": video.fps,
+            "first_frame_bytes": viewer.first_frame_bytes,
+            "rebuffer_target_ms": video.rebuffer_target_ms,
+            "max_buffer_ms": video.max_buffer_ms,
+            **several,
+        },
+        "link_logs": False,
+        "null_crypto": True,
+    } | (arm.members() if arm is not None else {})
+
+
+def play(task: Task) -> list[Row]:
+    """One row an arm. Raises UserError where the program refuses the job or does not survive it."""
+    rows: list[Row] = []
+    for arm, identity in zip(task.arms, task.identities(), strict=True):
+        with tempfile.TemporaryDirectory(prefix="railyard-play-") as folder:
+            out = Path(folder)
+            _run(task, arm, out)
+            events, server = (_lines(out / name) for name in ("player.jsonl", "server.jsonl"))
+            rows.append(_row(task, arm, identity, events, _sent(server)))
+    return rows
+
+
+def _lines(file: Path) -> list[Event]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def _run(task: Task, arm: Arm, out: Path) -> None:
+    job = out / "job.json"
+    job.write_text(json.dumps(job_of(task, arm)))
+    command = ["setpriv", "--pdeathsig", "KILL", "--", task.program, str(job), "--out", str(out)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WALL_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.") from None
+    if done.returncode not in (0, 1, 2) or not (out / "server.jsonl").is_file():
+        words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise UserError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {words}")
+
+
+def _sent(server: Sequence[Event]) -> dict[str, int]:
+    """What the server sent, over all connections of the player."""
+    names = ("stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes")
+    closed = [e for e in server if e.get("event") == "connection_closed"]
+    return {name: sum(int(event[name]) for event in closed) for name in names}
+
+
+def _requests(events: Sequence[Event], end_s: float) -> tuple[list[float], list[bool]]:
+    """RCT of each request; of one that never completed the time waited, and that it did not."""
+    asked = {e["chunk"]: e["t"] for e in events if e["event"] == "request"}
+    done = {e["chunk"]: e["rct_s"] for e in events if e["event"] == "chunk_done"}
+    chunks = sorted(asked)
+    return [done.get(chunk, max(0.0, end_s - asked[chunk])) for chunk in chunks], [chunk in done for chunk in chunks]
+
+
+def first_frames(events: Sequence[Event]) -> list[float]:
+    """Of each video from the moment that the viewer turned to it; where it never came, the time waited."""
+    begins = [0.0, *(e["t"] for e in events if e["event"] == "video")]
+    found = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
+    return [*found, *(float(events[-1]["t"]) - begin for begin in begins[len(found) :])]
+
+
+def _play_time_left(events: Sequence[Event], *, complete: bool) -> list[float]:
+    """What the player reported from the start of playing to the arrival of the last byte of the first
+    video (docs/reference/experiments.md)."""
+    second = next((number for number, e in enumerate(events) if e["event"] == "video"), None)
+    events, complete = (events[:second], True) if second is not None else (events, complete)
+    begin = next((e["t"] for e in events if e["event"] == "play"), None)
+    arrived = [e["t"] for e in events if e["event"] == "chunk_done"]
+    if begin is None or not arrived:
+        return []
+    end = arrived[-1] if complete else math.inf
+    return [e["play_time_left_ms"] for e in events if e["event"] == "buffer" and begin <= e["t"] <= end]
+
+
+def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[str, int]) -> Row:
+    summary = summary_of(events)
+    if summary is None:
+        raise UserError(f"{PROGRAM} left no summary of the viewer {task.viewer.key} under {arm.label}.")
+    viewer = task.viewer
+    rct_s, completed = _requests(events, events[-1]["t"])
+    first = summary.get("first_frame_s")
+    return {
+        "identity": identity,
+        "day": viewer.day,
+        "viewer": viewer.number,
+        "arm": arm.label,
+        "scheme": arm.scheme,
+        "scene": viewer.scene,
+        "pair": viewer.pair,
+        "primary": viewer.primary,
+        "start_offset_ms": viewer.start_offset_ms,
+        "bitrate_bps": viewer.bitrate_bps,
+        "duration_s": viewer.duration_s,
+        "first_frame_bytes": viewer.first_frame_bytes,
+        "cross_isp_percent": viewer.cross_isp_percent,
+        "base_rtt_ms": [2 * path.delay_ms for path in viewer.paths],
+        "queues": [path.queue for path in viewer.paths],
+        "outcome": str(summary["outcome"]),
+        "handshake_s": summary.get("handshake_s"),
+        "first_frame_s": first,
+        # A first frame that never came: how long was waited for it.
+        "waited_s": float(events[-1]["t"]) if first is None else None,
+        "first_frames_s": first_frames(events),
+        "play_time_s": float(summary.get("play_time_s") or 0.0),
+        "rebuffer_time_s": float(summary.get("rebuffer_time_s") or 0.0),
+        "rebuffer_count": int(summary.get("rebuffer_count") or 0),
+        **sent,
+        "srtt_us": [int(path.get("srtt_us") or 0) for path in summary.get("paths", [])],
+        "path_bytes": [int(path.get("bytes_received") or 0) for path in summary.get("paths", [])],
+        "rct_s": rct_s,
+        "completed": completed,
+        "play_time_left_ms": _play_time_left(events, complete=summary["outcome"] == "complete"),
+    }

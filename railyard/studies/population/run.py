@@ -1,0 +1,81 @@
+"""Carries out a population's plays, and shows its arms beside each other; what `railyard run` does with its file."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.statistics import nearest_rank
+from railyard.base.terminal import print_table
+from railyard.base.yamlfile import YamlDocument
+from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, run_population
+from railyard.studies.population.executors import Executor, LocalExecutor
+from railyard.studies.population.figures import Plays
+from railyard.studies.population.model import Population, load_population
+from railyard.studies.request import RunRequest
+
+EVERY_S = 10.0
+
+
+def _progress(console: Console) -> Progress:
+    """A line now and then: logs stay readable, and a terminal is told often enough."""
+    begin = last = time.monotonic()
+    first: int | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last, first
+        first = done if first is None else first
+        now = time.monotonic()
+        if now - last >= EVERY_S and done < total:
+            last = now
+            rate = (done - first) / (now - begin)
+            left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""
+            console.print(f"{done} of {total} plays{left}")
+
+    return tell
+
+
+def carry_out(
+    population: Population, place: Place, asked: Asked, executor: Executor, console: Console
+) -> tuple[Outcome, float]:
+    begin = time.monotonic()
+    outcome = run_population(
+        population, place, asked, executor, lambda text: console.print(text, soft_wrap=True), _progress(console)
+    )
+    return outcome, time.monotonic() - begin
+
+
+def print_arms(console: Console, outcome: Outcome) -> None:
+    """The arms beside each other, over all days."""
+    plays = Plays(outcome.rows)
+    titles = ("arm", "plays", "RCT p50 s", "p95", "p99", "first frame p50 s", "p99", "rebuffer %", "redundancy %")
+    table = Table(*titles, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for label in plays.arms:
+        rct, first = plays.flat("rct", label), plays.flat("first_frame", label)
+        cells = [f"{nearest_rank(rct, q):.3f}" for q in (0.5, 0.95, 0.99)] if rct else ["-"] * 3
+        cells += [f"{nearest_rank(first, q):.3f}" for q in (0.5, 0.99)] if first else ["-"] * 2
+        cells += [f"{100 * plays.rebuffer_rate(label):.3f}", f"{100 * plays.redundancy(label):.2f}"]
+        table.add_row(label, str(plays.count(label)), *cells)
+    print_table(console, table)
+
+
+def run_population_file(document: YamlDocument, request: RunRequest) -> None:
+    """`railyard run` with a file of kind population."""
+    population = load_population(document)
+    asked = Asked(request.size, fresh=not request.resume)
+    only_sim(request)
+    place = Place(population.name, request.out)
+    outcome, _ = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
+    print_arms(request.console, outcome)
+
+
+def only_sim(request: RunRequest) -> None:
+    if request.arena not in (None, "sim"):
+        raise UserError(f"populations play in virtual time; leave out --arena {request.arena}.")
+    if request.seeds is not None:
+        raise UserError("a population has viewers and no list of seeds; use --size, or change 'seed' in its file.")

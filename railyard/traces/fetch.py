@@ -1,0 +1,200 @@
+"""Public data sets: a manifest that pins them by URL, size and SHA-256, and the download."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
+from railyard.traces.convert.recipe import PairRecipe
+from railyard.traces.convert.run import convert_pair
+from railyard.traces.index import write_entry
+from railyard.traces.names import PairName
+from railyard.traces.trace import TraceError
+
+MANIFEST = Path(__file__).with_name("sources.yaml")
+DOWNLOADS = "downloads"
+TIMEOUT_S = 30.0
+MAX_BYTES = 1_000_000_000
+"""The most that a manifest may ask for in one file."""
+_PIECE = 65_536
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceFile(_Part):
+    """One file to download."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    bytes: Annotated[int, Field(gt=0, le=MAX_BYTES)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Source(_Part):
+    """A data set: its files, and the pairs that are made of them. The pairs carry its licence and title."""
+
+    name: PairName
+    title: Text
+    licence: Text
+    cite: Text
+    files: tuple[SourceFile, ...]
+    pairs: tuple[PairRecipe, ...]
+
+    @model_validator(mode="after")
+    def _recipes_name_files(self) -> Source:
+        names = {file.name for file in self.files}
+        for path in (path for pair in self.pairs for path in pair.paths):
+            for trace in (path.downlink, path.uplink):
+                if trace is not None and trace.file not in names:
+                    raise ValueError(f"the pairs need {trace.file}, which is not among the files; add it")
+        return self
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+class Manifest(_Part):
+    """A whole manifest."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    sources: tuple[Source, ...]
+
+
+def read_manifest(path: Path) -> tuple[Manifest, YamlDocument]:
+    """Read and check a manifest; raises UserError, whose message names file and line."""
+    document = load_yaml(path)
+    return parse(document, Manifest), document
+
+
+def find_source(manifest: Manifest, name: str, path: Path) -> Source:
+    """A data set by name."""
+    for source in manifest.sources:
+        if source.name == name:
+            return source
+    raise TraceError(
+        f"{path}: there is no data set '{name}' in it; {near_miss(name, [source.name for source in manifest.sources])}"
+    )
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _network_faults(file: SourceFile) -> Iterator[None]:
+    """Turns what can happen on the way into one sentence."""
+    host = urlsplit(file.url).hostname
+    try:
+        yield
+    except urllib.error.HTTPError as error:
+        raise TraceError(
+            f"{file.name}: {host} answers {error.code} {error.reason} to {file.url}; correct the URL in the manifest"
+        ) from None
+    except urllib.error.URLError as error:
+        reason = error.reason
+        if isinstance(reason, socket.gaierror):
+            why = "its name cannot be resolved: there seems to be no network"
+        elif isinstance(reason, ssl.SSLError):
+            why = f"its certificate is not accepted ({reason.reason})"
+        else:
+            why = (getattr(reason, "strerror", None) or str(reason)).lower()
+        raise TraceError(f"{file.name}: {host} cannot be reached: {why}; try again where it can") from None
+    except (TimeoutError, ConnectionError, HTTPException) as error:
+        raise TraceError(
+            f"{file.name}: the connection to {host} broke ({str(error).lower() or type(error).__name__}); "
+            "try again: what has arrived is kept"
+        ) from None
+
+
+def _open(file: SourceFile, have: int) -> HTTPResponse:
+    request = urllib.request.Request(file.url, headers={"User-Agent": "railyard"})  # noqa: S310  http(s) by the manifest
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+    response: HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
+    return response
+
+
+def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = lambda _: None) -> Path:
+    """A file, downloaded and checked, or found so. A part that is there is continued. Raises TraceError.
+
+    Never more than the manifest's number of bytes is written. `progress` is told how many bytes are there.
+    """
+    done, part = folder / file.name, folder / f"{file.name}.part"
+    if done.is_file() and done.stat().st_size == file.bytes and sha256_of(done) == file.sha256:
+        return done
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        have = part.stat().st_size if part.is_file() else 0
+        if have >= file.bytes:
+            part.unlink()
+            have = 0
+        with _network_faults(file):
+            _receive(file, part, have, progress)
+        _check(file, part)
+        part.replace(done)
+    except OSError as error:
+        raise TraceError(f"{error.filename or folder}: cannot be written: {(error.strerror or '').lower()}") from error
+    return done
+
+
+def _receive(file: SourceFile, part: Path, have: int, progress: Callable[[int], None]) -> None:
+    with _open(file, have) as response:
+        continued = response.status == 206 and have > 0
+        if not continued:
+            have = 0  # the server sends the whole file
+        with part.open("ab" if continued else "wb") as out:
+            while piece := response.read(_PIECE):
+                have += len(piece)
+                if have > file.bytes:
+                    out.close()
+                    part.unlink()
+                    raise TraceError(
+                        f"{file.name}: the server sends more than the {file.bytes} bytes of the manifest; "
+                        "it is not the file that was pinned"
+                    )
+                out.write(piece)
+                progress(have)
+
+
+def _check(file: SourceFile, part: Path) -> None:
+    size = part.stat().st_size
+    if size < file.bytes:
+        raise TraceError(f"{file.name}: only {size} of {file.bytes} bytes arrived; try again: what has arrived is kept")
+    found = sha256_of(part)
+    if found != file.sha256:
+        part.unlink()
+        raise TraceError(
+            f"{file.name}: its SHA-256 is {found}, not {file.sha256} as pinned; it was removed: do not trust the source"
+        )
+
+
+def fetch_source(
+    source: Source, library: Path, progress: Callable[[str, int], None] = lambda _, __: None
+) -> list[Path]:
+    """Download a data set into a library, convert it to its pairs and enter them in the index; returns the files."""
+    folder = library / DOWNLOADS / source.name
+    for file in source.files:
+        download(file, folder, lambda have, name=file.name: progress(name, have))  # type: ignore[misc]
+    written: list[Path] = []
+    for recipe in source.pairs:
+        files, entry = convert_pair(recipe, lambda name: folder / name)
+        written += write_entry(library, files, entry)
+    return list(dict.fromkeys(written))

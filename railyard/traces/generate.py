@@ -1,0 +1,100 @@
+"""Writing generated pairs: the traces, the parameters that give them again byte for byte, and the index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from railyard.base.yamlfile import load_yaml, parse
+from railyard.traces.index import PairEntry, PathEntry, write_entry
+from railyard.traces.model import generate_opportunities
+from railyard.traces.names import PairName
+from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel
+from railyard.traces.trace import FloatArray, TraceError, format_trace
+
+LICENCE = "Apache-2.0"
+_PARAMETERS_HEADER = (
+    "# Parameters of a generated trace pair: the same traces come again, byte for byte, from\n"
+    "#   railyard traces generate --parameters {name}.yaml --out DIR\n"
+)
+
+
+class GeneratedPair(BaseModel):
+    """Everything that decides the bytes of a generated pair."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_: Annotated[Literal[1], Field(alias="schema")] = 1
+    name: PairName
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    duration_s: Annotated[int, Field(ge=1, le=MAX_DURATION_S)]
+    delay_traces: bool = False
+    """Whether each path comes with a delay trace from the model's RTT."""
+    model: MobilityModel
+
+    def as_yaml(self) -> str:
+        """The parameters as they stand in the file: what is not used is not written."""
+        data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if not self.delay_traces:
+            del data["delay_traces"]
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def read_parameters(path: Path) -> GeneratedPair:
+    """The parameters that stand beside a generated pair. Raises UserError, whose message names file and line."""
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such file of model parameters")
+    return parse(load_yaml(path), GeneratedPair)
+
+
+def format_delay_trace(rtt_ms: FloatArray) -> bytes:
+    """The bytes of a delay trace (docs/reference/link.md): `ms,delay_ms`, half of the RTT for each direction.
+
+    The last line closes the period.
+    """
+    delays = [f"{rtt / 2:.2f}" for rtt in rtt_ms.tolist()]
+    lines = [f"{step * STEP_MS},{delay}\n" for step, delay in enumerate([*delays, delays[0]])]
+    return "".join(lines).encode("ascii")
+
+
+def pair_files(pair: GeneratedPair) -> dict[str, bytes]:
+    """Names and bytes of the files of a pair: its traces, and its parameters."""
+    files = {}
+    for path in generate_opportunities(pair.model, pair.seed, pair.duration_s):
+        for direction, opportunities in (("up", path.up), ("down", path.down)):
+            files[f"{pair.name}.{path.name}.{direction}"] = format_trace(opportunities)
+        if pair.delay_traces and path.rtt_ms is not None:
+            files[f"{pair.name}.{path.name}.delay"] = format_delay_trace(path.rtt_ms)
+    files[f"{pair.name}.yaml"] = (_PARAMETERS_HEADER.format(name=pair.name) + pair.as_yaml()).encode()
+    return files
+
+
+def index_entry(pair: GeneratedPair) -> PairEntry:
+    """What the index says of a generated pair."""
+    paths = [
+        PathEntry(
+            name=path.name,
+            technology=path.technology,
+            uplink=f"{pair.name}.{path.name}.up",
+            downlink=f"{pair.name}.{path.name}.down",
+            base_rtt_ms=path.base_rtt_ms,
+            queue=path.queue,
+            link={"delay_trace": f"{pair.name}.{path.name}.delay"} if pair.delay_traces and path.rtt else {},
+        )
+        for path in pair.model.paths
+    ]
+    return PairEntry(
+        name=pair.name,
+        scenario=pair.model.scenario,
+        licence=LICENCE,
+        source=f"generated; model, parameters and seed in {pair.name}.yaml",
+        paths=tuple(paths),
+    )
+
+
+def write_pair(pair: GeneratedPair, out: Path) -> list[Path]:
+    """Generate a pair into a directory and enter it in the directory's index; returns the files. Raises UserError."""
+    return write_entry(out, pair_files(pair), index_entry(pair))

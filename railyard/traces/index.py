@@ -1,0 +1,179 @@
+"""The index of a trace library: `index.yaml`, which says which traces make a pair and what their paths are like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.base.yamlfile import YamlDocument, load_yaml, parse
+from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
+from railyard.traces.trace import TraceError
+
+INDEX_FILE = "index.yaml"
+MAX_BASE_RTT_MS = 60_000.0
+_HEADER = "# Trace pairs of this library; `railyard traces generate` adds to it. Fields: docs/reference/traces.md.\n"
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class PairPath:
+    """One path of a pair, its traces found."""
+
+    name: str
+    technology: Technology
+    uplink: Path
+    downlink: Path
+    base_rtt_ms: float
+    queue: str
+    settings: dict[str, Value] = field(default_factory=dict)
+    """Further settings of the link, docs/reference/link.md."""
+    delay_traces: dict[str, Path] = field(default_factory=dict)
+    """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
+
+    @property
+    def delay_ms(self) -> float:
+        """One-way delay of each direction: half of the base RTT, ms."""
+        return self.base_rtt_ms / 2
+
+    def mpshell_option(self) -> str:
+        """The value of mpshell's option `--path`."""
+        traces = f"up={self.uplink},down={self.downlink}"
+        return f"{self.name}:{traces},{mpshell_keys(self.delay_ms, self.queue, self.settings, self.delay_traces)}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Traces that are replayed together, one path each."""
+
+    name: str
+    scenario: str
+    licence: str
+    source: str
+    paths: tuple[PairPath, ...]
+    library: Path
+    """The index that named it."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PathEntry(_Entry):
+    """One path as the index writes it; traces are relative to the index."""
+
+    name: DeviceName
+    technology: Technology
+    uplink: Text
+    downlink: Text
+    base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)]
+    queue: QueueSpec
+    link: LinkSettings = {}
+
+
+class PairEntry(_Entry):
+    """One pair as the index writes it."""
+
+    name: PairName
+    scenario: Text
+    licence: Text
+    source: Text
+    paths: tuple[PathEntry, ...]
+
+    @model_validator(mode="after")
+    def _two_paths_or_more(self) -> PairEntry:
+        if len(self.paths) < 2:
+            raise ValueError("a pair has two paths or more; add what is missing")
+        names = [path.name for path in self.paths]
+        if len(set(names)) != len(names):
+            raise ValueError(f"the paths are named {', '.join(names)}; give each a name of its own")
+        return self
+
+
+class TraceIndex(_Entry):
+    """A whole index."""
+
+    schema_: Annotated[Literal[1], Field(alias="schema")]
+    pairs: tuple[PairEntry, ...]
+
+
+def _find(document: YamlDocument, location: tuple[str | int, ...], name: str) -> Path:
+    trace = (document.path.parent / name).resolve()
+    if not trace.is_file():
+        message = f"there is no trace {trace}; traces are named relative to the index"
+        raise TraceError(str(document.error(location, message)))
+    return trace
+
+
+def _path(document: YamlDocument, location: tuple[str | int, ...], item: PathEntry) -> PairPath:
+    settings, files = split_files(item.link, document.path.parent)
+    return PairPath(
+        name=item.name,
+        technology=item.technology,
+        uplink=_find(document, (*location, "uplink"), item.uplink),
+        downlink=_find(document, (*location, "downlink"), item.downlink),
+        base_rtt_ms=item.base_rtt_ms,
+        queue=item.queue,
+        settings=settings,
+        delay_traces={name: _find(document, (*location, "link", name), str(files[name])) for name in files},
+    )
+
+
+def read_index(path: Path) -> list[Pair]:
+    """The pairs of an index, their traces found (not read). Raises UserError, whose message names file and line."""
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such index; a trace library is a directory with an {INDEX_FILE}")
+    document = load_yaml(path)
+    index = parse(document, TraceIndex)
+    pairs: list[Pair] = []
+    for number, entry in enumerate(index.pairs):
+        if entry.name in {pair.name for pair in pairs}:
+            message = f"the pair {entry.name!r} is already in this index; rename or remove one"
+            raise TraceError(str(document.error(("pairs", number, "name"), message)))
+        paths = tuple(
+            _path(document, ("pairs", number, "paths", position), item) for position, item in enumerate(entry.paths)
+        )
+        pairs.append(Pair(entry.name, entry.scenario, entry.licence, entry.source, paths, path))
+    return pairs
+
+
+def entry_data(entry: PairEntry) -> dict[str, object]:
+    """An entry as plain data for the YAML file; whole numbers are written as such."""
+    data = entry.model_dump(mode="json")
+    for path in data["paths"]:
+        if not path["link"]:
+            del path["link"]
+        if math.floor(path["base_rtt_ms"]) == path["base_rtt_ms"]:
+            path["base_rtt_ms"] = int(path["base_rtt_ms"])
+    return data
+
+
+def _index_bytes(index: Path, entry: PairEntry) -> bytes:
+    """The index with the entry in it, in the place of one of the same name."""
+    entries = list(parse(load_yaml(index), TraceIndex).pairs) if index.is_file() else []
+    names = [known.name for known in entries]
+    if entry.name in names:
+        entries[names.index(entry.name)] = entry
+    else:
+        entries.append(entry)
+    data = {"schema": 1, "pairs": [entry_data(known) for known in entries]}
+    return (_HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)).encode()
+
+
+def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> list[Path]:
+    """Write a pair's files into a library and enter it in its index; returns the files. Raises UserError."""
+    paths = {library / name: data for name, data in files.items()}
+    paths[library / INDEX_FILE] = _index_bytes(library / INDEX_FILE, entry)
+    try:
+        library.mkdir(parents=True, exist_ok=True)
+        for path, data in paths.items():
+            path.write_bytes(data)
+    except OSError as error:
+        raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
+    return list(paths)

@@ -1,0 +1,54 @@
+"""The trace library: the project's own pairs, then those of the directories of RAILYARD_TRACE_PATH."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from railyard.base.paths import ROOT
+from railyard.base.yamlfile import near_miss
+from railyard.traces.index import INDEX_FILE, Pair, read_index
+from railyard.traces.recorded import CSV_FILE, read_recorded
+from railyard.traces.trace import TraceError
+
+SEARCH_PATH_VARIABLE = "RAILYARD_TRACE_PATH"
+PROJECT_LIBRARY = ROOT / "traces"
+CONTROLLED = "lab"
+"""The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
+
+
+def search_path() -> list[Path]:
+    """The directories that are searched, in order: the project's libraries, then the variable's, colon separated."""
+    extra = os.environ.get(SEARCH_PATH_VARIABLE, "").split(":")
+    return [PROJECT_LIBRARY, PROJECT_LIBRARY / CONTROLLED, *(Path(entry).absolute() for entry in extra if entry)]
+
+
+def read_library(directory: Path) -> list[Pair] | None:
+    """The pairs of one directory; None where it is no library. Raises UserError for an index that is wrong."""
+    if (directory / INDEX_FILE).is_file():
+        return read_index(directory / INDEX_FILE)
+    for folder in (directory / "recorded", directory):
+        if (folder / CSV_FILE).is_file():
+            return read_recorded(folder / CSV_FILE)
+    return None
+
+
+def list_pairs() -> list[Pair]:
+    """All pairs of the search path; of several with one name the first. Directories that are no library are skipped."""
+    found: dict[str, Pair] = {}
+    for directory in search_path():
+        for pair in read_library(directory) or []:
+            found.setdefault(pair.name, pair)
+    return list(found.values())
+
+
+def find_pair(name: str) -> Pair:
+    """The first pair of that name on the search path. Raises UserError."""
+    pairs = {pair.name: pair for pair in list_pairs()}
+    if name in pairs:
+        return pairs[name]
+    searched = ", ".join(f"{directory}{'' if directory.is_dir() else ' (not there)'}" for directory in search_path())
+    raise TraceError(
+        f"there is no trace pair '{name}' in {searched} (the project's library and {SEARCH_PATH_VARIABLE}); "
+        f"{near_miss(name, pairs)}"
+    )

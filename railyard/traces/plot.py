@@ -1,0 +1,128 @@
+"""Plots of traces and pairs: what each direction of each path can carry over time, outages marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
+
+from railyard.base.errors import UserError
+from railyard.base.plotfile import rows_figure, write_plot
+from railyard.base.style import BLUE, INK, STALL_COLOUR, layout
+from railyard.traces.index import Pair
+from railyard.traces.stats import GAP_MS
+from railyard.traces.trace import IntArray, Trace, read_trace
+
+MAX_BINS = 100_000
+_DOWN, _UP = BLUE, "#5E8C61"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One link."""
+
+    title: str
+    trace: Trace
+    uplink: bool
+
+
+def rows_of_pair(pair: Pair) -> list[Row]:
+    """Downlink and uplink of each path; one row where both replay the same trace."""
+    rows = []
+    for path in pair.paths:
+        shared = path.uplink == path.downlink
+        words = path.name if path.name == path.technology else f"{path.name} ({path.technology})"
+        down = read_trace(path.downlink)
+        rows.append(Row(f"{words} down" + (" and up" if shared else ""), down, uplink=False))
+        if not shared:
+            rows.append(Row(f"{words} up", read_trace(path.uplink), uplink=True))
+    return rows
+
+
+def outages(trace: Trace, start_ms: int, duration_ms: int) -> list[tuple[float, float]]:
+    """Silences of 200 ms or more between neighbouring opportunities, in s since the start of the plot."""
+    first = trace.count_until(start_ms)
+    count = trace.count_until(start_ms + duration_ms) - first
+    numbers = np.arange(first, first + count + 1, dtype=np.int64)
+    loops, within = np.divmod(numbers, len(trace.opportunities_ms))
+    times: IntArray = loops * trace.period_ms + trace.opportunities_ms[within]
+    edges = np.concatenate(([start_ms if first == 0 else trace.opportunity_ms(first - 1)], times))
+    long = np.flatnonzero(np.diff(edges) >= GAP_MS)
+    spans = [(int(edges[k]) - start_ms, int(edges[k + 1]) - start_ms) for k in long]
+    return [(max(begin, 0) / 1e3, min(end, duration_ms) / 1e3) for begin, end in spans if begin < duration_ms]
+
+
+def write_trace_plot(title: str, rows: Sequence[Row], out: Path, bin_ms: int, start_ms: int, duration_ms: int) -> None:
+    """Draw the rows over one axis of time; shorter traces loop. Raises UserError."""
+    if duration_ms // bin_ms > MAX_BINS:
+        raise UserError(f"{out}: {duration_ms // bin_ms} bins of {bin_ms} ms cannot be plotted; make them longer")
+    if duration_ms < bin_ms:
+        raise UserError(f"{out}: the plot would be shorter than one bin of {bin_ms} ms; make the bins shorter")
+    write_plot(
+        out,
+        lambda: _drawn(title, rows, bin_ms, start_ms, duration_ms),
+        lambda: _interactive(title, rows, bin_ms, start_ms, duration_ms),
+    )
+
+
+def _drawn(title: str, rows: Sequence[Row], bin_ms: int, start_ms: int, duration_ms: int) -> Figure:
+    figure, axes = rows_figure([1.1 if row.uplink else 1.7 for row in rows], title)
+    for axis, row in zip(axes, rows, strict=True):
+        _draw_row(axis, row, bin_ms, start_ms, duration_ms)
+    axes[-1].set_xlabel("time, s")
+    axes[-1].set_xlim(0, duration_ms / 1e3)
+    return figure
+
+
+def _draw_row(axis: Axes, row: Row, bin_ms: int, start_ms: int, duration_ms: int) -> None:
+    rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
+    seconds = np.arange(len(rate) + 1) * bin_ms / 1e3
+    colour = _UP if row.uplink else _DOWN
+    axis.stairs(rate, seconds, fill=True, color=colour, alpha=0.25)
+    axis.stairs(rate, seconds, baseline=None, color=colour, linewidth=0.9)
+    silent = outages(row.trace, start_ms, duration_ms)
+    for begin, end in silent:
+        axis.axvspan(begin, end, ymin=0, ymax=1, color=STALL_COLOUR, alpha=0.3, linewidth=0)
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("Mbps")
+    axis.set_title(_heading(row, silent, duration_ms))
+
+
+def _heading(row: Row, silent: list[tuple[float, float]], duration_ms: int) -> str:
+    lost = sum(end - begin for begin, end in silent) / (duration_ms / 1e3)
+    words = f"{len(silent)} outages of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
+    return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {words}"
+
+
+def _interactive(title: str, rows: Sequence[Row], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
+    silent = [outages(row.trace, start_ms, duration_ms) for row in rows]
+    headings = [_heading(row, spans, duration_ms) for row, spans in zip(rows, silent, strict=True)]
+    figure = make_subplots(
+        rows=len(rows), cols=1, shared_xaxes=True, subplot_titles=headings, vertical_spacing=0.22 / max(3, len(rows)),
+        row_heights=[1.1 if row.uplink else 1.7 for row in rows],
+    )  # fmt: skip
+    for position, (row, spans) in enumerate(zip(rows, silent, strict=True), start=1):
+        rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
+        figure.add_trace(
+            go.Scatter(
+                x=(np.arange(len(rate)) * bin_ms / 1e3).tolist(), y=np.round(rate, 3).tolist(), name=row.title,
+                mode="lines", line={"color": _UP if row.uplink else _DOWN, "width": 1.2, "shape": "hv"},
+                fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
+            ),
+            row=position, col=1,
+        )  # fmt: skip
+        for begin, end in spans:
+            figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.3, line_width=0, row=position, col=1)
+        figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)
+    figure.update_xaxes(title_text="time, s", row=len(rows), col=1)
+    look = {key: value for key, value in layout(130 + 150 * len(rows)).items() if "axis" not in key}
+    figure.update_layout(**look, showlegend=False)
+    figure.update_layout(title={"text": title, "font": {"size": 15, "color": INK}}, margin={"t": 70})
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    return figure

@@ -1,0 +1,171 @@
+"""Mahimahi traces: reading, checking, writing, and the capacity they offer over time.
+
+A trace is a text file with one non-decreasing integer a line, in milliseconds. Each line is one opportunity to deliver
+1504 bytes (1500 and the 4 of the TUN header). The period of the trace is its last timestamp: after it the trace loops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.base.errors import UserError
+
+OPPORTUNITY_BYTES = 1504
+OPPORTUNITY_BITS = OPPORTUNITY_BYTES * 8
+MAX_MS = 2**32 - 1
+"""Greatest timestamp, some 50 days: the link's limit too."""
+MAX_DIGITS = 15
+"""Longer timestamps are refused before they are read as numbers."""
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_NEWLINE = 0x0A
+_ZERO, _NINE = 0x30, 0x39
+
+
+class TraceError(UserError):
+    """A trace, an index of traces or a name of a pair that cannot be used; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One direction of one path: delivery opportunities in ms, the first loop of them."""
+
+    path: Path
+    opportunities_ms: IntArray
+    sha256: str
+
+    @property
+    def period_ms(self) -> int:
+        """Length of one loop: the last timestamp, ms."""
+        return int(self.opportunities_ms[-1])
+
+    @property
+    def mean_mbps(self) -> float:
+        """Mean capacity over one loop, counting 1504 bytes an opportunity."""
+        return len(self.opportunities_ms) * OPPORTUNITY_BITS / self.period_ms / 1e3
+
+    def opportunity_ms(self, number: int) -> int:
+        """Time of an opportunity in ms of trace time; they are numbered from 0 over all loops."""
+        loops, within = divmod(number, len(self.opportunities_ms))
+        return loops * self.period_ms + int(self.opportunities_ms[within])
+
+    def count_until(self, time_ms: int) -> int:
+        """How many opportunities fall at or before a time, the trace looping; also the number of the first after it."""
+        loops, within = divmod(max(time_ms, 0), self.period_ms)
+        # The end of a loop is time 0 of the next: opportunities there belong to the loop that ends.
+        return loops * len(self.opportunities_ms) + int(self.opportunities_ms.searchsorted(within, side="right"))
+
+    def cumulative(self, times_ms: IntArray) -> IntArray:
+        """Number of opportunities before each time, the trace looping; times in ms since its start, not negative."""
+        loops = np.maximum(times_ms - 1, 0) // self.period_ms
+        within = np.searchsorted(self.opportunities_ms, times_ms - loops * self.period_ms, side="left")
+        passed: IntArray = loops * len(self.opportunities_ms) + within
+        return passed
+
+    def counts(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> IntArray:
+        """Opportunities per bin [k·bin_ms, (k+1)·bin_ms) from start_offset_ms on, looping; whole bins only.
+
+        Without a duration: one loop. A trace shorter than a bin gives one bin.
+        """
+        if bin_ms <= 0 or start_offset_ms < 0 or (duration_ms is not None and duration_ms <= 0):
+            raise ValueError("bin and duration are positive, the start offset is not negative")
+        length = self.period_ms if duration_ms is None else duration_ms
+        edges = np.arange(max(length // bin_ms, 1) + 1, dtype=np.int64) * bin_ms + start_offset_ms
+        return np.diff(self.cumulative(edges))
+
+    def rate_mbps(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> FloatArray:
+        """Capacity per bin in Mbps; the arguments are those of counts()."""
+        counts = self.counts(bin_ms, duration_ms=duration_ms, start_offset_ms=start_offset_ms)
+        return counts.astype(np.float64) * (OPPORTUNITY_BITS / 1e3 / bin_ms)
+
+
+def _first_line(faults: npt.NDArray[np.bool_], line_of: npt.NDArray[np.int64] | None = None) -> int | None:
+    """1-based line of the first fault, where each element stands for a line or line_of says which."""
+    where = np.flatnonzero(faults)
+    if len(where) == 0:
+        return None
+    return int(where[0] if line_of is None else line_of[where[0]]) + 1
+
+
+def _parse(path: Path, data: bytes) -> IntArray:
+    """Timestamps of a trace file's bytes; raises TraceError with file and line."""
+    if not data:
+        raise TraceError(f"{path}: the trace is empty; it needs at least one timestamp in ms greater than 0")
+    if not data.endswith(b"\n"):
+        data += b"\n"
+    raw = np.frombuffer(data, dtype=np.uint8)
+    is_end = raw == _NEWLINE
+    ends = np.flatnonzero(is_end)
+    lengths = np.diff(ends, prepend=-1) - 1
+
+    alien = ~(is_end | ((raw >= _ZERO) & (raw <= _NINE)))
+    blank, overlong = _first_line(lengths == 0), _first_line(lengths > MAX_DIGITS)
+    faults: list[tuple[int, str]] = []
+    if alien.any():
+        position = int(np.argmax(alien))
+        line = int(np.searchsorted(ends, position)) + 1
+        text = data[int(ends[line - 2]) + 1 if line > 1 else 0 : int(ends[line - 1])][:40]
+        remedy = "write line ends as LF alone" if text.endswith(b"\r") else "write one integer in ms and nothing else"
+        faults.append((line, f"{text.decode('latin-1')!r} is not a timestamp; {remedy}"))
+    if blank is not None:
+        faults.append((blank, "the line is blank; remove it"))
+    if overlong is not None:
+        faults.append((overlong, f"the timestamp has more than {MAX_DIGITS} digits; timestamps are ms from the start"))
+    if faults:
+        line, problem = min(faults)
+        raise TraceError(f"{path}:{line}: {problem}")
+
+    times = np.fromstring(data.decode("ascii"), dtype=np.int64, sep="\n")
+    falling = _first_line(np.diff(times, prepend=0) < 0)
+    if falling is not None:
+        raise TraceError(
+            f"{path}:{falling}: timestamp {times[falling - 1]} comes after {times[falling - 2]}; "
+            "sort the trace, timestamps never decrease"
+        )
+    if times[-1] > MAX_MS:
+        beyond = int(np.searchsorted(times, MAX_MS, side="right")) + 1
+        raise TraceError(f"{path}:{beyond}: timestamp {times[beyond - 1]} is beyond {MAX_MS} ms; shorten the trace")
+    if times[-1] == 0:
+        raise TraceError(f"{path}:{len(times)}: the last timestamp is 0; it is the trace's period and must be positive")
+    return times
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read and check a trace; raises TraceError, whose message names file and line."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot read the trace: {(error.strerror or str(error)).lower()}") from error
+    return Trace(path, _parse(path, data), hashlib.sha256(data).hexdigest())
+
+
+def sha256_file(path: str | Path) -> str:
+    """SHA-256 of a file's bytes in hex, without checking that it is a trace."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot read the trace: {(error.strerror or str(error)).lower()}") from error
+
+
+def format_trace(opportunities_ms: Sequence[int] | IntArray) -> bytes:
+    """The bytes of a trace file."""
+    return "".join(f"{int(t)}\n" for t in opportunities_ms).encode("ascii")
+
+
+def capacity_timeline(
+    trace_path: str | Path, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0
+) -> FloatArray:
+    """Capacity in Mbps per bin of bin_ms, the trace looping to duration_ms (one loop where that is not given).
+
+    start_offset_ms is where in the trace the run began. Only whole bins are returned. Raises TraceError.
+    """
+    return read_trace(trace_path).rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_offset_ms)
