@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import selectors
 import socket
 import threading
@@ -30,8 +29,8 @@ def relay(file: Path, server: tuple[str, int], cut_after: int | None = None) -> 
             while True:
                 for key, _ in selector.select():
                     if key.fileobj is stop_read:
-                        for end in pairs:
-                            end.close()
+                        for open_end in pairs:
+                            open_end.close()
                         return
                     if key.fileobj is listener:
                         near, far = listener.accept()[0], socket.create_connection(server)
@@ -110,6 +109,6 @@ def test_a_relay_that_gives_up_ends_the_play_with_a_sentence(tmp_path: Path) -> 
 )
 def test_a_socket_that_is_not_there_gets_one_sentence(tmp_path: Path, transport: str, server: str, phrase: str) -> None:
     done, _ = play(tmp_path, server, transport=transport)
-    assert done.returncode == 2 or json.loads((tmp_path / "player.jsonl").read_text().splitlines()[-1])
+    assert done.returncode in (1, 2)
     assert one_sentence(done.stderr)
     assert phrase in done.stderr
