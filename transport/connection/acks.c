@@ -456,7 +456,8 @@ static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->pto_count++;
     p->stats.pto_count++;
-    p->probes = 2;
+    /* A handshake's probes wait in the queue of a link that is dark, and all that follows waits behind them. */
+    p->probes = !c->handshake.is_confirmed && !c->is_server && p->pto_count > 1 ? 1 : 2;
     p->last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
     if (!c->handshake.is_confirmed) {
         requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);

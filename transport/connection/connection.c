@@ -199,6 +199,18 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+/* A client that has our keys takes no answer of a second connection (RFC 9000 section 7.2): its first packets, delivered
+ * late by a slow link, must not make one. So a server does not forget at once: it closes under the keys that it has, and
+ * answers what still comes as a closing connection does. A client starts anew with another connection ID. */
+static void give_up_handshake(xl_connection *c) {
+    if (!c->is_server) {
+        xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
+        return;
+    }
+    xl_conn_fail(c, XL_QERR_NO_ERROR, "handshake timed out");
+    c->closing.reason = XL_CLOSE_HANDSHAKE_TIMEOUT;
+}
+
 static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
     return c->multipath && p->pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
 }
@@ -208,13 +220,15 @@ static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
     if (!xl_path_is_open(p))
         return XL_NEVER;
     uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
-    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p));
+    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)), since = p->last_eliciting_at ? p->last_eliciting_at : c->now;
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
     if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer &&
         !c->handshake.is_confirmed) {
         uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
-        at = (p->last_eliciting_at ? p->last_eliciting_at : c->now) + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
+        at = since + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
+    if (!c->handshake.is_confirmed && at != XL_NEVER)
+        at = earlier(at, since + XL_HANDSHAKE_PTO_CAP_US);
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
         return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */
     return at;
@@ -265,10 +279,10 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         return;
     }
     if (now >= c->idle_deadline || now >= c->handshake.deadline) {
-        if (c->handshake.is_complete)
+        if (c->handshake.is_confirmed)
             xl_conn_abort(c, XL_CLOSE_IDLE_TIMEOUT, "idle timeout");
         else
-            xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
+            give_up_handshake(c);
         return;
     }
     if (c->pacer_wakeup <= now)
@@ -307,6 +321,10 @@ void *xl_connection_user(const xl_connection *c) {
 
 bool xl_connection_is_multipath(const xl_connection *c) {
     return c->multipath;
+}
+
+bool xl_connection_is_confirmed(const xl_connection *c) {
+    return c->handshake.is_confirmed;
 }
 
 const char *xl_connection_alpn(const xl_connection *c) {

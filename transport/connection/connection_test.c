@@ -324,9 +324,88 @@ static void a_half_open_connection_is_given_up(void **state) {
     pair_init(&p, 20, 1, 10000);
     p.link[0].dark[1] = true; /* the client never hears the server's answer */
     pair_connect(&p);
-    pair_run(&p, 12000000);
+    pair_run(&p, 14000000); /* the server's closing period included */
     assert_true(p.client_closed);
     assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
+    pair_free(&p);
+}
+
+/* The first datagram that the client sends. */
+typedef struct {
+    uint8_t data[PAIR_MTU];
+    size_t len;
+} first_datagram;
+
+static void keep_first(void *user, bool to_server, uint8_t *data, size_t len) {
+    first_datagram *first = user;
+    if (!to_server || first->len > 0)
+        return;
+    memcpy(first->data, data, len);
+    first->len = len;
+}
+
+/* The client has the server's handshake, the server has nothing of the client but its first flight. */
+static void lose_what_finishes_the_handshake(pair *p, first_datagram *first) {
+    p->tamper = keep_first;
+    p->tamper_user = first;
+    pair_connect(p);
+    pair_run(p, 1000);
+    p->link[0].dark[0] = true;
+    pair_run(p, 1000000);
+    assert_true(p->cc->handshake.is_complete && !xl_connection_is_confirmed(p->cc));
+}
+
+static void a_late_first_flight_makes_no_second_connection(void **state) {
+    (void)state;
+    pair p;
+    first_datagram first = {.len = 0};
+    pair_init(&p, 31, 1, 10000);
+    p.client_config.limits.handshake_timeout_us = 60000000;
+    p.server_config.limits.handshake_timeout_us = 10000000;
+    lose_what_finishes_the_handshake(&p, &first);
+    pair_run(&p, 10000000);
+    assert_false(p.client_closed || p.server_closed);
+    xl_datagram late = {.local = p.link[0].server, .remote = p.link[0].client, .len = first.len};
+    xl_endpoint_receive(p.server, &late, first.data, p.now);
+    assert_int_equal(1, p.server->connections_begun);
+    p.link[0].dark[0] = false;
+    pair_run(&p, 4000000);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_PEER); /* it is told, under its keys */
+    assert_string_equal("handshake timed out", p.client_close.reason);
+    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
+    pair_free(&p);
+}
+
+static void a_client_gives_up_what_is_not_confirmed(void **state) {
+    (void)state;
+    pair p;
+    first_datagram first = {.len = 0};
+    pair_init(&p, 32, 1, 10000);
+    p.client_config.limits.handshake_timeout_us = 8000000;
+    lose_what_finishes_the_handshake(&p, &first);
+    pair_run(&p, 6900000);
+    assert_false(p.client_closed);
+    pair_run(&p, 200000);
+    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
+    pair_free(&p);
+}
+
+static void probes_of_a_handshake_are_two_seconds_apart_at_most(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
+    p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 60000000;
+    pair_connect(&p);
+    pair_run(&p, 1000);
+    p.link[0].dark[0] = true;
+    while (!p.cc->handshake.is_complete)
+        pair_run(&p, 100000);
+    p.link[0].dark[1] = true;
+    pair_run(&p, 3000000); /* what was under way is there */
+    uint64_t before = p.link[0].packets[0];
+    pair_run(&p, 10000000);
+    assert_false(xl_connection_is_confirmed(p.cc));
+    assert_in_range(p.link[0].packets[0] - before, 5, 10); /* with keys for it, a 1-RTT packet each time too */
     pair_free(&p);
 }
 
@@ -501,6 +580,9 @@ int main(void) {
         cmocka_unit_test(close_reaches_the_peer_with_its_code_and_reason),
         cmocka_unit_test(a_silent_server_ends_in_a_timeout),
         cmocka_unit_test(a_half_open_connection_is_given_up),
+        cmocka_unit_test(a_late_first_flight_makes_no_second_connection),
+        cmocka_unit_test(a_client_gives_up_what_is_not_confirmed),
+        cmocka_unit_test(probes_of_a_handshake_are_two_seconds_apart_at_most),
         cmocka_unit_test(later_streams_wait_for_earlier_ones),
         cmocka_unit_test(hundreds_of_streams_in_turn_stay_within_the_limits),
         cmocka_unit_test(closing_a_path_retires_it_on_both_sides),

@@ -132,6 +132,7 @@ void xl_conn_confirm_handshake(xl_connection *c) {
     if (c->handshake.is_confirmed)
         return;
     c->handshake.is_confirmed = true;
+    c->handshake.deadline = XL_NEVER;
     c->handshake.address_validated_by_peer = true;
     xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
     xl_conn_open_paths(c);
@@ -139,7 +140,6 @@ void xl_conn_confirm_handshake(xl_connection *c) {
 
 static void on_complete(xl_connection *c) {
     c->handshake.is_complete = true;
-    c->handshake.deadline = XL_NEVER;
     xl_path *p = &c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
         p->validated = true;

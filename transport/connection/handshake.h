@@ -9,6 +9,9 @@
 #include "xlink/xlink.h"
 
 #define XL_CRYPTO_BUFFER 65536
+/* The longest PTO before the handshake is confirmed. An RTT sample of a path that was dark for seconds would make it
+ * many times longer than the outage, and no second sample corrects it. */
+#define XL_HANDSHAKE_PTO_CAP_US 2000000
 
 typedef struct {
     xl_keys *read, *write;
@@ -25,7 +28,7 @@ typedef struct {
     bool has_retry;
     uint8_t *token; /* of a Retry */
     size_t token_len;
-    uint64_t deadline; /* a handshake that is not complete by then is given up; XL_NEVER once it is */
+    uint64_t deadline; /* a handshake that is not confirmed by then is given up; XL_NEVER once it is */
 } xl_handshake;
 
 int xl_conn_make_tls(xl_connection *, const char *server_name);

@@ -234,6 +234,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     if (c->state == XL_CONN_CLOSING) {
         /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
         c->closing.packets_received++;
+        count_path_bytes(c, d);
         if ((c->closing.packets_received & (c->closing.packets_received - 1)) == 0) {
             c->closing.is_pending = true;
             xl_conn_wake(c);

@@ -117,5 +117,5 @@ void xl_conn_drain(xl_connection *c, xl_close_reason reason, const char *words) 
 
 void xl_conn_end_closing(xl_connection *c) {
     c->state = XL_CONN_CLOSED;
-    report_closed(c, XL_CLOSE_LOCAL);
+    report_closed(c, c->closing.reason);
 }

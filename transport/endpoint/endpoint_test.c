@@ -277,12 +277,10 @@ static void accept_many(pair *p, size_t n) {
     assert_int_equal(n, p->server->count);
 }
 
-/* No client says anything more: until all handshakes have timed out, in one moment. */
-static void let_handshakes_time_out(pair *p) {
+static void let_time_pass(pair *p, uint64_t deadline) {
     uint8_t data[PAIR_MTU];
     xl_datagram d;
     xl_event e;
-    uint64_t deadline = p->now + p->server_config.limits.handshake_timeout_us;
     while (p->now < deadline) {
         while (xl_endpoint_transmit(p->server, data, sizeof(data), &d, p->now) > 0)
             ;
@@ -292,6 +290,12 @@ static void let_handshakes_time_out(pair *p) {
         assert_true(p->now <= deadline);
         xl_endpoint_handle_timeout(p->server, p->now);
     }
+}
+
+/* No client says anything more: until all handshakes have timed out, and their closing periods too, in one moment. */
+static void let_handshakes_time_out(pair *p) {
+    let_time_pass(p, p->now + p->server_config.limits.handshake_timeout_us);
+    let_time_pass(p, p->server->connection[0]->closing.deadline);
 }
 
 static void timers_of_one_moment_run_in_the_order_of_the_connections(void **state) {

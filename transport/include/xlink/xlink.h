@@ -188,7 +188,7 @@ typedef struct {
  * endpoint. 0 selects a member's default. */
 typedef struct {
     uint64_t idle_timeout_us;      /* Default: 30 s. */
-    uint64_t handshake_timeout_us; /* A handshake that is not complete by then fails. Default: 10 s. */
+    uint64_t handshake_timeout_us; /* A handshake that is not confirmed by then fails. Default: 10 s. */
     uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
     uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
@@ -324,7 +324,7 @@ typedef enum {
     XL_CLOSE_PEER,              /* CONNECTION_CLOSE from the peer; see error_code */
     XL_CLOSE_STATELESS_RESET,   /* the peer has lost the connection's state */
     XL_CLOSE_IDLE_TIMEOUT,      /* nothing was received within the idle timeout */
-    XL_CLOSE_HANDSHAKE_TIMEOUT, /* the handshake was not complete in time */
+    XL_CLOSE_HANDSHAKE_TIMEOUT, /* the handshake was not confirmed in time */
     XL_CLOSE_VERSION,           /* client: the server does not support QUIC version 1 */
     XL_CLOSE_INTERNAL,          /* out of memory, or TLS failed; nothing more can be sent */
 } xl_close_reason;
@@ -361,6 +361,8 @@ void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
 bool xl_connection_is_multipath(const xl_connection *); /* whether both sides negotiated multipath */
+/* Whether the peer is known to have completed the handshake too (RFC 9001 section 4.1.2). */
+bool xl_connection_is_confirmed(const xl_connection *);
 const char *xl_connection_alpn(const xl_connection *);
 
 /* Client: registers another path, before or after the handshake. With multipath the path is opened as soon as the
