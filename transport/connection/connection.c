@@ -199,9 +199,9 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* A client that has our keys takes no answer of a second connection (RFC 9000 section 7.2): its first packets, delivered
- * late by a slow link, must not make one. So a server does not forget at once: it closes under the keys that it has, and
- * answers what still comes as a closing connection does. A client starts anew with another connection ID. */
+/* A client that has our keys takes no answer of a second connection (RFC 9000 section 7.2): its first packets must not
+ * make one when a slow link delivers them late. So a server does not forget at once: it closes under the keys that it
+ * has, and answers what still comes as a closing connection does. A client starts anew with another connection ID. */
 static void give_up_handshake(xl_connection *c) {
     if (!c->is_server) {
         xl_conn_abort(c, XL_CLOSE_HANDSHAKE_TIMEOUT, "handshake timed out");
