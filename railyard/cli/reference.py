@@ -188,7 +188,7 @@ FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
     (
         "A population",
         Population,
-        "`experiments/*.yaml` with `kind: population`: [population.md](../results/population.md).",
+        "`experiments/*.yaml` with `kind: population`: [population.md](population.md).",
     ),
     ("An exhibit over a population", PopulationExhibit, "`experiments/*.yaml` with `kind: population-exhibit`."),
     ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](gate.md)."),

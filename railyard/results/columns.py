@@ -239,7 +239,7 @@ PAPER = Table(
 REALS, WHOLES = pa.list_(DOUBLE), pa.list_(LONG)
 PLAYS = Table(
     "plays",
-    "One row a viewer of a population under one arm: docs/results/population.md.",
+    "One row a viewer of a population under one arm: docs/reference/population.md.",
     (
         CAMPAIGN,
         Column("identity", STRING, "SHA-256 over everything that decides the play's outcome"),

@@ -80,7 +80,7 @@ def settings(frame: Frame) -> dict[str, str]:
         "scenes": mix,
         "request size": f"{population['video']['chunk_bytes'] / 1e6:g} MB, one at a time",
         "congestion control": "cubic, decoupled",
-        "population": "experiments/population.yaml, docs/results/population.md",
+        "population": "experiments/population.yaml, docs/reference/population.md",
     }
     for entry in frame.outcome.entries:
         if isinstance(entry, MeasuredScheme):

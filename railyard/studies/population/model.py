@@ -1,6 +1,6 @@
 """What a population is: the models behind `experiments/population.yaml` and the exhibits that rest on it.
 
-The file holds every quantity that a viewer is drawn by. docs/results/population.md explains them and names the sources.
+The file holds every quantity that a viewer is drawn by; docs/reference/population.md names their sources.
 """
 
 from __future__ import annotations
