@@ -288,10 +288,16 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
         set_events(c, (c->state == RESPONDING || c->eof ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
 }
 
-/* The kernel's controllers go by its own names. Connections inherit the listener's; the default of the namespace may be
- * any. */
+/* The kernel's controllers go by its own names, and its Cubic is that of RFC 9438. */
+static const char *kernel_name(const char *controller) {
+    if (!controller || strcmp(controller, "cubic-rfc9438") == 0)
+        return "cubic";
+    return strcmp(controller, "newreno") == 0 ? "reno" : controller;
+}
+
+/* Connections inherit the listener's; the default of the namespace may be any. */
 static bool set_congestion(int fd, const char *controller, char *error) {
-    const char *name = !controller ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
+    const char *name = kernel_name(controller);
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
         return true;
     snprintf(error, SERVER_ERROR_BYTES, "the kernel does not offer the congestion controller %s: %s", name,

@@ -1,5 +1,13 @@
 /* CUBIC, RFC 9438, in bytes; HyStart++ in the first slow start. Doubles are deterministic here: no fast-math, and
- * -std=c17 keeps the compiler from contracting expressions. */
+ * -std=c17 keeps the compiler from contracting expressions.
+ *
+ * RFC 9438 takes every loss for congestion. Its window is then sqrt(1.5 / p) packets at a loss rate p, however fast the
+ * link is: with 3 % random loss 7 packets, with an RTT of 100 ms 100 kB/s. `cubic` deviates: a loss counts only if
+ *
+ *     RTT > min RTT + eta   or   smoothed loss rate > 10 %
+ *
+ * where RTT is the smaller one of the last two samples and eta = min RTT / 8, within 4 and 16 ms, as in HyStart++. The
+ * first says that a queue stands, the second covers queues too short to be seen. `cubic-rfc9438` counts every loss. */
 #include "congestion/congestion.h"
 #include "congestion/hystart.h"
 
@@ -10,6 +18,8 @@
 #define BETA             0.7
 #define ALPHA            (3.0 * (1.0 - BETA) / (1.0 + BETA)) /* section 4.3 */
 #define MAX_TARGET_RATIO 1.5
+#define LOSS_RATE_MAX    0.1
+#define LOSS_RATE_GAIN   (1.0 / 64) /* a packet's weight in the smoothed loss rate */
 
 /* What a congestion event changes, and what a spurious one gives back. */
 typedef struct {
@@ -34,6 +44,13 @@ typedef struct {
     uint64_t clock_at; /* up to here elapsed_us has been counted */
     bool collapsed;    /* persistent congestion since: growth does not wait for the end of recovery */
     xl_hystart hystart;
+
+    bool counts_every_loss;     /* cubic-rfc9438 */
+    uint64_t rtt_us[2];         /* the last two samples, 0 = none yet */
+    uint64_t min_rtt_us;        /* 0 = none yet */
+    double loss_rate;           /* share of the packets that were lost, smoothed */
+    bool has_uncounted;         /* a loss was not counted, … */
+    uint64_t uncounted_sent_at; /* … the newest of a packet sent then */
 } cubic;
 
 static_assert(sizeof(cubic) <= XL_CC_STATE_BYTES, "controller state too large");
@@ -42,12 +59,17 @@ static double at_least_minimum(const cubic *s, double window) {
     return fmax(window, (double)xl_cc_minimum_window(s->mtu));
 }
 
-static void init(void *state, uint64_t mtu_bytes, uint64_t now) {
+static void init_tolerant(void *state, uint64_t mtu_bytes, uint64_t now) {
     cubic *s = state;
     *s = (cubic){.mtu = mtu_bytes, .clock_at = now};
     s->c.cwnd = (double)xl_cc_initial_window(mtu_bytes);
     s->c.ssthresh = UINT64_MAX;
     xl_hystart_init(&s->hystart);
+}
+
+static void init_rfc9438(void *state, uint64_t mtu_bytes, uint64_t now) {
+    init_tolerant(state, mtu_bytes, now);
+    ((cubic *)state)->counts_every_loss = true;
 }
 
 /* The curve is one of packets: with others a new stage of congestion avoidance begins. */
@@ -130,8 +152,29 @@ static bool is_of_last_event(const cubic *s, uint64_t sent_time) {
     return s->c.has_event && sent_time <= s->c.recovery_start;
 }
 
+static void watch_path(cubic *s, const xl_cc_ack *ack) {
+    uint64_t sample = fresh_sample(ack);
+    s->loss_rate -= s->loss_rate * LOSS_RATE_GAIN;
+    s->min_rtt_us = ack->min_rtt_us;
+    if (sample == 0)
+        return;
+    s->rtt_us[1] = s->rtt_us[0];
+    s->rtt_us[0] = sample;
+}
+
+/* One sample alone may have waited for the peer's delayed acknowledgement. */
+static bool has_queue(const cubic *s) {
+    uint64_t rtt = s->rtt_us[1] && s->rtt_us[1] < s->rtt_us[0] ? s->rtt_us[1] : s->rtt_us[0];
+    return rtt == 0 || rtt > s->min_rtt_us + xl_hystart_threshold(s->min_rtt_us);
+}
+
+static bool is_congestion(const cubic *s) {
+    return s->counts_every_loss || has_queue(s) || s->loss_rate > LOSS_RATE_MAX;
+}
+
 static void on_ack(void *state, const xl_cc_ack *ack) {
     cubic *s = state;
+    watch_path(s, ack);
     if (ack->app_limited)
         s->clock_at = ack->now;
     advance_clock(s, ack->now);
@@ -147,8 +190,14 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
     (void)bytes;
     cubic *s = state;
     curve *c = &s->c;
+    s->loss_rate += (1 - s->loss_rate) * LOSS_RATE_GAIN;
     if (is_of_last_event(s, sent_time)) {
         s->lost++;
+        return;
+    }
+    if (!is_congestion(s)) {
+        s->has_uncounted = true;
+        s->uncounted_sent_at = sent_time;
         return;
     }
     s->undo = *c;
@@ -186,6 +235,8 @@ static void on_spurious_loss(void *state, uint64_t sent_time, uint64_t now) {
         return;
     if (s->undo.has_event && sent_time <= s->undo.recovery_start)
         return; /* lost in the event before it */
+    if (s->has_uncounted && sent_time <= s->uncounted_sent_at)
+        return; /* lost, perhaps, without being counted */
     if (++s->spurious < s->lost)
         return;
     double grown = s->c.cwnd;
@@ -206,7 +257,20 @@ static uint64_t ssthresh(const void *state) {
 
 const xl_cc_ops xl_cc_cubic = {
     .name = "cubic",
-    .init = init,
+    .init = init_tolerant,
+    .set_mtu = set_mtu,
+    .on_sent = on_sent,
+    .on_ack = on_ack,
+    .on_loss = on_loss,
+    .on_persistent_congestion = on_persistent_congestion,
+    .on_spurious_loss = on_spurious_loss,
+    .window = window,
+    .ssthresh = ssthresh,
+};
+
+const xl_cc_ops xl_cc_cubic_rfc9438 = {
+    .name = "cubic-rfc9438",
+    .init = init_rfc9438,
     .set_mtu = set_mtu,
     .on_sent = on_sent,
     .on_ack = on_ack,

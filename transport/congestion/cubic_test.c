@@ -17,7 +17,8 @@ typedef struct {
     uint64_t now;
 } flow;
 
-static const xl_cc_ops *const cc = &xl_cc_cubic;
+/* Most tests are of the rules of RFC 9438, which both controllers follow once a loss counts. */
+static const xl_cc_ops *const cc = &xl_cc_cubic_rfc9438;
 
 /* Acknowledges one window, packet by packet, spread over one round trip. */
 static void one_round(flow *f, uint64_t rtt, bool app_limited) {
@@ -273,6 +274,68 @@ static void leaving_slow_start_by_delay_starts_at_the_plateau(void **state) {
     assert_true(packets_of(&f) > before);
 }
 
+/* Congestion avoidance with `cubic` at 1000 packets; acknowledged at an RTT of RTT at least, then at `rtt`. */
+static void settle(flow *f, const xl_cc_ops *ops, uint64_t rtt) {
+    ops->init(f->state, MTU, 0);
+    f->now = 4 * RTT;
+    for (int i = 0; i < 2; i++) {
+        xl_cc_ack ack = {.now = ++f->now, .srtt_us = RTT, .latest_rtt_us = rtt, .min_rtt_us = RTT};
+        ack.bytes = (1000 * MTU - ops->window(f->state)) / (i ? 1 : 2);
+        ack.sent_time = f->now - rtt;
+        ops->on_ack(f->state, &ack);
+    }
+    assert_int_equal(1000 * MTU, ops->window(f->state));
+}
+
+static void a_loss_counts_where_a_queue_stands(void **state) {
+    (void)state;
+    flow f;
+    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    settle(&f, tolerant, RTT + 12500); /* the threshold: RTT / 8 */
+    tolerant->on_loss(f.state, f.now, MTU, f.now);
+    assert_int_equal(1000 * MTU, tolerant->window(f.state));
+    settle(&f, tolerant, RTT + 12501);
+    tolerant->on_loss(f.state, f.now, MTU, f.now);
+    assert_int_equal(700 * MTU, tolerant->window(f.state));
+    settle(&f, cc, RTT);
+    cc->on_loss(f.state, f.now, MTU, f.now);
+    assert_int_equal(700 * MTU, cc->window(f.state));
+}
+
+static void many_losses_count_without_a_queue_too(void **state) {
+    (void)state;
+    flow f;
+    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    settle(&f, tolerant, RTT);
+    int losses = 0; /* without an acknowledgement in between */
+    while (losses < 100 && tolerant->window(f.state) == 1000 * MTU) {
+        tolerant->on_loss(f.state, f.now, MTU, f.now);
+        losses++;
+    }
+    assert_int_equal(7, losses); /* 1 - (63/64)^7 = 10.4 % */
+    assert_int_equal(700 * MTU, tolerant->window(f.state));
+}
+
+static void a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious(void **state) {
+    (void)state;
+    flow f;
+    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    settle(&f, tolerant, RTT);
+    tolerant->on_loss(f.state, f.now, MTU, f.now);
+    for (int i = 0; i < 2; i++) { /* a queue builds */
+        xl_cc_ack ack = {.now = ++f.now, .bytes = 0, .srtt_us = RTT, .latest_rtt_us = 2 * RTT, .min_rtt_us = RTT};
+        ack.sent_time = f.now - 2 * RTT;
+        tolerant->on_ack(f.state, &ack);
+    }
+    uint64_t uncounted_at = f.now - 2;
+    tolerant->on_loss(f.state, f.now, MTU, f.now);
+    assert_int_equal(700 * MTU, tolerant->window(f.state));
+    tolerant->on_spurious_loss(f.state, uncounted_at, f.now + 1);
+    assert_int_equal(700 * MTU, tolerant->window(f.state));
+    tolerant->on_spurious_loss(f.state, f.now, f.now + 1);
+    assert_int_equal(1000 * MTU, tolerant->window(f.state));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_takes_three_tenths),
@@ -287,6 +350,9 @@ int main(void) {
         cmocka_unit_test(after_an_outage_the_curve_does_not_aim_at_the_old_window),
         cmocka_unit_test(rtt_samples_of_other_packets_do_not_end_slow_start),
         cmocka_unit_test(leaving_slow_start_by_delay_starts_at_the_plateau),
+        cmocka_unit_test(a_loss_counts_where_a_queue_stands),
+        cmocka_unit_test(many_losses_count_without_a_queue_too),
+        cmocka_unit_test(a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,15 +29,17 @@ static void take_sample(xl_hystart *h, uint64_t now, uint64_t rtt_us) {
         h->current_min_us = rtt_us;
 }
 
+uint64_t xl_hystart_threshold(uint64_t rtt_us) {
+    uint64_t threshold = rtt_us / MIN_RTT_DIVISOR;
+    if (threshold > MAX_RTT_THRESH_US)
+        return MAX_RTT_THRESH_US;
+    return threshold > MIN_RTT_THRESH_US ? threshold : MIN_RTT_THRESH_US;
+}
+
 static bool delay_rose(const xl_hystart *h) {
     if (h->samples < N_RTT_SAMPLE || h->last_min_us == UINT64_MAX)
         return false;
-    uint64_t threshold = h->last_min_us / MIN_RTT_DIVISOR;
-    if (threshold > MAX_RTT_THRESH_US)
-        threshold = MAX_RTT_THRESH_US;
-    if (threshold < MIN_RTT_THRESH_US)
-        threshold = MIN_RTT_THRESH_US;
-    return h->current_min_us >= h->last_min_us + threshold;
+    return h->current_min_us >= h->last_min_us + xl_hystart_threshold(h->last_min_us);
 }
 
 bool xl_hystart_on_ack(xl_hystart *h, uint64_t now, uint64_t sent_time, uint64_t rtt_us) {

@@ -21,6 +21,8 @@ typedef struct {
 } xl_hystart;
 
 void xl_hystart_init(xl_hystart *);
+/* A path whose smallest RTT is rtt_us has a queue where the RTT is larger by so much (RFC 9406 section 4.2). */
+uint64_t xl_hystart_threshold(uint64_t rtt_us);
 /* An acknowledged packet in slow start. rtt_us: the latest sample, 0 none. True: slow start is over, set ssthresh. */
 bool xl_hystart_on_ack(xl_hystart *, uint64_t now, uint64_t sent_time, uint64_t rtt_us);
 /* By how much the window grows for `bytes` acknowledged. */
