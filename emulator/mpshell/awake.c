@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/shell.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/mailbox.h"
 #include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/traffic.h"
@@ -53,12 +54,6 @@ struct loop {
     bool logging;
     bool ended;
 };
-
-uint64_t mp_clock_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
 
 static uint64_t since_t0(const struct loop *loop) {
     return mp_clock_us() - loop->shell->t0_us;

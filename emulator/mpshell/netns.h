@@ -8,9 +8,6 @@
  * The caller is in the outside namespace before and after. With --outside the current namespace is the inside, and the
  * outside that of the other mpshell. Returns 0, or -1 with a sentence in error. */
 int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
-/* The outside's part of it, in the current namespace: addresses, and the outside devices of path_count paths. Returns
- * 0, or -1 with a sentence in error. */
-int mp_netns_build_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Reads the drops of all devices into the paths. */
 void mp_netns_count_drops(struct mp_shell *shell);
 /* Closes every descriptor: devices, namespace, addresses are gone then. */

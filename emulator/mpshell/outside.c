@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "emulator/mpshell/netns.h"
+#include "emulator/mpshell/clock.h"
+#include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
 
 #define PROTOCOL        0x6d700001u /* to be counted up when a structure changes */
@@ -106,7 +107,7 @@ static int build(struct mp_shell *shell, const struct request *request, ssize_t 
     shell->path_count = request->path_count;
     shell->options.no_offload = request->no_offload != 0;
     shell->options.mptcp = request->mptcp != 0;
-    return mp_netns_build_outside(shell, error);
+    return mp_outside_build(shell, error);
 }
 
 static void describe(const struct mp_shell *shell, struct reply *reply) {

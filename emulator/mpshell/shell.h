@@ -94,8 +94,6 @@ struct mp_shell {
     struct json_t *events; /* what the control socket changed; NULL: nothing */
 };
 
-/* CLOCK_MONOTONIC in us. */
-uint64_t mp_clock_us(void);
 /* Formats one sentence into error and returns -1. */
 __attribute__((format(printf, 2, 3))) int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...);
 

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/offload.h"
 #include "emulator/mpshell/stream.h"
 

@@ -1,0 +1,13 @@
+/* The outside's part of the network: addresses and the outside devices, in the current namespace. */
+#ifndef RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
+#define RAILYARD_MPSHELL_OUTSIDE_DEVICES_H
+
+#include "emulator/mpshell/shell.h"
+
+/* Chooses the addresses of path_count paths and makes their outside devices. Returns 0, or -1 with a sentence in
+ * error. */
+int mp_outside_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
+/* Gives the addresses back to other mpshells. */
+void mp_outside_release_addresses(struct mp_shell *shell);
+
+#endif
