@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "fuzz/file.h"
-#include "emulator/mpshell/config.h"
+#include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
 #include "emulator/mpshell/summary.h"

@@ -34,7 +34,7 @@ def calls(room: Path) -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("room", ["transport/connection"])
+@pytest.mark.parametrize("room", ["transport/connection", "emulator/mpshell"])
 def test_no_two_files_of_a_room_call_each_other(room: str) -> None:
     """Neither directly nor by way of further files."""
     try:

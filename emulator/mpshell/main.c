@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "emulator/mpshell/command.h"
+#include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/live.h"
 #include "emulator/mpshell/loop.h"
 #include "emulator/mpshell/nat.h"
 #include "emulator/mpshell/netns.h"
-#include "emulator/mpshell/options.h"
 #include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/outside.h"
 #include "emulator/mpshell/setup.h"

@@ -1,4 +1,4 @@
-/* The command line of mpshell. */
+/* The options of mpshell, as the command line and a configuration file set them. */
 #ifndef RAILYARD_MPSHELL_OPTIONS_H
 #define RAILYARD_MPSHELL_OPTIONS_H
 
@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/settings.h"
 #include "emulator/link/settings.h"
 
 #define MP_MAX_PATHS        32
@@ -59,17 +60,17 @@ struct mp_options {
     struct mp_text *texts; /* those of the texts above that are not argv's */
 };
 
-/* Returns 0, or -1 and one sentence in error. Strings of argv are pointed to. mp_options_free in either
- * case. */
-int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size);
+/* Over struct mp_options: all that a configuration file can have, too. */
+extern const setting mp_option_rows[];
+
 void mp_options_free(struct mp_options *options);
+/* The options' own copy of "folder/name"; NULL: out of memory. */
+char *mp_options_keep_joined(struct mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
  * no. Returns 0, or -1 and one sentence in error. */
 int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size);
 /* A new path without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
 struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
                                             size_t error_size);
-/* The text of --help. Free it; NULL: out of memory. */
-char *mp_options_usage(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "emulator/mpshell/options.h"
+#include "emulator/mpshell/command_line.h"
 
 #define WIFI "--path", "wifi:up=a,down=b,delay=10"
 
@@ -221,24 +221,24 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         const char *text;
         const char *what;
     } cases[] = {
-        {"", ":1: the file is empty"},
-        {"paths: [\n", "neither YAML nor JSON"},
-        {"- a\n", ":1: a list of OPTION: VALUE"},
-        {"seed: 3\nsed: 3\n", ":2: \"sed\" is not an option"},
-        {"seed: x\n", ":1: seed takes a whole number from 0 to 9223372036854775807, not 'x'."},
-        {"keep-awake: often\n", ":1: keep-awake takes auto, on or off, not 'often'."},
-        {"path: lte\n", ":1: \"path\" is not an option"},
-        {"config: x\n", ":1: \"config\" is not an option"},
-        {"mptcp: maybe\n", ":1: mptcp takes true or false, not 'maybe'."},
-        {"seed: [1]\n", ":1: one text or number"},
-        {"paths:\n  wifi: 3\n", ":2: paths is a list"},
-        {"paths:\n  - up: a\n", ":2: this path has no name"},
-        {"paths:\n  - name: wifi\n    delay: fast\n", ":3: path wifi: delay=fast"},
-        {"paths:\n  - name: wifi\n    colour: red\n", ":3: path wifi: \"colour\""},
-        {"paths:\n  - name: lo\n", ":2: \"lo\" cannot name a path"},
-        {"paths:\n  - {name: a}\n  - {name: a}\n", ":3: two paths are named a"},
+        {"", ", line 1: the file is empty"},
+        {"paths: [\n", "line 2: this is not YAML"},
+        {"- a\n", ", line 1: a list of OPTION: VALUE"},
+        {"seed: 3\nsed: 3\n", ", line 2: \"sed\" is not an option"},
+        {"seed: x\n", ", line 1: seed takes a whole number from 0 to 9223372036854775807, not 'x'."},
+        {"keep-awake: often\n", ", line 1: keep-awake takes auto, on or off, not 'often'."},
+        {"path: lte\n", ", line 1: \"path\" is not an option"},
+        {"config: x\n", ", line 1: \"config\" is not an option"},
+        {"mptcp: maybe\n", ", line 1: mptcp takes true or false, not 'maybe'."},
+        {"seed: [1]\n", ", line 1: one text or number"},
+        {"paths:\n  wifi: 3\n", ", line 2: paths is a list"},
+        {"paths:\n  - up: a\n", ", line 2: this path has no name"},
+        {"paths:\n  - name: wifi\n    delay: fast\n", ", line 3: path wifi: delay=fast"},
+        {"paths:\n  - name: wifi\n    colour: red\n", ", line 3: path wifi: \"colour\""},
+        {"paths:\n  - name: lo\n", ", line 2: \"lo\" cannot name a path"},
+        {"paths:\n  - {name: a}\n  - {name: a}\n", ", line 3: two paths are named a"},
         {"paths:\n  - {name: a, up: x, down: y}\n", "delay is missing"},
-        {"seed: \"1\\0\"\n", ":1: one text or number"},
+        {"seed: \"1\\0\"\n", ", line 1: one text or number"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
