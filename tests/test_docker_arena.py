@@ -25,7 +25,7 @@ from railyard.studies.agreement import ks_distance
 pytestmark = pytest.mark.docker
 
 SCHEMES = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
-# How far two samples of some dozens of chunks are apart by chance: docs/howto/docker.md compares two mpshell campaigns
+# How far two samples of some dozens of chunks are apart by chance: docs/results/containers.md compares two mpshell campaigns
 # of the same runs. Wide enough for that; narrow enough for a missing delay, a second queue, or a path that is not used.
 MEDIAN_LIMIT = 1.5
 KS_LIMIT = 0.4
