@@ -48,9 +48,9 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
 DRIVER_SRC := $(filter-out %_test.c,$(wildcard driver/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c))
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c get/*.c))
 TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c video/*_test.c driver/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
-	balancer/*_test.c load/*_test.c)
+	balancer/*_test.c load/*_test.c get/*_test.c)
 
 TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
 # Replaces GnuTLS's random numbers by seeded ones wherever it is linked, and a program that calls gnutls_rnd() would get
@@ -63,7 +63,7 @@ LIBXLINK := $(OUT)/libxlink.a
 LIBUDP := $(OUT)/libxlink-udp.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench
+	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -135,6 +135,9 @@ $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
 $(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/xlink-get: $(OUT)/get/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/http3.h"
+#include "http/hq.h"
 
 #define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
 #define FIRST_FRAME_URGENCY 0
@@ -26,7 +26,8 @@ typedef struct connection {
     struct connection *prev, *next;
     http3_service *service;
     xl_connection *quic;
-    h3_session *h3;
+    h3_session *h3; /* one of the two: what the handshake agreed on */
+    hq_session *hq;
     uint64_t number;
     uint64_t requests;
     struct response *responses; /* bodies that are still open */
@@ -105,6 +106,19 @@ static void log_request(const connection *c, uint64_t stream, const h3_request *
     note(c->service, "request", fields);
 }
 
+/* NULL: out of memory. */
+static response *remember_response(connection *c, uint64_t stream, catalogue_response *answer) {
+    response *r = calloc(1, sizeof *r);
+    if (!r) {
+        catalogue_body_close(&answer->body);
+        return NULL;
+    }
+    *r = (response){.next = c->responses, .owner = c, .stream = stream, .body = answer->body};
+    c->responses = r;
+    r->bytes = catalogue_body_left(&r->body);
+    return r;
+}
+
 static void on_request(void *user, uint64_t stream, const h3_request *request) {
     connection *c = user;
     catalogue_response answer;
@@ -113,16 +127,11 @@ static void on_request(void *user, uint64_t stream, const h3_request *request) {
     c->requests++;
     log_request(c, stream, request, &answer);
 
-    response *r = calloc(1, sizeof *r);
+    response *r = remember_response(c, stream, &answer);
     if (!r) {
-        catalogue_body_close(&answer.body);
         h3_cancel(c->h3, stream, H3_INTERNAL_ERROR);
         return;
     }
-    *r = (response){.next = c->responses, .owner = c, .stream = stream, .body = answer.body};
-    c->responses = r;
-    r->bytes = catalogue_body_left(&r->body);
-
     h3_header headers[8];
     char length[24];
     snprintf(length, sizeof length, "%" PRIu64, answer.content_length);
@@ -136,6 +145,28 @@ static void on_request(void *user, uint64_t stream, const h3_request *request) {
         h3_cancel(c->h3, stream, H3_INTERNAL_ERROR);
         forget_response(c, stream);
     }
+}
+
+/* HTTP/0.9 has no way to say why there is nothing. */
+static void on_hq_request(void *user, uint64_t stream, const char *path) {
+    connection *c = user;
+    catalogue_response answer;
+    catalogue_respond(c->service->videos, "GET", 3, path, strlen(path), NULL, 0, &answer);
+    c->requests++;
+    log_request(c, stream, &(h3_request){.method = "GET", .path = path, .authority = ""}, &answer);
+    if (answer.status != 200) {
+        catalogue_body_close(&answer.body);
+        hq_refuse(c->hq, stream, HQ_NOT_FOUND);
+        return;
+    }
+    response *r = remember_response(c, stream, &answer);
+    if (!r) {
+        hq_refuse(c->hq, stream, HQ_NOT_FOUND);
+        return;
+    }
+    const h3_body body = {.length = r->bytes, .read = read_body, .close = close_body, .user = r};
+    if (hq_respond(c->hq, stream, &body) != 0)
+        forget_response(c, stream);
 }
 
 static void on_acknowledged(void *user, uint64_t stream) {
@@ -159,16 +190,32 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
 
 /* ---- connections ---- */
 
+static bool open_session(connection *c) {
+    const h3_callbacks h3 = {
+        .user = c, .request = on_request, .response_acknowledged = on_acknowledged, .abort = on_abort};
+    const hq_callbacks hq = {.user = c, .request = on_hq_request, .acknowledged = on_acknowledged, .abort = on_abort};
+    if (strcmp(xl_connection_alpn(c->quic), HQ_ALPN) == 0)
+        return (c->hq = hq_session_new(c->quic, true, &hq));
+    return (c->h3 = h3_session_server(c->quic, &h3));
+}
+
+static void on_session_event(connection *c, const xl_event *event, uint64_t now) {
+    if (c->hq) {
+        hq_on_event(c->hq, event, now);
+        hq_pump(c->hq, now);
+    } else {
+        h3_on_event(c->h3, event, now);
+        h3_pump(c->h3, now);
+    }
+}
+
 static connection *accept_connection(http3_service *s, xl_connection *quic) {
     connection *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->service = s;
     c->quic = quic;
-    const h3_callbacks callbacks = {
-        .user = c, .request = on_request, .response_acknowledged = on_acknowledged, .abort = on_abort};
-    c->h3 = h3_session_server(quic, &callbacks);
-    if (!c->h3) {
+    if (!open_session(c)) {
         free(c);
         return NULL;
     }
@@ -260,6 +307,7 @@ static void forget_connection(connection *c) {
     if (c->next)
         c->next->prev = c->prev;
     h3_session_free(c->h3);
+    hq_session_free(c->hq);
     while (c->responses)
         forget_response(c, c->responses->stream);
     xl_connection_free(c->quic);
@@ -283,8 +331,7 @@ static void on_event(http3_service *s, const xl_event *event) {
         forget_connection(c);
         return;
     }
-    h3_on_event(c->h3, event, s->now);
-    h3_pump(c->h3, s->now);
+    on_session_event(c, event, s->now);
 }
 
 /* ---- service ---- */
@@ -292,7 +339,7 @@ static void on_event(http3_service *s, const xl_event *event) {
 void http3_service_configure(const server_config *config, xl_config *out) {
     xl_config_init(out);
     out->is_server = true;
-    out->alpn = "h3";
+    out->alpn = "h3," HQ_ALPN;
     memcpy(out->random_key, config->random_key, sizeof out->random_key);
     out->null_crypto = config->null_crypto;
     quic_settings_configure(&config->settings, out);

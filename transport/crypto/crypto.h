@@ -73,8 +73,8 @@ typedef struct {
 } xl_tls_callbacks;
 
 /* server_name only for a client: a DNS name, or an IP address as text (then there is no SNI); a client that verifies
- * must have one. params: our transport parameters, copied. NULL on failure. The credentials must outlive it. No
- * callback may call back into the session. */
+ * must have one. alpn: names with commas between them, the server's preferred one first. params: our transport
+ * parameters, copied. NULL on failure. The credentials must outlive it. No callback may call back into the session. */
 xl_tls *xl_tls_new(bool is_server, xl_credentials *, const char *server_name, const char *alpn, const uint8_t *params,
                    size_t params_len, const xl_tls_callbacks *);
 void xl_tls_free(xl_tls *);

@@ -26,7 +26,8 @@
 #define MAX_CLIENT_MESSAGE            (16 * 1024)               /* the longest that a client may send to a server */
 #define MAX_SERVER_MESSAGE            (64 * 1024)               /* certificate chains */
 #define SESSION_ID_OFFSET             (MESSAGE_HEADER + 2 + 32) /* of the length of ClientHello.legacy_session_id */
-#define ALPN_MAX                      255
+#define ALPN_MAX                      255                       /* bytes of a whole list */
+#define ALPNS_MAX                     8
 #define CLIENT_RANDOM_BYTES           32
 
 struct xl_tls {
@@ -38,8 +39,10 @@ struct xl_tls {
     xl_level read_level; /* level of the newest read keys: the only one at which messages are expected */
     gnutls_session_t session;
     xl_tls_callbacks callbacks;
-    char *server_name; /* NULL on a server */
-    char alpn_wanted[ALPN_MAX + 1], alpn[ALPN_MAX + 1];
+    char *server_name;               /* NULL on a server */
+    gnutls_datum_t alpns[ALPNS_MAX]; /* what is offered, or taken: into alpn_list */
+    unsigned int alpn_count;
+    char alpn_list[ALPN_MAX + 1], alpn[ALPN_MAX + 1];
     uint8_t *params; /* our transport parameters */
     size_t params_len;
     uint8_t *message; /* the handshake message that is arriving */
@@ -191,15 +194,21 @@ static int on_key_log(gnutls_session_t session, const char *label, const gnutls_
 
 /* ---- What both sides must agree on. ---- */
 
-/* The client offered our protocol and its transport parameters, or the server answered with them. */
+static bool is_wanted(const xl_tls *tls, const gnutls_datum_t *alpn) {
+    for (unsigned int i = 0; i < tls->alpn_count; i++)
+        if (alpn->size == tls->alpns[i].size && memcmp(alpn->data, tls->alpns[i].data, alpn->size) == 0)
+            return true;
+    return false;
+}
+
+/* The client offered one of our protocols and its transport parameters, or the server answered with them. */
 static int check_negotiated(xl_tls *tls) {
     gnutls_datum_t alpn;
-    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || alpn.size != strlen(tls->alpn_wanted) ||
-        memcmp(alpn.data, tls->alpn_wanted, alpn.size) != 0) {
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0 || !is_wanted(tls, &alpn)) {
         fail(tls, GNUTLS_A_NO_APPLICATION_PROTOCOL);
         return GNUTLS_E_NO_APPLICATION_PROTOCOL;
     }
-    memcpy(tls->alpn, tls->alpn_wanted, sizeof tls->alpn);
+    snprintf(tls->alpn, sizeof tls->alpn, "%.*s", (int)alpn.size, (const char *)alpn.data);
     if (!tls->peer_params_seen) {
         fail(tls, GNUTLS_A_MISSING_EXTENSION);
         return GNUTLS_E_MISSING_EXTENSION;
@@ -256,7 +265,6 @@ static int set_server_name(xl_tls *tls) {
 static int open_session(xl_tls *tls, xl_credentials *credentials) {
     const unsigned int flags = GNUTLS_NO_TICKETS | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
                                (tls->is_server ? GNUTLS_SERVER : GNUTLS_CLIENT | GNUTLS_KEY_SHARE_TOP);
-    const gnutls_datum_t alpn = {(unsigned char *)tls->alpn_wanted, (unsigned int)strlen(tls->alpn_wanted)};
     if (gnutls_init(&tls->session, flags) != 0) {
         tls->session = NULL;
         return -1;
@@ -272,12 +280,27 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
     const bool ok =
         gnutls_priority_set(tls->session, credentials->priority) == 0 &&
         gnutls_credentials_set(tls->session, GNUTLS_CRD_CERTIFICATE, credentials->certificates) == 0 &&
-        gnutls_alpn_set_protocols(tls->session, &alpn, 1, GNUTLS_ALPN_MANDATORY) == 0 &&
+        gnutls_alpn_set_protocols(tls->session, tls->alpns, tls->alpn_count,
+                                  GNUTLS_ALPN_MANDATORY | GNUTLS_ALPN_SERVER_PRECEDENCE) == 0 &&
         gnutls_session_ext_register(tls->session, "quic_transport_parameters", EXT_QUIC_TRANSPORT_PARAMETERS,
                                     GNUTLS_EXT_TLS, on_peer_params, on_own_params, NULL, NULL, NULL,
                                     GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) == 0 &&
         (!tls->server_name || set_server_name(tls) == 0);
     return ok ? 0 : -1;
+}
+
+/* "h3,hq-interop": the names between the commas. False: an empty one, or too many. */
+static bool take_alpns(xl_tls *tls, const char *list) {
+    snprintf(tls->alpn_list, sizeof tls->alpn_list, "%s", list);
+    for (char *at = tls->alpn_list;; at++) {
+        const size_t len = strcspn(at, ",");
+        if (len == 0 || tls->alpn_count == ALPNS_MAX)
+            return false;
+        tls->alpns[tls->alpn_count++] = (gnutls_datum_t){(unsigned char *)at, (unsigned int)len};
+        at += len;
+        if (*at == '\0')
+            return true;
+    }
 }
 
 xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *server_name, const char *alpn,
@@ -293,14 +316,13 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
     tls->verify_peer = credentials->verify_peer;
     tls->callbacks = *callbacks;
     tls->read_level = XL_LEVEL_INITIAL;
-    memcpy(tls->alpn_wanted, alpn, alpn_len);
     tls->params_len = params_len;
     tls->params = malloc(params_len ? params_len : 1);
     if (tls->params && params_len)
         memcpy(tls->params, params, params_len);
     tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
-    if (!copied || open_session(tls, credentials) != 0) {
+    if (!copied || !take_alpns(tls, alpn) || open_session(tls, credentials) != 0) {
         xl_tls_free(tls);
         return NULL;
     }

@@ -284,6 +284,26 @@ static void handshake_sizes_do_not_vary(void **state) {
     }
 }
 
+static void the_server_takes_the_first_of_its_protocols_that_the_client_offers(void **state) {
+    (void)state;
+    static const struct {
+        const char *client, *server, *chosen;
+    } cases[] = {
+        {"hq-interop", "h3,hq-interop", "hq-interop"},
+        {"h3", "h3,hq-interop", "h3"},
+        {"hq-interop,h3", "h3,hq-interop", "h3"},
+        {"h4,hq-interop", "h3,hq-interop", "hq-interop"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pair p;
+        open_pair_alpn(&p, cases[i].client, cases[i].server);
+        handshake(&p, WHOLE_FLIGHTS);
+        assert_string_equal(xl_tls_alpn(p.client.tls), cases[i].chosen);
+        assert_string_equal(xl_tls_alpn(p.server.tls), cases[i].chosen);
+        close_pair(&p);
+    }
+}
+
 static void an_unknown_alpn_is_answered_with_an_alert(void **state) {
     (void)state;
     pair p;
@@ -589,6 +609,7 @@ int main(void) {
         cmocka_unit_test(every_cipher_suite_can_be_negotiated),
         cmocka_unit_test(hello_retry_request_leads_to_a_handshake),
         cmocka_unit_test(handshake_sizes_do_not_vary),
+        cmocka_unit_test(the_server_takes_the_first_of_its_protocols_that_the_client_offers),
         cmocka_unit_test(an_unknown_alpn_is_answered_with_an_alert),
         cmocka_unit_test(a_client_hello_without_a_required_extension_is_refused),
         cmocka_unit_test(a_client_hello_in_compatibility_mode_is_refused),

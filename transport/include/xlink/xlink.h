@@ -229,7 +229,8 @@ typedef struct {
 
 typedef struct {
     bool is_server;
-    const char *alpn; /* Default: "h3". */
+    const char *alpn; /* One name, or up to 8 with commas between them. The server takes the first of its own that the
+                       * client offers: xl_connection_alpn(). Default: "h3". */
     /* 256 secret bits of this endpoint alone. Each purpose (connection IDs, challenges, …) has its own key, derived
      * from them. Fill them by xl_udp_random_key(), or by xl_random_key_from_seed() where a run must be repeatable. All
      * zeros are refused, because they mean that the caller forgot to fill them. */

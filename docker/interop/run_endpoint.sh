@@ -1,0 +1,48 @@
+#!/bin/bash
+# The endpoint of quic-interop-runner: ROLE, TESTCASE and, of a client, REQUESTS say what to do; files are in /www,
+# /downloads, /certs and /logs. The exit code is 127 for a test case that is not supported.
+set -u
+
+# Routes of the simulator; only its base image has the script.
+[ ! -x /setup.sh ] || /setup.sh
+
+BIN=${XLINK_BIN:-}
+LOGS=(--qlog-dir "${QLOGDIR:-/logs/qlog}")
+[ -z "${SSLKEYLOGFILE:-}" ] || LOGS+=(--keylog "$SSLKEYLOGFILE")
+mkdir -p "${QLOGDIR:-/logs/qlog}"
+
+alpn=hq-interop
+split=none
+server_options=()
+case "${TESTCASE:-}" in
+handshake | transfer | longrtt | multiplexing | ipv6) ;;
+blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port | rebind-addr) ;;
+multiconnect | handshakeloss | handshakecorruption) split=each ;;
+retry) server_options=(--retry-above 0) ;;
+http3) alpn=h3 ;;
+*) exit 127 ;;
+esac
+
+serve() {
+    "${BIN}xlink-server" --quic "$1" --scheme sp --root /www --cert /certs/cert.pem --key /certs/priv.key \
+        --out "/logs/$2.jsonl" "${server_options[@]}" "${LOGS[@]}" &
+}
+
+case "${ROLE:-}" in
+server)
+    serve 0.0.0.0:443 ipv4
+    serve '[::]:443' ipv6
+    trap 'kill $(jobs -p)' TERM INT
+    wait
+    ;;
+client)
+    [ ! -x /wait-for-it.sh ] || /wait-for-it.sh sim:57832 -s -t 30
+    # shellcheck disable=SC2086 # REQUESTS is a list of URLs
+    exec "${BIN}xlink-get" --insecure --alpn "$alpn" --split "$split" --dir /downloads --time-limit 300 \
+        --out /logs/client.jsonl "${LOGS[@]}" ${REQUESTS:-}
+    ;;
+*)
+    echo "ROLE is '${ROLE:-}': it has to be server or client" >&2
+    exit 2
+    ;;
+esac

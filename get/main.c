@@ -1,0 +1,317 @@
+/* xlink-get: fetches URLs over QUIC, HTTP/3 or HTTP/0.9, into files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/jsonl.h"
+#include "base/net.h"
+#include "base/text_file.h"
+#include "get/options.h"
+#include "xlink/log_files.h"
+#include "xlink/udp.h"
+
+#define PROGRAM "xlink-get"
+
+typedef struct {
+    uint64_t bytes;
+    int fd; /* -1: nothing was written yet, or there is no --dir */
+} target;
+
+typedef struct {
+    get_options o;
+    jsonl *log;
+    xl_log_files *logs;
+    xl_credentials *credentials;
+    xl_udp *udp;
+    xl_endpoint *endpoint;
+    get_plan plan;
+    target *targets;
+    size_t complete, failed, connections;
+    uint64_t start_us;
+    bool cannot_write;
+    char error[SETTINGS_ERROR_BYTES];
+} get;
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal) {
+    (void)signal;
+    interrupted = 1;
+}
+
+/* ---- Files ---- */
+
+static bool open_target(get *g, size_t url) {
+    char name[256], file[4096];
+    get_url_file_name(&g->o.urls[url], name, sizeof name);
+    if (snprintf(file, sizeof file, "%s/%s", g->o.dir, name) >= (int)sizeof file)
+        return false;
+    g->targets[url].fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (g->targets[url].fd < 0)
+        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", file, strerror(errno));
+    return g->targets[url].fd >= 0;
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t len) {
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+static void on_body(void *user, size_t url, const uint8_t *data, size_t len) {
+    get *g = user;
+    target *t = &g->targets[url];
+    t->bytes += len;
+    if (!g->o.dir || g->cannot_write)
+        return;
+    if ((t->fd < 0 && !open_target(g, url)) || !write_all(t->fd, data, len))
+        g->cannot_write = true;
+}
+
+static void on_done(void *user, size_t url, const char *problem) {
+    get *g = user;
+    target *t = &g->targets[url];
+    if (!problem && g->o.dir && t->fd < 0 && !g->cannot_write && !open_target(g, url)) /* an empty file */
+        g->cannot_write = true;
+    if (t->fd >= 0)
+        close(t->fd);
+    t->fd = -1;
+    if (!problem && g->cannot_write)
+        problem = "it cannot be written";
+    *(problem ? &g->failed : &g->complete) += 1;
+    if (problem)
+        fprintf(stderr, PROGRAM ": %s: %s.\n", g->o.urls[url].path, problem);
+    jsonl_write(
+        g->log, "response",
+        json_pack("{s:s, s:I, s:s?}", "path", g->o.urls[url].path, "bytes", (json_int_t)t->bytes, "problem", problem),
+        xl_udp_now());
+}
+
+/* ---- One connection ---- */
+
+static void wait_for(get *g, uint64_t until) {
+    uint64_t now = xl_udp_now(), left = until > now ? until - now : 0;
+    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
+    struct pollfd fd = {.fd = xl_udp_fd(g->udp), .events = POLLIN};
+    (void)ppoll(&fd, 1, &timeout, NULL);
+}
+
+static void log_connection(get *g, const xl_connection *connection) {
+    xl_connection_stats s;
+    xl_connection_get_stats(connection, &s);
+    jsonl_write(g->log, "connection_closed",
+                json_pack("{s:I, s:s, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
+                          xl_connection_alpn(connection), "multipath", (int)s.multipath, "stream_bytes_received",
+                          (json_int_t)s.stream_bytes_received, "datagrams_received", (json_int_t)s.datagrams_received),
+                xl_udp_now());
+}
+
+static void step(get *g, get_client *client) {
+    uint64_t limit = g->start_us + g->o.time_limit_us, now = xl_udp_now();
+    xl_udp_receive(g->udp, g->endpoint, now);
+    if (xl_endpoint_next_timeout(g->endpoint) <= now)
+        xl_endpoint_handle_timeout(g->endpoint, now);
+    get_client_step(client, now);
+    if (now >= limit || interrupted)
+        get_client_close(client, interrupted ? "interrupted" : "the time limit came first", now);
+    else if (get_client_is_done(client))
+        get_client_close(client, "", now);
+    xl_udp_flush(g->udp, g->endpoint, now);
+}
+
+/* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
+static bool run_connection(get *g, size_t first, size_t count) {
+    const get_callbacks callbacks = {.user = g, .body = on_body, .done = on_done};
+    g->plan.first = first;
+    g->plan.count = count;
+    g->connections++;
+    get_client *client = get_client_start(g->endpoint, &g->plan, &callbacks, xl_udp_now());
+    if (!client) {
+        snprintf(g->error, sizeof g->error, "out of memory");
+        return false;
+    }
+    while (!get_client_is_done(client)) {
+        xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
+        wait_for(g, xl_endpoint_next_timeout(g->endpoint));
+        step(g, client);
+    }
+    log_connection(g, get_client_connection(client));
+    get_client_free(client);
+    return true;
+}
+
+static bool run(get *g) {
+    for (size_t at = 0, count; at < g->o.url_count && !interrupted; at += count) {
+        bool is_alone = g->o.split == GET_SPLIT_EACH || (g->o.split == GET_SPLIT_FIRST && at == 0);
+        count = is_alone ? 1 : g->o.url_count - at;
+        if (!run_connection(g, at, count))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Set-up ---- */
+
+static bool look_up(get *g, xl_addr *out) {
+    const get_url *url = &g->o.urls[0];
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    if (g->o.connect.family) {
+        *out = g->o.connect;
+        return true;
+    }
+    int rv = getaddrinfo(url->host, NULL, &hints, &found);
+    if (rv != 0 || !net_from_sockaddr(found->ai_addr, out))
+        snprintf(g->error, sizeof g->error, "cannot look up %s: %s", url->host, rv ? gai_strerror(rv) : "no address");
+    else
+        out->port = url->port;
+    if (found)
+        freeaddrinfo(found);
+    return g->error[0] == '\0';
+}
+
+/* The address that the kernel would send from. */
+static bool source_of(const xl_addr *remote, xl_addr *local) {
+    struct sockaddr_storage sa;
+    socklen_t len = net_to_sockaddr(remote, &sa);
+    int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&sa, len) == 0;
+    len = sizeof sa;
+    ok = ok && getsockname(fd, (struct sockaddr *)&sa, &len) == 0 && net_from_sockaddr((struct sockaddr *)&sa, local);
+    if (fd >= 0)
+        close(fd);
+    local->port = 0;
+    return ok;
+}
+
+static bool open_sockets(get *g) {
+    char text[64];
+    if (!look_up(g, &g->plan.server))
+        return false;
+    g->plan.paths = g->o.paths ? g->o.paths : 1;
+    if (g->o.paths == 0 && !source_of(&g->plan.server, &g->o.local[0])) {
+        snprintf(g->error, sizeof g->error, "there is no route to %s",
+                 xl_addr_format(&g->plan.server, text, sizeof text));
+        return false;
+    }
+    if (!(g->udp = xl_udp_new())) {
+        snprintf(g->error, sizeof g->error, "cannot open sockets: %s", strerror(errno));
+        return false;
+    }
+    for (size_t i = 0; i < g->plan.paths; i++) {
+        int rv = xl_udp_add_socket(g->udp, &g->o.local[i], &g->plan.local[i]);
+        if (rv < 0) {
+            snprintf(g->error, sizeof g->error, "cannot send from %s: %s",
+                     xl_addr_format(&g->o.local[i], text, sizeof text), strerror(-rv));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool open_credentials(get *g) {
+    char *ca = NULL;
+    if (!g->o.insecure && !(ca = text_file_read(g->o.ca_file, g->error, sizeof g->error)))
+        return false;
+    g->credentials = xl_credentials_client(ca);
+    free(ca);
+    if (!g->credentials)
+        snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
+                 g->o.insecure ? "" : g->o.ca_file);
+    return g->credentials != NULL;
+}
+
+static bool open_endpoint(get *g) {
+    const xl_log_options logs = {.qlog_dir = g->o.qlog_dir, .keylog_file = g->o.keylog_file};
+    xl_config c;
+    int rv = 0;
+    xl_config_init(&c);
+    quic_settings_configure(&g->o.settings, &c);
+    c.alpn = g->o.alpn;
+    if (!(g->logs = xl_log_files_open(&logs, g->error, sizeof g->error)) || !open_credentials(g) ||
+        !random_key_make(&g->o.seed, "client", c.random_key, g->error, sizeof g->error))
+        return false;
+    c.log = xl_log_files_log(g->logs);
+    c.credentials = g->credentials;
+    g->endpoint = xl_endpoint_new(&c, g->start_us, &rv);
+    if (!g->endpoint)
+        snprintf(g->error, sizeof g->error, "cannot start: %s",
+                 rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
+    return g->endpoint != NULL;
+}
+
+static bool open_all(get *g, int argc, char **argv) {
+    g->start_us = xl_udp_now();
+    g->plan = (get_plan){.alpn = g->o.alpn, .urls = g->o.urls};
+    if (!(g->targets = calloc(g->o.url_count, sizeof *g->targets))) {
+        snprintf(g->error, sizeof g->error, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < g->o.url_count; i++)
+        g->targets[i].fd = -1;
+    if (g->o.out_file && !(g->log = jsonl_open(g->o.out_file, g->start_us))) {
+        snprintf(g->error, sizeof g->error, "cannot write %s: %s", g->o.out_file, strerror(errno));
+        return false;
+    }
+    jsonl_write_start(g->log, argc, argv, json_object());
+    random_key_warn(&g->o.seed, PROGRAM, g->log, g->start_us);
+    return open_sockets(g) && open_endpoint(g);
+}
+
+static void close_all(get *g) {
+    if (g->endpoint)
+        xl_endpoint_free(g->endpoint);
+    xl_udp_free(g->udp);
+    if (g->credentials)
+        xl_credentials_free(g->credentials);
+    xl_log_files_close(g->logs);
+    free(g->targets);
+    free(g->o.urls);
+}
+
+int main(int argc, char **argv) {
+    static get g;
+    if (!get_options_parse(argc, argv, &g.o, g.error)) {
+        fprintf(stderr, PROGRAM ": %s\n", g.error);
+        free(g.o.urls);
+        return 2;
+    }
+    if (g.o.help) {
+        char *usage = get_options_usage();
+        fputs(usage ? usage : "out of memory\n", stdout);
+        free(usage);
+        return 0;
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    int status = 2;
+    if (!open_all(&g, argc, argv) || !run(&g)) {
+        fprintf(stderr, PROGRAM ": %s.\n", g.error);
+    } else {
+        status = g.complete == g.o.url_count ? 0 : 1;
+        jsonl_write(g.log, "summary",
+                    json_pack("{s:I, s:I, s:I}", "connections", (json_int_t)g.connections, "complete",
+                              (json_int_t)g.complete, "failed", (json_int_t)g.failed),
+                    xl_udp_now());
+    }
+    if (!jsonl_close(g.log)) {
+        fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", g.o.out_file);
+        status = status ? status : 1;
+    }
+    close_all(&g);
+    return status;
+}

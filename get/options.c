@@ -1,0 +1,172 @@
+#include "get/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/net.h"
+#include "base/numbers.h"
+#include "http/hq.h"
+
+#define SCHEME        "https://"
+#define HTTPS_PORT    443
+#define TIME_LIMIT_US 60000000
+
+/* ---- URLs ---- */
+
+/* The end of the host in "host", "host:port", "[v6]" or "[v6]:port"; NULL: a bracket is missing. */
+static const char *host_end(const char *authority, const char *end) {
+    if (authority[0] != '[') {
+        const char *colon = memchr(authority, ':', (size_t)(end - authority));
+        return colon ? colon : end;
+    }
+    const char *bracket = memchr(authority, ']', (size_t)(end - authority));
+    return bracket ? bracket + 1 : NULL;
+}
+
+static bool take_authority(const char *text, size_t len, get_url *url) {
+    const char *end = text + len, *after = len > 0 && len < sizeof url->authority ? host_end(text, end) : NULL;
+    uint64_t port = HTTPS_PORT;
+    if (!after || after == text || (after < end && *after != ':'))
+        return false;
+    if (after < end && (!number_parse(after + 1, (size_t)(end - after - 1), &port) || port == 0 || port > UINT16_MAX))
+        return false;
+    bool in_brackets = text[0] == '[';
+    snprintf(url->authority, sizeof url->authority, "%.*s", (int)len, text);
+    snprintf(url->host, sizeof url->host, "%.*s", (int)(after - text) - 2 * in_brackets, text + in_brackets);
+    url->port = (uint16_t)port;
+    return url->host[0] != '\0';
+}
+
+bool get_url_parse(const char *text, get_url *url) {
+    if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
+        return false;
+    text += strlen(SCHEME);
+    size_t len = strcspn(text, "/?#");
+    url->path = text[len] == '/' ? text + len : "/";
+    return (text[len] == '/' || text[len] == '\0') && take_authority(text, len, url);
+}
+
+void get_url_file_name(const get_url *url, char *name, size_t cap) {
+    size_t len = strcspn(url->path, "?#");
+    size_t begin = len;
+    while (begin > 0 && url->path[begin - 1] != '/')
+        begin--;
+    snprintf(name, cap, "%.*s", (int)(len - begin), url->path + begin);
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        snprintf(name, cap, "index.html");
+}
+
+/* ---- Settings with a form of their own ---- */
+
+static bool read_connect(void *into, const char *text, char *reason, size_t cap) {
+    get_options *o = into;
+    bool ok = net_parse_endpoint(text, &o->connect) && o->connect.port != 0;
+    if (!ok)
+        snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
+    return ok;
+}
+
+static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+    get_options *o = into;
+    if (o->paths == XL_MAX_PATHS) {
+        snprintf(reason, cap, "may be given %d times", XL_MAX_PATHS);
+        return false;
+    }
+    bool ok = net_parse_ip(text, &o->local[o->paths]);
+    if (ok)
+        o->paths++;
+    else
+        snprintf(reason, cap, "takes an IP address, not '%.60s'", text);
+    return ok;
+}
+
+static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
+    return random_seed_read(&((get_options *)into)->seed, text, reason, cap);
+}
+
+/* ---- The table ---- */
+
+#define FIELD(member) SETTING_FIELD(get_options, member)
+
+static const char *const alpns[] = {"h3", HQ_ALPN, NULL};
+static const char *const splits[] = {"none", "first", "each", NULL};
+
+static const setting rows[] = {
+    {"connect", SETTING_OWN, .read = read_connect, .value = "ADDR:PORT",
+     .help = "The server's address. Without it that of the first URL is looked up."},
+    {"path", SETTING_OWN, .read = read_path, .value = "ADDR", .repeats = true,
+     .help = "Source address of a path. Give it once for each path. Without it the kernel chooses."},
+    {"alpn", SETTING_WORD, FIELD(alpn), .words = alpns, .fallback = "h3",
+     .help = "HTTP/3, or HTTP/0.9 as interoperability tests speak it."},
+    {"split", SETTING_CHOICE, FIELD(split), .words = splits, .fallback = "none",
+     .help = "All URLs in one connection; the first in one and the others in a second; each in one of its own."},
+    {"dir", SETTING_TEXT, FIELD(dir), .value = "DIR",
+     .help = "Write each body to DIR, under the last segment of its URL. Without it bodies are counted only."},
+    {"ca", SETTING_TEXT, FIELD(ca_file), .value = "FILE", .help = "Verify the server's certificate against these."},
+    {"insecure", SETTING_FLAG, FIELD(insecure), .help = "Do not verify it."},
+    {"time_limit", SETTING_WHOLE, FIELD(time_limit_us), .least = 1, .most = 86400, .scale = 1000000, .value = "S",
+     .fallback = "60", .help = "Give up then."},
+    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+     .help = "Random choices, keys and secrets follow from N: for a run to repeat, not for deployment."},
+    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Events and summary."},
+    {"qlog_dir", SETTING_TEXT, FIELD(qlog_dir), .value = "DIR", .help = "A qlog for each connection."},
+    {"keylog", SETTING_TEXT, FIELD(keylog_file), .value = "FILE", .help = "TLS secrets, appended."},
+    {0},
+};
+
+char *get_options_usage(void) {
+    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
+    if (own && scheme &&
+        asprintf(&text, "usage: xlink-get [options] https://HOST[:PORT]/PATH ...\n%s%s", own, scheme) < 0)
+        text = NULL;
+    free(own);
+    free(scheme);
+    return text;
+}
+
+static const char *problem(const get_options *o) {
+    if (o->url_count == 0)
+        return "at least one URL is needed; see --help";
+    if (o->url_count > GET_URLS_MAX)
+        return "more URLs than 4096";
+    if (!o->insecure && !o->ca_file)
+        return "--ca FILE is needed to verify the server's certificate, or --insecure";
+    return quic_settings_problem(&o->settings);
+}
+
+static bool take_urls(get_options *o, char **texts, char *error) {
+    o->urls = calloc(o->url_count, sizeof *o->urls);
+    for (size_t i = 0; o->urls && i < o->url_count; i++) {
+        if (!get_url_parse(texts[i], &o->urls[i])) {
+            snprintf(error, SETTINGS_ERROR_BYTES, "'%.200s' is no URL of the form https://HOST[:PORT]/PATH.", texts[i]);
+            return false;
+        }
+        if (strcmp(o->urls[i].authority, o->urls[0].authority) != 0) {
+            snprintf(error, SETTINGS_ERROR_BYTES, "all URLs are fetched from one server: '%.200s' is of another one.",
+                     texts[i]);
+            return false;
+        }
+    }
+    if (!o->urls)
+        snprintf(error, SETTINGS_ERROR_BYTES, "out of memory.");
+    return o->urls != NULL;
+}
+
+bool get_options_parse(int argc, char **argv, get_options *o, char *error) {
+    int rest;
+    *o = (get_options){.alpn = "h3", .time_limit_us = TIME_LIMIT_US};
+    quic_settings_init(&o->settings);
+    quic_settings_choose(&o->settings, "sp");
+    const setting_tables s = {.table = {{rows, o, 0}, {quic_setting_rows, &o->settings, SETTING_OF_PLAYER}},
+                              .count = 2};
+    if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
+        return o->help;
+    o->url_count = (size_t)(argc - rest);
+    const char *what = problem(o);
+    if (what) {
+        snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
+        return false;
+    }
+    return take_urls(o, argv + rest, error);
+}

@@ -1,0 +1,42 @@
+/* The command line of xlink-get. */
+#ifndef GET_OPTIONS_H
+#define GET_OPTIONS_H
+
+#include "base/random_key.h"
+#include "base/settings.h"
+#include "get/client.h"
+#include "schemes/quic_settings.h"
+
+#define GET_URLS_MAX 4096
+
+/* How the URLs are divided among connections, which follow one another. */
+typedef enum {
+    GET_SPLIT_NONE,  /* one connection */
+    GET_SPLIT_FIRST, /* one for the first URL, one for the others */
+    GET_SPLIT_EACH,  /* one for each */
+} get_split;
+
+typedef struct {
+    quic_settings settings;
+    get_url *urls;
+    size_t url_count;
+    xl_addr connect, local[XL_MAX_PATHS];
+    size_t paths;
+    const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file;
+    get_split split;
+    uint64_t time_limit_us;
+    random_seed seed;
+    bool insecure, help;
+} get_options;
+
+/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to; urls is to be freed. */
+bool get_options_parse(int argc, char **argv, get_options *, char *error);
+/* The text of --help; free it. NULL: out of memory. */
+char *get_options_usage(void);
+
+/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. */
+bool get_url_parse(const char *text, get_url *);
+/* The last segment of the path, "index.html" for an empty one: a name without a slash. The length is cut at cap. */
+void get_url_file_name(const get_url *, char *name, size_t cap);
+
+#endif
