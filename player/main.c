@@ -120,6 +120,18 @@ static bool open_files(driver *d, int argc, char **argv) {
     return true;
 }
 
+/* mpshell --start-when-ready starts the links now, and the player starts with them. */
+static void wait_for_links(void) {
+    const char *number = getenv("MPSHELL_READY_FD");
+    char byte = 'r';
+    if (!number)
+        return;
+    const int fd = atoi(number);
+    if (write(fd, &byte, 1) == 1 && read(fd, &byte, 1) != 1)
+        fprintf(stderr, PROGRAM ": mpshell ended before its links started.\n");
+    close(fd);
+}
+
 static int start(driver *d, int argc, char **argv) {
     sigset_t unblocked;
     player_transport_config *transport = &d->options.transport_config;
@@ -128,6 +140,7 @@ static int start(driver *d, int argc, char **argv) {
         fprintf(stderr, PROGRAM ": %s.\n", problem);
         return 2;
     }
+    wait_for_links();
     set_up_signals(&unblocked);
     d->start_us = clock_us();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -225,6 +225,32 @@ def test_standard_streams_and_open_descriptors_are_the_callers(trace: Path) -> N
 LINGER = "setsid sleep {mark} & echo ready; exec sleep {mark}"
 
 
+READY_LATER = """
+import os, time
+fd = int(os.environ["MPSHELL_READY_FD"])
+time.sleep(0.4)
+os.write(fd, b"r")
+assert os.read(fd, 1) == b"g"
+print(time.monotonic_ns() // 1000)
+"""
+
+
+def test_links_start_when_the_command_is_ready(trace: Path, tmp_path: Path) -> None:
+    path, summary = path_option("p0", trace), tmp_path / "s.json"
+    began = time.monotonic_ns() // 1000
+    done = run(*path, "--start-when-ready", "--summary", summary, "--", sys.executable, "-c", READY_LATER)
+    assert done.returncode == 0, done.stderr
+    t0 = summary_of(summary)["t0_monotonic_us"]
+    assert began + 400_000 <= t0 <= int(done.stdout)
+
+
+def test_links_start_without_a_command_that_never_gets_ready(trace: Path) -> None:
+    closing = 'import os; os.close(int(os.environ["MPSHELL_READY_FD"])); os.execlp("sleep", "sleep", "0.1")'
+    for command in (["true"], [sys.executable, "-c", closing]):
+        done = run(*path_option("p0", trace), "--start-when-ready", "--", *command)
+        assert done.returncode == 0, done.stderr
+
+
 @contextmanager
 def lingering(trace: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     """An mpshell whose command would not end by itself. SIGINT has its default action inside."""

@@ -1,6 +1,7 @@
 #include "emulator/mpshell/command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,8 +64,19 @@ static int limit_rights(const struct mp_shell *shell, bool shared) {
     return 0;
 }
 
-__attribute__((noreturn)) static void execute(const struct mp_shell *shell, const sigset_t *mask, bool shared) {
+/* COMMAND, and nobody before it, keeps its end of the socket. */
+static void hand_over(int ready_fd) {
+    char number[16];
+    if (ready_fd >= 0 && fcntl(ready_fd, F_SETFD, 0) == 0) {
+        snprintf(number, sizeof(number), "%d", ready_fd);
+        setenv(MP_READY_VARIABLE, number, 1);
+    }
+}
+
+__attribute__((noreturn)) static void execute(const struct mp_shell *shell, const sigset_t *mask, bool shared,
+                                              int ready_fd) {
     char **argv = shell->options.command;
+    hand_over(ready_fd);
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (limit_rights(shell, shared) != 0) {
         fprintf(stderr, "mpshell: cannot give up rights for %s: %s\n", argv[0], strerror(errno));
@@ -110,7 +123,7 @@ static void end_orphans(void) {
     }
 }
 
-__attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd,
+__attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd, int ready_fd,
                                                const sigset_t *mask) {
     sigset_t all;
     int status = 0;
@@ -131,7 +144,9 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
         _exit(1);
     pid_t command = fork();
     if (command == 0)
-        execute(shell, mask, shared);
+        execute(shell, mask, shared, ready_fd);
+    if (ready_fd >= 0)
+        close(ready_fd);
     if (command < 0) {
         fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
         status = 126 << 8;
@@ -155,7 +170,9 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
                        char error[MP_ERROR_SIZE]) {
     int go[2];
     int status[2];
-    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0)
+    int ready[2] = {-1, -1};
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0 ||
+        (shell->options.start_when_ready && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready) != 0))
         return mp_fail(error, "cannot make a pipe: %s", strerror(errno));
     bool shared = shell->options.outside != NULL;
     if (!shared && setns(shell->inside_netns, CLONE_NEWNET) != 0)
@@ -165,8 +182,10 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     if (pid == 0) {
         close(go[1]);
         close(status[0]);
+        if (ready[0] >= 0)
+            close(ready[0]);
         mp_netns_destroy(shell); /* a copy of a TUN descriptor would keep the device alive */
-        run_init(shell, go[0], status[1], original_mask);
+        run_init(shell, go[0], status[1], ready[1], original_mask);
     }
     int saved = errno;
     close(go[0]);
@@ -174,6 +193,9 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     command->init = pid;
     command->go_fd = go[1];
     command->status_fd = status[0];
+    command->ready_fd = ready[0];
+    if (ready[1] >= 0)
+        close(ready[1]);
     if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
     return pid > 0 ? 0
@@ -186,6 +208,13 @@ void mp_command_start(struct mp_command *command) {
     (void)n; /* if init is gone, status_fd tells */
     close(command->go_fd);
     command->go_fd = -1;
+}
+
+void mp_command_go(struct mp_command *command) {
+    ssize_t n = send(command->ready_fd, "g", 1, MSG_NOSIGNAL);
+    (void)n; /* if COMMAND is gone, status_fd tells */
+    close(command->ready_fd);
+    command->ready_fd = -1;
 }
 
 void mp_command_signal(const struct mp_command *command, int signal) {

@@ -17,7 +17,11 @@ struct mp_command {
     pid_t init;    /* process ID of init, outside */
     int go_fd;     /* a byte written here starts COMMAND */
     int status_fd; /* COMMAND's wait status comes out of here, or end of file if init died */
+    int ready_fd;  /* with --start-when-ready: COMMAND's byte comes out of here, and takes one; else -1 */
 };
+
+/* COMMAND's end of that socket: the number of a descriptor. */
+#define MP_READY_VARIABLE "MPSHELL_READY_FD"
 
 /* Makes init, in the inside network namespace and waiting for mp_command_start. original_mask is the signal mask for
  * COMMAND. Returns 0, or -1 with a sentence in error. */
@@ -25,6 +29,8 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
                        char error[MP_ERROR_SIZE]);
 /* Starts COMMAND. */
 void mp_command_start(struct mp_command *command);
+/* Lets a COMMAND that said it was ready go on. */
+void mp_command_go(struct mp_command *command);
 /* Passes a signal on to COMMAND. */
 void mp_command_signal(const struct mp_command *command, int signal);
 /* Kills COMMAND and all its descendants. */

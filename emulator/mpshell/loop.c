@@ -1,6 +1,7 @@
 #include "emulator/mpshell/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -285,18 +286,42 @@ static void settle(struct loop *loop) {
     }
 }
 
+/* Until COMMAND says that it is ready, drops its end of the socket, or has ended: then the next turn sees it. */
+static void wait_until_ready(struct loop *loop) {
+    struct pollfd awaited[3] = {{.fd = loop->command->ready_fd, .events = POLLIN},
+                                {.fd = loop->command->status_fd, .events = POLLIN},
+                                {.fd = loop->signal_fd, .events = POLLIN}};
+    while (!awaited[0].revents && !awaited[1].revents)
+        if (poll(awaited, 3, -1) > 0 && awaited[2].revents)
+            take_signal(loop);
+}
+
+/* The links start with COMMAND, or when it has said that it is ready. */
+static void start(struct loop *loop, void (*on_start)(struct mp_shell *)) {
+    struct mp_shell *shell = loop->shell;
+    bool when_ready = loop->command->ready_fd >= 0;
+    if (when_ready) {
+        mp_command_start(loop->command);
+        wait_until_ready(loop);
+    }
+    discard_input(loop);
+    shell->machine = mp_machine_read();
+    fix_t0(loop);
+    on_start(shell);
+    shell->cpu_s = own_cpu_s();
+    if (when_ready)
+        mp_command_go(loop->command);
+    else
+        mp_command_start(loop->command);
+}
+
 int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_fd, void (*on_start)(struct mp_shell *),
                 int *status, char error[MP_ERROR_SIZE]) {
     struct loop loop = {.shell = shell, .command = command, .epoll_fd = -1, .signal_fd = signal_fd};
     int rc = prepare(&loop, error);
     if (rc == 0) {
         shell->sched_fifo = become_real_time();
-        discard_input(&loop);
-        shell->machine = mp_machine_read();
-        fix_t0(&loop);
-        on_start(shell);
-        shell->cpu_s = own_cpu_s();
-        mp_command_start(command);
+        start(&loop, on_start);
         while (rc == 0 && !loop.ended)
             rc = turn(&loop, error);
         settle(&loop);

@@ -144,6 +144,9 @@ const setting mp_option_rows[] = {
     {"keep_awake", SETTING_CHOICE, FIELD(keep_awake), .words = mp_keep_awake_names, .fallback = "auto",
      .help = "Keep the cores awake while COMMAND runs, so that timers fire on time. auto: if a probe of 0.3 s shows "
              "that it helps."},
+    {"start_when_ready", SETTING_FLAG, FIELD(start_when_ready),
+     .help = "Start the links when COMMAND is ready: it writes a byte to the descriptor $MPSHELL_READY_FD, and goes on "
+             "once it has read one there. xlink-player does so."},
     {"user", SETTING_TEXT, FIELD(user), .value = "NAME", .fallback = "who called sudo; else root",
      .help = "Run COMMAND as that user, without capabilities."},
     {"sysctl", SETTING_OWN, .read = read_sysctl, .repeats = true, .value = "NAME=VALUE",

@@ -46,12 +46,14 @@ def _print_config(console: Console, run: Run) -> None:
     scheme = f"{config['scheme']} on {config['primary']} first" + (
         f", {_pairs(config['parameters'])}" if config.get("parameters") else ""
     )
+    lag_s = run.record.get("start_lag_s")
     rows = {
         "experiment": f"{config['experiment']}, {config['arena']}, pair {run.pair}",
         "scheme": f"{scheme}, congestion control {config.get('congestion', '–')}",
         "player": _pairs(config.get("player", {})),
         "limits": _pairs({"time limit s": config.get("time_limit_s"), **config.get("buffers", {})}),
-        "start": f"seed {run.seed}, start offset {config['start_offset_ms']} ms, {run.record['started']}",
+        "start": f"seed {run.seed}, start offset {config['start_offset_ms']} ms, {run.record['started']}"
+        + (f", player {lag_s * 1000:.3f} ms after the links" if lag_s is not None else ""),
         "thresholds": _pairs({k: (config.get("thresholds") or {}).get(k) for k in ("x", "y", "t_th1_ms", "t_th2_ms")}),
         "link events": json.dumps(config["link_events"]) if config.get("link_events") else "",
     }

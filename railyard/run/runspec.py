@@ -201,7 +201,7 @@ def mpshell_command(
         effects = ({"loss": path.loss} if path.loss else {}) | path.settings
         keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
         command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
-    command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms)]
+    command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
     command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]

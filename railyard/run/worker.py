@@ -327,6 +327,13 @@ def _outcome(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, 
     return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
 
 
+def _start_lag_s(run_dir: Path, emulator: dict[str, Any]) -> float | None:
+    """How long after the links the player started; none where it wrote no start."""
+    start = next((event for event in read_jsonl(run_dir / "player.jsonl") if event.get("event") == "start"), {})
+    began, t0 = start.get("monotonic_us"), emulator.get("t0_monotonic_us")
+    return None if began is None or t0 is None else (began - t0) / 1e6
+
+
 def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     """Carries the run out and returns its record. Raises StartError when a program refuses to start."""
     for folder in ("links", "qlog"):
@@ -391,6 +398,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "wall_s": round(wall_s, 3),
         "outcome": outcome,
         "message": message,
+        "start_lag_s": _start_lag_s(run_dir, emulator),
         "fidelity": fidelity.judge(emulator, events, machine).as_json(),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
         "exit": {name: _exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
