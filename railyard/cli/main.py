@@ -25,14 +25,12 @@ from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_report
 from railyard.report.exhibit import SIZES
-from railyard.results import qlogs
-from railyard.results.aggregate import write_parquet
 from railyard.results.campaigns import find_run
-from railyard.results.pending import make_whole, stopped
+from railyard.results.pending import Place, Plan, make_whole, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
-from railyard.results.records import Run, load_campaign
+from railyard.results.records import Run
 from railyard.results.tables import print_comparison
-from railyard.run.campaign import Campaign, default_jobs, identity_of
+from railyard.run.campaign import default_jobs, identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
 from railyard.run.preflight import check_arena, check_machine
 from railyard.run.resolve import not_run, qlog_of, resolve, runs_in
@@ -127,22 +125,13 @@ def run(
     checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
     specs = resolve(checked, document)
     checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
-    identity = identity_of(checked, specs)
-    with results_folder(identity, _tell, out=out, fresh=not resume) as folder:
-        campaign = Campaign(folder)
-        left_out = not_run(checked, document)
-        console.print(qlogs.sentence(checked.qlog or "all", asked=qlog is not None), soft_wrap=True)
-        make_whole(campaign, checked, specs, jobs=jobs, console=console, not_run=left_out)
-        _finish(campaign)
-
-
-def _finish(campaign: Campaign) -> None:
-    record, runs = load_campaign(campaign.out)
-    write_parquet(runs, campaign.out)
-    page = write_report(record, runs, campaign.out)
-    console.print()
-    print_comparison(console, runs, record.get("not_run", []), record["experiment"].get("start_offset_ms"))
-    console.print(f"report: {shown(page)}", soft_wrap=True)
+    plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)
+    place = Place(out, fresh=not resume, tell=_tell)
+    with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
+        page = write_report(whole.record, whole.runs, whole.folder)
+        console.print()
+        print_comparison(console, whole.runs, list(plan.not_run), whole.record["experiment"].get("start_offset_ms"))
+        console.print(f"report: {shown(page)}", soft_wrap=True)
 
 
 @app.command()
@@ -194,9 +183,8 @@ def agreement_of_arenas(
         found: dict[str, list[Run]] = {}
         for name, specs in jobs.items():
             here = checked.model_copy(update={"arena": specs[0].arena})
-            campaign = Campaign(folder / name)
-            make_whole(campaign, here, specs, console=console, not_run=not_run(here, document))
-            found[name] = load_campaign(campaign.out)[1]
+            plan = Plan(here, specs, not_run=not_run(here, document))
+            found[name] = make_whole(plan, folder / name, console=console).runs
         wall, sim = found.pop("mpshell"), found.pop("sim")
         rows = agreement.compare(sim, wall, list(found.values()))
         agreement.print_agreement(console, rows)

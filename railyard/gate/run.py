@@ -13,18 +13,16 @@ from railyard.gate import build
 from railyard.gate.compare import Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
-from railyard.results.pending import make_whole
+from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.qlogdiff import parting
-from railyard.results.records import Run, load_run
-from railyard.run.campaign import Campaign, identity_of
-from railyard.run.folders import results_folder
+from railyard.results.records import Run
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
-Place = tuple[str, str]  # pair and label
+Cell = tuple[str, str]  # pair and label
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -36,19 +34,17 @@ def _carry_out(
     specs: list[RunSpec], suite: Suite, version: build.Build, jobs: int, purpose: str = ""
 ) -> tuple[Path, list[Run]]:
     """Runs what is not there yet. Returns the folder of the runs, and the runs."""
-    identity = identity_of(suite.model_copy(update={"name": f"{suite.name}-{version.key}{purpose}"}), specs)
-    with results_folder(identity, lambda _: None, results=build.GATE_DIR / "results") as folder:
-        campaign = Campaign(folder)
-        try:
-            make_whole(campaign, suite, specs, jobs=jobs)
-        except UserError as error:
-            raise UserError(f"{version.title}: {error}") from None
-        return campaign.runs, [load_run(campaign.runs / spec.run_id) for spec in specs]
+    plan = Plan(suite, specs, name=f"{suite.name}-{version.key}{purpose}")
+    try:
+        with whole_campaign(plan, Place(results=build.GATE_DIR / "results"), jobs=jobs) as whole:
+            return whole.folder / "runs", whole.runs
+    except UserError as error:
+        raise UserError(f"{version.title}: {error}") from None
 
 
-def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Place, str]:
+def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Cell, str]:
     """Where the worst seed of each failed row parts: the two runs once more, with qlog."""
-    found: dict[Place, str] = {}
+    found: dict[Cell, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         spec = next(s for s in specs if (s.pair, s.label, s.seed) == (row.pair, row.label, row.worst_seed))
         again = [spec.model_copy(update={"qlog": True})]

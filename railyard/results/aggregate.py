@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
 from railyard.base.statistics import nearest_rank
 from railyard.results import columns
+from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
+from railyard.base.yamlfile import near_miss
 from railyard.results.records import RESULT_OUTCOMES
 from railyard.run.folders import LOCK, MARKS, read_facts
-from railyard.base.yamlfile import near_miss
 
 MAX_DEPTH = 4
 ENDS = ("agreement.json", "runs.parquet")  # what the commands write at their end that write no record

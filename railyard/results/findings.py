@@ -16,11 +16,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from railyard.results.aggregate import Cell, Quantile
 from railyard.base.errors import UserError
+from railyard.base.words import counted
+from railyard.results.aggregate import Cell, Quantile
 from railyard.results.records import Run
 from railyard.traces.trace import Trace, read_trace
-from railyard.base.words import counted
 
 MULTIPATH = ("mptcp", "vanilla-mp", "xlink", "xlink+")
 ALIKE = 0.1

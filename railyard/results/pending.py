@@ -1,20 +1,27 @@
-"""Makes a campaign whole: carries out those runs that are not there yet, and tells how it goes."""
+"""A campaign from start to end: locked, swept, recorded, run as far as it is not there yet, and gathered."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from railyard.results import qlogs
-from railyard.run.campaign import Campaign, default_jobs, run_campaign
+from railyard.base.words import counted
 from railyard.experiment.model import Experiment
+from railyard.results import qlogs
+from railyard.results.aggregate import write_parquet
+from railyard.results.records import Run, load_campaign
+from railyard.run.campaign import Campaign, default_jobs, identity_of, run_campaign
+from railyard.run.folders import Tell, results_folder
 from railyard.run.progress import Silent, Stopwatch, reporter
 from railyard.run.repetition import default_budget_s
 from railyard.run.resolve import qlog_of
 from railyard.run.runspec import RunSpec
-from railyard.base.words import counted
 
 STOPPED = "railyard: stopped; the whole runs are kept, and the same command{} goes on from there."
 
@@ -24,62 +31,108 @@ def stopped() -> None:
     print(STOPPED.format(" without --fresh" if "--fresh" in sys.argv else ""), file=sys.stderr)
 
 
-def make_whole(
-    campaign: Campaign,
-    experiment: Experiment,
-    specs: list[RunSpec],
-    *,
-    jobs: int | None = None,
-    console: Console | None = None,
-    not_run: list[dict[str, str]] | None = None,
-    further: dict[str, Any] | None = None,
-) -> None:
+def silent(_: str) -> None:
+    """A `Tell` for a campaign that is part of something larger."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go: the user's own folder `out`, or a folder of their own in `results` (None: results/)."""
+
+    out: Path | None = None
+    results: Path | None = None
+    fresh: bool = False
+    tell: Tell = silent
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign does, and what its record says."""
+
+    experiment: Experiment
+    specs: list[RunSpec]
+    name: str | None = None  # of the results, where it is not the experiment's
+    facts: dict[str, Any] | None = None  # what the results depend on beyond the experiment and its runs
+    not_run: Sequence[dict[str, str]] = ()
+    further: dict[str, Any] | None = None  # more members of campaign.json
+    qlog_asked: bool | None = None  # whether the user chose whose qlogs to keep; None: nothing is said of them
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A campaign whose runs are all there."""
+
+    folder: Path
+    record: dict[str, Any]
+    runs: list[Run]
+
+
+@contextmanager
+def whole_campaign(
+    plan: Plan, place: Place, *, jobs: int | None = None, console: Console | None = None, tables: bool = False
+) -> Iterator[Whole]:
+    """Finds or makes the folder, holds it locked, and makes the campaign whole. `tables`: the runs are gathered into
+    Parquet files. Without a console nothing is said of the runs. Raises KeyboardInterrupt where the user stopped it."""
+    change = {} if plan.name is None else {"name": plan.name}
+    identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
+    with results_folder(identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
+        whole = make_whole(plan, folder, jobs=jobs, console=console)
+        if tables:
+            write_parquet(whole.runs, folder)
+        yield whole
+
+
+def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Console | None = None) -> Whole:
     """In a folder that the caller holds locked: removes what is half done, writes `campaign.json`, takes over runs that
-    another folder has, and does the others. Without a console nothing is said. Raises KeyboardInterrupt where the user
-    stopped it."""
+    another folder has, does the others, and reads all of them."""
+    specs, campaign = plan.specs, Campaign(folder)
     campaign.runs.mkdir(parents=True, exist_ok=True)
     campaign.sweep()
-    campaign.write_record(experiment, specs, not_run or [], further)
+    campaign.write_record(plan.experiment, specs, list(plan.not_run), plan.further)
     done = len(specs) - len(campaign.pending(specs))
-    qlog = qlog_of(experiment, len(specs))
+    qlog = qlog_of(plan.experiment, len(specs))
     taken = campaign.borrow(specs, qlogs=qlog == "all")
-    if console is None:
-        pending = campaign.pending(specs)
-        if pending:
-            jobs = jobs or default_jobs(specs[0].arena)
-            run_campaign(campaign, pending, jobs, Silent(), experiment.repeat_budget_s)
-        if qlog == "worst":
-            qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
-        return
+    if console is not None:
+        if plan.qlog_asked is not None:
+            console.print(qlogs.sentence(qlog, asked=plan.qlog_asked), soft_wrap=True)
+        _tell_what_is_there(console, done, len(specs), taken)
+    _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s)
+    if qlog == "worst":
+        said = qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
+        if console is not None and said:
+            console.print(said, soft_wrap=True)
+    return Whole(folder, *load_campaign(folder))
+
+
+def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str, int]) -> None:
     if done:
         words = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
-        console.print(f"{done} of {counted(len(specs), 'run')} {words}.", soft_wrap=True)
+        console.print(f"{done} of {counted(total, 'run')} {words}.", soft_wrap=True)
     for name, count in taken.items():
         words = "is the same" if count == 1 else "are the same"
         console.print(
-            f"{count} of {counted(len(specs), 'run')} {words} in {name} (settings, traces, programs), and taken from "
+            f"{count} of {counted(total, 'run')} {words} in {name} (settings, traces, programs), and taken from "
             "there; --fresh does without.",
             soft_wrap=True,
         )
-    _run(console, campaign, specs, jobs, experiment.repeat_budget_s)
-    if qlog == "worst":
-        said = qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
-        console.print(said, soft_wrap=True) if said else None
 
 
 def _run(
-    console: Console, campaign: Campaign, specs: list[RunSpec], jobs: int | None, repeat_budget_s: float | None
+    console: Console | None, campaign: Campaign, specs: list[RunSpec], jobs: int | None, repeat_budget_s: float | None
 ) -> None:
-    """Raises KeyboardInterrupt, the sentence said, where the user stopped it."""
+    """Raises KeyboardInterrupt where the user stopped it; with a console the sentence is said."""
     pending = campaign.pending(specs)
     if not pending:
         return
     arena = specs[0].arena
     side_by_side = jobs or default_jobs(arena)
+    budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
+    if console is None:
+        run_campaign(campaign, pending, side_by_side, Silent(), budget_s)
+        return
     allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
     console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
-    budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
     if arena != "sim":
         console.print(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",

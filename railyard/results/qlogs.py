@@ -12,13 +12,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from railyard.results.aggregate import quantile
-from railyard.run.campaign import PARTIAL, Campaign, run_once
 from railyard.base.errors import UserError
-from railyard.experiment.model import Qlog
-from railyard.results.records import Run, load_run
-from railyard.run.runspec import RunSpec
 from railyard.base.words import counted
+from railyard.experiment.model import Qlog
+from railyard.results.aggregate import quantile
+from railyard.results.records import Run, load_run
+from railyard.run.campaign import PARTIAL, Campaign, run_once
+from railyard.run.runspec import RunSpec
 
 ABOUT = ("run.json", "job.json")  # what says how a run was done, and not how it came out
 QUANTILE = 0.99

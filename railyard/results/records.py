@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from railyard.results import oracle
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl, summary_of
+from railyard.results import oracle
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
 RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")

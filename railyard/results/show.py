@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from railyard.run import repeat
 from railyard.base.jsonl import read_jsonl
-from railyard.results.records import Run, load_campaign, load_run
-from railyard.results.campaigns import StoredCampaign
-from railyard.results.tables import megabytes, percent, print_comparison, seconds
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
+from railyard.results.campaigns import StoredCampaign
+from railyard.results.records import Run, load_campaign, load_run
+from railyard.results.tables import megabytes, percent, print_comparison, seconds
+from railyard.run import repeat
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 

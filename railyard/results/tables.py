@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from railyard.base.terminal import print_table
 from railyard.results import findings
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
-from railyard.base.terminal import print_table
 
 
 def seconds(value: object) -> str:

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from railyard.results.aggregate import tables_of
 from railyard.base.errors import UserError
-from railyard.results.records import load_run
+from railyard.results.aggregate import tables_of
 from railyard.results.campaigns import StoredCampaign
 from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, Table
+from railyard.results.records import load_run
 
 
 def _unreadable(file: Path, error: Exception) -> UserError:

@@ -33,10 +33,8 @@ from railyard.experiment.model import (
     find_experiment,
     load_experiment,
 )
-from railyard.results.pending import make_whole
-from railyard.results.records import RESULT_OUTCOMES, Run, load_run
-from railyard.run.campaign import Campaign, identity_of
-from railyard.run.folders import results_folder
+from railyard.results.pending import Place, Plan, Whole, whole_campaign
+from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 
@@ -120,21 +118,21 @@ def _measuring_runs(
     return checked, resolve(checked, document)
 
 
-def _measure(experiment: Experiment, specs: list[RunSpec], folder: Path, jobs: int | None) -> Distribution:
-    """Does the runs in that folder, and reads them; runs that are there are kept."""
-    campaign = Campaign(folder)
-    make_whole(campaign, experiment, specs, jobs=jobs)
+def _measured(plan: Plan, whole: Whole) -> Distribution:
+    """What the runs of a measuring campaign came to."""
     samples: list[Sample] = []
     runs: list[Run] = []
-    for spec in specs:
-        run = load_run(campaign.runs / spec.run_id)
+    for spec, run in zip(plan.specs, whole.runs, strict=True):
+        place = whole.folder / "runs" / spec.run_id
         if run.outcome not in RESULT_OUTCOMES:
-            raise UserError(f"{campaign.runs / spec.run_id}: the measuring run ended as '{run.outcome}'; look there.")
+            raise UserError(f"{place}: the measuring run ended as '{run.outcome}'; look there.")
         if not run.void:
             runs.append(run)
-            samples += samples_of(run, campaign.runs / spec.run_id)
+            samples += samples_of(run, place)
     if not samples:
-        raise UserError(f"{folder}: no measuring run got as far as playing, so there is no play-time left to measure.")
+        raise UserError(
+            f"{whole.folder}: no measuring run got as far as playing, so there is no play-time left to measure."
+        )
     return Distribution(samples, runs)
 
 
@@ -149,9 +147,9 @@ def measure_named(
 ) -> tuple[Distribution, Path]:
     """Measures into results of their own, `thresholds-NAME`, and returns their folder, too."""
     checked, specs = _measuring_runs(experiment, document, entry, arena)
-    identity = identity_of(checked.model_copy(update={"name": f"thresholds-{checked.name}"}), specs)
-    with results_folder(identity, tell, out=out) as folder:
-        return _measure(checked, specs, folder, jobs), folder
+    plan = Plan(checked, specs, name=f"thresholds-{checked.name}")
+    with whole_campaign(plan, Place(out, tell=tell), jobs=jobs) as whole:
+        return _measured(plan, whole), whole.folder
 
 
 def record_of(distribution: Distribution, experiment: Experiment, entry: SchemeEntry, arena: str) -> dict[str, Any]:
@@ -187,8 +185,9 @@ def resolved(
             continue
         tell(f"measuring play-time left with the control off, for {entry.base_label()}")
         checked, specs = _measuring_runs(experiment, document, entry, "sim")
-        with results_folder(identity_of(checked, specs), lambda _: None, results=folder / "thresholds") as place:
-            found = _measure(checked, specs, place, jobs)
+        plan = Plan(checked, specs)
+        with whole_campaign(plan, Place(results=folder / "thresholds"), jobs=jobs) as whole:
+            found = _measured(plan, whole)
         x, y = entry.thresholds
         measured = MeasuredThresholds(
             x=x,

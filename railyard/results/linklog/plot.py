@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
-from railyard.results.linklog.read import LinkLog
-from railyard.results.linklog.stats import LinkStats, link_stats, signal_delay
 from railyard.base.plotfile import rows_figure, write_plot
 from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
-from railyard.traces.trace import FloatArray, IntArray
 from railyard.base.words import counted
+from railyard.results.linklog.read import LinkLog
+from railyard.results.linklog.stats import LinkStats, link_stats, signal_delay
+from railyard.traces.trace import FloatArray, IntArray
 
 MAX_BINS = 200_000
 _POINTS_IN_HTML = 8_000

@@ -18,15 +18,11 @@ from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.model import ARENAS
 from railyard.report.exhibit import Exhibit
-from railyard.results import qlogs
-from railyard.results.aggregate import write_parquet
-from railyard.results.pending import make_whole
-from railyard.results.records import load_campaign
+from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.tables import aligned
-from railyard.run.campaign import Campaign, identity_of
 from railyard.run.folders import Identity, Tell, results_folder, shown
 from railyard.run.preflight import check_arena
-from railyard.run.resolve import not_run, qlog_of
+from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
 from railyard.studies.request import RunRequest
@@ -96,25 +92,19 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
     asked = request.repeat_budget_s
     first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})
-    identity = identity_of(first.model_copy(update={"name": spec.name}), specs, {"exhibit": exhibit})
-    with results_folder(identity, _teller(request), out=request.out, fresh=not request.resume) as folder:
-        campaign = Campaign(folder)
-        _teller(request)(qlogs.sentence(qlog_of(first, len(specs)), asked=request.qlog is not None))
-        make_whole(
-            campaign,
-            first,
-            specs,
-            jobs=request.jobs,
-            console=request.console,
-            not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
-            # Which exhibit it is, and which parts it came to.
-            further={
-                "exhibit": spec.model_dump(mode="json"),
-                "parts": {part.key: part.values for part, _, _ in parts},
-            },
-        )
-        write_parquet(load_campaign(folder)[1], folder)
-        _write(make(folder, spec), folder, request)
+    plan = Plan(
+        first,
+        specs,
+        name=spec.name,
+        facts={"exhibit": exhibit},
+        not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
+        # Which exhibit it is, and which parts it came to.
+        further={"exhibit": spec.model_dump(mode="json"), "parts": {part.key: part.values for part, _, _ in parts}},
+        qlog_asked=request.qlog is not None,
+    )
+    place = Place(request.out, fresh=not request.resume, tell=_teller(request))
+    with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as whole:
+        _write(make(whole.folder, spec), whole.folder, request)
 
 
 def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
