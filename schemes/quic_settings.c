@@ -140,7 +140,7 @@ const setting quic_setting_rows[] = {
      .can_reload = true, .value = "NAME", .fallback = "the scheme's",
      .help = "Which path carries the next packet that this side sends: docs/reference/schedulers.md."},
     {"cc", SETTING_WORD, FIELD(scheme.congestion), .word_at = xl_congestion_name, .sides = BOTH, .can_reload = true,
-     .value = "NAME", .fallback = "cubic", .help = "Congestion controller of what this side sends."},
+     .value = "NAME", .fallback = "cubic-tolerant", .help = "Congestion controller of what this side sends."},
     {"reinjection", SETTING_WORD, FIELD(scheme.reinjection), .word_at = xl_reinjection_name, .sides = SERVER,
      .can_reload = true, .fallback = "the scheme's", .help = "Which unacknowledged data is sent a second time."},
     {"max_reinjections", SETTING_WHOLE, FIELD(scheme.max_reinjections), .least = 1, .most = XL_MAX_PATHS - 1,

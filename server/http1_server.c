@@ -288,11 +288,9 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
         set_events(c, (c->state == RESPONDING || c->eof ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
 }
 
-/* The kernel's controllers go by its own names, and its Cubic is that of RFC 9438. */
+/* The kernel's controllers go by its own names. */
 static const char *kernel_name(const char *controller) {
-    if (!controller || strcmp(controller, "cubic-rfc9438") == 0)
-        return "cubic";
-    return strcmp(controller, "newreno") == 0 ? "reno" : controller;
+    return !controller ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
 }
 
 /* Connections inherit the listener's; the default of the namespace may be any. */

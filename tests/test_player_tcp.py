@@ -419,7 +419,7 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
         (["--http1", "127.0.0.1:0", "--out", "/nonexistent/x"], "/nonexistent/x"),
         (["--http1", "127.0.0.1:0", "--cert", "x.pem"], "--cert and --key"),
         (["--http1", "127.0.0.1:0", "--t-th1-ms", "3000"], "t_th1_ms must not be greater than t_th2_ms"),
-        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "--cc takes cubic, newreno, "),
+        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "--cc takes cubic, cubic-tolerant, newreno"),
         (["--quic", "127.0.0.1:0", "--scheduler", "best"], "--scheduler takes minrtt, xlink, "),
         (["--quic", "127.0.0.1:0", "--mptcp"], "--mptcp needs --http1"),
     ],

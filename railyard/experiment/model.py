@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Congestion = Literal[CONTROLLERS]
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
-KERNEL_CONGESTION = ("cubic", "cubic-rfc9438", "newreno", "bbr")
+KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
 PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"

@@ -6,7 +6,7 @@
 
 /* The registry: a new controller is one file and one line here. */
 static const xl_cc_ops *const registry[] = {
-    &xl_cc_cubic, &xl_cc_cubic_rfc9438, &xl_cc_newreno, &xl_cc_lia, &xl_cc_olia, &xl_cc_balia, &xl_cc_bbr,
+    &xl_cc_cubic, &xl_cc_cubic_tolerant, &xl_cc_newreno, &xl_cc_lia, &xl_cc_olia, &xl_cc_balia, &xl_cc_bbr,
 };
 
 const xl_cc_ops *xl_cc_find(const char *name) {

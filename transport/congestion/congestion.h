@@ -61,7 +61,7 @@ extern const xl_cc_ops xl_cc_newreno; /* RFC 9002 section 7 */
 /* RFC 9438, with HyStart++ (RFC 9406) in slow start. A loss on a path without a queue counts only at a loss rate above
  * 10 %: see cubic.c. */
 extern const xl_cc_ops xl_cc_cubic;
-extern const xl_cc_ops xl_cc_cubic_rfc9438; /* every loss counts */
+extern const xl_cc_ops xl_cc_cubic_tolerant; /* not every loss counts */
 
 extern const xl_cc_ops xl_cc_lia;   /* RFC 6356 */
 extern const xl_cc_ops xl_cc_olia;  /* Khalili et al., CoNEXT 2012 */

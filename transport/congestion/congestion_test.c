@@ -10,7 +10,7 @@
 
 static void controllers_are_found_by_name_and_complete(void **state) {
     (void)state;
-    const char *names[] = {"cubic", "newreno", "lia", "olia", "balia", "bbr"};
+    const char *names[] = {"cubic", "cubic-tolerant", "newreno", "lia", "olia", "balia", "bbr"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         assert_string_equal(xl_congestion_name(i), names[i]);
         const xl_cc_ops *cc = xl_cc_find(names[i]);

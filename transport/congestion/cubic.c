@@ -2,12 +2,13 @@
  * -std=c17 keeps the compiler from contracting expressions.
  *
  * RFC 9438 takes every loss for congestion. Its window is then sqrt(1.5 / p) packets at a loss rate p, however fast the
- * link is: with 3 % random loss 7 packets, with an RTT of 100 ms 100 kB/s. `cubic` deviates: a loss counts only if
+ * link is: with 3 % random loss 7 packets, with an RTT of 100 ms 100 kB/s. `cubic-tolerant` deviates: a loss counts
+ * only if
  *
  *     RTT > min RTT + eta   or   smoothed loss rate > 10 %
  *
  * where RTT is the smaller one of the last two samples and eta = min RTT / 8, within 4 and 16 ms, as in HyStart++. The
- * first says that a queue stands, the second covers queues too short to be seen. `cubic-rfc9438` counts every loss. */
+ * first says that a queue stands, the second covers queues too short to be seen. `cubic` counts every loss. */
 #include "congestion/congestion.h"
 #include "congestion/hystart.h"
 
@@ -45,7 +46,7 @@ typedef struct {
     bool collapsed;    /* persistent congestion since: growth does not wait for the end of recovery */
     xl_hystart hystart;
 
-    bool counts_every_loss;     /* cubic-rfc9438 */
+    bool counts_every_loss;     /* cubic */
     uint64_t rtt_us[2];         /* the last two samples, 0 = none yet */
     uint64_t min_rtt_us;        /* 0 = none yet */
     double loss_rate;           /* share of the packets that were lost, smoothed */
@@ -255,8 +256,8 @@ static uint64_t ssthresh(const void *state) {
     return ((const cubic *)state)->c.ssthresh;
 }
 
-const xl_cc_ops xl_cc_cubic = {
-    .name = "cubic",
+const xl_cc_ops xl_cc_cubic_tolerant = {
+    .name = "cubic-tolerant",
     .init = init_tolerant,
     .set_mtu = set_mtu,
     .on_sent = on_sent,
@@ -268,8 +269,8 @@ const xl_cc_ops xl_cc_cubic = {
     .ssthresh = ssthresh,
 };
 
-const xl_cc_ops xl_cc_cubic_rfc9438 = {
-    .name = "cubic-rfc9438",
+const xl_cc_ops xl_cc_cubic = {
+    .name = "cubic",
     .init = init_rfc9438,
     .set_mtu = set_mtu,
     .on_sent = on_sent,

@@ -18,7 +18,7 @@ typedef struct {
 } flow;
 
 /* Most tests are of the rules of RFC 9438, which both controllers follow once a loss counts. */
-static const xl_cc_ops *const cc = &xl_cc_cubic_rfc9438;
+static const xl_cc_ops *const cc = &xl_cc_cubic;
 
 /* Acknowledges one window, packet by packet, spread over one round trip. */
 static void one_round(flow *f, uint64_t rtt, bool app_limited) {
@@ -274,7 +274,7 @@ static void leaving_slow_start_by_delay_starts_at_the_plateau(void **state) {
     assert_true(packets_of(&f) > before);
 }
 
-/* Congestion avoidance with `cubic` at 1000 packets; acknowledged at an RTT of RTT at least, then at `rtt`. */
+/* Congestion avoidance with `cubic-tolerant` at 1000 packets; acknowledged at an RTT of RTT at least, then at `rtt`. */
 static void settle(flow *f, const xl_cc_ops *ops, uint64_t rtt) {
     ops->init(f->state, MTU, 0);
     f->now = 4 * RTT;
@@ -290,7 +290,7 @@ static void settle(flow *f, const xl_cc_ops *ops, uint64_t rtt) {
 static void a_loss_counts_where_a_queue_stands(void **state) {
     (void)state;
     flow f;
-    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT + 12500); /* the threshold: RTT / 8 */
     tolerant->on_loss(f.state, f.now, MTU, f.now);
     assert_int_equal(1000 * MTU, tolerant->window(f.state));
@@ -305,7 +305,7 @@ static void a_loss_counts_where_a_queue_stands(void **state) {
 static void many_losses_count_without_a_queue_too(void **state) {
     (void)state;
     flow f;
-    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
     int losses = 0; /* without an acknowledgement in between */
     while (losses < 100 && tolerant->window(f.state) == 1000 * MTU) {
@@ -319,7 +319,7 @@ static void many_losses_count_without_a_queue_too(void **state) {
 static void a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious(void **state) {
     (void)state;
     flow f;
-    const xl_cc_ops *tolerant = &xl_cc_cubic;
+    const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
     tolerant->on_loss(f.state, f.now, MTU, f.now);
     for (int i = 0; i < 2; i++) { /* a queue builds */

@@ -22,7 +22,7 @@
 void xl_scheme_init(xl_scheme *s) {
     *s = (xl_scheme){.scheduler = "minrtt",
                      .reinjection = "none",
-                     .congestion = "cubic",
+                     .congestion = "cubic-tolerant",
                      .t_th1_us = 500000,
                      .t_th2_us = 2000000,
                      .rescue_gain_us = 500000,
@@ -200,7 +200,7 @@ static int copy_scheme(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCH
     *s = *scheme;
     s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
     if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
-        !keep_name(&names[2], &s->congestion, "cubic"))
+        !keep_name(&names[2], &s->congestion, "cubic-tolerant"))
         return XL_ERR_MEMORY;
     if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
         return XL_ERR_ARGUMENT;

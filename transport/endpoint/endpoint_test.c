@@ -215,7 +215,7 @@ static void algorithms_change_in_mid_life(void **state) {
     assert_int_equal(0, xl_endpoint_reconfigure(p.server, &s, p.now));
     assert_string_equal("xlink", p.sc->scheduler->name);
     assert_string_equal("stream", p.sc->reinjection->name);
-    assert_string_equal("cubic", p.sc->cc->name); /* of connections to come */
+    assert_string_equal("cubic-tolerant", p.sc->cc->name); /* of connections to come */
     assert_string_equal("newreno", p.server->config.scheme.congestion);
     assert_true(p.sc->qoe.gate.enabled);
     assert_int_equal(123, p.sc->qoe.gate.t_th1_us);

@@ -164,7 +164,7 @@ typedef struct {
                               * Default: false. */
     const char *scheduler;    /* A name of xl_scheduler_name(). Default: "minrtt". */
     const char *reinjection;  /* A name of xl_reinjection_name(). Default: "none". */
-    const char *congestion;   /* A name of xl_congestion_name(). Default: "cubic". */
+    const char *congestion;   /* A name of xl_congestion_name(). Default: "cubic-tolerant". */
     xl_ack_path ack_path;     /* Path of ACK_MP. Default: XL_ACK_ORIGINAL. */
     bool qoe_control;         /* Gate re-injection by the double threshold (paper section 5.2.2). false: the gate is
                               * always open. Default: false. */
