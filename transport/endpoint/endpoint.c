@@ -439,12 +439,21 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
     ep->stats.stateless_resets++;
 }
 
+static bool lists_version_1(const xl_packet_header *h) {
+    xl_reader r = xl_reader_of(h->token, h->token_len);
+    bool is_listed = false;
+    while (xl_reader_left(&r) >= 4)
+        is_listed |= xl_read_u32(&r) == XL_VERSION_1;
+    return is_listed;
+}
+
+/* RFC 9000 section 6.2. A list with the version that we chose is discarded: no server of that version sends it, and one
+ * flipped bit of our first packet brings it about. */
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
     xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
     if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.initial_scid_peer.len > 0 ||
-        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid))
+        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid) || lists_version_1(h))
         return;
-    /* We offered version 1 and a conforming server only answers so when it does not speak it (RFC 9000 section 6.2). */
     xl_conn_enter(c, now);
     xl_conn_abort(c, XL_CLOSE_VERSION, "the server does not speak QUIC version 1");
 }

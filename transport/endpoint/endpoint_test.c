@@ -50,21 +50,39 @@ static void an_unknown_version_is_answered_with_ours(void **state) {
     pair_free(&p);
 }
 
-static void a_client_gives_up_when_the_server_lacks_version_1(void **state) {
-    (void)state;
-    pair p;
-    pair_init(&p, 3, 1, 10000);
-    pair_connect(&p);
+/* Answers the client's first packet by a Version Negotiation that lists this version. */
+static void negotiate(pair *p, uint64_t seed, uint8_t version) {
+    pair_init(p, seed, 1, 10000);
+    pair_connect(p);
     uint8_t first[PAIR_MTU], vn[64];
     xl_datagram d;
-    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+    size_t n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
     n = xl_packet_put_version_negotiation(vn, sizeof(vn), &h.scid, &h.dcid, 7);
-    d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = n};
-    xl_endpoint_receive(p.client, &d, vn, p.now);
-    pair_events(&p);
+    uint8_t *listed = memmem(vn, n, "\0\0\0\1", 4);
+    assert_non_null(listed);
+    listed[3] = version;
+    d = (xl_datagram){.local = p->link[0].client, .remote = p->link[0].server, .len = n};
+    xl_endpoint_receive(p->client, &d, vn, p->now);
+    pair_events(p);
+}
+
+static void a_client_gives_up_when_the_server_lacks_version_1(void **state) {
+    (void)state;
+    pair p;
+    negotiate(&p, 3, 9);
     assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_VERSION);
+    pair_free(&p);
+}
+
+static void a_client_ignores_a_version_negotiation_that_lists_version_1(void **state) {
+    (void)state;
+    pair p;
+    negotiate(&p, 3, 1);
+    assert_false(p.client_closed);
+    pair_handshake(&p); /* its first packet is sent again */
+    assert_true(p.cc->handshake.is_confirmed);
     pair_free(&p);
 }
 
@@ -437,6 +455,7 @@ int main(void) {
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(an_unknown_version_is_answered_with_ours),
         cmocka_unit_test(a_client_gives_up_when_the_server_lacks_version_1),
+        cmocka_unit_test(a_client_ignores_a_version_negotiation_that_lists_version_1),
         cmocka_unit_test(a_lost_server_state_is_told_by_stateless_reset),
         cmocka_unit_test(resets_are_shorter_than_what_they_answer),
         cmocka_unit_test(floods_are_bounded),
