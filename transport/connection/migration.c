@@ -47,7 +47,8 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
 
 static bool may_migrate(const xl_connection *c) {
     return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake.is_confirmed &&
-           c->path_count > 1 && c->migration.expecting_since != XL_NEVER && xl_conn_expects_data(c);
+           !c->peer_params.disable_active_migration && c->path_count > 1 && c->migration.expecting_since != XL_NEVER &&
+           xl_conn_expects_data(c);
 }
 
 /* By count: a probe timeout needs something in flight, and a client that only receives has nothing. After one PTO of

@@ -141,7 +141,8 @@ void xl_conn_open_paths(xl_connection *c) {
         xl_path *p = &c->path[i];
         if (p->has_dcid || p->state == XL_PATH_CLOSED)
             continue;
-        if (!c->is_server && p->state == XL_PATH_NEW)
+        bool may_open = !c->is_server && !c->peer_params.disable_active_migration;
+        if (may_open && p->state == XL_PATH_NEW)
             open_path(c, p);
         else if (xl_conn_take_dcid(c, p))
             xl_conn_wake(c);

@@ -1,0 +1,64 @@
+/* Migration by the letter of RFC 9000 sections 8.2 and 9: what the peer forbids, what is proven before, and which
+ * connection IDs go when. */
+#include "connection/migration.h"
+#include "connection/pair.h"
+
+static void limit(pair_link *l) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = 2500000;
+    l->queue_us = 100000;
+}
+
+static void start(pair *p) {
+    limit(&p->link[0]);
+    limit(&p->link[1]);
+    pair_connect(p);
+    pair_handshake(p);
+    assert_true(p->cc->handshake.is_confirmed);
+}
+
+static void set_dark(pair_link *l, bool dark) {
+    l->dark[0] = l->dark[1] = dark;
+}
+
+static void a_client_stays_where_the_server_disables_active_migration(void **state) {
+    (void)state;
+    for (int disabled = 0; disabled < 2; disabled++) {
+        pair p;
+        pair_init(&p, 7, 2, 15000);
+        p.client_config.scheme.enable_migration = true;
+        start(&p);
+        p.cc->peer_params.disable_active_migration = disabled;
+        size_t i = pair_ask(&p, 6000000);
+        pair_run(&p, 1000000);
+        set_dark(&p.link[0], true);
+        pair_run(&p, 5000000);
+        assert_int_equal(disabled ? 0 : 1, p.client_migrations);
+        assert_int_equal(disabled, p.link[1].packets[0] == 0);
+        set_dark(&p.link[0], false);
+        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_free(&p);
+    }
+}
+
+static void a_client_opens_no_path_where_the_server_disables_active_migration(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 1, 15000);
+    pair_multipath(&p, "minrtt", "none");
+    start(&p);
+    p.cc->peer_params.disable_active_migration = true;
+    p.link_count = 2;
+    p.link[1] = (pair_link){.client = pair_addr(3, 4000), .server = pair_addr(1, 443)};
+    assert_int_equal(1, xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now));
+    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
+    assert_int_equal(0, p.link[1].packets[0]);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
+        cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
