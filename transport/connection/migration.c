@@ -13,6 +13,31 @@
 #define MIGRATION_SILENCE_US   1000000
 #define PRIMARY_ASK_US         1000000 /* between challenges to the first path while another one is in use */
 
+#define OLD_CID_PTOS 3 /* from the peer's first packet on the new path to the end of the old CID */
+
+static void retire_old_cid(xl_connection *c) {
+    if (c->migration.has_old_cid)
+        xl_cids_retire(&c->remote_cids, c->migration.old_seq);
+    c->migration.has_old_cid = false;
+}
+
+/* RFC 9000 section 9.5: the CID of the old path is not used again. But a peer may give up what it knows of the old path
+ * with its CID, and needs that until it has validated the new one: our PATH_RESPONSE may still be lost. */
+static void leave_cid(xl_connection *c, xl_path *old) {
+    if (c->is_server)
+        return;
+    retire_old_cid(c);
+    c->migration.has_old_cid = true;
+    c->migration.old_seq = old->remote_seq;
+    c->migration.old_cid_until = XL_NEVER;
+    old->has_dcid = false;
+}
+
+void xl_conn_migration_followed(xl_connection *c, const xl_path *p) {
+    if (c->migration.has_old_cid && c->migration.old_cid_until == XL_NEVER && p->index == c->active)
+        c->migration.old_cid_until = c->now + OLD_CID_PTOS * xl_conn_max_pto(c);
+}
+
 /* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_path *old = &c->path[c->active];
@@ -27,10 +52,7 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     xl_conn_give_up_in_flight(c, old);
     old->probes = 0;
     old->state = XL_PATH_NEW;
-    if (!c->is_server) { /* RFC 9000 section 9.5: the CID of the old path is not used again */
-        xl_cids_retire(&c->remote_cids, old->remote_seq);
-        old->has_dcid = false;
-    }
+    leave_cid(c, old);
     p->ping_pending = true; /* a non-probing packet tells the peer to follow */
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_MIGRATED, .path = p->index, .from_path = old->index});
     xl_conn_wake(c);
@@ -78,16 +100,20 @@ static uint64_t ask_primary_at(const xl_connection *c) {
     return c->migration.primary_ask_at;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 uint64_t xl_conn_migration_deadline(const xl_connection *c) {
-    if (!may_migrate(c))
-        return XL_NEVER;
-    uint64_t leave = leave_at(c), ask = ask_primary_at(c);
-    return leave < ask ? leave : ask;
+    uint64_t retire = c->migration.has_old_cid ? c->migration.old_cid_until : XL_NEVER;
+    return may_migrate(c) ? earlier(retire, earlier(leave_at(c), ask_primary_at(c))) : retire;
 }
 
 static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
-    if (!p->has_dcid && !xl_conn_take_dcid(c, p))
+    if (!p->has_dcid && !xl_conn_take_dcid(c, p)) {
+        retire_old_cid(c); /* for another one */
         return false;
+    }
     p->validated = true; /* no amplification limit towards a server that we know */
     p->challenge_tries = 0;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, why);
@@ -156,6 +182,10 @@ static void primary_answered(xl_connection *c) {
 
 void xl_conn_migration_timer(xl_connection *c) {
     xl_path *p = &c->path[c->active];
+    if (c->migration.has_old_cid && c->migration.old_cid_until <= c->now)
+        retire_old_cid(c);
+    if (!may_migrate(c) || earlier(leave_at(c), ask_primary_at(c)) > c->now)
+        return;
     if (leave_at(c) > c->now)
         ask_primary(c);
     else if (c->config->limits.migrate_ptos && p->pto_count < c->config->limits.migrate_ptos)

@@ -13,6 +13,9 @@ typedef struct {
     bool asks_primary;        /* a challenge on the first path, which is not in use, awaits its answer */
     uint64_t primary_ask_at;  /* the next one is due then */
     uint64_t primary_ok_since, primary_ok_at; /* its unbroken answers: the first, the newest; ok_at 0 = none */
+    bool has_old_cid;                         /* client: the CID of the path that was left is not retired yet, … */
+    uint64_t old_seq;                         /* … its sequence number, … */
+    uint64_t old_cid_until; /* … and when it will be; XL_NEVER: nothing has come on the new path yet */
     uint64_t count;
 } xl_migration;
 
@@ -21,6 +24,8 @@ uint64_t xl_conn_migration_deadline(const xl_connection *);
 /* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *, xl_path *, const char *why);
 void xl_conn_migration_validated(xl_connection *, xl_path *);
+/* A packet that is not a probe came on p. */
+void xl_conn_migration_followed(xl_connection *, const xl_path *);
 /* A challenge on p was not answered in time. True: that was the business of a migration, and is settled. */
 bool xl_conn_migration_unanswered(xl_connection *, xl_path *);
 /* The last challenge was not. */

@@ -55,10 +55,33 @@ static void a_client_opens_no_path_where_the_server_disables_active_migration(vo
     pair_free(&p);
 }
 
+/* The server may need the old CID as long as it does not use the new path. */
+static void the_old_connection_id_stays_until_the_server_has_followed(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    while (p.client_migrations == 0)
+        assert_true(pair_step(&p));
+    p.link[1].dark[1] = true; /* the PATH_RESPONSE was the last that came */
+    pair_run(&p, 700000);
+    assert_non_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
+    p.link[1].dark[1] = false;
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_run(&p, 2000000);
+    assert_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
         cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
+        cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,8 @@ void xl_conn_path_packet_seen(xl_connection *c, xl_path *p, bool is_probing, boo
         xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened by the peer");
         xl_conn_start_challenge(c, p);
     }
+    if (!c->is_server && !is_probing)
+        xl_conn_migration_followed(c, p);
     if (!c->is_server || is_probing || !is_newest)
         return;
     bool moved = !xl_addr_equal(&p->remote, remote) || !xl_addr_equal(&p->local, local);
