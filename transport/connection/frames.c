@@ -156,9 +156,14 @@ static uint64_t take_close(xl_connection *c, const xl_frame *f) {
 }
 
 static void take_path_response(xl_connection *c, const xl_frame *f) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_take_response(&c->path[i], f->path.data, c->now))
-            xl_conn_path_validated(c, &c->path[i]);
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (!xl_path_take_response(p, f->path.data, c->now))
+            continue;
+        xl_conn_path_validated(c, p);
+        if (p->challenge_was_small) /* the address is proven, so there is room for a large one now */
+            xl_conn_start_challenge(c, p);
+    }
 }
 
 /* The peer made this acknowledgement when it had the packet, which took half of the smallest RTT at least. */

@@ -77,11 +77,44 @@ static void the_old_connection_id_stays_until_the_server_has_followed(void **sta
     pair_free(&p);
 }
 
+typedef struct {
+    size_t largest; /* datagram to the client */
+} sizes;
+
+static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
+    sizes *s = user;
+    (void)data;
+    if (!to_server && len > s->largest)
+        s->largest = len;
+}
+
+/* A PING of some 40 bytes from a new address allows an answer of three times as much. */
+static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(void **state) {
+    (void)state;
+    pair p;
+    sizes seen = {0};
+    pair_init(&p, 9, 2, 15000);
+    p.tamper = note_size;
+    p.tamper_user = &seen;
+    start(&p);
+    pair_run(&p, 1000000);
+    seen.largest = 0;
+    p.link[0].nat = pair_addr(77, 4001);
+    xl_connection_ping(p.cc, p.now);
+    pair_run(&p, 2000000);
+    assert_true(xl_addr_equal(&p.link[0].nat, &p.sc->path[p.sc->active].remote));
+    assert_true(p.sc->path[p.sc->active].validated);
+    assert_false(p.sc->path[p.sc->active].challenge_outstanding);
+    assert_true(seen.largest >= XL_MIN_DATAGRAM);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
         cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
         cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
+        cmocka_unit_test(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
