@@ -123,7 +123,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "the system gives no random numbers\n");
         return 1;
     }
-    config.credentials = xl_credentials_self_signed("example.org", config.random_key, (uint64_t)time(NULL) - 86400);
+    config.credentials =
+        xl_credentials_self_signed_p256("example.org", config.random_key, (uint64_t)time(NULL) - 86400);
     int error = 0;
     xl_endpoint *endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
     xl_udp *udp = xl_udp_new();

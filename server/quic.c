@@ -97,8 +97,8 @@ static void quic_free(server_service *s) {
 
 static bool make_credentials(server_service *s, const server_config *config, char *error) {
     if (!config->cert_file) {
-        s->credentials = xl_credentials_self_signed(HTTP3_SERVER_NAME, config->random_key,
-                                                    (uint64_t)time(NULL) - CLOCK_SKEW_ALLOWED);
+        s->credentials = xl_credentials_self_signed_p256(HTTP3_SERVER_NAME, config->random_key,
+                                                         (uint64_t)time(NULL) - CLOCK_SKEW_ALLOWED);
         if (!s->credentials)
             snprintf(error, SERVER_ERROR_BYTES, "cannot make a self-signed certificate");
         return s->credentials != NULL;

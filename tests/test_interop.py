@@ -280,6 +280,21 @@ def test_aioquic_fetches_10_mb_intact_from_the_server(tmp_path: Path) -> None:
     assert server.records()[-1]["stream_bytes_sent"] >= VIDEO_BYTES
 
 
+async def certificate_of(port: int) -> x509.Certificate | None:
+    async with connected(port) as client:
+        certificate: x509.Certificate | None = client._quic.tls._peer_certificate
+        return certificate
+
+
+def test_the_server_makes_itself_a_certificate_of_p256(tmp_path: Path) -> None:
+    """Browsers and picoquic refuse Ed25519."""
+    with Server(tmp_path) as server:
+        certificate = asyncio.run(certificate_of(server.port))
+    assert certificate is not None
+    key = certificate.public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1)
+
+
 def test_aioquic_proves_its_address_where_the_server_asks_for_it(tmp_path: Path) -> None:
     with Server(tmp_path, "--retry-above", "0") as server:
         client = asyncio.run(fetch(server.port, client_configuration()))

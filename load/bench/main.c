@@ -323,7 +323,7 @@ int main(int argc, char **argv) {
     config.is_server = true;
     if (xl_random_key_from_seed(1, "server", config.random_key) != 0)
         fail("no random key");
-    config.credentials = xl_credentials_self_signed("localhost", config.random_key, 1700000000);
+    config.credentials = xl_credentials_self_signed_p256("localhost", config.random_key, 1700000000);
     b.server = xl_endpoint_new(&config, b.now, &error);
     if (!b.clients || !b.server)
         fail("out of memory");

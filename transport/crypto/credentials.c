@@ -150,8 +150,8 @@ static int set_serial(gnutls_x509_crt_t crt, const uint8_t *random_key) {
     return gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
 }
 
-static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *name, const uint8_t *random_key,
-                         uint64_t not_before_s) {
+static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, gnutls_digest_algorithm_t digest,
+                         const char *name, const uint8_t *random_key, uint64_t not_before_s) {
     const bool filled = gnutls_x509_crt_set_version(crt, X509_V3) == 0 && set_serial(crt, random_key) == 0 &&
                         set_names(crt, name) == 0 && set_validity(crt, not_before_s) == 0 &&
                         gnutls_x509_crt_set_basic_constraints(crt, 0, -1) == 0 &&
@@ -159,19 +159,26 @@ static int fill_and_sign(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const
                         gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0) == 0 &&
                         gnutls_x509_crt_set_key(crt, key) == 0;
     /* Ed25519 signatures are deterministic (RFC 8032): the same random key gives the same certificate, byte by byte. */
-    return filled && gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA512, 0) == 0 ? 0 : -1;
+    return filled && gnutls_x509_crt_sign2(crt, crt, key, digest, 0) == 0 ? 0 : -1;
 }
 
-xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
-                                           uint64_t not_before_s) {
+typedef int (*key_maker)(gnutls_x509_privkey_t, const uint8_t *random_key);
+
+static int generate_p256_key(gnutls_x509_privkey_t key, const uint8_t *random_key) {
+    (void)random_key;
+    return gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+}
+
+static xl_credentials *self_signed(key_maker make_key, gnutls_digest_algorithm_t digest, const char *name,
+                                   const uint8_t *random_key, uint64_t not_before_s) {
     if (!name || !*name)
         return NULL;
     xl_credentials *c = credentials_new(true);
     gnutls_x509_crt_t crt = NULL;
     gnutls_x509_privkey_t key = NULL;
     const bool ok = c && gnutls_x509_crt_init(&crt) == 0 && gnutls_x509_privkey_init(&key) == 0 &&
-                    import_derived_key(key, random_key) == 0 &&
-                    fill_and_sign(crt, key, name, random_key, not_before_s) == 0 &&
+                    make_key(key, random_key) == 0 &&
+                    fill_and_sign(crt, key, digest, name, random_key, not_before_s) == 0 &&
                     gnutls_certificate_set_x509_key(c->certificates, &crt, 1, key) >= 0;
     if (key)
         gnutls_x509_privkey_deinit(key);
@@ -182,4 +189,14 @@ xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t rando
         return NULL;
     }
     return c;
+}
+
+xl_credentials *xl_credentials_self_signed_p256(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
+                                                uint64_t not_before_s) {
+    return self_signed(generate_p256_key, GNUTLS_DIG_SHA256, name, random_key, not_before_s);
+}
+
+xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
+                                           uint64_t not_before_s) {
+    return self_signed(import_derived_key, GNUTLS_DIG_SHA512, name, random_key, not_before_s);
 }

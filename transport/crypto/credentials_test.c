@@ -221,6 +221,27 @@ static void a_self_signed_certificate_says_what_it_was_asked_to(void **state) {
     gnutls_free(der_ip.data);
 }
 
+static void a_self_signed_certificate_for_every_peer_is_of_p256(void **state) {
+    (void)state;
+    uint8_t random_key[XL_RANDOM_KEY_BYTES] = {1};
+    xl_credentials *c = xl_credentials_self_signed_p256("railyard.test", random_key, NOW_S);
+    assert_non_null(c);
+    gnutls_datum_t der = certificate_of(c);
+    gnutls_x509_crt_t crt;
+    gnutls_x509_crt_init(&crt);
+    unsigned int bits, usage = 0;
+    assert_int_equal(gnutls_x509_crt_import(crt, &der, GNUTLS_X509_FMT_DER), 0);
+    assert_int_equal(gnutls_x509_crt_get_pk_algorithm(crt, &bits), GNUTLS_PK_ECDSA);
+    assert_int_equal(bits, 256);
+    assert_int_equal(gnutls_x509_crt_get_signature_algorithm(crt), GNUTLS_SIGN_ECDSA_SHA256);
+    assert_int_equal(gnutls_x509_crt_get_key_usage(crt, &usage, NULL), 0);
+    assert_int_equal(usage, GNUTLS_KEY_DIGITAL_SIGNATURE);
+    assert_int_not_equal(gnutls_x509_crt_check_hostname(crt, "railyard.test"), 0);
+    gnutls_x509_crt_deinit(crt);
+    gnutls_free(der.data);
+    xl_credentials_free(c);
+}
+
 static void a_self_signed_certificate_needs_a_name_and_a_date(void **state) {
     (void)state;
     assert_null(self_signed_by_seed(NULL, 1, NOW_S));
@@ -342,6 +363,7 @@ int main(void) {
         cmocka_unit_test(a_self_signed_certificate_follows_from_its_key),
         cmocka_unit_test(self_signed_certificates_are_of_one_length_and_have_positive_serials),
         cmocka_unit_test(a_self_signed_certificate_says_what_it_was_asked_to),
+        cmocka_unit_test(a_self_signed_certificate_for_every_peer_is_of_p256),
         cmocka_unit_test(a_self_signed_certificate_needs_a_name_and_a_date),
         cmocka_unit_test(a_client_with_a_ca_accepts_what_the_ca_signed),
         cmocka_unit_test(a_client_with_a_ca_refuses_another_name),

@@ -115,9 +115,13 @@ int xl_random_key_from_seed(uint64_t seed, const char *role, uint8_t key[XL_RAND
 /* TLS credentials. Endpoints may share them; free them after the endpoints. Arguments are PEM text, not file names. */
 typedef struct xl_credentials xl_credentials;
 xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem);
-/* Makes a self-signed Ed25519 certificate for `name`. The private key and the serial number are derived from
- * random_key, which may be an endpoint's random_key. The certificate is valid for ten years from not_before_s (Unix
- * seconds). */
+/* Makes a self-signed P-256 certificate for `name`, which every peer accepts. The private key comes from the TLS
+ * library's random numbers, the serial number from random_key, which may be an endpoint's random_key. The certificate
+ * is valid for ten years from not_before_s (Unix seconds). */
+xl_credentials *xl_credentials_self_signed_p256(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
+                                                uint64_t not_before_s);
+/* The same with an Ed25519 key that is derived from random_key too. The same arguments give the same bytes, and all
+ * certificates for one name have one length: for runs that must repeat. Browsers and some stacks refuse Ed25519. */
 xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],
                                            uint64_t not_before_s);
 /* Credentials of a client, which verifies servers against the CA certificates in ca_pem. NULL: the client verifies
