@@ -96,7 +96,7 @@ typedef struct {
     xl_addr proven_local, proven_remote;
     bool challenge_pending, challenge_outstanding;
     bool challenge_was_small; /* the allowance (8.1) left no room to pad it: its answer proves no MTU (8.2.3) */
-    bool challenge_is_probe; /* it measures the RTT of a path that is validated: nothing hangs on the answer */
+    bool challenge_is_probe;  /* it measures the RTT of a path that is validated: nothing hangs on the answer */
     uint8_t challenge[8];
     uint64_t challenge_sent_at, challenge_deadline;
     unsigned challenge_tries;
