@@ -51,14 +51,14 @@ static bool read_listen(void *into, const char *text, char *reason, size_t cap) 
 
 static const setting rows[] = {
     {"listen", SETTING_OWN, .read = read_listen, .value = "ADDR:PORT",
-     .help = "Clients speak to this address. Port 0: the kernel chooses."},
+     .help = "Address for clients. Port 0: the kernel chooses."},
     {"lb_config", SETTING_TEXT, FIELD(config_file), .value = "FILE",
-     .help = "YAML: connection IDs and servers, read again at SIGHUP."},
+     .help = "YAML file with the configuration of connection IDs and the servers. Read again at SIGHUP."},
     {"max_flows", SETTING_WHOLE, FIELD(forward.max_flows), .least = 1, .most = 1000000, .value = "N",
-     .fallback = "4096", .help = "Client addresses served at a time, each with a socket."},
+     .fallback = "4096", .help = "Maximum number of client addresses. Each has a socket."},
     {"idle_timeout", SETTING_WHOLE, FIELD(forward.idle_timeout_us), .least = 1, .most = 86400, .scale = 1000000,
-     .value = "S", .fallback = "120", .help = "A client address that is silent for this long is forgotten."},
-    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Events and summary."},
+     .value = "S", .fallback = "120", .help = "Remove a client address that was silent for this long."},
+    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
     {0},
 };
 

@@ -50,18 +50,19 @@ static int connect_to(const char *path) {
 static const char help[] =
     "usage: mpshell-ctl SOCKET COMMAND...\n"
     "\n"
-    "Sends one command to the mpshell that listens on SOCKET (mpshell --control SOCKET) and prints its answer, a JSON\n"
-    "object. Inside of the shell, $MPSHELL_CONTROL is the socket.\n"
+    "Sends one command to the mpshell that listens on SOCKET (mpshell --control SOCKET) and prints the answer, a JSON\n"
+    "object. Inside the shell, $MPSHELL_CONTROL is the socket.\n"
     "\n"
-    "  down PATH, up PATH   what reaches the path's queue is lost, what is queued waits; and as before again\n"
-    "  delay PATH MS        the one-way delay of packets that come from now on\n"
-    "  loss PATH LOSS       the random loss, as in mpshell --path: 0..1 or ge:p=P:r=P\n"
-    "  rate PATH RATE       a constant rate instead of the trace, for example 12mbps\n"
-    "  trace PATH FILE      another trace, from now on\n"
-    "  stats                the figures of all links\n"
+    "  down PATH         lose packets that reach the path's queue; packets in the queue wait\n"
+    "  up PATH           end down\n"
+    "  delay PATH MS     set the one-way delay of packets that arrive from now on\n"
+    "  loss PATH LOSS    set the random loss, as in mpshell --path: 0..1 or ge:p=P:r=P\n"
+    "  rate PATH RATE    replace the trace by a constant rate, for example 12mbps\n"
+    "  trace PATH FILE   replace the trace by another one\n"
+    "  stats             print the counters of all links\n"
     "\n"
-    "PATH:up and PATH:down mean one direction. For example: mpshell-ctl s down wifi\n"
-    "Exit status: 0 done, 1 refused, 2 no mpshell there.\n";
+    "PATH:up and PATH:down select one direction. Example: mpshell-ctl s down wifi\n"
+    "Exit status: 0 done, 1 refused, 2 no mpshell at SOCKET.\n";
 
 static int help_or_complaint(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {

@@ -82,23 +82,23 @@ static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
 
 static const setting rows[] = {
     {"to", SETTING_OWN, .read = read_to, .value = "ADDR:PORT",
-     .help = "Where to; an IP address, [ADDR6]:PORT for IPv6."},
+     .help = "Destination: an IP address and port; [ADDR6]:PORT for IPv6."},
     {"bind", SETTING_OWN, .read = read_bind, .value = "ADDR:PORT",
-     .help = "The own address; port 0 lets the kernel choose, and sink and echo print it."},
+     .help = "Local address. Port 0: the kernel chooses, and sink and echo print it."},
     {"rate", SETTING_OWN, .read = read_rate, .value = "BPS",
-     .help = "Of send: bits per second, of IP packets and 4 bytes each, the unit of an emulated link."},
+     .help = "send: rate in bits per second, counted as emulated links do: IP packets + 4 bytes each."},
     {"size", SETTING_WHOLE, FIELD(ip_bytes), .least = 64, .most = 1500, .value = "BYTES", .fallback = "1500",
-     .help = "Of send: IP packets of this size."},
+     .help = "send: size of the IP packets."},
     {"duration", SETTING_DECIMAL, FIELD(duration_us), .least = 1, .most = 86400000, .scale = 1000, .value = "S",
-     .fallback = "2", .help = "Of send, sink and echo."},
+     .fallback = "2", .help = "send, sink, echo: duration."},
     {"count", SETTING_WHOLE, FIELD(count), .least = 1, .most = 1000000000, .value = "N", .fallback = "100",
-     .help = "Of ping: so many."},
+     .help = "ping: number of pings."},
     {"interval", SETTING_DECIMAL, FIELD(interval_us), .most = UINT64_C(3600000000), .value = "MS", .fallback = "10",
-     .help = "Of ping: pause between two."},
-    {"segment", SETTING_FLAG, FIELD(segment), .help = "UDP_SEGMENT of send, UDP_GRO of sink."},
+     .help = "ping: interval."},
+    {"segment", SETTING_FLAG, FIELD(segment), .help = "send: use UDP_SEGMENT. sink: use UDP_GRO."},
     {"out", SETTING_TEXT, FIELD(out), .value = "FILE",
-     .help = "Of sink: 24 bytes a datagram, three 64-bit numbers in host order: its number, sent at (CLOCK_MONOTONIC "
-             "ns), received at (CLOCK_REALTIME ns)."},
+     .help = "sink: write 24 bytes for each datagram, three 64-bit numbers in host byte order: number, time sent "
+             "(CLOCK_MONOTONIC, ns), time received (CLOCK_REALTIME, ns)."},
     {0},
 };
 
@@ -109,10 +109,12 @@ static void print_help(void) {
            "       udp-flow ping --to ADDR:PORT [options]\n"
            "       udp-flow echo --bind ADDR:PORT [options]\n"
            "\n"
-           "UDP flows with exact times, to measure an emulator from outside of it.\n"
+           "UDP flows with exact times, to measure an emulator from outside.\n"
            "\n"
-           "  send  numbered datagrams at a constant rate         sink  the kernel's receive time of every datagram\n"
-           "  ping  round trips, a line each: sent at, RTT in ns  echo  answers pings\n"
+           "  send  send numbered datagrams at a constant rate\n"
+           "  sink  record the kernel's receive time of every datagram\n"
+           "  ping  measure round trips; prints a line for each: time sent, RTT, in ns\n"
+           "  echo  answer pings\n"
            "\n"
            "%s"
            "\n"

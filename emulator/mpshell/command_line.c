@@ -78,10 +78,10 @@ static const setting rows_of_command_line[] = {
      .help = "A path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace or a constant rate (12mbps), "
              "one-way delay in ms, queue (infinite, the default; droptail:packets=N; drophead, codel, pie, fq_codel), "
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
-             "reorder, reorder-delay, duplicate, onoff. A key with up- or down- before it is for one direction "
-             "(down-queue=pie). docs/reference/link.md tells all."},
+             "reorder, reorder-delay, duplicate, onoff. The prefix up- or down- limits a key to one direction "
+             "(down-queue=pie). See docs/reference/link.md."},
     {"config", SETTING_TEXT, FIELD(config), .is_base = true, .value = "FILE",
-     .help = "Read options from a YAML or JSON file; those given here go before it."},
+     .help = "Read options from a YAML or JSON file. Options on the command line override it."},
     {0},
 };
 
@@ -92,16 +92,14 @@ char *mp_options_usage(void) {
                  "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] "
                  "[--path ...] [options] -- COMMAND...\n"
                  "\n"
-                 "Runs COMMAND in a network namespace with one device per path; every path replays its traces.\n"
+                 "Runs COMMAND in a network namespace with one device for each path. Every path replays its traces.\n"
                  "\n"
                  "%s%s"
                  "\n"
-                 "COMMAND finds its paths in MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6, _GATEWAY, "
-                 "_GATEWAY6,\n"
-                 "MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
-                 "The exit status is COMMAND's (128 + n if signal n ended it), 1 if it is 0 and a log or the summary "
-                 "is incomplete,\n"
-                 "2 if mpshell cannot start.\n",
+                 "COMMAND finds its paths in the environment: MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6,\n"
+                 "_GATEWAY, _GATEWAY6, MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
+                 "The exit status is COMMAND's (128 + n if signal n ended it); 1 if COMMAND's is 0 and a log or the\n"
+                 "summary is incomplete; 2 if mpshell cannot start.\n",
                  own, others) < 0)
         text = NULL;
     free(own);

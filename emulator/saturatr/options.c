@@ -159,50 +159,51 @@ static bool read_note(void *into, const char *text, char *reason, size_t cap) {
 
 static const setting rows_of_both[] = {
     {"token_file", SETTING_TEXT, FIELD(token_file), .value = "FILE",
-     .help = "The secret that both ends know, 8 to 256 characters; else it is taken from " TOKEN_VARIABLE
-             ", else the server makes one and prints it."},
+     .help = "File with the shared secret, 8 to 256 characters. Default: the value of " TOKEN_VARIABLE
+             "; else the server makes one and prints it."},
     {"memory", SETTING_WHOLE, FIELD(memory_bytes), .least = 1, .most = 1 << 20, .scale = 1 << 20, .value = "MB",
-     .fallback = "512", .help = "Memory for records, all paths together."},
+     .fallback = "512", .help = "Memory for the records of all paths."},
     {0},
 };
 
 static const setting rows_of_server[] = {
     {"listen", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
-     .help = "TCP and UDP; port 0: the kernel chooses, and it is printed."},
+     .help = "Address for TCP and UDP. Port 0: the kernel chooses, and the server prints it."},
     {"ack_port", SETTING_WHOLE, FIELD(ack_port), .most = UINT16_MAX, .value = "PORT", .fallback = "0",
      .help = "UDP port for acknowledgements. 0: the kernel chooses."},
     {"max_duration", SECONDS(max_duration_us), .least = 1000, .most = DAY_MS, .fallback = "3600",
-     .help = "Refuse recordings that last longer."},
-    {"once", SETTING_FLAG, FIELD(once), .help = "End after one recording."},
+     .help = "Maximum length of a recording. Longer ones are refused."},
+    {"once", SETTING_FLAG, FIELD(once), .help = "Exit after one recording."},
     {0},
 };
 
 static const setting rows_of_client[] = {
-    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT", .help = "@:PORT is the gateway of mpshell."},
+    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
+     .help = "Address of the server. @:PORT is the gateway of mpshell."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR[:TECH]",
-     .help = "A path: its name, the local address that sends over it (@I: path I of mpshell; IPv6 in brackets), and "
-             "its technology: 5g-sa, 5g-nsa, wifi, lte (wifi if NAME is that, else lte)."},
+     .help = "A path: name, local address (@I: path I of mpshell; IPv6 in brackets), technology: 5g-sa, 5g-nsa, wifi, "
+             "lte (default: wifi if NAME is wifi, else lte)."},
     {"ack_via", SETTING_OWN, .read = read_ack_via, .value = "ADDR",
-     .help = "Local address of a reliable interface for all acknowledgements; without it they use the recorded paths, "
+     .help = "Local address of a reliable interface for all acknowledgements. Without it they use the recorded paths, "
              "on a separate port."},
     {"direction", SETTING_OWN, .read = read_direction, .value = "both|up|down", .fallback = "both",
-     .help = "What is recorded."},
+     .help = "Direction to record."},
     {"duration", SECONDS(duration_us), .least = 100, .most = DAY_MS, .fallback = "60",
      .help = "Length of the recording."},
     {"ramp", SECONDS(ramp_us), .most = RAMP_MOST_MS, .fallback = "1",
-     .help = "Fill the links for so long at least before the recording starts."},
+     .help = "Fill the links for at least this long before the recording starts."},
     {"ramp_most", SECONDS(ramp_most_us), .most = RAMP_MOST_MS, .fallback = "10",
-     .help = "Start then, whether the links are full or not."},
+     .help = "Start after this time at the latest, even if the links are not full."},
     {"packet_bytes", SETTING_WHOLE, FIELD(packet_bytes), .least = SAT_PACKET_LEAST, .most = SAT_PACKET_MOST,
-     .value = "N", .fallback = "1500, the size that fills an opportunity of 1504", .help = "IP packets of data."},
-    {"out", SETTING_TEXT, FIELD(out), .value = "DIR", .help = "Where the recording goes."},
+     .value = "N", .fallback = "1500, which fills an opportunity of 1504", .help = "Size of the IP packets with data."},
+    {"out", SETTING_TEXT, FIELD(out), .value = "DIR", .help = "Directory of the recording."},
     {"name", SETTING_OWN, .read = read_name, .value = "NAME", .fallback = "the directory's",
-     .help = "Its name in index.yaml and session.json."},
+     .help = "Name of the recording in index.yaml and session.json."},
     {"scenario", SETTING_OWN, .read = read_scenario, .value = "TEXT", .fallback = "recorded",
-     .help = "Its scenario there."},
+     .help = "Scenario in index.yaml and session.json."},
     {"licence", SETTING_OWN, .read = read_licence, .value = "TEXT", .fallback = "unstated",
-     .help = "Its licence there."},
-    {"note", SETTING_OWN, .read = read_note, .value = "TEXT", .help = "A remark there."},
+     .help = "Licence in index.yaml and session.json."},
+    {"note", SETTING_OWN, .read = read_note, .value = "TEXT", .help = "Remark in index.yaml and session.json."},
     {0},
 };
 
@@ -214,7 +215,7 @@ char *sat_options_usage(void) {
                  "usage: saturatr server --listen ADDR:PORT [options]\n"
                  "       saturatr client --server ADDR:PORT --path NAME:ADDR[:TECH] [--path ...] --out DIR [options]\n"
                  "\n"
-                 "Keeps the links of several paths full in both directions, records what arrives, and writes "
+                 "Keeps the links of several paths full in both directions, records the arrivals, and writes "
                  "Mahimahi traces.\n"
                  "\n"
                  "Both:\n%sServer:\n%sClient:\n%s",

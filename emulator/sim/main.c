@@ -14,9 +14,9 @@
 
 static const char usage[] =
     "usage: xlink-sim JOB.json --out DIR\n"
-    "  JOB.json   the job, described in docs/reference/sim.md; '-' reads it from standard input\n"
-    "  --out DIR  where player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ are written\n"
-    "The exit status is the player's: 0, 1 when it ran and failed, 2 when it could not connect or start.\n";
+    "  JOB.json   The job (docs/reference/sim.md). '-' reads it from standard input.\n"
+    "  --out DIR  Write player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ to DIR.\n"
+    "The exit status is the player's: 0; 1 if it ran and failed; 2 if it could not start or connect.\n";
 
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...) {
     va_list args;
