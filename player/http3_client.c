@@ -8,20 +8,28 @@
 #include "http/http3.h"
 
 #define MAX_TARGET_BYTES 1024
+#define ATTEMPTS_MAX     (2 * PLAYER_MAX_PATHS)
+#define ATTEMPT_APART_US 1000000 /* between two attempts where the first of them failed */
 
 typedef struct {
     bool open;
+    bool waits;          /* for a connection: the one that carried it died */
     uint64_t id, stream; /* the player's name for it, and HTTP/3's */
     uint64_t first, last, received;
+    uint64_t asked_from; /* the first byte that this connection's request names */
 } client_request;
 
-/* One attempt to connect. With racing (quic_settings.race_us) there may be several, each on a path of its own; the
- * first whose handshake completes is the client's connection, the others are closed. The race is that of Happy Eyeballs
- * (RFC 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). */
+/* One attempt to connect, on a path of its own. The first whose handshake completes is the client's connection, the
+ * others are closed. With racing (quic_settings.race_us) attempts follow each other as those of Happy Eyeballs do (RFC
+ * 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). And an
+ * application whose connection is not there, or not confirmed, for quic_settings.reconnect_us tries the next interface;
+ * so it does when its connection dies. What was asked for is then asked for again, from the first missing byte. */
 typedef struct {
-    xl_connection *connection;
+    xl_connection *connection; /* NULL: a free slot */
     h3_session *h3;
     size_t path; /* as configured */
+    bool is_alive, is_left;
+    bool has_paths; /* the further paths are registered with it */
 } attempt;
 
 struct http3_client {
@@ -37,13 +45,20 @@ struct http3_client {
     http3_client_opener *opener;
     void *opener_user;
     xl_endpoint *endpoint;
-    xl_connection *connection; /* the one in use; before that is known, the first attempt */
+    attempt *in_use;           /* NULL: not connected, or not any more */
+    xl_connection *connection; /* that of in_use; before there is one the first attempt's, then the last one's */
     h3_session *h3;
-    attempt attempts[PLAYER_MAX_PATHS];
-    size_t attempt_count, attempts_alive;
-    uint64_t race_us, race_at; /* the next attempt starts then; XL_NEVER: there is none */
-    bool connected, over;
-    uint64_t now; /* of the running call, for callbacks */
+    attempt attempts[ATTEMPTS_MAX];
+    size_t attempts_begun, attempts_alive, last_path; /* last_path: of the newest attempt */
+    bool uses_all;                                    /* paths; else only the one that it is connected by */
+    uint64_t race_us, race_at;                        /* the next attempt starts then; XL_NEVER: there is none */
+    quic_reconnect reconnect;
+    uint64_t reconnect_us, again_at; /* a connection that is not confirmed then gets another attempt; XL_NEVER: no */
+    char why[PLAYER_ERROR_BYTES];    /* the latest attempt failed */
+    player_path_stats past_stats[PLAYER_MAX_PATHS]; /* of connections that were in use before this one */
+    uint64_t past_stream_bytes;
+    bool connected, over; /* connected: once */
+    uint64_t now;         /* of the running call, for callbacks */
     unsigned count;
     client_request requests[];
 };
@@ -52,9 +67,36 @@ struct http3_client {
 
 static client_request *find_stream(http3_client *t, uint64_t stream) {
     for (unsigned i = 0; i < t->count; i++)
-        if (t->requests[i].open && t->requests[i].stream == stream)
+        if (t->requests[i].open && !t->requests[i].waits && t->requests[i].stream == stream)
             return &t->requests[i];
     return NULL;
+}
+
+/* What is missing of it, from the connection in use. */
+static bool submit(http3_client *t, client_request *r) {
+    char range[64];
+    snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, r->first + r->received, r->last);
+    const h3_header headers[] = {{"range", range}};
+    if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &r->stream) != 0)
+        return false;
+    r->asked_from = r->first + r->received;
+    r->waits = false;
+    return true;
+}
+
+/* Requests that their connection left behind. */
+static void submit_again(http3_client *t) {
+    for (unsigned i = 0; i < t->count && t->in_use && !t->over; i++) {
+        client_request *r = &t->requests[i];
+        if (!r->open || !r->waits)
+            continue;
+        if (r->received <= r->last - r->first) {
+            (void)submit(t, r);
+            continue;
+        }
+        r->open = false;
+        t->cb.done(t->cb.user, r->id, t->now);
+    }
 }
 
 bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
@@ -62,15 +104,12 @@ bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t
     for (unsigned i = 0; i < t->count && !free_slot; i++)
         if (!t->requests[i].open)
             free_slot = &t->requests[i];
-    if (!t->connected || t->over || !free_slot)
+    if (!t->in_use || t->over || !free_slot)
         return false;
-    char range[64];
-    snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, first, last);
-    const h3_header headers[] = {{"range", range}};
-    uint64_t stream;
-    if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &stream) != 0)
+    *free_slot = (client_request){.id = id, .first = first, .last = last};
+    if (!submit(t, free_slot))
         return false;
-    *free_slot = (client_request){.open = true, .id = id, .stream = stream, .first = first, .last = last};
+    free_slot->open = true;
     h3_pump(t->h3, now);
     return true;
 }
@@ -79,7 +118,8 @@ void http3_client_cancel(http3_client *t, uint64_t id) {
     for (unsigned i = 0; i < t->count; i++) {
         if (t->requests[i].open && t->requests[i].id == id) {
             t->requests[i].open = false;
-            h3_cancel(t->h3, t->requests[i].stream, H3_REQUEST_CANCELLED);
+            if (!t->requests[i].waits)
+                h3_cancel(t->h3, t->requests[i].stream, H3_REQUEST_CANCELLED);
         }
     }
 }
@@ -92,10 +132,10 @@ static void request_failed(http3_client *t, client_request *r, const char *messa
 
 /* Does the response's head promise just the bytes that were asked for? */
 static bool right_range(const client_request *r, const h3_response_head *head) {
-    if (head->has_content_length && head->content_length != r->last - r->first + 1)
+    if (head->has_content_length && head->content_length != r->last - r->asked_from + 1)
         return false;
-    return head->status == 200 ? r->first == 0
-                               : head->has_content_range && head->first == r->first && head->last == r->last;
+    return head->status == 200 ? r->asked_from == 0
+                               : head->has_content_range && head->first == r->asked_from && head->last == r->last;
 }
 
 static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
@@ -168,73 +208,172 @@ static void tell_closed(http3_client *t, const char *message) {
     t->cb.closed(t->cb.user, message, t->now);
 }
 
-static void on_closed(http3_client *t, const xl_event *event) {
-    char message[PLAYER_ERROR_BYTES];
+/* PLAYER_ERROR_BYTES */
+static void describe_close(const xl_event *event, char *message) {
     switch (event->close_reason) {
     case XL_CLOSE_IDLE_TIMEOUT:
-        snprintf(message, sizeof message, "nothing was heard from the server for too long");
+        snprintf(message, PLAYER_ERROR_BYTES, "nothing was heard from the server for too long");
         break;
     case XL_CLOSE_HANDSHAKE_TIMEOUT:
-        snprintf(message, sizeof message, "no answer from the server");
+        snprintf(message, PLAYER_ERROR_BYTES, "no answer from the server");
         break;
     case XL_CLOSE_VERSION:
-        snprintf(message, sizeof message, "%s", event->reason);
+        snprintf(message, PLAYER_ERROR_BYTES, "%s", event->reason);
         break;
     case XL_CLOSE_LOCAL:
     case XL_CLOSE_PEER:
     case XL_CLOSE_STATELESS_RESET:
     case XL_CLOSE_INTERNAL: {
         bool is_ours = event->close_reason == XL_CLOSE_LOCAL || event->close_reason == XL_CLOSE_INTERNAL;
-        snprintf(message, sizeof message, "the %s closed the connection (%s error 0x%" PRIx64 "%s%s)",
+        snprintf(message, PLAYER_ERROR_BYTES, "the %s closed the connection (%s error 0x%" PRIx64 "%s%s)",
                  is_ours ? "player" : "server", event->application_error ? "HTTP/3" : "QUIC", event->error_code,
                  event->reason[0] ? ": " : "", event->reason);
     }
     }
+}
+
+static void on_closed(http3_client *t, const xl_event *event) {
+    char message[PLAYER_ERROR_BYTES];
+    describe_close(event, message);
     tell_closed(t, message);
 }
 
+/* Whether another attempt may do better: the network was silent, or the server had forgotten or given up. */
+static bool is_worth_another(const http3_client *t, const xl_event *closed) {
+    if (t->reconnect == QUIC_RECONNECT_OFF)
+        return false;
+    switch (closed->close_reason) {
+    case XL_CLOSE_IDLE_TIMEOUT:
+    case XL_CLOSE_HANDSHAKE_TIMEOUT:
+    case XL_CLOSE_STATELESS_RESET:
+        return true;
+    case XL_CLOSE_LOCAL:
+    case XL_CLOSE_PEER:
+        return !closed->application_error && closed->error_code == 0;
+    case XL_CLOSE_VERSION:
+    case XL_CLOSE_INTERNAL:
+        break;
+    }
+    return false;
+}
+
 static attempt *attempt_of(http3_client *t, const xl_connection *connection) {
-    for (size_t i = 0; i < t->attempt_count; i++)
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++)
         if (t->attempts[i].connection == connection)
             return &t->attempts[i];
     return NULL;
 }
 
-static void win(http3_client *t, const attempt *winner) {
-    t->race_at = XL_NEVER;
-    t->connected = true;
-    if (t->connection != winner->connection) /* what was told of paths so far was of the first attempt */
-        t->cb.path(t->cb.user, winner->path, xl_path_state_name(XL_PATH_ACTIVE), t->now);
-    t->connection = winner->connection;
-    t->h3 = winner->h3;
-    for (size_t i = 0; i < t->attempt_count; i++)
-        if (&t->attempts[i] != winner)
-            xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "another path was faster", t->now);
-    for (size_t i = 0; t->race_us > 0 && i < t->path_count; i++)
-        if (t->is_opened[i] && i != winner->path)
-            (void)xl_connection_add_path(t->connection, &t->paths[i].local, &t->server, t->paths[i].technology, t->now);
-    t->cb.connected(t->cb.user, t->now);
-}
-
-/* Of an attempt that is not, or not yet, the connection in use. */
-static void on_attempt_event(http3_client *t, const attempt *a, const xl_event *event) {
-    if (event->type == XL_EVENT_CONNECTED && !t->connected) {
-        h3_on_event(a->h3, event, t->now);
-        win(t, a);
-    } else if (event->type == XL_EVENT_CLOSED) {
-        if (--t->attempts_alive == 0 && !t->connected && t->race_at == XL_NEVER)
-            on_closed(t, event);
-        else if (!t->connected && t->race_at != XL_NEVER)
-            t->race_at = t->now; /* refused: the next one need not wait */
+static void add_path_stats(const http3_client *t, player_path_stats *stats) {
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    for (size_t i = 0; i < all.path_count; i++) {
+        xl_path_stats path;
+        if (xl_connection_path_stats(t->connection, i, &path) != 0)
+            continue;
+        size_t at = to_config(t, path.index);
+        if (at < t->path_count) {
+            stats[at].bytes_sent += path.bytes_sent;
+            stats[at].bytes_received += path.bytes_received;
+            stats[at].srtt_us = path.srtt_us;
+        }
     }
 }
 
+/* The connection in use carries nothing more: what it was asked for waits for the next one. */
+static void leave(http3_client *t) {
+    xl_connection_stats all;
+    xl_connection_get_stats(t->connection, &all);
+    t->past_stream_bytes += all.stream_bytes_received;
+    add_path_stats(t, t->past_stats);
+    for (unsigned i = 0; i < t->count; i++)
+        t->requests[i].waits |= t->requests[i].open;
+    t->in_use = NULL;
+}
+
+static void add_other_paths(http3_client *t, attempt *a) {
+    for (size_t i = 0; t->uses_all && !a->has_paths && i < t->path_count; i++)
+        if (t->is_opened[i] && i != a->path)
+            (void)xl_connection_add_path(a->connection, &t->paths[i].local, &t->server, t->paths[i].technology, t->now);
+    a->has_paths = true;
+}
+
+static void give_up(http3_client *t, attempt *a) {
+    a->is_left = true;
+    xl_connection_close(a->connection, H3_NO_ERROR, "another path was faster", t->now);
+}
+
+static void win(http3_client *t, attempt *winner) {
+    bool is_first = !t->connected;
+    if (t->in_use)
+        leave(t);
+    t->race_at = XL_NEVER;
+    t->connected = true;
+    if (t->connection != winner->connection) /* what was told of paths so far was of another attempt */
+        t->cb.path(t->cb.user, winner->path, xl_path_state_name(XL_PATH_ACTIVE), t->now);
+    t->in_use = winner;
+    t->connection = winner->connection;
+    t->h3 = winner->h3;
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+        attempt *a = &t->attempts[i];
+        if (a != winner && a->is_alive)
+            give_up(t, a);
+    }
+    add_other_paths(t, winner);
+    if (is_first)
+        t->cb.connected(t->cb.user, t->now);
+    submit_again(t);
+}
+
+/* An attempt failed, and none is in use. */
+static void try_on(http3_client *t, const xl_event *closed) {
+    describe_close(closed, t->why);
+    if (t->race_at != XL_NEVER)
+        t->race_at = t->now; /* refused: the next one need not wait */
+    else if (is_worth_another(t, closed))
+        t->again_at = t->again_at < t->now + ATTEMPT_APART_US ? t->again_at : t->now + ATTEMPT_APART_US;
+    else if (t->attempts_alive == 0)
+        on_closed(t, closed);
+}
+
+/* Of an attempt that is not, or not yet, the connection in use. */
+static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event) {
+    bool is_wanted = !t->in_use || !xl_connection_is_confirmed(t->connection);
+    if (event->type == XL_EVENT_CONNECTED && !a->is_left) {
+        if (!is_wanted) {
+            give_up(t, a);
+            return;
+        }
+        h3_on_event(a->h3, event, t->now);
+        win(t, a);
+    } else if (event->type == XL_EVENT_CLOSED) {
+        a->is_alive = false;
+        t->attempts_alive--;
+        if (!t->in_use)
+            try_on(t, event);
+    }
+}
+
+/* The connection in use has ended. */
+static void on_end_of_use(http3_client *t, const xl_event *closed) {
+    t->in_use->is_alive = false;
+    t->attempts_alive--;
+    if (!is_worth_another(t, closed)) {
+        on_closed(t, closed);
+        return;
+    }
+    leave(t);
+    describe_close(closed, t->why);
+    t->again_at = t->now;
+}
+
 static void on_event(http3_client *t, const xl_event *event) {
+    attempt *a = attempt_of(t, event->connection);
     bool decides = event->type == XL_EVENT_CONNECTED || event->type == XL_EVENT_CLOSED;
-    if ((!t->connected && decides) || event->connection != t->connection) {
-        const attempt *a = attempt_of(t, event->connection);
-        if (a)
-            on_attempt_event(t, a, event);
+    if (!a)
+        return;
+    if ((a != t->in_use && decides) || event->connection != t->connection) {
+        on_attempt_event(t, a, event);
         return;
     }
     h3_on_event(t->h3, event, t->now);
@@ -251,7 +390,7 @@ static void on_event(http3_client *t, const xl_event *event) {
         break;
     }
     case XL_EVENT_CLOSED:
-        on_closed(t, event);
+        on_end_of_use(t, event);
         break;
     case XL_EVENT_CONNECTED:
     case XL_EVENT_STREAM_READABLE:
@@ -275,6 +414,9 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.log = *log;
     c.null_crypto = config->null_crypto;
     quic_settings_configure(config->settings, &c);
+    /* Without an answer an attempt goes on beside later ones: its packets are the first in the queue of a dark link. */
+    if (config->settings->reconnect != QUIC_RECONNECT_OFF)
+        c.limits.handshake_timeout_us = c.limits.idle_timeout_us;
     int rv = XL_ERR_ARGUMENT;
     t->endpoint = xl_endpoint_new(&c, now, &rv);
     if (!t->endpoint)
@@ -301,8 +443,12 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
     t->server = config->server;
-    t->race_us = quic_settings_use_all_paths(config->settings) ? config->settings->race_us : 0;
-    t->race_at = XL_NEVER;
+    t->uses_all = quic_settings_use_all_paths(config->settings);
+    t->race_us = config->settings->race_us;
+    t->reconnect = config->settings->reconnect;
+    t->reconnect_us = config->settings->reconnect_us;
+    t->race_at = t->again_at = XL_NEVER;
+    snprintf(t->why, sizeof t->why, "no answer from the server");
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     t->event_count = config->path_event_count;
     if (t->event_count > 0)
@@ -317,7 +463,7 @@ http3_client *http3_client_new(const player_transport_config *config, const play
 void http3_client_free(http3_client *t) {
     if (!t)
         return;
-    for (size_t i = 0; i < t->attempt_count; i++)
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++)
         h3_session_free(t->attempts[i].h3);
     if (t->endpoint)
         xl_endpoint_free(t->endpoint); /* and its connections */
@@ -325,7 +471,8 @@ void http3_client_free(http3_client *t) {
 }
 
 size_t http3_client_paths_used(const player_transport_config *config) {
-    return quic_settings_use_all_paths(config->settings) ? config->path_count : 1;
+    bool uses_all = quic_settings_use_all_paths(config->settings) || config->settings->race_us > 0;
+    return uses_all ? config->path_count : 1;
 }
 
 /* SNI is the host part of the authority. */
@@ -336,22 +483,50 @@ static void host_of(const char *authority, char *host, size_t cap) {
         *end = '\0';
 }
 
+static void give_back(attempt *a) {
+    h3_session_free(a->h3);
+    if (a->connection)
+        xl_connection_free(a->connection);
+    *a = (attempt){.connection = NULL};
+}
+
+/* NULL: all attempts are alive, which there are not so many paths for. */
+static attempt *free_attempt(http3_client *t) {
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++) {
+        attempt *a = &t->attempts[i];
+        if (!a->connection)
+            return a;
+        if (a->is_alive || a->connection == t->connection)
+            continue;
+        give_back(a);
+        return a;
+    }
+    return NULL;
+}
+
 /* Starts a handshake on that path. */
 static bool connect_on(http3_client *t, size_t i, uint64_t now) {
     char host[sizeof t->authority];
     host_of(t->authority, host, sizeof host);
     const player_path *path = &t->paths[i];
-    attempt *a = &t->attempts[t->attempt_count];
+    attempt *a = free_attempt(t);
+    if (!a)
+        return false;
     a->path = i;
     a->connection = xl_endpoint_connect(t->endpoint, host, &path->local, &t->server, path->technology, now);
     const h3_callbacks callbacks = {
         .user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort};
     if (a->connection)
         a->h3 = h3_session_client(a->connection, &callbacks);
-    if (!a->h3)
+    if (!a->h3) {
+        give_back(a);
         return false;
-    t->attempt_count++;
+    }
+    a->is_alive = true;
+    t->last_path = i;
+    t->attempts_begun++;
     t->attempts_alive++;
+    t->again_at = t->reconnect == QUIC_RECONNECT_OFF ? XL_NEVER : now + t->reconnect_us;
     return true;
 }
 
@@ -363,6 +538,7 @@ bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uin
             snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
             return false;
         }
+        t->attempts[0].has_paths = t->race_us == 0; /* those that are opened next */
         t->connection = t->attempts[0].connection;
         t->h3 = t->attempts[0].h3;
     } else if (t->race_us > 0) {
@@ -379,13 +555,56 @@ bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uin
 static void race(http3_client *t, uint64_t now) {
     if (t->race_at > now)
         return;
-    size_t next = t->attempts[t->attempt_count - 1].path + 1;
+    size_t next = t->last_path + 1;
     while (next < t->path_count && !t->is_opened[next])
         next++;
     bool started = next < t->path_count && connect_on(t, next, now);
     t->race_at = started && next + 1 < t->path_count ? now + t->race_us : XL_NEVER;
-    if (t->attempts_alive == 0)
-        tell_closed(t, "no answer from the server");
+    if (t->attempts_alive == 0 && t->again_at == XL_NEVER)
+        tell_closed(t, t->why);
+}
+
+/* ---- connecting again ---- */
+
+static bool has_attempt(const http3_client *t, size_t path) {
+    for (size_t i = 0; i < ATTEMPTS_MAX; i++)
+        if (t->attempts[i].is_alive && !t->attempts[i].is_left && t->attempts[i].path == path)
+            return true;
+    return false;
+}
+
+/* A scheme of one path may use any interface for it, and opens that now. */
+static bool has_interface(http3_client *t, size_t i) {
+    if (t->is_opened[i] || t->uses_all)
+        return t->is_opened[i];
+    t->is_opened[i] = !t->opener || t->opener(t->opener_user, i, &t->paths[i].local);
+    return t->is_opened[i];
+}
+
+/* The next path on which no attempt is under way; path_count: there is none. */
+static size_t next_path(http3_client *t) {
+    if (t->reconnect == QUIC_RECONNECT_SAME)
+        return has_attempt(t, 0) ? t->path_count : 0;
+    for (size_t step = 1; step <= t->path_count; step++) {
+        size_t i = (t->last_path + step) % t->path_count;
+        if (!has_attempt(t, i) && has_interface(t, i))
+            return i;
+    }
+    return t->path_count;
+}
+
+static void connect_again(http3_client *t, uint64_t now) {
+    if (t->again_at > now)
+        return;
+    if (t->in_use && xl_connection_is_confirmed(t->connection)) {
+        t->again_at = XL_NEVER;
+        return;
+    }
+    size_t next = next_path(t);
+    if (next < t->path_count && connect_on(t, next, now))
+        t->cb.path(t->cb.user, next, "tried", now);
+    else
+        t->again_at = now + ATTEMPT_APART_US;
 }
 
 /* ---- paths that come and go ---- */
@@ -458,7 +677,7 @@ static void apply_event(http3_client *t, const path_event *event) {
 
 /* Events wait for the handshake: only then is it known whether there is multipath at all. */
 static uint64_t next_event(const http3_client *t) {
-    return t->connected && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
+    return t->in_use && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
 }
 
 xl_endpoint *http3_client_endpoint(http3_client *t) {
@@ -475,9 +694,12 @@ void http3_client_process(http3_client *t, uint64_t now) {
     xl_event event;
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
+    if (!t->over)
+        connect_again(t, now);
+    submit_again(t);
     while (!t->over && next_event(t) <= now)
         apply_event(t, &t->events[t->event_next++]);
-    if (!t->over)
+    if (!t->over && (t->in_use || !t->connected))
         h3_pump(t->h3, now);
 }
 
@@ -486,6 +708,7 @@ uint64_t http3_client_next_timeout(const http3_client *t) {
         return XL_NEVER;
     uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = next_event(t);
     at = event < at ? event : at;
+    at = t->again_at < at ? t->again_at : at;
     return t->race_at < at ? t->race_at : at;
 }
 
@@ -504,39 +727,30 @@ void http3_client_fail(http3_client *t, const char *message, uint64_t now) {
 }
 
 void http3_client_close(http3_client *t, uint64_t now) {
-    for (size_t i = 0; i < t->attempt_count && !t->over; i++)
-        xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "", now);
+    for (size_t i = 0; i < ATTEMPTS_MAX && !t->over; i++)
+        if (t->attempts[i].is_alive)
+            xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "", now);
 }
 
 void http3_client_set_qoe(http3_client *t, const xl_qoe *qoe, uint64_t now) {
-    if (!t->over)
+    if (!t->over && (t->in_use || !t->connected))
         xl_connection_set_qoe(t->connection, qoe, now);
 }
 
 /* ---- facts ---- */
 
 void http3_client_path_stats(const http3_client *t, player_path_stats *stats) {
-    memset(stats, 0, t->path_count * sizeof *stats);
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t i = 0; i < all.path_count; i++) {
-        xl_path_stats path;
-        if (xl_connection_path_stats(t->connection, i, &path) != 0)
-            continue;
-        size_t at = to_config(t, path.index);
-        if (at < t->path_count) {
-            stats[at].bytes_sent += path.bytes_sent;
-            stats[at].bytes_received += path.bytes_received;
-            stats[at].srtt_us = path.srtt_us;
-        }
-    }
+    memcpy(stats, t->past_stats, t->path_count * sizeof *stats);
+    if (t->in_use || !t->connected) /* else its own are among them */
+        add_path_stats(t, stats);
 }
 
 json_t *http3_client_summary(const http3_client *t) {
     xl_connection_stats all;
     xl_connection_get_stats(t->connection, &all);
-    return json_pack("{s:b, s:I, s:I, s:I, s:I}", "multipath", (int)all.multipath, "migrations",
-                     (json_int_t)all.migrations, "stream_bytes_received", (json_int_t)all.stream_bytes_received,
-                     "datagrams_received", (json_int_t)all.datagrams_received, "datagrams_dropped",
-                     (json_int_t)all.datagrams_dropped);
+    uint64_t stream_bytes = t->past_stream_bytes + (t->in_use || !t->connected ? all.stream_bytes_received : 0);
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "multipath", (int)all.multipath, "attempts",
+                     (json_int_t)t->attempts_begun, "migrations", (json_int_t)all.migrations, "stream_bytes_received",
+                     (json_int_t)stream_bytes, "datagrams_received", (json_int_t)all.datagrams_received,
+                     "datagrams_dropped", (json_int_t)all.datagrams_dropped);
 }

@@ -216,7 +216,8 @@ static void advance(player *p, uint64_t now, bool inclusive) {
             report_buffer(p);
             p->next_report += p->config.report_interval_us;
         } else {
-            finish(p, PLAYER_TIME_LIMIT, NULL);
+            finish(p, p->connected ? PLAYER_TIME_LIMIT : PLAYER_CONNECT_FAILED,
+                   p->connected ? NULL : "no answer from the server");
         }
     }
     p->now = now > p->now && p->phase != PHASE_OVER ? now : p->now;

@@ -49,7 +49,7 @@ typedef enum {
     PLAYER_RUNNING,
     PLAYER_COMPLETE,        /* played to the end */
     PLAYER_TIME_LIMIT,      /* the time limit ended it */
-    PLAYER_CONNECT_FAILED,  /* never connected */
+    PLAYER_CONNECT_FAILED,  /* never connected, by the time limit or before */
     PLAYER_CONNECTION_LOST, /* the connection died */
     PLAYER_ERROR,           /* refused request, wrong bytes */
     PLAYER_INTERRUPTED,     /* by the user */

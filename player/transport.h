@@ -78,7 +78,8 @@ typedef struct {
     void (*done)(void *user, uint64_t id, uint64_t now);
     /* The server refused, or broke the protocol in this request: one phrase, e.g. "status 404". The player gives up. */
     void (*failed)(void *user, uint64_t id, const char *message, uint64_t now);
-    /* Facts about paths; indices into config.paths. state: a word of xl_path_state_name() or the transport's own. */
+    /* Facts about paths; indices into config.paths. state: a word of xl_path_state_name(), "tried" where the transport
+     * begins to connect again, or another one of its own. */
     void (*path)(void *user, size_t path, const char *state, uint64_t now);
     void (*migrated)(void *user, size_t from, size_t to, uint64_t now);
     /* The transport is over: nothing was reached (before connected()) or the connection died (after). At most once; no

@@ -10,6 +10,9 @@
 #define IDLE_TIMEOUT_US 120000000u
 #define DAY_MS          UINT64_C(86400000)
 #define SETTINGS_MAX    6
+/* A client that receives nothing during its handshake gives it up after 5 s in Chromium's QUIC too
+ * (kInitialIdleTimeoutSecs). */
+#define RECONNECT_US 5000000u
 
 /* ---- Schemes ---- */
 
@@ -56,6 +59,8 @@ void quic_settings_init(quic_settings *s) {
     s->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     s->limits.idle_timeout_us = IDLE_TIMEOUT_US;
     s->limits.send_buffer_bytes = 0;
+    s->reconnect = QUIC_RECONNECT_NEXT;
+    s->reconnect_us = RECONNECT_US;
 }
 
 bool quic_settings_choose(quic_settings *s, const char *name) {
@@ -124,6 +129,7 @@ static bool read_migrate_back(void *into, const char *text, char *reason, size_t
     return migrate_back_read(text, &((quic_settings *)into)->limits, reason, cap);
 }
 
+static const char *const reconnects[] = {"off", "same", "next", NULL};         /* quic_reconnect */
 static const char *const copy_rules[] = {"pays", "always", NULL};              /* reinjection_unconditional */
 static const char *const ack_paths[] = {"original", "fastest", NULL};          /* xl_ack_path */
 static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /* xl_qoe_carrier */
@@ -178,6 +184,12 @@ const setting quic_setting_rows[] = {
     {"race_ms", SETTING_WHOLE, FIELD(race_us), .most = 60000, .scale = 1000, .sides = PLAYER, .value = "MS",
      .fallback = "the scheme's",
      .help = "Start a handshake on the next path as well after this long without an answer. 0: never."},
+    {"reconnect", SETTING_CHOICE, FIELD(reconnect), .words = reconnects, .sides = PLAYER, .fallback = "next",
+     .help = "Connect again if a connection is not confirmed in time or dies. next: on the next path. same: on the "
+             "primary path. off: never."},
+    {"reconnect_ms", SETTING_WHOLE, FIELD(reconnect_us), .least = 100, .most = 60000, .scale = 1000, .sides = PLAYER,
+     .value = "MS", .fallback = "5000",
+     .help = "Start another attempt this long after the last one began, unless a connection is confirmed."},
     {"path_management", SETTING_OWN, .read = read_path_management, .sides = BOTH, .fallback = "off",
      .pattern = "^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\\.[0-9]{1,3})?)*)$",
      .value = "off|on[,rtt=FACTOR][,loss=PERCENT][,degraded=S][,recovered=S][,abandon=S][,reopen=S]",

@@ -16,12 +16,21 @@
 /* QUIC payload of a UDP datagram on links with an MTU of 1500 bytes, IPv6 headers included. */
 #define QUIC_UDP_PAYLOAD_BYTES 1452
 
+/* What an application does whose connection is not confirmed in time, or died. */
+typedef enum {
+    QUIC_RECONNECT_OFF,  /* its play is over */
+    QUIC_RECONNECT_SAME, /* it connects again by the primary path */
+    QUIC_RECONNECT_NEXT, /* … by the next path, in turn */
+} quic_reconnect;
+
 typedef struct {
     const char *name; /* of the scheme; NULL: none was chosen */
     xl_scheme scheme;
     xl_limits limits;
-    uint64_t
-        race_us; /* player: after this long without an answer the handshake is tried on the next path too; 0: never */
+    /* Of the player. */
+    uint64_t race_us; /* after this long without an answer the handshake is tried on the next path too; 0: never */
+    quic_reconnect reconnect;
+    uint64_t reconnect_us; /* a connection that is not confirmed for so long gets another attempt beside it */
 } quic_settings;
 
 /* Over quic_settings. */

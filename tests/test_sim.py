@@ -312,7 +312,7 @@ def test_a_network_that_carries_nothing_ends_with_2_and_a_sentence(tmp_path: Pat
 def test_a_connection_that_dies_ends_with_1(tmp_path: Path) -> None:
     dead = tmp_path / "dead.trace"
     dead.write_text("".join(f"{ms}\n" for ms in range(1, 1500)) + "3600000\n")
-    job = flat_job(tmp_path, time_limit_s=400)
+    job = flat_job(tmp_path, time_limit_s=400, reconnect="off")
     job["paths"][0] |= {"up": str(dead), "down": str(dead)}
     job["player"]["video_bytes"] = 4_000_000
     done = run_text(tmp_path, json.dumps(job))

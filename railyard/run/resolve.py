@@ -129,6 +129,12 @@ def _placements(
         raise document.error(location, f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
 
 
+def _parameters(entry: SchemeEntry) -> dict[str, str]:
+    """Single path on a path of its own measures that path: it connects again there, and on no other."""
+    stays = entry.scheme == "sp" and entry.path != "primary"
+    return ({"reconnect": "same"} if stays else {}) | scheme_parameters(entry)
+
+
 def runs_in(arena: str, scheme: str) -> bool:
     """Whether a scheme can run in an arena at all: the kernel's transports cannot run in virtual time."""
     return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
@@ -200,7 +206,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             label=label,
                             scheme=entry.scheme,
                             primary=primary,
-                            parameters=scheme_parameters(entry),
+                            parameters=_parameters(entry),
                             congestion=entry.cc or experiment.congestion,
                             paths=paths,
                             seed=seed,

@@ -360,7 +360,7 @@ static void a_late_first_flight_makes_no_second_connection(void **state) {
     pair p;
     first_datagram first = {.len = 0};
     pair_init(&p, 31, 1, 10000);
-    p.client_config.limits.handshake_timeout_us = 60000000;
+    p.client_config.limits.handshake_timeout_us = p.client_config.limits.confirm_timeout_us = 60000000;
     p.server_config.limits.handshake_timeout_us = 10000000;
     lose_what_finishes_the_handshake(&p, &first);
     pair_run(&p, 10000000);
@@ -381,7 +381,7 @@ static void a_client_gives_up_what_is_not_confirmed(void **state) {
     pair p;
     first_datagram first = {.len = 0};
     pair_init(&p, 32, 1, 10000);
-    p.client_config.limits.handshake_timeout_us = 8000000;
+    p.client_config.limits.confirm_timeout_us = 8000000;
     lose_what_finishes_the_handshake(&p, &first);
     pair_run(&p, 6900000);
     assert_false(p.client_closed);
@@ -394,6 +394,7 @@ static void probes_of_a_handshake_are_two_seconds_apart_at_most(void **state) {
     (void)state;
     pair p;
     pair_init(&p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
+    p.client_config.limits.confirm_timeout_us = 60000000;
     p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 60000000;
     pair_connect(&p);
     pair_run(&p, 1000);

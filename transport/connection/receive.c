@@ -144,6 +144,9 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
         c->handshake.initial_scid_peer = h->scid;
         c->path[0].dcid = h->scid;
         c->remote_cids.at[0].cid = h->scid;
+        uint64_t confirmed_by = c->now + c->config->limits.confirm_timeout_us;
+        if (confirmed_by < c->handshake.deadline)
+            c->handshake.deadline = confirmed_by;
     }
     if (h->type == XL_PACKET_HANDSHAKE) {
         if (c->is_server) {

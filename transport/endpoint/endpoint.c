@@ -35,6 +35,7 @@ void xl_scheme_init(xl_scheme *s) {
 void xl_limits_init(xl_limits *l) {
     *l = (xl_limits){.idle_timeout_us = 30000000,
                      .handshake_timeout_us = 10000000,
+                     .confirm_timeout_us = 10000000,
                      .max_data = 16 << 20,
                      .max_stream_data = 6 << 20,
                      .max_streams_bidi = 100,
@@ -218,6 +219,7 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
 #define DEFAULT(member) l->member = l->member ? l->member : defaults.member
     DEFAULT(idle_timeout_us);
     DEFAULT(handshake_timeout_us);
+    DEFAULT(confirm_timeout_us);
     DEFAULT(max_data);
     DEFAULT(max_stream_data);
     DEFAULT(max_streams_bidi);

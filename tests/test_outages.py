@@ -1,0 +1,89 @@
+"""A play connects wherever a path carries something for three seconds: every scheme, over generated outages."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from railyard.base.paths import ROOT
+from railyard.experiment.settings import QUIC_SCHEMES
+
+TIME_LIMIT_S = 60
+WINDOW_S = 3.0
+# From then on each interface has been tried: the second attempt begins 5 s after the first.
+TRIED_S = 6.0
+RATE_BPS = 100_000
+FAILED = ("connect_failed", "connection_lost")
+
+
+def lit(windows: list[tuple[float, float]], rate_bps: int = RATE_BPS) -> str:
+    """A trace that delivers at a rate in these windows, nothing outside of them, and loops after the time limit."""
+    step_ms = 1504 * 8 * 1000 / rate_bps
+    at: set[float] = set()
+    for begin, end in windows:
+        count = int((end - begin) * 1000 / step_ms)
+        at |= {begin * 1000 + (i + 1) * step_ms for i in range(count)}
+    return "".join(f"{round(ms)}\n" for ms in sorted([*at, (TIME_LIMIT_S + 20) * 1000]))
+
+
+def windows_of(draw: random.Random) -> list[list[tuple[float, float]]]:
+    """Two paths, dark but for blips too short for a handshake and its confirmation, and one window on one of them."""
+    paths = [
+        [
+            (begin, begin + draw.uniform(0.1, 1.2))
+            for begin in sorted(draw.uniform(0, 58) for _ in range(draw.randint(0, 6)))
+        ]
+        for _ in range(2)
+    ]
+    begin = draw.uniform(TRIED_S, TIME_LIMIT_S - WINDOW_S - 1)
+    paths[draw.randrange(2)].append((begin, begin + WINDOW_S))
+    return paths
+
+
+def play(folder: Path, scheme: str, traces: list[Path], offset_ms: int = 0) -> dict[str, object]:
+    folder.mkdir()
+    job = {
+        "seed": 1,
+        "start_offset_ms": offset_ms,
+        "time_limit_s": TIME_LIMIT_S,
+        "scheme": scheme,
+        "paths": [
+            {"name": name, "technology": name, "up": str(trace), "down": str(trace), "delay_ms": delay}
+            for name, delay, trace in zip(("wifi", "lte"), (15, 40), traces, strict=True)
+        ],
+        "player": {"video_bytes": 5_000_000, "bitrate_bps": 2_000_000, "chunk_bytes": 262_144},
+        "link_logs": False,
+        "null_crypto": True,
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    program = ROOT / "build" / "bin" / "xlink-sim"
+    subprocess.run([program, folder / "job.json", "--out", folder], check=False, capture_output=True, timeout=60)
+    last: dict[str, object] = json.loads((folder / "player.jsonl").read_text().splitlines()[-1])
+    return last
+
+
+@pytest.mark.parametrize("scheme", QUIC_SCHEMES)
+def test_every_scheme_connects_where_a_path_carries_100_kbps_for_three_seconds(scheme: str, tmp_path: Path) -> None:
+    draw = random.Random(16)
+    failed = []
+    for number in range(20):
+        windows = windows_of(draw)
+        traces = [tmp_path / f"{number}-{name}" for name in ("wifi", "lte")]
+        for trace, own in zip(traces, windows, strict=True):
+            trace.write_text(lit(own))
+        ended = play(tmp_path / f"run-{number}", scheme, traces)
+        if ended["outcome"] in FAILED:
+            failed.append((number, ended["outcome"], ended["message"], windows))
+    assert not failed
+
+
+def test_a_play_that_no_path_lets_through_fails_at_its_time_limit(tmp_path: Path) -> None:
+    dark = tmp_path / "dark"
+    dark.write_text(lit([]))
+    ended = play(tmp_path / "run", "sp", [dark, dark])
+    assert (ended["outcome"], ended["message"]) == ("connect_failed", "no answer from the server")
+    assert ended["transport"]["attempts"] >= 2  # type: ignore[index]
