@@ -161,7 +161,7 @@ def command_lines(program: str) -> list[tuple[Block, list[str]]]:
 
 
 def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
-    while hasattr(command, "commands"):
+    while hasattr(command, "commands") and not (words and words[0].startswith(("-", "["))):
         assert words and words[0] in command.commands, f"no such command: railyard {' '.join(words)}"
         command, words = command.commands[words[0]], words[1:]
     return command, words

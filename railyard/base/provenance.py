@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard import __version__
-from railyard.base.paths import ROOT
+from railyard.base.paths import IN_CHECKOUT, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
 ROOMS = (
@@ -31,13 +32,32 @@ def _output(*command: str) -> str | None:
 
 @cache
 def git_state() -> dict[str, Any]:
-    """Revision and whether the work tree differs from it; both null outside of a repository with a commit. A new file
-    counts only where it can change a program: not the experiment that somebody has just written."""
+    """Revision and whether the work tree differs from it; both null where neither git nor the installed package knows.
+    A new file counts only where it can change a program: not the experiment that somebody has just written."""
+    if not IN_CHECKOUT:
+        return _installed_state()
     revision = _output("git", "rev-parse", "--verify", "HEAD")
     changed = _output("git", "status", "--porcelain", "--untracked-files=no")
     new = _output("git", "status", "--porcelain", "--untracked-files=normal", "--", *ROOMS)
     known = revision is not None and changed is not None and new is not None
     return {"revision": revision, "dirty": bool(changed or new) if known else None}
+
+
+def _installed_state() -> dict[str, Any]:
+    """Of the checkout that the installed package was made from."""
+    try:
+        found = json.loads(REVISION_FILE.read_text())
+    except (OSError, ValueError):
+        return {"revision": None, "dirty": None}
+    return {"revision": found["revision"], "dirty": found["dirty"]}
+
+
+def version_words() -> str:
+    """`railyard 0.1.0 (revision 0123456789ab, with changes)`, with what is known of it."""
+    state = git_state()
+    if state["revision"] is None:
+        return f"railyard {__version__}"
+    return f"railyard {__version__} (revision {state['revision'][:12]}{', with changes' if state['dirty'] else ''})"
 
 
 def cpu() -> dict[str, Any]:

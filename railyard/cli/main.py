@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from railyard import __version__
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
+from railyard.base.provenance import version_words
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.cli.clean import clean_command
@@ -44,8 +44,6 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
-    help="Compare multipath transport schemes over paired mobility traces.",
 )
 app.add_typer(traces_app, name="traces")
 app.command("report")(report_command)
@@ -242,8 +240,29 @@ def diff(
 
 @app.command()
 def version() -> None:
-    """Print the version."""
-    console.print(__version__)
+    """Print the version, and the git revision where it is known."""
+    print(version_words())
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and the git revision, and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Compare multipath transport schemes over paired mobility traces."""
 
 
 def main() -> None:

@@ -91,7 +91,16 @@ def _option(parameter: Any) -> str:
 
 
 def _command(name: str, command: Any) -> list[str]:
-    lines = [f"## {name}", "", str(command.help or "").strip(), "", "```", _usage(name, command.params), "```", ""]
+    lines = [
+        f"## {name}",
+        "",
+        str(command.help or "").strip(),
+        "",
+        "```",
+        _usage(name, command.params) + (" COMMAND" if hasattr(command, "commands") else ""),
+        "```",
+        "",
+    ]
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     told = [(f"`{(p.metavar or p.name.upper()).strip('[]')}`", p.help or "", _default(p)) for p in arguments]
@@ -110,7 +119,8 @@ def _commands(prefix: str, group: Any) -> list[str]:
 
 def command_line() -> str:
     lines = ["# The command line", NOTE, "Mistakes end in one sentence and exit code 2, Ctrl-C in 130.", ""]
-    return "\n".join(lines + _commands("railyard", typer.main.get_command(app)))
+    group = typer.main.get_command(app)
+    return "\n".join([*lines, *_command("railyard", group), *_commands("railyard", group)])
 
 
 # --- YAML and JSON ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT
+from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import git_state, sha256_of
 
 GATE_DIR = ROOT / "build" / "gate"
@@ -75,6 +75,11 @@ def _make(tree: Path, log: Path) -> Path:
 @contextmanager
 def locked() -> Iterator[None]:
     """One gate at a time in a tree."""
+    if not IN_CHECKOUT:
+        raise UserError(
+            f"the gate builds two revisions of a checkout, and {ROOT / 'railyard'} is in none; "
+            "run `make setup` in a checkout and its .venv/bin/railyard."
+        )
     GATE_DIR.mkdir(parents=True, exist_ok=True)
     with (GATE_DIR / ".lock").open("w") as lock:
         try:

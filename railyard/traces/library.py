@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from railyard.base.paths import ROOT
+from railyard.base.paths import TRACES_DIR
 from railyard.base.yamlfile import near_miss
 from railyard.traces.index import INDEX_FILE, Pair, read_index
 from railyard.traces.recorded import CSV_FILE, read_recorded
 from railyard.traces.trace import TraceError
 
 SEARCH_PATH_VARIABLE = "RAILYARD_TRACE_PATH"
-PROJECT_LIBRARY = ROOT / "traces"
+PROJECT_LIBRARY = TRACES_DIR
 CONTROLLED = "lab"
 """The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
 

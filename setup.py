@@ -1,0 +1,46 @@
+"""What pyproject.toml cannot say: an installed package carries traces and experiments, and its revision, in data/."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+HERE = Path(__file__).parent
+DATA = ("traces", "experiments")
+
+
+def git(*arguments: str) -> str | None:
+    """Its output; none where this is no work tree of Railyard's own."""
+    if not (HERE / ".git").exists():
+        return None
+    try:
+        return subprocess.run(
+            ("git", *arguments), cwd=HERE, capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+class BuildWithData(build_py):
+    """In a checkout, and so in an editable installation, the package finds its data beside itself."""
+
+    def run(self) -> None:
+        # What an earlier build left, for instance of modules that are gone, would go into the wheel.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        if self.editable_mode:
+            return
+        data = Path(self.build_lib, "railyard", "data")
+        for name in DATA:
+            shutil.copytree(HERE / name, data / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        revision, changed = git("rev-parse", "--verify", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
+        if revision is not None and changed is not None:
+            (data / "revision.json").write_text(json.dumps({"revision": revision, "dirty": bool(changed)}) + "\n")
+
+
+setup(cmdclass={"build_py": BuildWithData}, options={"build": {"build_base": "build/python"}})

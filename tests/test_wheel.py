@@ -1,0 +1,134 @@
+"""The package outside of a checkout: a wheel in a fresh environment, in an empty folder.
+
+Dependencies come from the environment that the tests run in; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from railyard import __version__
+from railyard.base.paths import ROOT, programs_dir
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+SHELLS = {"bash": "complete -o default -F", "zsh": "compdef", "fish": "complete --command railyard"}
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An installed package, and an empty folder to work in."""
+
+    binaries: Path
+    folder: Path
+    path: list[Path] = field(default_factory=list)  # where C programs are, beside the system's
+
+    def railyard(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD_", "PYTHON"))}
+        search = os.pathsep.join([*map(str, self.path), "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
+        return subprocess.run(
+            [str(self.binaries / "railyard"), *arguments],
+            cwd=self.folder,
+            env=kept | {"PATH": search} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def output(self, *arguments: str, **environment: str) -> str:
+        done = self.railyard(*arguments, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel in it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [*PIP, "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)], check=True
+    )
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", with_pip=False)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(python),
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-index",
+            str(wheel),
+        ],
+        check=True,
+    )
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    # Files for import paths are not read in a folder that one of them names: the checkout's own is not.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python.parent
+
+
+@pytest.fixture
+def elsewhere(binaries: Path, tmp_path: Path) -> Elsewhere:
+    return Elsewhere(binaries, tmp_path, [programs_dir()])
+
+
+def test_an_experiment_runs_and_leaves_its_results_in_the_current_folder(elsewhere: Elsewhere) -> None:
+    elsewhere.output("run", "smoke", "--arena", "sim")
+    campaign = elsewhere.folder / "results" / "smoke"
+    assert (campaign / "report.html").is_file() and (campaign / "runs.parquet").is_file()
+    run = json.loads(next(campaign.glob("runs/*/run.json")).read_text())
+    for path in run["config"]["paths"]:
+        assert elsewhere.binaries.parent in Path(path["up"]).parents, "the traces are the package's own"
+    assert "smoke" in elsewhere.output("list")
+    assert [entry.name for entry in elsewhere.folder.iterdir()] == ["results"]
+
+
+def test_the_project_s_pairs_and_a_figure_s_file_are_found(elsewhere: Elsewhere) -> None:
+    assert "hsr-1" in elsewhere.output("traces", "list") and "fig13" in elsewhere.output("list")
+    assert elsewhere.railyard("run", "fig13", "--size", "none").stderr.startswith("railyard: unknown size")
+
+
+def test_programs_that_are_missing_are_named_with_the_remedy(elsewhere: Elsewhere, binaries: Path) -> None:
+    bare = Elsewhere(binaries, elsewhere.folder)
+    done = bare.railyard("run", "smoke", "--arena", "sim")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert re.search(r"xlink-sim is not on PATH; .*make install.*RAILYARD_BIN", done.stderr), done.stderr
+    bare.output("run", "smoke", "--arena", "sim", RAILYARD_BIN=str(programs_dir()))
+
+
+def test_the_gate_says_that_it_needs_a_checkout(elsewhere: Elsewhere) -> None:
+    done = elsewhere.railyard("gate")
+    assert done.returncode == 2 and "checkout" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_the_version_names_the_revision_that_the_wheel_was_made_from(elsewhere: Elsewhere) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    known = rf" \(revision {head.stdout[:12]}(, with changes)?\)" if head.returncode == 0 else ""
+    assert re.fullmatch(rf"railyard {re.escape(__version__)}{known}\n", elsewhere.output("--version"))
+    assert elsewhere.output("version") == elsewhere.output("--version")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shells_get_a_completion(elsewhere: Elsewhere, shell: str) -> None:
+    detection = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script = elsewhere.output("--show-completion", shell, **detection)
+    assert SHELLS[shell] in script and "_RAILYARD_COMPLETE" in script
+
+
+def test_bash_completes_a_command(elsewhere: Elsewhere) -> None:
+    words = {"_RAILYARD_COMPLETE": "complete_bash", "COMP_WORDS": "railyard tra", "COMP_CWORD": "1"}
+    assert elsewhere.output(**words).split() == ["traces"]
