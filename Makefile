@@ -1,7 +1,8 @@
 # Railyard: the front door. `make help` lists the targets.
 #
 # The C tree is discovered: a room is a folder, every *.c in it that is not a test or a main joins the room's
-# library, every *_test.c becomes one test program. Adding a file needs no line here.
+# library, every *_test.c becomes one test program. Adding a file needs no line here. A scheduler, a congestion
+# controller, a re-injection mode, a queue discipline or a transport of the player is such a file: see REGISTRIES.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -52,11 +53,31 @@ HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c vide
 TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c video/*_test.c driver/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
 	balancer/*_test.c load/*_test.c get/*_test.c)
 
-TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o)
+# What registers itself: a folder's tables of functions, by their definitions in its *.c. HEADER TYPE PREFIX TABLE FIRST,
+# as scripts/registry.sh takes them.
+REGISTRIES := transport/scheduler transport/congestion transport/reinjection emulator/link player
+REGISTRY_transport/scheduler := scheduler/scheduler.h xl_scheduler_ops xl_scheduler_ xl_schedulers minrtt
+REGISTRY_transport/congestion := congestion/congestion.h xl_cc_ops xl_cc_ xl_congestion_controllers cubic
+REGISTRY_transport/reinjection := reinjection/reinjection.h xl_reinjection_ops xl_reinjection_ xl_reinjection_modes none
+REGISTRY_emulator/link := emulator/link/queue.h 'struct xl_queue_discipline' xl_queue_ xl_queue_disciplines infinite
+REGISTRY_player := player/transport.h player_transport_ops player_transport_ player_transports quic
+GENERATED := build/generated
+REGISTRY_SRC := $(REGISTRIES:%=$(GENERATED)/%/registry.c)
+
+# Asked each time, and written only where it changed, so that a definition that came or went is seen.
+$(REGISTRY_SRC): $(GENERATED)/%/registry.c: FORCE
+	@mkdir -p $(@D)
+	@scripts/registry.sh $* $(REGISTRY_$*) > $@.$$$$ || { rm -f $@.$$$$; exit 1; }; \
+		if cmp -s $@.$$$$ $@; then rm $@.$$$$; else mv $@.$$$$ $@; fi
+FORCE:
+
+generated_obj = $(patsubst $(GENERATED)/%.c,$1/%.o,$(filter $(GENERATED)/$2/%,$(REGISTRY_SRC)))
+
+TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o) $(call generated_obj,$(OUT),transport)
 # Replaces GnuTLS's random numbers by seeded ones wherever it is linked, and a program that calls gnutls_rnd() would get
 # it from a library: it is for the simulator alone.
 SIM_RANDOM := $(OUT)/emulator/sim/random.o
-HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o))
+HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o)) $(call generated_obj,$(OUT),emulator) $(call generated_obj,$(OUT),player)
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
 DRIVER_OBJ := $(DRIVER_SRC:%.c=$(OUT)/%.o)
 LIBXLINK := $(OUT)/libxlink.a
@@ -68,15 +89,13 @@ PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
 
-$(OUT)/transport/%.o: transport/%.c
-	@mkdir -p $(@D)
-	@echo "CC   $<"
-	@$(CC) $(CFLAGS_ALL) -Itransport -c $< -o $@
+COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) -c $< -o $@
 
+$(OUT)/transport/%.o: PRIVATE := -Itransport
 $(OUT)/%.o: %.c
-	@mkdir -p $(@D)
-	@echo "CC   $<"
-	@$(CC) $(CFLAGS_ALL) -c $< -o $@
+	$(COMPILE)
+$(OUT)/%.o: $(GENERATED)/%.c
+	$(COMPILE)
 
 $(LIBXLINK): $(TRANSPORT_OBJ)
 	@rm -f $@ && ar rcs $@ $^
@@ -93,15 +112,18 @@ $(LIBHOUSE): $(HOUSE_OBJ)
 XL_VERSION := $(shell sed -n 's/^\#define XL_VERSION  *"\(.*\)"/\1/p' transport/include/xlink/xlink.h)
 XL_SO := so.$(shell echo $(XL_VERSION) | cut -d. -f1,2)
 LIBRARIES := libxlink libxlink-udp
-PIC_TRANSPORT := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o)
+PIC_TRANSPORT := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o) $(call generated_obj,$(OUT)/pic,transport)
 PIC_DRIVER := $(DRIVER_SRC:%.c=$(OUT)/pic/%.o)
 LIB := $(OUT)/lib
 
+COMPILE_SHARED = @mkdir -p $(@D) && echo "CC   $< (shared)" && \
+	$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden $(PRIVATE) -c $< -o $@
+
 $(OUT)/pic/transport/%.o: PRIVATE := -Itransport
 $(OUT)/pic/%.o: %.c
-	@mkdir -p $(@D)
-	@echo "CC   $< (shared)"
-	@$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden $(PRIVATE) -c $< -o $@
+	$(COMPILE_SHARED)
+$(OUT)/pic/%.o: $(GENERATED)/%.c
+	$(COMPILE_SHARED)
 
 SHARE = @mkdir -p $(@D) && echo "LD   $@" && $(CC) -shared -Wl,-soname,$(firstword $(subst .so., ,$(@F))).$(XL_SO) -Wl,-z,defs $(LDFLAGS)
 $(LIB)/libxlink.so.$(XL_VERSION): $(PIC_TRANSPORT)

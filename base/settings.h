@@ -112,8 +112,8 @@ char *settings_help(const setting *rows, unsigned sides);
  * left out; a text or word that is not set is null. */
 json_t *settings_values(const setting *rows, const void *from, unsigned sides);
 
-/* An array of objects: name, kind, words, least, most, pattern, value, default, help, sides, reload. Numbers are as a
- * file has them. */
+/* An array of objects: name, kind, words, open, least, most, pattern, value, default, help, sides, reload. Numbers are
+ * as a file has them. open: the words are those of a registry, and another build may have more. */
 json_t *settings_describe(const setting *rows);
 
 #endif

@@ -11,7 +11,7 @@
 #define WORDS_BYTES 160
 
 static bool has_words(const setting *row) {
-    return row->kind == SETTING_WORD || row->kind == SETTING_CHOICE;
+    return row->words || row->word_at;
 }
 
 /* "original|fastest" */
@@ -167,6 +167,8 @@ static json_t *describe_row(const setting *row) {
         json_object_set_new(o, "most", json_real((double)row->most / 1e3));
     } else if (has_words(row)) {
         json_object_set_new(o, "words", describe_words(row));
+        if (row->kind == SETTING_WORD && row->word_at)
+            json_object_set_new(o, "open", json_true());
     }
     if (row->pattern)
         json_object_set_new(o, "pattern", json_string(row->pattern));

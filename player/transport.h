@@ -14,8 +14,8 @@
  *     ops->close()
  *
  * Callbacks are called from within step() only, never from create() or request(), and must not call back into the
- * transport, but for set_qoe(). Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file with a
- * player_transport_ops and one line in player/transports.c. */
+ * transport, but for set_qoe(). Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file that
+ * defines a `const player_transport_ops player_transport_NAME`. */
 #ifndef PLAYER_TRANSPORT_H
 #define PLAYER_TRANSPORT_H
 
@@ -51,7 +51,7 @@ typedef struct {
     const char *authority; /* Host and :authority: "100.64.0.1:4433", or "localhost" with a socket_file */
     unsigned concurrency;  /* the largest number of requests open at a time, >= 1 */
 
-    const quic_settings *settings; /* name: one of ops->schemes, or NULL when that is NULL */
+    const quic_settings *settings; /* name: of quic_scheme_name(), or NULL unless ops->has_schemes */
     const path_event *path_events; /* by time; their names are those of paths */
     size_t path_event_count;
     random_seed seed;
@@ -96,9 +96,9 @@ typedef struct {
 typedef struct player_transport player_transport;
 
 typedef struct {
-    const char *name;           /* value of --transport */
-    const char *const *schemes; /* values of --scheme, NULL terminated; NULL: --scheme means nothing here */
-    bool uses_socket_file;      /* --server names a Unix socket, unix:FILE */
+    const char *name;      /* value of --transport */
+    bool has_schemes;      /* it takes --scheme and what the schemes set */
+    bool uses_socket_file; /* --server names a Unix socket, unix:FILE */
 
     /* Starts connecting. NULL on what cannot work at all (no such local address, no kernel support), with one phrase in
      * error[PLAYER_ERROR_BYTES]. The callbacks are copied. */
@@ -128,7 +128,8 @@ const player_transport_ops *player_transport_find(const char *name);
 /* The i-th registered transport, NULL past the end. */
 const player_transport_ops *player_transport_at(size_t i);
 
-extern const player_transport_ops player_transport_tcp, player_transport_mptcp, player_transport_quic,
-    player_transport_stream;
+/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+ * `const player_transport_ops player_transport_NAME`. */
+extern const player_transport_ops *const player_transports[];
 
 #endif

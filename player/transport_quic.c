@@ -229,7 +229,7 @@ static json_t *quic_summary(player_transport *handle) {
 
 const player_transport_ops player_transport_quic = {
     .name = "quic",
-    .schemes = quic_scheme_names,
+    .has_schemes = true,
     .create = quic_create,
     .request = quic_request,
     .cancel = quic_cancel,

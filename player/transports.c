@@ -1,22 +1,17 @@
-/* The registry of the player's transports: one line each. */
 #include "player/transport.h"
 
 #include <string.h>
 
-static const player_transport_ops *const registered[] = {
-    &player_transport_quic,
-    &player_transport_tcp,
-    &player_transport_mptcp,
-    &player_transport_stream,
-};
-
 const player_transport_ops *player_transport_at(size_t i) {
-    return i < sizeof registered / sizeof registered[0] ? registered[i] : NULL;
+    for (size_t k = 0; player_transports[k]; k++)
+        if (k == i)
+            return player_transports[k];
+    return NULL;
 }
 
 const player_transport_ops *player_transport_find(const char *name) {
-    for (size_t i = 0; i < sizeof registered / sizeof registered[0]; i++)
-        if (strcmp(registered[i]->name, name) == 0)
-            return registered[i];
+    for (size_t i = 0; player_transports[i]; i++)
+        if (strcmp(player_transports[i]->name, name) == 0)
+            return player_transports[i];
     return NULL;
 }

@@ -42,7 +42,9 @@ static const quic_scheme schemes[] = {
 };
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
 
-const char *const quic_scheme_names[] = {"sp", "cm", "vanilla-mp", "xlink", "xlink+", NULL};
+const char *quic_scheme_name(size_t i) {
+    return i < SCHEMES ? schemes[i].name : NULL;
+}
 
 static const quic_scheme *find(const char *name) {
     for (size_t i = 0; name && i < SCHEMES; i++)
@@ -107,12 +109,12 @@ static bool read_scheme(void *into, const char *text, char *reason, size_t cap) 
     if (quic_settings_choose(into, text))
         return true;
     snprintf(reason, cap, "takes ");
-    for (size_t i = 0; quic_scheme_names[i]; i++)
+    for (size_t i = 0; quic_scheme_name(i); i++)
         snprintf(reason + strlen(reason), cap - strlen(reason), "%s%s",
-                 i == 0                     ? ""
-                 : quic_scheme_names[i + 1] ? ", "
-                                            : " or ",
-                 quic_scheme_names[i]);
+                 i == 0                    ? ""
+                 : quic_scheme_name(i + 1) ? ", "
+                                           : " or ",
+                 quic_scheme_name(i));
     snprintf(reason + strlen(reason), cap - strlen(reason), ", not '%.40s'", text);
     return false;
 }
@@ -140,8 +142,8 @@ static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /
 #define BOTH          (SERVER | PLAYER)
 
 const setting quic_setting_rows[] = {
-    {"scheme", SETTING_OWN, .read = read_scheme, .sides = BOTH, .is_base = true, .can_reload = true,
-     .value = "sp|cm|vanilla-mp|xlink|xlink+", .help = "The QUIC scheme."},
+    {"scheme", SETTING_OWN, .read = read_scheme, .word_at = quic_scheme_name, .sides = BOTH, .is_base = true,
+     .can_reload = true, .help = "The QUIC scheme."},
     {"scheduler", SETTING_WORD, FIELD(scheme.scheduler), .word_at = xl_scheduler_name, .sides = BOTH,
      .can_reload = true, .value = "NAME", .fallback = "the scheme's",
      .help = "Scheduler of the data that this side sends: docs/reference/schedulers.md."},

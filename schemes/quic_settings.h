@@ -6,6 +6,7 @@
 #define SCHEMES_QUIC_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -36,8 +37,8 @@ typedef struct {
 /* Over quic_settings. */
 extern const setting quic_setting_rows[];
 
-/* "sp", "cm", "vanilla-mp", "xlink", "xlink+"; NULL terminated. */
-extern const char *const quic_scheme_names[];
+/* Scheme number i: "sp", "cm", "vanilla-mp", "xlink", "xlink+"; NULL past the last. */
+const char *quic_scheme_name(size_t i);
 
 /* The transport's defaults, and no scheme. Scheduler, congestion controller and send buffer stay unset (NULL, 0), so
  * that the kernel's transports know whether one was asked for. */

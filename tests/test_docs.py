@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -121,7 +122,11 @@ def test_lines_of_prose_have_at_most_120_columns(page: Path) -> None:
 def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
     if not (programs_dir() / "xlink-server").is_file():
         pytest.skip("the programs are not built: make build")
-    assert SETTINGS_FILE.read_text(encoding="utf-8") == reference.settings(), "old: `make docs` writes it again"
+    known, built = (json.loads(text) for text in (SETTINGS_FILE.read_text(encoding="utf-8"), reference.settings()))
+    for setting, row in zip(built["settings"], known["settings"], strict=True):
+        if setting.get("open"):  # a scheduler of one's own is known to the program alone
+            setting["words"] = [word for word in setting["words"] if word in row["words"]]
+    assert known == built, "old: `make docs` writes it again"
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

@@ -11,7 +11,7 @@ import pytest
 
 from railyard.base.paths import program
 from railyard.experiment.model import KERNEL_CONGESTION
-from railyard.experiment.settings import CONTROLLERS, SCHEDULERS
+from railyard.experiment.settings import CONTROLLERS, SCHEDULERS, SETTINGS
 from railyard.traces import find_pair
 
 Job = dict[str, Any]
@@ -125,7 +125,7 @@ def test_players_of_lia_leave_a_single_path_player_more_than_players_of_cubic(tm
 
 @pytest.mark.parametrize("name", ["scheduler", "cc"])
 def test_unknown_names_are_one_sentence_that_lists_the_known_ones(tmp_path: Path, name: str) -> None:
-    *others, last = SCHEDULERS if name == "scheduler" else CONTROLLERS
+    *others, last = SETTINGS[name].known_words()
     sentence = f"{name} takes {', '.join(others)} or {last}, not 'best'."
     job = json.dumps(flat_job(tmp_path, (10,), **{name: "best"}))
     player = ["--transport", "quic", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--url", "/synthetic/9"]

@@ -6,16 +6,10 @@
 
 #include "emulator/link/text.h"
 
-/* Every discipline there is. */
-static const struct xl_queue_discipline *const disciplines[] = {
-    &xl_queue_infinite, &xl_queue_droptail, &xl_queue_drophead, &xl_queue_codel, &xl_queue_pie, &xl_queue_fq_codel,
-};
-#define DISCIPLINES (sizeof(disciplines) / sizeof(disciplines[0]))
-
 static const struct xl_queue_discipline *find(const char *name, size_t length) {
-    for (size_t i = 0; i < DISCIPLINES; i++)
-        if (strlen(disciplines[i]->name) == length && memcmp(disciplines[i]->name, name, length) == 0)
-            return disciplines[i];
+    for (size_t i = 0; xl_queue_disciplines[i]; i++)
+        if (strlen(xl_queue_disciplines[i]->name) == length && memcmp(xl_queue_disciplines[i]->name, name, length) == 0)
+            return xl_queue_disciplines[i];
     return NULL;
 }
 
@@ -23,8 +17,8 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
     char known[256];
     size_t used = 0;
     known[0] = '\0';
-    for (size_t i = 0; i < DISCIPLINES && used < sizeof(known); i++) {
-        int n = snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ", disciplines[i]->name);
+    for (size_t i = 0; xl_queue_disciplines[i] && used < sizeof(known); i++) {
+        int n = snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ", xl_queue_disciplines[i]->name);
         used += n > 0 ? (size_t)n : 0;
     }
     snprintf(error, error_size, "unknown queue discipline \"%.*s\"; known are %s", (int)length, name, known);

@@ -1,6 +1,6 @@
 /* Queues of a link, and the disciplines that decide what they drop.
  *
- * A discipline is one file and one line in the table of queue.c. It is named on the command line as in Mahimahi, with
+ * A discipline is one file. It is named on the command line as in Mahimahi, with
  * its options after colons: "infinite", "droptail:packets=100", "codel:target=5:interval=100". */
 #ifndef RAILYARD_LINK_QUEUE_H
 #define RAILYARD_LINK_QUEUE_H
@@ -98,11 +98,8 @@ static inline bool xl_queue_exceeds(const struct xl_queue *queue, const struct x
            (limits->bytes != 0 && queue->bytes > limits->bytes);
 }
 
-extern const struct xl_queue_discipline xl_queue_infinite;
-extern const struct xl_queue_discipline xl_queue_droptail;
-extern const struct xl_queue_discipline xl_queue_drophead;
-extern const struct xl_queue_discipline xl_queue_codel;
-extern const struct xl_queue_discipline xl_queue_pie;
-extern const struct xl_queue_discipline xl_queue_fq_codel;
+/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+ * `const struct xl_queue_discipline xl_queue_NAME`. */
+extern const struct xl_queue_discipline *const xl_queue_disciplines[];
 
 #endif

@@ -101,7 +101,7 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
         const char *what;
     } cases[] = {
         {"", "unknown queue discipline"},
-        {"codl", "known are infinite, droptail"},
+        {"codl", "known are infinite, codel"},
         {"droptailpackets=3", "unknown queue discipline"},
         {"droptail", "needs a limit"},
         {"droptail:", "needs a limit"},

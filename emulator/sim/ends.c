@@ -76,7 +76,7 @@ static void close_transport(player_transport *t, uint64_t now) {
 
 static const player_transport_ops sim_transport = {
     .name = "quic",
-    .schemes = quic_scheme_names,
+    .has_schemes = true,
     .create = create,
     .request = request,
     .cancel = cancel,

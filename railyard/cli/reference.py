@@ -146,8 +146,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     if "const" in schema:
         return f"`{schema['const']}`"
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if words := schema.get("enum") or schema.get("examples"):
+        return ", ".join(f"`{value}`" for value in words) + ("" if "enum" in schema else ", or what else is built")
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
             return " or ".join(dict.fromkeys(_kind(inner) for inner in schema[key] if inner.get("type") != "null"))

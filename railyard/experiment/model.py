@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model,
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
-from railyard.experiment.settings import CONTROLLERS, QUIC_SCHEMES, SETTINGS
+from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
@@ -35,7 +35,7 @@ MIGRATION_ONLY = ("migrate_after", "migrate_back")
 if TYPE_CHECKING:
     Congestion = str
 else:
-    Congestion = Literal[CONTROLLERS]
+    Congestion = SETTINGS["cc"].annotation
 # Controllers that the kernel's TCP has too. Coupled ones it does not have, not even for MPTCP.
 KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 

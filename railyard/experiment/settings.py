@@ -2,15 +2,23 @@
 
 `settings.json` is what `xlink-server --describe-settings` prints; `make docs` writes it and a test compares the two.
 Each setting is declared once, in `schemes/quic_settings.c`: from there come the fields of an experiment's schemes, the
-reference pages and the JSON schema.
+reference pages and the JSON schema. Schedulers, congestion controllers and re-injection modes are open sets: what a
+build has and the file does not name yet is asked of the program.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from railyard.base.paths import programs_dir
+from railyard.base.yamlfile import near_miss
 
 FILE = Path(__file__).with_name("settings.json")
 
@@ -25,6 +33,7 @@ class Setting(BaseModel):
     sides: tuple[str, ...]  # "server", "player": whose option it is
     help: str
     words: tuple[str, ...] = ()
+    open: bool = False  # another build may have more words
     least: float = 0
     most: float = 0
     pattern: str | None = None
@@ -48,9 +57,23 @@ class Setting(BaseModel):
             case "flag":
                 return bool
             case "word":
-                return Literal[self.words]
+                return self._open_annotation if self.open else Literal[self.words]
             case _:
                 return Annotated[str, Field(pattern=self.pattern)] if self.pattern else str
+
+    @property
+    def _open_annotation(self) -> Any:
+        schema = {"type": "string", "examples": list(self.words)}
+        return Annotated[str, AfterValidator(self._known), WithJsonSchema(schema)]
+
+    def known_words(self) -> tuple[str, ...]:
+        """Its words, those of the build included."""
+        return built_words().get(self.name, self.words) if self.open else self.words
+
+    def _known(self, value: str) -> str:
+        if value not in self.words and value not in self.known_words():
+            raise ValueError(f"unknown {self.name} '{value}'; {near_miss(value, self.known_words())}")
+        return value
 
     def job_value(self, text: str) -> str | int | float:
         """The value as a job of xlink-sim has it."""
@@ -76,6 +99,16 @@ class QuicScheme(BaseModel):
 class _Described(BaseModel):
     settings: list[Setting]
     schemes: list[QuicScheme]
+
+
+@cache
+def built_words() -> dict[str, tuple[str, ...]]:
+    """The words of each open setting as the built program knows them; empty where it is not built."""
+    server = programs_dir() / "xlink-server"
+    if not os.access(server, os.X_OK):
+        return {}
+    done = subprocess.run([str(server), "--describe-settings"], capture_output=True, text=True, check=True, timeout=20)
+    return {row["name"]: tuple(row["words"]) for row in json.loads(done.stdout)["settings"] if row.get("open")}
 
 
 _DESCRIBED = _Described.model_validate_json(FILE.read_bytes())

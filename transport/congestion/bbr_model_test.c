@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+extern const xl_cc_ops xl_cc_bbr;
+
 #define MSS     1000
 #define RTT     40000
 #define RATE    1000000

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+extern const xl_cc_ops xl_cc_bbr;
+
 #define MSS     1000
 #define PACKETS 4096 /* at most in flight */
 #define RATE    1000000

@@ -4,20 +4,18 @@
 
 #include <string.h>
 
-/* The registry: a new controller is one file and one line here. */
-static const xl_cc_ops *const registry[] = {
-    &xl_cc_cubic, &xl_cc_cubic_tolerant, &xl_cc_newreno, &xl_cc_lia, &xl_cc_olia, &xl_cc_balia, &xl_cc_bbr,
-};
-
 const xl_cc_ops *xl_cc_find(const char *name) {
-    for (size_t i = 0; name && i < sizeof registry / sizeof registry[0]; i++)
-        if (strcmp(registry[i]->name, name) == 0)
-            return registry[i];
+    for (size_t i = 0; name && xl_congestion_controllers[i]; i++)
+        if (strcmp(xl_congestion_controllers[i]->name, name) == 0)
+            return xl_congestion_controllers[i];
     return NULL;
 }
 
 const char *xl_congestion_name(size_t i) {
-    return i < sizeof registry / sizeof registry[0] ? registry[i]->name : NULL;
+    for (size_t k = 0; xl_congestion_controllers[k]; k++)
+        if (k == i)
+            return xl_congestion_controllers[k]->name;
+    return NULL;
 }
 
 uint64_t xl_cc_minimum_window(uint64_t mtu_bytes) {

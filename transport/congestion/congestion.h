@@ -1,4 +1,4 @@
-/* Congestion controllers: a table of functions each, registered by name in congestion.c. Bytes and microseconds. */
+/* Congestion controllers: a table of functions each, in a file of its own. Bytes and microseconds. */
 #ifndef XL_CONGESTION_CONGESTION_H
 #define XL_CONGESTION_CONGESTION_H
 
@@ -57,17 +57,9 @@ typedef struct {
     const char *(*phase)(const void *state); /* for the log, a literal; may be NULL */
 } xl_cc_ops;
 
-extern const xl_cc_ops xl_cc_newreno; /* RFC 9002 section 7 */
-/* RFC 9438, with HyStart++ (RFC 9406) in slow start. A loss on a path without a queue counts only at a loss rate above
- * 10 %: see cubic.c. */
-extern const xl_cc_ops xl_cc_cubic;
-extern const xl_cc_ops xl_cc_cubic_tolerant; /* not every loss counts */
-
-extern const xl_cc_ops xl_cc_lia;   /* RFC 6356 */
-extern const xl_cc_ops xl_cc_olia;  /* Khalili et al., CoNEXT 2012 */
-extern const xl_cc_ops xl_cc_balia; /* Peng et al., ToN 2016 */
-
-extern const xl_cc_ops xl_cc_bbr; /* version 1; see bbr.c */
+/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+ * `const xl_cc_ops xl_cc_NAME`. */
+extern const xl_cc_ops *const xl_congestion_controllers[];
 
 /* RFC 9002 section 7.2. */
 uint64_t xl_cc_initial_window(uint64_t mtu_bytes);

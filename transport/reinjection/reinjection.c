@@ -2,23 +2,18 @@
 
 #include <string.h>
 
-/* One line registers a mode. */
-static const xl_reinjection_ops *const registry[] = {
-    &xl_reinjection_none,
-    &xl_reinjection_appending,
-    &xl_reinjection_stream,
-    &xl_reinjection_frame,
-};
-
 const xl_reinjection_ops *xl_reinjection_find(const char *name) {
-    for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++)
-        if (strcmp(registry[i]->name, name) == 0)
-            return registry[i];
+    for (size_t i = 0; xl_reinjection_modes[i]; i++)
+        if (strcmp(xl_reinjection_modes[i]->name, name) == 0)
+            return xl_reinjection_modes[i];
     return NULL;
 }
 
 const char *xl_reinjection_name(size_t i) {
-    return i < sizeof(registry) / sizeof(registry[0]) ? registry[i]->name : NULL;
+    for (size_t k = 0; xl_reinjection_modes[k]; k++)
+        if (k == i)
+            return xl_reinjection_modes[k]->name;
+    return NULL;
 }
 
 static xl_reinjection_scope none_scope(const xl_reinjection_view *view) {

@@ -1,5 +1,5 @@
 /* Re-injection: which unacknowledged data may be sent a second time, on another path, and when (paper section 5.1).
- * A mode is a table of functions, registered by name in reinjection.c. */
+ * A mode is a table of functions in a file of its own. */
 #ifndef XL_REINJECTION_REINJECTION_H
 #define XL_REINJECTION_REINJECTION_H
 
@@ -26,8 +26,10 @@ typedef struct {
     xl_reinjection_scope (*scope)(const xl_reinjection_view *);
 } xl_reinjection_ops;
 
-extern const xl_reinjection_ops xl_reinjection_none, xl_reinjection_appending, xl_reinjection_stream,
-    xl_reinjection_frame;
+/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+ * `const xl_reinjection_ops xl_reinjection_NAME`. */
+extern const xl_reinjection_ops *const xl_reinjection_modes[];
+extern const xl_reinjection_ops xl_reinjection_none; /* nothing is sent twice */
 
 const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when unknown */
 

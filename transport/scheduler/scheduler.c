@@ -2,23 +2,18 @@
 
 #include <string.h>
 
-/* One line registers a scheduler. */
-static const xl_scheduler_ops *const registry[] = {
-    &xl_scheduler_minrtt, &xl_scheduler_xlink, &xl_scheduler_roundrobin, &xl_scheduler_redundant,
-    &xl_scheduler_blest,  &xl_scheduler_ecf,   &xl_scheduler_earliest,
-};
-
-#define COUNT (sizeof(registry) / sizeof(registry[0]))
-
 const xl_scheduler_ops *xl_scheduler_find(const char *name) {
-    for (size_t i = 0; name && i < COUNT; i++)
-        if (strcmp(registry[i]->name, name) == 0)
-            return registry[i];
+    for (size_t i = 0; name && xl_schedulers[i]; i++)
+        if (strcmp(xl_schedulers[i]->name, name) == 0)
+            return xl_schedulers[i];
     return NULL;
 }
 
 const char *xl_scheduler_name(size_t i) {
-    return i < COUNT ? registry[i]->name : NULL;
+    for (size_t k = 0; xl_schedulers[k]; k++)
+        if (k == i)
+            return xl_schedulers[k]->name;
+    return NULL;
 }
 
 /* The class of a path: only paths of the best class present are used, so that a suspect or standby path carries data

@@ -1,4 +1,4 @@
-/* Schedulers: which path carries the next packet. A table of functions each, registered by name in scheduler.c. What
+/* Schedulers: which path carries the next packet. A table of functions each, in a file of its own. What
  * the packet carries is decided elsewhere (connection/, reinjection/): path and content are separate choices, but for
  * the redundant scheduler, which says so by `copies`. docs/reference/schedulers.md compares them. */
 #ifndef XL_SCHEDULER_SCHEDULER_H
@@ -60,8 +60,9 @@ typedef struct {
     bool wants_backlog; /* looks at unsent_bytes and what follows it */
 } xl_scheduler_ops;
 
-extern const xl_scheduler_ops xl_scheduler_minrtt, xl_scheduler_xlink, xl_scheduler_roundrobin, xl_scheduler_redundant,
-    xl_scheduler_blest, xl_scheduler_ecf, xl_scheduler_earliest;
+/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+ * `const xl_scheduler_ops xl_scheduler_NAME`. */
+extern const xl_scheduler_ops *const xl_schedulers[];
 
 const xl_scheduler_ops *xl_scheduler_find(const char *name); /* NULL when unknown */
 
