@@ -156,7 +156,7 @@ def test_a_scheme_that_never_connected_is_compared_and_not_dropped(make_campaign
         pair="p1", label="sp", scheme="sp", outcome="time_limit", rct_s=[], first_frame_s=None, rebuffer_time_s=20.0
     )
     findings = found(make_campaign, never, played("xlink", 1.0, 0.5))
-    assert findings.headline.startswith("xlink stalled least, ") and "sp ≥ 20.1 s" in findings.headline
+    assert findings.headline.startswith("xlink stalled least, ") and "sp ≥ 20.0 s" in findings.headline
     assert "(≥ 20.1 s stalled, no request sent) multipath helps." in findings.of_pair["p1"][0]
 
 

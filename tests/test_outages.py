@@ -11,6 +11,9 @@ import pytest
 
 from railyard.base.paths import ROOT
 from railyard.experiment.settings import QUIC_SCHEMES
+from railyard.gate.compare import Row
+from railyard.gate.testing import Railyard
+from railyard.results.aggregate import Cell
 
 TIME_LIMIT_S = 60
 WINDOW_S = 3.0
@@ -87,3 +90,28 @@ def test_a_play_that_no_path_lets_through_fails_at_its_time_limit(tmp_path: Path
     ended = play(tmp_path / "run", "sp", [dark, dark])
     assert (ended["outcome"], ended["message"]) == ("connect_failed", "no answer from the server")
     assert ended["transport"]["attempts"] >= 2  # type: ignore[index]
+
+
+DARK = [{"t_s": 0, "path": name, "state": "down"} for name in ("wifi", "lte")]
+
+
+def test_a_play_that_fails_counts_in_every_metric_with_its_time_limit(railyard: Railyard) -> None:
+    failed = railyard.run("sp", "subway-1", time_limit_s=10, duration_s=4, link_events=DARK)
+    assert failed.outcome == "connect_failed" and failed.run.failed
+    chunks = failed.run.chunks
+    assert [chunk.rct_s for chunk in chunks] == [10.0] * 4
+    assert not any(chunk.completed or chunk.requested for chunk in chunks)
+    assert sum(chunk.bytes for chunk in chunks) == 4 * 4_000_000 // 8
+    assert failed.run.first_frame_counted == (10.0, False)
+    assert failed.run.rebuffer_counted_s == 10.0
+    played = railyard.run("sp", "subway-1", time_limit_s=60, duration_s=4)
+    both = Cell("subway-1", "sp", [failed.run, played.run], [])
+    assert str(both.rct(0.99)) == "≥ 10.000"
+    assert both.rebuffer_rate is not None and both.rebuffer_rate > 10 / 4
+
+
+def test_a_play_that_fails_where_it_did_not_is_a_fault_of_the_gate(railyard: Railyard) -> None:
+    before = railyard.run("sp", "subway-1", time_limit_s=10, duration_s=4).run
+    after = railyard.run("sp", "subway-1", time_limit_s=10, duration_s=4, link_events=DARK).run
+    assert Row("subway-1", "sp", [before], [after], False).faults == [after]
+    assert not Row("subway-1", "sp", [after], [after], False).faults

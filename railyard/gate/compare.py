@@ -41,7 +41,7 @@ def _first_frame(run: Run) -> float:
 
 
 def _rebuffer_rate(run: Run) -> float:
-    return run.rebuffer_time_s / run.play_time_s if run.play_time_s > 0 else math.inf
+    return run.rebuffer_counted_s / run.play_time_s if run.play_time_s > 0 else math.inf
 
 
 METRICS = (
@@ -116,11 +116,11 @@ class Row:
 
     @property
     def faults(self) -> list[Run]:
-        """Runs that a program's fault ended, and that ended otherwise before."""
+        """Runs that a program's fault ended, or whose play failed, and that played before."""
         return [
             after
             for before, after in zip(self.before, self.after, strict=True)
-            if after.outcome not in RESULT_OUTCOMES and before.outcome in RESULT_OUTCOMES
+            if _is_fault(after) and not _is_fault(before)
         ]
 
     @property
@@ -161,6 +161,10 @@ class Row:
 
 def _deltas(metric: Metric, before: Sequence[float], after: Sequence[float]) -> list[float]:
     return (statistics.log_ratios if metric.relative else statistics.differences)(before, after)
+
+
+def _is_fault(run: Run) -> bool:
+    return run.failed or run.outcome not in RESULT_OUTCOMES
 
 
 def _both_measured(before: Run, after: Run) -> bool:

@@ -20,7 +20,16 @@ from railyard.studies.thresholds import resolved
 
 DEFAULT_TIME_LIMIT_S = 60.0
 _LIMIT_PER_VIDEO = 3.0
-_RUN_SETTINGS = ("time_limit_s", "start_offset_ms", "queue", "congestion", "buffers", "qlog", "link_logs")
+_RUN_SETTINGS = (
+    "time_limit_s",
+    "start_offset_ms",
+    "link_events",
+    "queue",
+    "congestion",
+    "buffers",
+    "qlog",
+    "link_logs",
+)
 
 
 class RunFailedError(Exception):
@@ -69,7 +78,7 @@ class Result:
     @property
     def rebuffer_rate(self) -> float:
         """Time stalled / time played; infinite where nothing ever played."""
-        return self.run.rebuffer_time_s / self.run.play_time_s if self.run.play_time_s > 0 else float("inf")
+        return self.run.rebuffer_counted_s / self.run.play_time_s if self.run.play_time_s > 0 else float("inf")
 
     @property
     def redundancy(self) -> float:

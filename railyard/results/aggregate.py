@@ -93,15 +93,14 @@ class Cell:
 
     @property
     def first_frame(self) -> Quantile | None:
-        """Median over the runs; one that never showed a frame counts with the time that it waited, a lower bound."""
-        runs = [(run.ended_s, False) if run.first_frame_s is None else (run.first_frame_s, True) for run in self.runs]
-        return _quantile(runs, 0.5)
+        """Median over the runs; one that never showed a frame counts with its time limit, a lower bound."""
+        return _quantile([run.first_frame_counted for run in self.runs], 0.5)
 
     @property
     def rebuffer_rate(self) -> float | None:
-        """sum(rebuffer time) / sum(play time) over the runs; none when nothing ever played."""
+        """sum(rebuffer time) / sum(play time) over the runs; none when nothing ever played. Plays that failed count."""
         played = sum(run.play_time_s for run in self.runs)
-        return sum(run.rebuffer_time_s for run in self.runs) / played if played > 0 else None
+        return sum(run.rebuffer_counted_s for run in self.runs) / played if played > 0 else None
 
     @property
     def redundancy(self) -> float | None:
@@ -190,7 +189,7 @@ def _run_row(run: Run) -> dict[str, Any]:
             "message": record["message"],
             "tries": len(record["tries"]),
             "efficiency": efficiency.value if efficiency else None,
-            "chunks_requested": len(run.chunks),
+            "chunks_requested": sum(chunk.requested for chunk in run.chunks),
             "chunks_completed": sum(chunk.completed for chunk in run.chunks),
             "lateness_p99_us": fidelity["lateness_p99_us"],
             "lateness_max_us": fidelity["lateness_max_us"],
@@ -212,7 +211,7 @@ def _run_row(run: Run) -> dict[str, Any]:
 
 
 def _chunk_rows(run: Run) -> list[dict[str, Any]]:
-    """`rct_s` of a chunk that is not `completed` is the time waited until the run ended, a lower bound."""
+    """`rct_s` of a chunk that is not `completed` is a lower bound: docs/reference/metrics.md."""
     return [
         {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
         | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}

@@ -65,9 +65,9 @@ def _scheme(cell: Cell) -> str:
 
 
 def stalled(cell: Cell) -> Quantile:
-    """Mean time a play that the picture stood still; all of it where no frame was ever shown. A play that was cut might
-    have stalled for longer."""
-    times = [run.ended_s if run.first_frame_s is None else run.rebuffer_time_s for run in cell.runs]
+    """Mean time a play that the picture stood still; of a play that failed, all of its time limit but what it played. A
+    play that was cut might have stalled for longer."""
+    times = [run.rebuffer_counted_s for run in cell.runs]
     return Quantile(sum(times) / len(times), any(run.outcome != "complete" for run in cell.runs))
 
 

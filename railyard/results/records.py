@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,21 @@ from railyard.results import oracle
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
 RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
+# Of those, the ends of a play that failed. One that showed no frame by its time limit failed too.
+FAILED_OUTCOMES = ("connection_lost", "connect_failed")
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One requested chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound."""
+    """One chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound; of a play that
+    failed the play's time limit, also where the chunk was never requested."""
 
     index: int
     request_s: float
     rct_s: float
     completed: bool
     bytes: int
+    requested: bool = True
     # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
     oracle_s: float | None = None
 
@@ -90,6 +95,26 @@ class Run:
         return str(self.record["outcome"])
 
     @property
+    def failed(self) -> bool:
+        """The play failed: no connection, a connection that died for good, or not a frame by the time limit."""
+        return is_failed(self.outcome, self.first_frame_s)
+
+    @property
+    def limit_s(self) -> float:
+        """The time that a play that failed counts with."""
+        return float(self.config.get("time_limit_s") or self.ended_s)
+
+    @property
+    def first_frame_counted(self) -> tuple[float, bool]:
+        """First-frame latency, and whether it is exact; of a play that failed before, its time limit."""
+        return (self.limit_s, False) if self.first_frame_s is None else (self.first_frame_s, True)
+
+    @property
+    def rebuffer_counted_s(self) -> float:
+        """Time stalled; of a play that failed, all of its time limit in which nothing was played."""
+        return max(self.rebuffer_time_s, self.limit_s - self.play_time_s) if self.failed else self.rebuffer_time_s
+
+    @property
     def void(self) -> bool:
         return bool(self.record["fidelity"]["void"])
 
@@ -107,6 +132,24 @@ class Run:
             return None
         useful = self.stream_bytes_sent - self.reinjected_bytes
         return self.reinjected_bytes / useful if useful > 0 else None
+
+
+def is_failed(outcome: str, first_frame_s: float | None) -> bool:
+    return outcome in FAILED_OUTCOMES or (outcome in RESULT_OUTCOMES and first_frame_s is None)
+
+
+def chunks_of_failed(chunks: list[Chunk], config: dict[str, Any], end_s: float) -> list[Chunk]:
+    """All chunks of a play that failed: what did not complete counts with the time limit, requested or not."""
+    limit_s, player = config.get("time_limit_s"), config.get("player") or {}
+    if not limit_s or not {"bitrate_bps", "duration_s", "chunk_bytes"} <= player.keys():
+        return chunks
+    video, size = int(player["duration_s"] * player["bitrate_bps"] / 8), int(player["chunk_bytes"])
+    known = {chunk.index: chunk for chunk in chunks}
+    whole: list[Chunk] = []
+    for index in range(math.ceil(video / size)):
+        asked = known.get(index) or Chunk(index, end_s, 0.0, False, min(size, video - index * size), requested=False)
+        whole.append(asked if asked.completed else replace(asked, rct_s=float(limit_s)))
+    return whole
 
 
 def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
@@ -210,12 +253,15 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
         )
         for path in emulator["paths"]
     ]
+    chunks, first_frame_s = _chunks(events, end_s), _first_frame(events, summary)
+    if is_failed(str(record["outcome"]), first_frame_s):
+        chunks = chunks_of_failed(chunks, record["config"], end_s)
     return Run(
         run_id=record["run_id"],
         record=record,
-        chunks=_with_oracle(_chunks(events, end_s), record["config"], start_s),
+        chunks=_with_oracle(chunks, record["config"], start_s),
         paths=paths,
-        first_frame_s=_first_frame(events, summary),
+        first_frame_s=first_frame_s,
         handshake_s=summary.get("handshake_s"),
         play_time_s=float(summary.get("play_time_s") or 0.0),
         rebuffer_time_s=float(summary.get("rebuffer_time_s") or 0.0),
