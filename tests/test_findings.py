@@ -157,7 +157,7 @@ def test_a_scheme_that_never_connected_is_compared_and_not_dropped(make_campaign
     )
     findings = found(make_campaign, never, played("xlink", 1.0, 0.5))
     assert findings.headline.startswith("xlink stalled least, ") and "sp ≥ 20.0 s" in findings.headline
-    assert "(≥ 20.1 s stalled, no request sent) multipath helps." in findings.of_pair["p1"][0]
+    assert "(≥ 20.0 s stalled, no request sent) multipath helps." in findings.of_pair["p1"][0]
 
 
 def test_a_scheme_whose_program_failed_is_named_and_not_compared(make_campaign: Make) -> None:
