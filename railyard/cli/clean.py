@@ -125,21 +125,21 @@ def _agreed(yes: bool, count: int) -> bool:
 def clean_command(
     folder: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FOLDER…]", help="Names as `railyard list` has them, or patterns: 'demo-sim-*'."),
+        typer.Argument(metavar="[FOLDER…]", help="Names as in `railyard list`, or patterns: 'demo-sim-*'."),
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option(help="Only what was last started so long ago: 12h, 30d, 8w.")
+        str | None, typer.Option(help="Only folders last started at least this long ago: 12h, 30d, 8w.")
     ] = None,
-    keep: Annotated[int | None, typer.Option(min=0, help="Not the newest N of each name.", metavar="N")] = None,
+    keep: Annotated[int | None, typer.Option(min=0, help="Keep the newest N of each name.", metavar="N")] = None,
     leftovers: Annotated[
-        bool, typer.Option("--leftovers", help="What killed commands left half done, and what was set aside.")
+        bool, typer.Option("--leftovers", help="Incomplete runs of killed commands, and files set aside.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
     ] = RESULTS_DIR,
 ) -> None:
-    """Remove results: shows what, and asks. Without FOLDER the options choose among all."""
+    """Remove results, after listing them and asking. Without FOLDER the options select among all."""
     if not folder and older_than is None and keep is None and not leftovers:
         raise UserError("say what to remove: folders by name or pattern, --older-than, --keep, or --leftovers.")
     results = results.resolve()

@@ -20,7 +20,7 @@ _out = new_console(markup=False)
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(metavar="LOG…", help="Link logs, or directories whose *.up.log and *.down.log are meant."),
+    typer.Argument(metavar="LOG…", help="Link logs, or folders with *.up.log and *.down.log."),
 ]
 
 
@@ -78,7 +78,7 @@ def link_stats_command(
     logs: Logs,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list with an object for each log.")] = False,
 ) -> None:
-    """Capacity, throughput, utilisation, queueing delay and drops of link logs, ours and Mahimahi's."""
+    """Print capacity, throughput, utilisation, queueing delay and drops of link logs, ours and Mahimahi's."""
     rows = [link_stats(log) for log in _read(logs)]
     if as_json:
         typer.echo(json.dumps([_plain(row) for row in rows], indent=2))
@@ -91,7 +91,7 @@ def link_plot_command(
     out: Annotated[Path, typer.Option(help="File to write: .svg, .png, .pdf or .html.")] = Path("link.svg"),
     bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins of the rates, ms.")] = 500,
     log_delay: Annotated[
-        bool, typer.Option("--log-delay", help="Logarithmic axis of delay, as mm-delay-graph.")
+        bool, typer.Option("--log-delay", help="Logarithmic delay axis, as in mm-delay-graph.")
     ] = False,
 ) -> None:
     """Plot throughput and queueing delay over time against capacity, from link logs, ours and Mahimahi's."""

@@ -66,29 +66,32 @@ def _tell(sentence: str) -> None:
 @app.command()
 def run(
     experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")],
-    arena: Annotated[str | None, typer.Option(help=f"Where to run: {', '.join(ARENAS)}.")] = None,
+    arena: Annotated[str | None, typer.Option(help=f"Arena to run in: {', '.join(ARENAS)}.")] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs side by side. Default: what fidelity allows; sim: one a core.")
+        int | None,
+        typer.Option(min=1, help="Number of parallel runs. Default: what fidelity allows; sim: one for each core."),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
     size: Annotated[
-        str, typer.Option(help=f"Of a figure or table of the paper: {', '.join(SIZES)}. How many places and seeds.")
+        str, typer.Option(help=f"Figures and tables of the paper: {', '.join(SIZES)}. Sets places and seeds.")
     ] = "default",
     resume: Annotated[
         bool,
-        typer.Option("--resume/--fresh", help="Keep runs that are there, or do all again, elsewhere."),
+        typer.Option("--resume/--fresh", help="Keep existing runs, or run everything again in another folder."),
     ] = True,
     keep_awake: Annotated[
-        str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (where it helps), on, off.")
+        str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (if it helps), on, off.")
     ] = None,
     qlog: Annotated[
         str | None,
-        typer.Option(help=f"Whose qlogs to keep: {', '.join(QLOGS)}. Default: as suits their number."),
+        typer.Option(help=f"Qlogs to keep: {', '.join(QLOGS)}. Default: by the number of runs."),
     ] = None,
     repeat_budget: Annotated[
         float | None,
-        typer.Option(min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the runs'."),
+        typer.Option(
+            min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the planned time."
+        ),
     ] = None,
 ) -> None:
     """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
@@ -136,11 +139,13 @@ def run(
 def gate(
     baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
     suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML there.", metavar="FILE")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write Markdown there.", metavar="FILE")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side. Default: one a core.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
+    ] = None,
 ) -> None:
-    """Say whether the working tree made a scheme worse than the baseline: exit code 0 or 1."""
+    """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
     checked, document = load_suite(find_suite(suite))
     try:
         verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell)
@@ -162,7 +167,7 @@ def agreement_of_arenas(
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
 ) -> None:
-    """Run the same jobs in sim and in mpshell, and say how far their completion times are apart."""
+    """Run the same jobs in sim and in mpshell, and compare their completion times."""
     checked, document = load_experiment(find_experiment(experiment))
     if seeds is not None:
         checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
@@ -192,22 +197,22 @@ def agreement_of_arenas(
 @app.command("thresholds")
 def thresholds_of(
     experiment: Annotated[
-        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/; else --pair and its like.")
+        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/. Without it: --pair etc.")
     ] = None,
-    pair: Annotated[list[str] | None, typer.Option(help="A trace pair, may be repeated.")] = None,
-    scheme: Annotated[str | None, typer.Option(help="The scheme to measure. Default: the first xlink.")] = None,
+    pair: Annotated[list[str] | None, typer.Option(help="A trace pair. May be repeated.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="Scheme to measure. Default: the first xlink.")] = None,
     bitrate_bps: Annotated[int | None, typer.Option(help="Bit rate of the video.")] = None,
     duration_s: Annotated[float | None, typer.Option(help="Length of the video.")] = None,
     chunk_bytes: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     setting: Annotated[
-        list[str] | None, typer.Option(help="X,Y in percent, may be repeated. Default: those of the paper's table 2.")
+        list[str] | None, typer.Option(help="X,Y in percent. May be repeated. Default: the paper's table 2.")
     ] = None,
-    arena: Annotated[str, typer.Option(help=f"Where to measure: {', '.join(ARENAS)}.")] = "sim",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs side by side.")] = None,
+    arena: Annotated[str, typer.Option(help=f"Arena to measure in: {', '.join(ARENAS)}.")] = "sim",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel runs.")] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP.replace("NAME", "thresholds-NAME"))] = None,
 ) -> None:
-    """Measure play-time left with the control off, and print T_th1 = th(X), T_th2 = th(Y)."""
+    """Measure play-time left with the control off, and print the thresholds T_th1 = th(X), T_th2 = th(Y)."""
     if arena not in ARENAS:
         raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
     settings = [thresholds.parse_setting(text) for text in setting or []] or list(thresholds.PAPER_SETTINGS)
@@ -228,10 +233,10 @@ def thresholds_of(
 
 @app.command()
 def diff(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's directory, or its name in the results.")],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run's.")],
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's folder, or its name in the results.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run.")],
 ) -> None:
-    """Find where two runs part: the first scheduling decision that differs. Exit code 1 if there is one."""
+    """Find the first scheduling decision in which two runs differ. Exit code 1 if there is one."""
     found = parting(find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR))
     console.print(str(found), markup=False, soft_wrap=True)
     if found.kind != "identical":

@@ -36,25 +36,29 @@ def _executor(name: str, scheduler: str | None, jobs: int | None) -> Executor:
 
 def population_command(
     name: Annotated[str, typer.Argument(help="A population: a YAML file, or its name in experiments/.")] = "population",
-    size: Annotated[str, typer.Option(help=f"How many viewers: {', '.join(SIZES)}.")] = "default",
-    arm: Annotated[list[str] | None, typer.Option(help="Only this arm; may be given several times.")] = None,
-    days: Annotated[int | None, typer.Option(min=1, help="Days instead of the size's.")] = None,
-    viewers: Annotated[int | None, typer.Option(min=1, help="Viewers a day instead of the size's.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one a core.")] = None,
-    executor: Annotated[str, typer.Option(help="Who plays: local, dask.")] = "local",
-    scheduler: Annotated[str | None, typer.Option(help="With --executor dask: tcp://HOST:PORT.")] = None,
+    size: Annotated[str, typer.Option(help=f"Number of viewers: {', '.join(SIZES)}.")] = "default",
+    arm: Annotated[list[str] | None, typer.Option(help="Play only this arm. May be repeated.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Number of days. Default: the size's.")] = None,
+    viewers: Annotated[
+        int | None, typer.Option(min=1, help="Number of viewers of each day. Default: the size's.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one for each core.")] = None,
+    executor: Annotated[str, typer.Option(help="Where plays run: local, dask.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="With --executor dask: address of the scheduler, tcp://HOST:PORT.")
+    ] = None,
     recorded: Annotated[
-        bool, typer.Option("--recorded", help="Draw from recorded pairs on RAILYARD_TRACE_PATH, too.")
+        bool, typer.Option("--recorded", help="Draw also from recorded pairs on RAILYARD_TRACE_PATH.")
     ] = False,
     rate: Annotated[
-        str | None, typer.Option(help="PATH=FACTOR: so many times a path's rate in generated pairs, as lte=0.5.")
+        str | None, typer.Option(help="PATH=FACTOR: multiply a path's rate in generated pairs, e.g. lte=0.5.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help=OUT_HELP),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Keep plays that are there, or do all again, elsewhere.")
+        bool, typer.Option("--resume/--fresh", help="Keep existing plays, or play everything again in another folder.")
     ] = True,
 ) -> None:
     """Draw viewers and play every arm for each of them, in virtual time."""

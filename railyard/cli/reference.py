@@ -118,7 +118,12 @@ def _commands(prefix: str, group: Any) -> list[str]:
 
 
 def command_line() -> str:
-    lines = ["# The command line", NOTE, "Mistakes end in one sentence and exit code 2, Ctrl-C in 130.", ""]
+    lines = [
+        "# The command line of railyard",
+        NOTE,
+        "An error that the user can correct ends with one sentence and exit code 2, Ctrl-C with exit code 130.",
+        "",
+    ]
     group = typer.main.get_command(app)
     return "\n".join([*lines, *_command("railyard", group), *_commands("railyard", group)])
 
@@ -212,8 +217,8 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def formats() -> str:
-    lines = ["# Files that are checked when they are read", NOTE]
-    lines += ["A field that is not listed is an error; every mistake is told with its line and field.", ""]
+    lines = ["# Fields of YAML and JSON files", NOTE]
+    lines += ["A field that is not listed is an error. Every error names file, line and field.", ""]
     told: set[str] = set()
     for title, model, about in FORMATS:
         schema = _schema(model)
@@ -275,8 +280,8 @@ def experiments() -> str:
 def tables() -> str:
     lines = ["# Tables of the results store", NOTE]
     lines += [f"The views of `railyard query` ([how to ask](../howto/query.md)), schema {SCHEMA}."]
-    lines += ["Those marked *file* are Parquet files of each campaign, without `campaign`."]
-    lines += ["Further Parquet files of a campaign are views under their own names.", ""]
+    lines += ["Tables marked *File* are Parquet files of each campaign, without the column `campaign`."]
+    lines += ["Other Parquet files of a campaign are views under their names.", ""]
     for table in TABLES:
         columns = table.columns if table.columns[0] is CAMPAIGN else (CAMPAIGN, *table.columns)
         lines += [f"## {table.name}", "", f"{table.about}{' *File.*' if table.stored else ''}", ""]
@@ -299,7 +304,7 @@ def _help(program: str) -> str:
 
 
 def programs() -> str:
-    lines = ["# The programs in C", NOTE]
+    lines = ["# The C programs", NOTE]
     lines += ["Exit status: 0; 1 if it ran and failed; 2, with one sentence, if it could not start.", ""]
     for program in PROGRAMS:
         lines += [f"## {program}", "", "```", _help(program), "```", ""]

@@ -44,32 +44,30 @@ def _replay_small_ones(results: Path) -> None:
 
 
 def replay_command(
-    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory, or its name in the results.")],
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
 ) -> None:
-    """Write a run's own page, replay.html: links, packets, copies, windows and buffer on one time axis."""
+    """Write the page of a run, replay.html: links, packets, copies, windows and buffer on one time axis."""
     _say(write_replay(find_run(str(directory), RESULTS_DIR)))
 
 
 def report_command(
     directory: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[DIR]", help="A campaign's or a run's directory or name; with --all, a directory of campaigns."
-        ),
+        typer.Argument(metavar="[DIR]", help="Folder or name of a campaign or run; with --all, a folder of campaigns."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All exhibits and campaigns below DIR on one page. Default: results.")
+        bool, typer.Option("--all", help="Put all exhibits and campaigns below DIR on one page. Default: results.")
     ] = False,
     replay: Annotated[
         bool,
         typer.Option(
             "--replay",
-            help="Write and link the pages of the runs; with --all, where a folder has at most 24.",
+            help="Write and link the pages of runs; with --all, of folders with at most 24 runs.",
         ),
     ] = False,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Print the page as PDF, too; needs Chromium.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also write the page as PDF. Needs Chromium.")] = False,
 ) -> None:
-    """Write the report again: of one campaign, of one run, or with --all of everything that was run."""
+    """Write the report of a campaign or of a run again, or with --all of all campaigns."""
     if everything:
         results = directory or RESULTS_DIR
         if replay:

@@ -95,7 +95,7 @@ def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
 
 
 def list_command(results: Results = RESULTS_DIR) -> None:
-    """List the experiments in experiments/, and the campaigns in results/: how far each has come, what differs."""
+    """List the experiments in experiments/, and the campaigns in results/ with their state and differences."""
     console.print(_experiments())
     found = find_campaigns(results)
     if found:
@@ -108,7 +108,7 @@ def show_command(
     run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
     results: Results = RESULTS_DIR,
 ) -> None:
-    """Show one run: settings, outcome, figures of each path, fidelity, and how to repeat it. Or show a campaign."""
+    """Show a run (settings, outcome, each path, fidelity, commands that repeat it), or a campaign."""
     folder = find_run_or_campaign(run, results)
     styled = new_console()
     if (folder / "run.json").is_file() or not find_campaigns(folder):
@@ -119,11 +119,11 @@ def show_command(
 
 def repeat_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the repetition goes: a new folder.")] = Path("again"),
-    qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even where the run had none.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder for the repetition.")] = Path("again"),
+    qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even if the run had none.")] = False,
     results: Results = RESULTS_DIR,
 ) -> None:
-    """Do one recorded run again, with the settings, traces and seed that it had, and show it."""
+    """Repeat a recorded run with its settings, traces and seed, and show it."""
     record = load_run(find_run(run, results)).record
     check_arena(record["config"]["arena"])
     for change in changes(record):
@@ -143,12 +143,12 @@ def _columns() -> RichTable:
 
 
 def query_command(
-    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT; without it, what there is.")] = None,
+    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT. Without it: list the tables.")] = None,
     results: Results = RESULTS_DIR,
-    form: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "table",
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the answer there.")] = None,
+    form: Annotated[str, typer.Option("--format", help=f"Output format: {', '.join(FORMATS)}.")] = "table",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to FILE.")] = None,
 ) -> None:
-    """Ask all campaigns by SQL (DuckDB): docs/howto/query.md has examples."""
+    """Query all campaigns with SQL (DuckDB). Examples: docs/howto/query.md."""
     if form not in FORMATS:
         raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
     if sql is None:

@@ -27,12 +27,12 @@ def plot(
         Path | None, typer.Option(help="File to write: .svg, .png, .pdf or .html. Default: NAME.svg.")
     ] = None,
     bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins, ms.")] = 200,
-    start: Annotated[float, typer.Option(min=0, help="Where in the traces the plot begins, s.")] = 0.0,
+    start: Annotated[float, typer.Option(min=0, help="Start of the plot in the traces, s.")] = 0.0,
     duration: Annotated[
-        float | None, typer.Option(min=0.001, help="Length of the plot, s; traces loop. Default: the longest trace.")
+        float | None, typer.Option(min=0.001, help="Length of the plot, s. Traces loop. Default: the longest trace.")
     ] = None,
 ) -> None:
-    """Plot the capacity of a pair or a trace over time: all paths, both directions, outages marked."""
+    """Plot the capacity of a pair or a trace over time: all paths, both directions, with outages."""
     from railyard.traces.plot import Row, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
 
     with one_sentence():
@@ -52,31 +52,41 @@ def plot(
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="The measurement; or a recipe (.yaml) of pairs.")],
+    source: Annotated[Path, typer.Argument(help="A measurement, or a recipe (.yaml) for pairs.")],
     *,
-    out: Annotated[Path, typer.Option(help="The trace file to write; for a recipe the directory of the library.")],
+    out: Annotated[Path, typer.Option(help="Trace file to write; for a recipe, the folder of the library.")],
     form: Annotated[
-        Format | None, typer.Option("--from", help="What the measurement is. Default: by its content.")
+        Format | None, typer.Option("--from", help="Format of the measurement. Default: detected from its content.")
     ] = None,
-    start: Annotated[float, typer.Option(min=0, help="Leave out so much of the beginning, s.")] = 0.0,
-    duration: Annotated[float | None, typer.Option(min=0.001, help="Take so much, s. Default: to the end.")] = None,
-    scale: Annotated[float, typer.Option(min=1e-9, help="Multiply all bytes: 1.04 for payload of TCP.")] = 1.0,
-    unit: Annotated[Unit, typer.Option(help="rates: what the column holds; bytes and packets are per bin.")] = "mbps",
-    time_column: Annotated[str | None, typer.Option(help="rates: name, or number from 1. Default: the first.")] = None,
+    start: Annotated[float, typer.Option(min=0, help="Leave out this much of the beginning, s.")] = 0.0,
+    duration: Annotated[
+        float | None, typer.Option(min=0.001, help="Convert this much, s. Default: to the end.")
+    ] = None,
+    scale: Annotated[
+        float, typer.Option(min=1e-9, help="Multiply all bytes by this, e.g. 1.04 for TCP payload.")
+    ] = 1.0,
+    unit: Annotated[Unit, typer.Option(help="rates: unit of the column; bytes and packets are per bin.")] = "mbps",
+    time_column: Annotated[
+        str | None, typer.Option(help="rates: column name, or number from 1. Default: the first.")
+    ] = None,
     rate_column: Annotated[
-        str | None, typer.Option(help="rates: name or number. Default: the one after the time.")
+        str | None, typer.Option(help="rates: column name or number. Default: after the time.")
     ] = None,
     time_unit: Annotated[TimeUnit, typer.Option(help="rates: unit of the times.")] = "s",
-    bin_ms: Annotated[float | None, typer.Option(min=1e-3, help="rates: length of bins without a time column.")] = None,
-    address: Annotated[str | None, typer.Option(help="pcap: the measured host; packets to it are downlink.")] = None,
-    direction: Annotated[Direction, typer.Option(help="pcap, iperf3 --bidir: which direction.")] = "down",
-    packet_bytes: Annotated[
-        int | None, typer.Option(min=1, help="saturatr: bytes of a data packet; default 1432.")
+    bin_ms: Annotated[
+        float | None, typer.Option(min=1e-3, help="rates: length of bins, ms, if there is no time column.")
     ] = None,
-    sender_id: Annotated[int | None, typer.Option(help="saturatr: which session. Default: the last.")] = None,
-    t0: Annotated[float | None, typer.Option(min=0, help="saturatr, pcap: epoch time of time 0, s.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="pcap: address of the measured host; packets to it are downlink.")
+    ] = None,
+    direction: Annotated[Direction, typer.Option(help="pcap, iperf3 --bidir: direction to convert.")] = "down",
+    packet_bytes: Annotated[
+        int | None, typer.Option(min=1, help="saturatr: bytes of a data packet. Default: 1432.")
+    ] = None,
+    sender_id: Annotated[int | None, typer.Option(help="saturatr: ID of the session. Default: the last.")] = None,
+    t0: Annotated[float | None, typer.Option(min=0, help="saturatr, pcap: Unix time of the trace's time 0, s.")] = None,
 ) -> None:
-    """Turn a measurement into a Mahimahi trace, or several into pairs by a recipe."""
+    """Convert a measurement into a Mahimahi trace, or several into pairs by a recipe."""
     with one_sentence():
         if source.suffix in (".yaml", ".yml"):
             _convert_recipe(source, out)
@@ -118,16 +128,14 @@ def _write_recipe(recipe: PairRecipe, source: Path, out: Path) -> None:
 
 def fetch(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A data set of the manifest. Default: list them.")
+        str | None, typer.Argument(metavar="[NAME]", help="A data set of the manifest. Without it: list all.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Directory of the library that the pairs are written to.")] = Path(
-        "fetched"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder of the trace library to write to.")] = Path("fetched"),
     manifest: Annotated[
         Path, typer.Option(help="The manifest. Default: the project's.", show_default=False)
     ] = MANIFEST,
     accept_licence: Annotated[
-        bool, typer.Option("--accept-licence", help="Accept the licence that the command shows without it.")
+        bool, typer.Option("--accept-licence", help="Accept the licence. Without it the command shows the licence.")
     ] = False,
 ) -> None:
     """Download a public data set, check it against its pinned SHA-256, and convert it to pairs."""

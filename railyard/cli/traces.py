@@ -148,7 +148,7 @@ def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
 def stats(
     what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, a trace file, or a delay trace.")],
 ) -> None:
-    """Measure a pair or a trace: rates, dips, gaps, and how the paths go together."""
+    """Print statistics of a pair or a trace: rates, dips, gaps, and the correlation of the paths."""
     with one_sentence():
         if Path(what).is_file() and is_delay_trace(Path(what)):
             _print_rtt(Path(what).name, rtt_over_time(Path(what)))
@@ -164,7 +164,7 @@ def stats(
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
 ) -> None:
-    """Check traces and indexes; says of each what it is or what is wrong, and exits with 2 if anything is."""
+    """Check traces and indexes: describe each, or its first error. Exit code 2 if there is an error."""
     failed = False
     table = Table("file", "opportunities", "period, s", "mean, Mbps", "SHA-256")
     for file in files:
@@ -198,16 +198,16 @@ def validate(
 @app.command()
 def generate(
     *,
-    out: Annotated[Path, typer.Option(help="Directory of the library to write to; its index.yaml is updated.")],
-    model: Annotated[ModelName | None, typer.Option(help="The mobility model.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the trace library to write to. Updates its index.yaml.")],
+    model: Annotated[ModelName | None, typer.Option(help="Mobility model.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the model.")] = 1,
     duration: Annotated[int, typer.Option(min=1, max=MAX_DURATION_S, help="Length of the traces, s.")] = 120,
-    name: Annotated[str | None, typer.Option(help="Name of the pair; default MODEL-SEED.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the pair. Default: MODEL-SEED.")] = None,
     delay_traces: Annotated[
-        bool, typer.Option("--delay-traces", help="Also a delay trace for each path, from the model's RTT.")
+        bool, typer.Option("--delay-traces", help="Also write a delay trace for each path, from the model's RTT.")
     ] = False,
     parameters: Annotated[
-        Path | None, typer.Option(help="Generate again from the parameters beside a pair, instead of from --model.")
+        Path | None, typer.Option(help="Generate from the parameters beside a pair instead of from --model.")
     ] = None,
 ) -> None:
     """Generate a pair of traces from a mobility model and a seed."""

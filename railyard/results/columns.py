@@ -47,7 +47,7 @@ CAMPAIGN = Column("campaign", STRING, "the campaign's folder, relative to the fo
 
 RUNS = Table(
     "runs",
-    "One row a run; void runs are in it, and marked.",
+    "One row for each run; void runs are in it, and marked.",
     (
         Column("run_id", STRING, "the run's name, unique within its campaign"),
         Column("experiment", STRING, "name of the experiment"),
@@ -96,7 +96,7 @@ RUNS = Table(
 
 CHUNKS = Table(
     "chunks",
-    "One row a requested chunk.",
+    "One row for each requested chunk.",
     (
         Column("run_id", STRING, "the run"),
         Column("pair", STRING, "the trace pair"),
@@ -116,7 +116,7 @@ CHUNKS = Table(
 
 LINKS = Table(
     "links",
-    "One row a link: a path and a direction of a run, as the emulator counted it. Bytes are IP packets + 4 bytes each.",
+    "One row for each link, a path and direction of a run, as the emulator counted. Bytes: IP packets + 4 bytes each.",
     (
         Column("run_id", STRING, "the run"),
         Column("path", STRING, "the path's name"),
@@ -141,7 +141,7 @@ LINKS = Table(
 
 PATHS_VIEW = Table(
     "paths",
-    "One row a path of a run: both of its links together.",
+    "One row for each path of a run: both of its links together.",
     (
         CAMPAIGN,
         Column("run_id", STRING, "the run"),
@@ -157,7 +157,7 @@ PATHS_VIEW = Table(
 
 FIRST_FRAMES = Table(
     "first_frames",
-    "One row a run that is not void and whose player showed its first frame.",
+    "One row for each run that is not void and whose player showed its first frame.",
     (
         CAMPAIGN,
         Column("run_id", STRING, "the run"),
@@ -171,7 +171,7 @@ FIRST_FRAMES = Table(
 
 CAMPAIGNS = Table(
     "campaigns",
-    "One row a campaign, whether it is complete or not.",
+    "One row for each campaign, whether it is complete or not.",
     (
         CAMPAIGN,
         Column("experiment", STRING, "name of the experiment"),
@@ -209,7 +209,7 @@ EXHIBITS = Table(
 
 CLAIMS = Table(
     "claims",
-    "One row a claim of the paper that an exhibit checks.",
+    "One row for each claim of the paper that an exhibit checks.",
     (
         CAMPAIGN,
         Column("exhibit", STRING, "the exhibit"),
@@ -225,7 +225,7 @@ CLAIMS = Table(
 
 PAPER = Table(
     "paper",
-    "One row a figure of the paper with the one found here beside it.",
+    "One row for each figure of the paper with the one found here beside it.",
     (
         CAMPAIGN,
         Column("exhibit", STRING, "the exhibit"),
@@ -239,7 +239,7 @@ PAPER = Table(
 REALS, WHOLES = pa.list_(DOUBLE), pa.list_(LONG)
 PLAYS = Table(
     "plays",
-    "One row a viewer of a population under one arm: docs/reference/population.md.",
+    "One row for each viewer of a population under one arm: docs/reference/population.md.",
     (
         CAMPAIGN,
         Column("identity", STRING, "SHA-256 over everything that decides the play's outcome"),

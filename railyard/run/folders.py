@@ -35,7 +35,7 @@ HASH_LETTERS = 8
 # What lies in a folder of results that no `folder.json` names: those of earlier versions, and those made by hand.
 MARKS = (FILE, "campaign.json", "exhibit.json", "population.json", "runs.parquet")
 
-OUT_HELP = "Directory of the results. Default: a folder of their own in results/, which results/NAME names."
+OUT_HELP = "Folder of the results. Default: a new folder in results/, with the link results/NAME."
 
 Tell = Callable[[str], None]
 

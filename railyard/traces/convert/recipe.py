@@ -40,7 +40,7 @@ class TraceRecipe(_Part):
     scale: Positive = 1.0
     """All bytes are multiplied by it: 1.04 turns TCP payload into what a link carries."""
     unit: Unit = "mbps"
-    """rates: what the column holds; bytes and packets are per bin."""
+    """rates: unit of the column; bytes and packets are per bin."""
     time_column: Text | None = None
     """rates: name, or number from 1; without it the first."""
     rate_column: Text | None = None
