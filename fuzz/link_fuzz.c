@@ -9,12 +9,12 @@
 #define OPERATIONS 400
 
 typedef struct {
-    struct xl_trace trace[2];
-    struct xl_delay_trace delays;
-    struct xl_link_pool *pool;
-    struct xl_link *link;
-    struct xl_link_log log;
-    struct xl_link_config config;
+    struct link_trace trace[2];
+    struct link_delay_trace delays;
+    struct link_pool *pool;
+    struct link *link;
+    struct link_log log;
+    struct link_config config;
     uint64_t now, lines[128]; /* of the log, by kind */
     uint64_t arrived, drops_in_log;
     uint32_t length[PACKETS], newest[FLOWS];
@@ -62,13 +62,13 @@ static const char *choose_queue(fuzz_input *in) {
     return queues[fuzz_below(in, sizeof queues / sizeof queues[0])];
 }
 
-static void choose_trace(struct xl_trace *trace, fuzz_input *in) {
+static void choose_trace(struct link_trace *trace, fuzz_input *in) {
     char text[512], error[256];
     size_t at = 0;
     uint32_t ms = 0;
     uint8_t lines = fuzz_u8(in);
     if (lines >= 0xc0) {
-        *trace = xl_trace_constant(1 + fuzz_number(in) % 100000000);
+        *trace = link_trace_constant(1 + fuzz_number(in) % 100000000);
         return;
     }
     for (unsigned i = 0; i < 1 + lines % 40u; i++) {
@@ -76,11 +76,11 @@ static void choose_trace(struct xl_trace *trace, fuzz_input *in) {
         ms += gap < 0xf0 ? gap % 16 : gap;
         at += (size_t)snprintf(text + at, sizeof text - at, "%u\n", ms + (i == lines % 40u && ms == 0));
     }
-    FUZZ_CHECK(xl_trace_parse(trace, "t", text, at, error, sizeof error) == 0);
+    FUZZ_CHECK(link_trace_parse(trace, "t", text, at, error, sizeof error) == 0);
 }
 
 static void choose_config(bench *b, fuzz_input *in) {
-    struct xl_link_config *c = &b->config;
+    struct link_config *c = &b->config;
     uint8_t flags = fuzz_u8(in), more = fuzz_u8(in);
     char error[256];
     choose_trace(&b->trace[0], in);
@@ -104,7 +104,7 @@ static void choose_config(bench *b, fuzz_input *in) {
         c->loss.r = fuzz_u8(in) / 255.0;
     }
     if (flags & 64) {
-        c->onoff = (struct xl_onoff){.is_random = more & 1, .count = 2};
+        c->onoff = (struct link_onoff){.is_random = more & 1, .count = 2};
         c->onoff.us[0] = 1 + fuzz_u16(in);
         c->onoff.us[1] = 1 + fuzz_u16(in);
     }
@@ -112,7 +112,7 @@ static void choose_config(bench *b, fuzz_input *in) {
     c->seed = more;
     static const char delays[] = "0,3\n20,8.5\n50,0.2\n120,3\n";
     if (more & 2) {
-        FUZZ_CHECK(xl_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error) == 0);
+        FUZZ_CHECK(link_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error) == 0);
         c->delay_trace = &b->delays;
         c->hold_delay = more & 4;
     }
@@ -120,7 +120,7 @@ static void choose_config(bench *b, fuzz_input *in) {
     b->in_order = !(flags & 16);
 }
 
-static void check_departure(bench *b, const struct xl_link_packet *p) {
+static void check_departure(bench *b, const struct link_packet *p) {
     uint32_t n;
     memcpy(&n, p->data + 28, sizeof n);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
@@ -139,30 +139,30 @@ static void check_departure(bench *b, const struct xl_link_packet *p) {
 }
 
 static void check_balance(const bench *b) {
-    struct xl_link_stats s = xl_link_stats(b->link);
+    struct link_stats s = link_stats(b->link);
     FUZZ_CHECK(s.arrived_packets + s.duplicates == s.departed_packets + s.queue_drops + s.random_losses + s.off_losses +
                                                        s.oversize_drops + s.memory_drops + s.inside_packets);
     FUZZ_CHECK(s.opportunities_used <= s.opportunities && s.queued_packets <= s.inside_packets);
-    FUZZ_CHECK(s.departed_bytes <= s.opportunities * XL_LINK_OPPORTUNITY_BYTES);
-    FUZZ_CHECK(xl_link_pool_in_use(b->pool) == s.inside_packets);
+    FUZZ_CHECK(s.departed_bytes <= s.opportunities * LINK_OPPORTUNITY_BYTES);
+    FUZZ_CHECK(link_pool_in_use(b->pool) == s.inside_packets);
 }
 
 static void drain(bench *b) {
     unsigned most = PACKETS * 2;
-    xl_link_advance(b->link, b->now);
-    for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
+    link_advance(b->link, b->now);
+    for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
         FUZZ_CHECK(most-- > 0);
         check_departure(b, p);
-        xl_link_departed(b->link, p, b->now);
+        link_departed(b->link, p, b->now);
     }
     check_balance(b);
-    FUZZ_CHECK(xl_link_next_deadline(b->link) > b->now); /* what was due has left */
+    FUZZ_CHECK(link_next_deadline(b->link) > b->now); /* what was due has left */
 }
 
 static void send(bench *b, uint32_t length, uint8_t flow) {
     if (b->arrived == PACKETS)
         return;
-    struct xl_link_packet *p = xl_link_pool_get(b->pool);
+    struct link_packet *p = link_pool_get(b->pool);
     FUZZ_CHECK(p != NULL);
     memset(p->data, 0, 40);
     p->length = length;
@@ -175,13 +175,13 @@ static void send(bench *b, uint32_t length, uint8_t flow) {
     b->length[n] = length;
     b->flow[n] = flow;
     b->entered_us[n] = b->now;
-    xl_link_enqueue(b->link, p, b->now);
+    link_enqueue(b->link, p, b->now);
 }
 
 static void pass(bench *b, uint64_t us) {
     uint64_t end = b->now + us;
-    for (unsigned i = 0; i < 64 && xl_link_next_deadline(b->link) < end; i++) { /* a driver that is on time, then not */
-        b->now = xl_link_next_deadline(b->link) > b->now ? xl_link_next_deadline(b->link) : b->now;
+    for (unsigned i = 0; i < 64 && link_next_deadline(b->link) < end; i++) { /* a driver that is on time, then not */
+        b->now = link_next_deadline(b->link) > b->now ? link_next_deadline(b->link) : b->now;
         drain(b);
     }
     b->now = end;
@@ -189,31 +189,31 @@ static void pass(bench *b, uint64_t us) {
 }
 
 static void change(bench *b, fuzz_input *in) {
-    struct xl_loss loss = {.good = fuzz_u8(in) / 255.0};
+    struct link_loss loss = {.good = fuzz_u8(in) / 255.0};
     loss.p = fuzz_u8(in) / 100.0;
     switch (fuzz_u8(in) % 6) {
     case 0:
-        xl_link_set_up(b->link, fuzz_bool(in), b->now);
+        link_set_up(b->link, fuzz_bool(in), b->now);
         break;
     case 1:
-        FUZZ_CHECK((xl_link_set_loss(b->link, &loss, b->now) == 0) == xl_loss_is_valid(&loss));
+        FUZZ_CHECK((link_set_loss(b->link, &loss, b->now) == 0) == link_loss_is_valid(&loss));
         break;
     case 2:
-        xl_link_set_delay(b->link, fuzz_u16(in), b->now);
+        link_set_delay(b->link, fuzz_u16(in), b->now);
         break;
     case 3:
-        xl_link_set_trace(b->link, &b->trace[fuzz_bool(in)], b->now);
+        link_set_trace(b->link, &b->trace[fuzz_bool(in)], b->now);
         b->has_changed = true;
         b->changed_us = b->now;
         break;
     case 4: {
         uint64_t rate = fuzz_number(in);
-        FUZZ_CHECK((xl_link_set_rate(b->link, rate, b->now) == 0) == (rate > 0 && rate <= XL_TRACE_MAX_RATE_BPS));
+        FUZZ_CHECK((link_set_rate(b->link, rate, b->now) == 0) == (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS));
         break;
     }
     default:
-        xl_link_refuse(b->link, fuzz_u16(in));
-        xl_link_count_missed(b->link, b->now > 5000 ? b->now - 5000 : 0, b->now);
+        link_refuse(b->link, fuzz_u16(in));
+        link_count_missed(b->link, b->now > 5000 ? b->now - 5000 : 0, b->now);
     }
 }
 
@@ -226,7 +226,7 @@ static void operate(bench *b, fuzz_input *in) {
         break;
     case 1:
     case 2:
-        send(b, 40u + fuzz_u16(in) % (XL_LINK_PACKET_CAPACITY - 40), (uint8_t)((op >> 3) % FLOWS));
+        send(b, 40u + fuzz_u16(in) % (LINK_PACKET_CAPACITY - 40), (uint8_t)((op >> 3) % FLOWS));
         break;
     case 3:
         pass(b, 1 + fuzz_u16(in));
@@ -246,8 +246,8 @@ static void operate(bench *b, fuzz_input *in) {
 }
 
 static void check_log(bench *b) {
-    struct xl_link_stats s = xl_link_stats(b->link);
-    xl_link_log_flush(&b->log);
+    struct link_stats s = link_stats(b->link);
+    link_log_flush(&b->log);
     FUZZ_CHECK(b->lines['#'] == s.opportunities && b->lines['-'] == s.departed_packets);
     FUZZ_CHECK(b->drops_in_log == s.queue_drops);
 }
@@ -257,24 +257,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char error[512] = "";
     bench *b = calloc(1, sizeof *b);
     FUZZ_CHECK(b != NULL);
-    b->pool = xl_link_pool_new(0);
-    xl_link_log_init(&b->log, take_log, b);
+    b->pool = link_pool_new(0);
+    link_log_init(&b->log, take_log, b);
     choose_config(b, &in);
-    b->link = xl_link_new(&b->config, error, sizeof error);
+    b->link = link_new(&b->config, error, sizeof error);
     FUZZ_CHECK(b->link || error[0] != 0);
     for (int i = 0; b->link && i < OPERATIONS && fuzz_left(&in) > 0; i++)
         operate(b, &in);
     if (b->link) {
         drain(b);
         check_log(b);
-        fuzz_note_number(xl_link_stats(b->link).queue_drops);
+        fuzz_note_number(link_stats(b->link).queue_drops);
     }
-    xl_link_free(b->link);
-    FUZZ_CHECK(xl_link_pool_in_use(b->pool) == 0);
-    xl_link_pool_free(b->pool);
-    xl_trace_free(&b->trace[0]);
-    xl_trace_free(&b->trace[1]);
-    xl_delay_trace_free(&b->delays);
+    link_free(b->link);
+    FUZZ_CHECK(link_pool_in_use(b->pool) == 0);
+    link_pool_free(b->pool);
+    link_trace_free(&b->trace[0]);
+    link_trace_free(&b->trace[1]);
+    link_delay_trace_free(&b->delays);
     free(b);
     return 0;
 }

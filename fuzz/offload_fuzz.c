@@ -5,8 +5,8 @@
 
 #define SEGMENTS_MOST 100
 
-static struct xl_link_packet *segment[SEGMENTS_MOST];
-static uint8_t before[SEGMENTS_MOST][XL_LINK_PACKET_CAPACITY];
+static struct link_packet *segment[SEGMENTS_MOST];
+static uint8_t before[SEGMENTS_MOST][LINK_PACKET_CAPACITY];
 
 static size_t take_apart(const struct virtio_net_hdr *header, const uint8_t *data, size_t len) {
     struct mp_super super;
@@ -15,8 +15,8 @@ static size_t take_apart(const struct virtio_net_hdr *header, const uint8_t *dat
         return 0;
     FUZZ_CHECK(super.headers <= len && super.transport < super.headers && super.segment > 0);
     while (count < SEGMENTS_MOST && mp_super_next(&super, segment[count])) {
-        const struct xl_link_packet *p = segment[count++];
-        FUZZ_CHECK(p->length <= XL_LINK_PACKET_CAPACITY && p->length > super.headers);
+        const struct link_packet *p = segment[count++];
+        FUZZ_CHECK(p->length <= LINK_PACKET_CAPACITY && p->length > super.headers);
         FUZZ_CHECK(memcmp(p->data + super.headers, data + super.headers + payload, p->length - super.headers) == 0);
         payload += p->length - super.headers;
         fuzz_note(p->data, p->length);
@@ -69,10 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t count = take_apart(&header, exact, left * repeat);
     if (count > 0)
         put_together(count, flags & 1, skip % 8);
-    size_t whole = left * repeat < XL_LINK_PACKET_CAPACITY ? left * repeat : XL_LINK_PACKET_CAPACITY;
+    size_t whole = left * repeat < LINK_PACKET_CAPACITY ? left * repeat : LINK_PACKET_CAPACITY;
     if (count == 0 && whole >= 20) { /* as it is, among its like */
         for (size_t i = 0; i < 3; i++) {
-            *segment[i] = (struct xl_link_packet){.length = (uint32_t)whole};
+            *segment[i] = (struct link_packet){.length = (uint32_t)whole};
             memcpy(segment[i]->data, packet, whole);
         }
         put_together(3, flags & 1, 0);

@@ -54,7 +54,7 @@ static void check_figures(const struct mp_shell *shell, const struct mp_figures 
     json_decref(answer);
     for (size_t k = 0; k < shell->path_count; k++)
         for (int way = 0; way < 2; way++) {
-            const struct xl_link_stats *s = &figures->links[k][way].stats;
+            const struct link_stats *s = &figures->links[k][way].stats;
             FUZZ_CHECK(s->arrived_packets + s->duplicates == s->departed_packets + s->queue_drops + s->random_losses +
                                                                  s->off_losses + s->oversize_drops + s->memory_drops +
                                                                  s->inside_packets);
@@ -64,23 +64,23 @@ static void check_figures(const struct mp_shell *shell, const struct mp_figures 
 static void send_packets(struct mp_shell *shell, unsigned count, uint64_t now) {
     for (unsigned i = 0; i < count; i++) {
         struct mp_path *path = &shell->paths[i % shell->path_count];
-        struct xl_link *link = (i & 4 ? &path->down : &path->up)->link;
-        struct xl_link_packet *p = xl_link_pool_get(shell->pool);
+        struct link *link = (i & 4 ? &path->down : &path->up)->link;
+        struct link_packet *p = link_pool_get(shell->pool);
         FUZZ_CHECK(p != NULL);
         memset(p->data, 0, 40);
         p->data[0] = 0x45;
         p->length = 40 + i * 37 % 1400;
-        xl_link_enqueue(link, p, now);
+        link_enqueue(link, p, now);
     }
 }
 
 static void drain(struct mp_shell *shell, uint64_t now) {
     for (size_t k = 0; k < shell->path_count; k++)
         for (int way = 0; way < 2; way++) {
-            struct xl_link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
-            xl_link_advance(link, now);
-            for (struct xl_link_packet *p = xl_link_pull(link); p; p = xl_link_pull(link))
-                xl_link_departed(link, p, now);
+            struct link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
+            link_advance(link, now);
+            for (struct link_packet *p = link_pull(link); p; p = link_pull(link))
+                link_departed(link, p, now);
         }
 }
 

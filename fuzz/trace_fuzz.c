@@ -5,44 +5,44 @@
 #include "emulator/link/queue.h"
 
 static void check_trace(fuzz_input *in) {
-    struct xl_trace trace;
+    struct link_trace trace;
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     char *text = fuzz_rest_string(in);
-    int rc = xl_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    int rc = link_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
     FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
     if (rc == 0) {
         FUZZ_CHECK(trace.count >= 1 && trace.period_ms >= 1 && trace.period_ms == trace.at_ms[trace.count - 1]);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.at_ms[i - 1] <= trace.at_ms[i]);
-        uint64_t k = xl_trace_count_until_us(&trace, at);
-        FUZZ_CHECK(xl_trace_opportunity_us(&trace, k) > at);
-        FUZZ_CHECK(k == 0 || xl_trace_opportunity_us(&trace, k - 1) <= at);
+        uint64_t k = link_trace_count_until_us(&trace, at);
+        FUZZ_CHECK(link_trace_opportunity_us(&trace, k) > at);
+        FUZZ_CHECK(k == 0 || link_trace_opportunity_us(&trace, k - 1) <= at);
         fuzz_note_number(k);
-        xl_trace_free(&trace);
+        link_trace_free(&trace);
     }
     free(text);
 }
 
 static void check_delay_trace(fuzz_input *in) {
-    struct xl_delay_trace trace;
+    struct link_delay_trace trace;
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     bool hold = fuzz_bool(in);
     char *text = fuzz_rest_string(in);
-    int rc = xl_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    int rc = link_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
     FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
     if (rc == 0) {
         FUZZ_CHECK(trace.count >= 1);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.steps[i - 1].at_us < trace.steps[i].at_us);
-        uint64_t delay = xl_delay_trace_at(&trace, at, hold);
+        uint64_t delay = link_delay_trace_at(&trace, at, hold);
         size_t same = 0;
         while (same < trace.count && trace.steps[same].delay_us != delay)
             same++;
         FUZZ_CHECK(same < trace.count);
         fuzz_note_number(delay);
-        xl_delay_trace_free(&trace);
+        link_delay_trace_free(&trace);
     }
     free(text);
 }
@@ -50,25 +50,25 @@ static void check_delay_trace(fuzz_input *in) {
 static void check_rate(fuzz_input *in) {
     uint64_t rate = 0, at = fuzz_bytes_be(in, 5);
     char *text = fuzz_rest_string(in);
-    if (xl_trace_parse_rate(text, &rate)) {
-        FUZZ_CHECK(rate >= 1 && rate <= XL_TRACE_MAX_RATE_BPS);
-        struct xl_trace trace = xl_trace_constant(rate);
-        uint64_t k = xl_trace_count_until_us(&trace, at);
-        FUZZ_CHECK(xl_trace_opportunity_us(&trace, k) > at);
-        FUZZ_CHECK(k == 0 || xl_trace_opportunity_us(&trace, k - 1) <= at);
+    if (link_trace_parse_rate(text, &rate)) {
+        FUZZ_CHECK(rate >= 1 && rate <= LINK_TRACE_MAX_RATE_BPS);
+        struct link_trace trace = link_trace_constant(rate);
+        uint64_t k = link_trace_count_until_us(&trace, at);
+        FUZZ_CHECK(link_trace_opportunity_us(&trace, k) > at);
+        FUZZ_CHECK(k == 0 || link_trace_opportunity_us(&trace, k - 1) <= at);
         fuzz_note_number(k);
     }
     free(text);
 }
 
 static void check_loss(fuzz_input *in) {
-    struct xl_loss_state state = {.losses = {1}, .moves = {2}};
+    struct link_loss_state state = {.losses = {1}, .moves = {2}};
     char error[256] = "";
     char *text = fuzz_rest_string(in);
-    if (xl_loss_parse(&state.model, text, error, sizeof error) == 0) {
-        FUZZ_CHECK(xl_loss_is_valid(&state.model));
+    if (link_loss_parse(&state.model, text, error, sizeof error) == 0) {
+        FUZZ_CHECK(link_loss_is_valid(&state.model));
         for (int i = 0; i < 100; i++)
-            fuzz_note_number(xl_loss_next(&state));
+            fuzz_note_number(link_loss_next(&state));
     } else {
         FUZZ_CHECK(error[0] != 0);
     }
@@ -76,16 +76,16 @@ static void check_loss(fuzz_input *in) {
 }
 
 static void check_onoff(fuzz_input *in) {
-    struct xl_onoff onoff;
-    struct xl_onoff_state state;
+    struct link_onoff onoff;
+    struct link_onoff_state state;
     char error[256] = "";
     uint64_t step = fuzz_u32(in);
     char *text = fuzz_rest_string(in);
-    if (xl_onoff_parse(&onoff, text, error, sizeof error) == 0) {
-        FUZZ_CHECK(onoff.count <= XL_ONOFF_MAX_TIMES && onoff.count % 2 == 0);
-        xl_onoff_init(&state, &onoff, 1);
+    if (link_onoff_parse(&onoff, text, error, sizeof error) == 0) {
+        FUZZ_CHECK(onoff.count <= LINK_ONOFF_MAX_TIMES && onoff.count % 2 == 0);
+        link_onoff_init(&state, &onoff, 1);
         for (uint64_t i = 0, now = 0; i < 20; i++, now += step % 1000000)
-            fuzz_note_number(xl_onoff_advance(&state, now));
+            fuzz_note_number(link_onoff_advance(&state, now));
     } else {
         FUZZ_CHECK(error[0] != 0);
     }
@@ -94,19 +94,19 @@ static void check_onoff(fuzz_input *in) {
 
 static void check_queue(fuzz_input *in) {
     char error[512] = "";
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char *text = fuzz_rest_string(in);
-    struct xl_queue *queue = xl_queue_new(text, pool, 1, error, sizeof error);
+    struct link_queue *queue = link_queue_new(text, pool, 1, error, sizeof error);
     FUZZ_CHECK(queue || error[0] != 0);
     FUZZ_CHECK(!queue || memchr(queue->description, 0, sizeof queue->description));
-    xl_queue_free(queue);
-    xl_link_pool_free(pool);
+    link_queue_free(queue);
+    link_pool_free(pool);
     free(text);
 }
 
 /* key=value, one a line; then all of it as JSON, and as the configuration of a link. */
 static void check_settings(fuzz_input *in) {
-    struct xl_link_settings settings[2] = {0}, top[2] = {0};
+    struct link_settings settings[2] = {0}, top[2] = {0};
     char error[1024];
     bool use_top = fuzz_bool(in), json = fuzz_bool(in);
     char *text = fuzz_rest_string(in), *rest = NULL;
@@ -119,27 +119,27 @@ static void check_settings(fuzz_input *in) {
         }
         *value++ = 0;
         json_t *member = json ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
-        struct xl_link_settings *to = use_top ? top : settings;
-        int rc = member ? xl_link_settings_set_json(to, line, member, error, sizeof error)
-                        : xl_link_settings_set(to, line, value, error, sizeof error);
+        struct link_settings *to = use_top ? top : settings;
+        int rc = member ? link_settings_set_json(to, line, member, error, sizeof error)
+                        : link_settings_set(to, line, value, error, sizeof error);
         FUZZ_CHECK(rc == 0 || error[0] != 0);
         json_decref(member);
     }
-    FUZZ_CHECK(xl_link_settings_override(settings, top) == 0);
+    FUZZ_CHECK(link_settings_override(settings, top) == 0);
     error[0] = 0;
-    FUZZ_CHECK(xl_link_settings_check(settings, error, sizeof error) == 0 || error[0] != 0);
+    FUZZ_CHECK(link_settings_check(settings, error, sizeof error) == 0 || error[0] != 0);
     json_t *path = json_object(), *direction = json_object();
-    xl_link_settings_report_path(settings, path);
-    xl_link_settings_report(&settings[0], direction);
+    link_settings_report_path(settings, path);
+    link_settings_report(&settings[0], direction);
     char *dump = json_dumps(direction, JSON_SORT_KEYS);
     fuzz_note(dump, strlen(dump));
     free(dump);
     json_decref(path);
     json_decref(direction);
-    struct xl_link_config config = xl_link_settings_config(&settings[1], 5);
-    FUZZ_CHECK(xl_loss_is_valid(&config.loss));
-    xl_link_settings_free(settings);
-    xl_link_settings_free(top);
+    struct link_config config = link_settings_config(&settings[1], 5);
+    FUZZ_CHECK(link_loss_is_valid(&config.loss));
+    link_settings_free(settings);
+    link_settings_free(top);
     free(text);
 }
 

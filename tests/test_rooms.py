@@ -12,11 +12,16 @@ from railyard.base.paths import ROOT
 
 TRANSPORT = ROOT / "transport"
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+XL_NAME = re.compile(r"\b(?:xl|XL)_\w+")
 FUNCTION = re.compile(r"^(?!static\b)\w[\w *]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 
 
 def code(file: Path) -> str:
     return COMMENT.sub("", file.read_text(encoding="utf-8"))
+
+
+def files(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.[ch]"))
 
 
 def sources(room: Path) -> list[Path]:
@@ -48,3 +53,14 @@ def test_only_connection_and_endpoint_know_connection() -> None:
         if file.parent.name in ("connection", "endpoint") or file.name.endswith("_test.c"):
             continue
         assert not re.search(r'#include "(connection|endpoint)/', file.read_text(encoding="utf-8")), file
+
+
+def test_the_prefix_xl_is_libxlinks_alone() -> None:
+    """What other rooms define has another prefix: link_, mp_, player_ and so on."""
+    rooms = ("balancer", "base", "emulator", "get", "http", "load", "player", "schemes", "server", "video")
+    ours = {name for room in ("transport", "driver") for file in files(room) for name in XL_NAME.findall(code(file))}
+    assert len(ours) > 500
+    for room in rooms:
+        for file in files(room):
+            foreign = set(XL_NAME.findall(code(file))) - ours
+            assert not foreign, f"{file.relative_to(ROOT)}: {sorted(foreign)}"

@@ -54,8 +54,8 @@ static void take_ack(struct run *r, const struct ack *ack) {
 }
 
 static void take_departures(struct run *r, uint64_t now) {
-    xl_link_advance(r->bench->link, now);
-    for (struct xl_link_packet *p = xl_link_pull(r->bench->link); p; p = xl_link_pull(r->bench->link)) {
+    link_advance(r->bench->link, now);
+    for (struct link_packet *p = link_pull(r->bench->link); p; p = link_pull(r->bench->link)) {
         uint64_t delay = p->due_us - p->arrival_us;
         if (now >= r->measured_from_us) {
             r->delay_sum_us += delay;
@@ -64,14 +64,14 @@ static void take_departures(struct run *r, uint64_t now) {
         }
         r->acks[r->last] = (struct ack){p->due_us + BASE_RTT, bench_number(p), p->data[21]};
         r->last = (r->last + 1) % MOST_ACKS;
-        xl_link_departed(r->bench->link, p, now);
+        link_departed(r->bench->link, p, now);
     }
 }
 
 /* Runs count sources for a minute and measures the second half of it. */
 static struct run *run(const char *queue, size_t count) {
     struct run *r = calloc(1, sizeof(*r));
-    r->bench = bench_new("12mbps", (struct xl_link_config){.queue = queue, .seed = 7});
+    r->bench = bench_new("12mbps", (struct link_config){.queue = queue, .seed = 7});
     r->count = count;
     r->measured_from_us = 30 * S;
     for (size_t i = 0; i < count; i++) {
@@ -79,8 +79,8 @@ static struct run *run(const char *queue, size_t count) {
         send_window(r, (uint8_t)i, 0);
     }
     for (uint64_t now = 0; now < 60 * S;) {
-        uint64_t due = xl_link_next_deadline(r->bench->link);
-        uint64_t ack = r->first != r->last ? r->acks[r->first].at_us : XL_LINK_NEVER;
+        uint64_t due = link_next_deadline(r->bench->link);
+        uint64_t ack = r->first != r->last ? r->acks[r->first].at_us : LINK_NEVER;
         now = due < ack ? due : ack;
         if (due <= ack) {
             take_departures(r, now);
@@ -149,18 +149,18 @@ static void a_burst_passes_untouched(void **state) {
     (void)state;
     static const char *const queues[] = {"codel", "pie", "fq_codel"};
     for (size_t i = 0; i < 3; i++) {
-        struct bench *b = bench_new("12mbps", (struct xl_link_config){.queue = queues[i]});
+        struct bench *b = bench_new("12mbps", (struct link_config){.queue = queues[i]});
         for (uint32_t burst = 0; burst < 10; burst++) {
             bench_send_many(b, 1, 95, 1504, burst * S);
-            xl_link_advance(b->link, burst * S + 900 * MS);
+            link_advance(b->link, burst * S + 900 * MS);
         }
-        assert_int_equal(xl_link_stats(b->link).queue_drops, 0);
+        assert_int_equal(link_stats(b->link).queue_drops, 0);
         bench_free(b);
     }
 }
 
 static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
-    struct bench *b = bench_new("12mbps", (struct xl_link_config){.queue = queue});
+    struct bench *b = bench_new("12mbps", (struct link_config){.queue = queue});
     uint64_t worst = 0;
     uint32_t arrived = 0;
     for (uint32_t n = 1; n <= 5000; n++) { /* 24 Mbps of bulk, and 100 bytes every 20 ms */
@@ -168,12 +168,12 @@ static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
         bench_send(b, 1, n, 1504, now);
         if (n % 40 == 0)
             bench_send(b, 2, n, 100, now);
-        xl_link_advance(b->link, now);
-        for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
+        link_advance(b->link, now);
+        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
             uint64_t delay = p->due_us - p->arrival_us;
             worst = p->data[21] == 2 && delay > worst ? delay : worst;
             arrived += p->data[21] == 2;
-            xl_link_departed(b->link, p, now);
+            link_departed(b->link, p, now);
         }
     }
     assert_true(arrived > 100 || strncmp(queue, "fq", 2) != 0);

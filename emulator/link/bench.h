@@ -18,10 +18,10 @@
 #define S  UINT64_C(1000000)
 
 struct bench {
-    struct xl_trace trace;
-    struct xl_link_pool *pool;
-    struct xl_link *link;
-    struct xl_link_log log;
+    struct link_trace trace;
+    struct link_pool *pool;
+    struct link *link;
+    struct link_log log;
     char *text; /* of the log */
     size_t text_length, text_capacity;
 };
@@ -39,37 +39,37 @@ static inline void bench_sink(void *context, const char *text, size_t length) {
 }
 
 /* trace: the text of a trace, or a rate. config.log: any address that is not NULL asks for a log. */
-static inline struct bench *bench_new(const char *trace, struct xl_link_config config) {
+static inline struct bench *bench_new(const char *trace, struct link_config config) {
     struct bench *bench = calloc(1, sizeof(*bench));
     char error[512] = "";
     uint64_t rate;
-    if (xl_trace_parse_rate(trace, &rate))
-        bench->trace = xl_trace_constant(rate);
+    if (link_trace_parse_rate(trace, &rate))
+        bench->trace = link_trace_constant(rate);
     else
-        assert_int_equal(xl_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof(error)), 0);
-    bench->pool = xl_link_pool_new(0);
-    xl_link_log_init(&bench->log, bench_sink, bench);
+        assert_int_equal(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof(error)), 0);
+    bench->pool = link_pool_new(0);
+    link_log_init(&bench->log, bench_sink, bench);
     config.trace = &bench->trace;
     config.pool = bench->pool;
     config.log = config.log ? &bench->log : NULL;
-    bench->link = xl_link_new(&config, error, sizeof(error));
+    bench->link = link_new(&config, error, sizeof(error));
     if (!bench->link)
         fail_msg("%s", error);
     return bench;
 }
 
 static inline void bench_free(struct bench *bench) {
-    xl_link_free(bench->link);
-    assert_int_equal(xl_link_pool_in_use(bench->pool), 0); /* nothing leaks, whatever is still inside */
-    xl_link_pool_free(bench->pool);
-    xl_trace_free(&bench->trace);
+    link_free(bench->link);
+    assert_int_equal(link_pool_in_use(bench->pool), 0); /* nothing leaks, whatever is still inside */
+    link_pool_free(bench->pool);
+    link_trace_free(&bench->trace);
     free(bench->text);
     free(bench);
 }
 
 /* A packet of a flow: UDP over IPv4 from a port of its own, with a number behind the headers. */
 static inline void bench_send(struct bench *bench, uint8_t flow, uint32_t number, uint32_t bytes, uint64_t now) {
-    struct xl_link_packet *packet = xl_link_pool_get(bench->pool);
+    struct link_packet *packet = link_pool_get(bench->pool);
     assert_non_null(packet);
     memset(packet->data, 0, 32);
     packet->length = bytes - 4;
@@ -77,10 +77,10 @@ static inline void bench_send(struct bench *bench, uint8_t flow, uint32_t number
     packet->data[9] = 17;
     packet->data[21] = flow;
     memcpy(packet->data + 28, &number, sizeof(number));
-    xl_link_enqueue(bench->link, packet, now);
+    link_enqueue(bench->link, packet, now);
 }
 
-static inline uint32_t bench_number(const struct xl_link_packet *packet) {
+static inline uint32_t bench_number(const struct link_packet *packet) {
     uint32_t number;
     memcpy(&number, packet->data + 28, sizeof(number));
     return number;
@@ -99,21 +99,21 @@ struct bench_departure {
 
 /* Lets time pass until now: exactly these packets depart, in this order, at these times (number 0 ends the list). */
 static inline void bench_expect(struct bench *bench, uint64_t now, const struct bench_departure *expected) {
-    xl_link_advance(bench->link, now);
+    link_advance(bench->link, now);
     for (; expected->number != 0; expected++) {
-        struct xl_link_packet *packet = xl_link_pull(bench->link);
+        struct link_packet *packet = link_pull(bench->link);
         assert_non_null(packet);
         assert_int_equal(bench_number(packet), expected->number);
         assert_int_equal(packet->due_us, expected->due_us);
-        xl_link_departed(bench->link, packet, packet->due_us);
+        link_departed(bench->link, packet, packet->due_us);
     }
-    assert_null(xl_link_pull(bench->link));
+    assert_null(link_pull(bench->link));
 }
 #define BENCH_EXPECT(bench, now, ...)                                                                                  \
     bench_expect(bench, now, (const struct bench_departure[]){__VA_ARGS__ __VA_OPT__(, ){0, 0}})
 
 static inline void bench_check_balance(const struct bench *bench) {
-    struct xl_link_stats s = xl_link_stats(bench->link);
+    struct link_stats s = link_stats(bench->link);
     assert_int_equal(s.arrived_packets + s.duplicates, s.departed_packets + s.queue_drops + s.random_losses +
                                                            s.off_losses + s.oversize_drops + s.memory_drops +
                                                            s.inside_packets);

@@ -9,20 +9,20 @@
 /* What had come to the end of its delay by then met the old losses, though nobody asked the link in between. */
 static void a_new_loss_begins_now(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct xl_link_config){.delay_us = 10 * MS});
+    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     bench_send(b, 0, 2, 1504, 15 * MS);
-    assert_int_equal(xl_link_set_loss(b->link, &(struct xl_loss){.good = 1.0}, 20 * MS), 0);
+    assert_int_equal(link_set_loss(b->link, &(struct link_loss){.good = 1.0}, 20 * MS), 0);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS});
-    assert_int_equal(xl_link_stats(b->link).random_losses, 1);
+    assert_int_equal(link_stats(b->link).random_losses, 1);
     bench_free(b);
 }
 
 static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct xl_link_config){.loss = {.p = 1.0, .bad = 1.0}});
+    struct bench *b = bench_new("1\n", (struct link_config){.loss = {.p = 1.0, .bad = 1.0}});
     bench_send(b, 0, 1, 1504, 0); /* bad from now on: r is 0 */
-    assert_int_equal(xl_link_set_loss(b->link, &(struct xl_loss){.bad = 1.0}, 5 * MS), 0);
+    assert_int_equal(link_set_loss(b->link, &(struct link_loss){.bad = 1.0}, 5 * MS), 0);
     bench_send(b, 0, 2, 1504, 5 * MS);
     BENCH_EXPECT(b, 50 * MS, {2, 6 * MS});
     bench_free(b);
@@ -30,40 +30,40 @@ static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
 
 static void opportunities_are_counted_over_a_change_of_trace(void **state) {
     (void)state;
-    struct bench *b = bench_new(TENS, (struct xl_link_config){.start_offset_ms = 25});
-    xl_link_advance(b->link, 30 * MS);
-    assert_int_equal(xl_link_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
-    xl_link_set_trace(b->link, &b->trace, 30 * MS);
-    assert_int_equal(xl_link_stats(b->link).opportunities, 3);
-    xl_link_advance(b->link, 50 * MS);
-    assert_int_equal(xl_link_stats(b->link).opportunities, 5);
+    struct bench *b = bench_new(TENS, (struct link_config){.start_offset_ms = 25});
+    link_advance(b->link, 30 * MS);
+    assert_int_equal(link_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
+    link_set_trace(b->link, &b->trace, 30 * MS);
+    assert_int_equal(link_stats(b->link).opportunities, 3);
+    link_advance(b->link, 50 * MS);
+    assert_int_equal(link_stats(b->link).opportunities, 5);
     bench_free(b);
 }
 
 /* Late by 20 ms, of a packet that would have been in the queue a delay later. */
 static void missed_opportunities_are_those_a_delay_later(void **state) {
     (void)state;
-    struct bench *b = bench_new("10\n20\n21\n22\n30\n", (struct xl_link_config){.delay_us = 10 * MS});
-    xl_link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
-    assert_int_equal(xl_link_stats(b->link).missed, 1);
-    xl_link_count_missed(b->link, 10 * MS, 13 * MS);
-    assert_int_equal(xl_link_stats(b->link).missed, 3);
+    struct bench *b = bench_new("10\n20\n21\n22\n30\n", (struct link_config){.delay_us = 10 * MS});
+    link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
+    assert_int_equal(link_stats(b->link).missed, 1);
+    link_count_missed(b->link, 10 * MS, 13 * MS);
+    assert_int_equal(link_stats(b->link).missed, 3);
     bench_free(b);
 }
 
 static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
     (void)state;
-    struct bench *b = bench_new(TENS, (struct xl_link_config){0});
+    struct bench *b = bench_new(TENS, (struct link_config){0});
     bench_send_many(b, 1, 3, 1504, 4 * MS);
     BENCH_EXPECT(b, 10 * MS, {1, 10 * MS});
-    struct xl_link_stats s = xl_link_stats(b->link);
+    struct link_stats s = link_stats(b->link);
     assert_int_equal(s.queueing_us, 6 * MS);
     assert_int_equal(s.queued_packets, 2);
     assert_int_equal(s.queued_bytes, 2 * 1504);
     assert_int_equal(s.departed_bytes, 1504);
-    xl_link_refuse(b->link, 100);
-    xl_link_refuse(b->link, 100);
-    s = xl_link_stats(b->link);
+    link_refuse(b->link, 100);
+    link_refuse(b->link, 100);
+    s = link_stats(b->link);
     assert_int_equal(s.memory_drops, 2);
     assert_int_equal(s.arrived_packets, 5);
     assert_int_equal(s.arrived_bytes, 3 * 1504 + 2 * 104);
@@ -74,17 +74,17 @@ static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
 /* When 200 packets of 10 ms apart came out of a delay with jitter; those that were doubled, by bits. */
 static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool twice[200]) {
     struct bench *b = bench_new(
-        "1gbps", (struct xl_link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
+        "1gbps", (struct link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
     memset(twice, 0, 200 * sizeof(twice[0]));
     memset(at, 0, 200 * sizeof(at[0]));
     for (uint32_t n = 0; n < 200; n++)
         bench_send(b, 0, n, 104, (n + 1) * interval_us);
-    xl_link_advance(b->link, 200 * interval_us + S);
-    for (struct xl_link_packet *p = xl_link_pull(b->link); p; p = xl_link_pull(b->link)) {
+    link_advance(b->link, 200 * interval_us + S);
+    for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
         uint32_t n = bench_number(p);
         twice[n] = at[n] != 0;
         at[n] = p->arrival_us;
-        xl_link_departed(b->link, p, p->due_us);
+        link_departed(b->link, p, p->due_us);
     }
     bench_free(b);
 }
@@ -113,10 +113,10 @@ static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state)
 
 static void the_start_offset_moves_a_delay_trace_too(void **state) {
     (void)state;
-    struct xl_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
-    struct xl_delay_trace delays = {.steps = steps, .count = 2};
+    struct link_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
+    struct link_delay_trace delays = {.steps = steps, .count = 2};
     struct bench *b =
-        bench_new("1\n", (struct xl_link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
+        bench_new("1\n", (struct link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
     bench_send(b, 0, 1, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 6 * MS});
     bench_free(b);
@@ -124,7 +124,7 @@ static void the_start_offset_moves_a_delay_trace_too(void **state) {
 
 static uint64_t hash(uint8_t *packet, size_t byte, uint8_t change) {
     packet[byte] ^= change;
-    uint64_t h = xl_flow_hash(packet, 60, 7);
+    uint64_t h = link_flow_hash(packet, 60, 7);
     packet[byte] ^= change;
     return h;
 }

@@ -3,19 +3,19 @@
 #include <math.h>
 
 /* "target" is not enforced on a queue of a packet or less: that is no standing queue (maxpacket in RFC 8289). */
-#define MAX_PACKET XL_LINK_OPPORTUNITY_BYTES
+#define MAX_PACKET LINK_OPPORTUNITY_BYTES
 
 struct run {
-    struct xl_codel *codel;
-    const struct xl_codel_parameters *parameters;
-    struct xl_link_fifo *fifo;
+    struct link_codel *codel;
+    const struct link_codel_parameters *parameters;
+    struct link_fifo *fifo;
     uint64_t now;
 };
 
 /* RFC 8289, section 5.6, dodequeue(). */
-static struct xl_link_packet *take(const struct run *run, bool *ok_to_drop) {
-    struct xl_codel *c = run->codel;
-    struct xl_link_packet *packet = xl_link_fifo_pop(run->fifo);
+static struct link_packet *take(const struct run *run, bool *ok_to_drop) {
+    struct link_codel *c = run->codel;
+    struct link_packet *packet = link_fifo_pop(run->fifo);
     *ok_to_drop = false;
     if (!packet || run->now - packet->arrival_us < run->parameters->target_us || run->fifo->bytes <= MAX_PACKET)
         c->first_above_time = 0;
@@ -31,12 +31,11 @@ static uint64_t control_law(const struct run *run, uint64_t t) {
     return t + (uint64_t)((double)run->parameters->interval_us / sqrt((double)run->codel->count));
 }
 
-static struct xl_link_packet *go_on_dropping(const struct run *run, struct xl_queue *queue,
-                                             struct xl_link_packet *packet) {
-    struct xl_codel *c = run->codel;
+static struct link_packet *go_on_dropping(const struct run *run, struct link_queue *queue, struct link_packet *packet) {
+    struct link_codel *c = run->codel;
     bool ok_to_drop;
     while (c->dropping && run->now >= c->drop_next) {
-        xl_queue_drop(queue, packet);
+        link_queue_drop(queue, packet);
         c->count++;
         packet = take(run, &ok_to_drop);
         c->dropping = ok_to_drop;
@@ -46,11 +45,10 @@ static struct xl_link_packet *go_on_dropping(const struct run *run, struct xl_qu
     return packet;
 }
 
-static struct xl_link_packet *start_dropping(const struct run *run, struct xl_queue *queue,
-                                             struct xl_link_packet *packet) {
-    struct xl_codel *c = run->codel;
+static struct link_packet *start_dropping(const struct run *run, struct link_queue *queue, struct link_packet *packet) {
+    struct link_codel *c = run->codel;
     bool ok_to_drop;
-    xl_queue_drop(queue, packet);
+    link_queue_drop(queue, packet);
     packet = take(run, &ok_to_drop);
     c->dropping = true;
     /* Soon after the last dropping state, take up its rate of drops. */
@@ -62,11 +60,11 @@ static struct xl_link_packet *start_dropping(const struct run *run, struct xl_qu
     return packet;
 }
 
-struct xl_link_packet *xl_codel_dequeue(struct xl_codel *codel, const struct xl_codel_parameters *parameters,
-                                        struct xl_queue *queue, struct xl_link_fifo *fifo, uint64_t now) {
+struct link_packet *link_codel_dequeue(struct link_codel *codel, const struct link_codel_parameters *parameters,
+                                       struct link_queue *queue, struct link_fifo *fifo, uint64_t now) {
     const struct run run = {codel, parameters, fifo, now};
     bool ok_to_drop;
-    struct xl_link_packet *packet = take(&run, &ok_to_drop);
+    struct link_packet *packet = take(&run, &ok_to_drop);
     if (codel->dropping) {
         codel->dropping = ok_to_drop;
         return go_on_dropping(&run, queue, packet);

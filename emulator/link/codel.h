@@ -7,20 +7,20 @@
 
 #include "emulator/link/queue.h"
 
-#define XL_CODEL_TARGET_US   5000u
-#define XL_CODEL_INTERVAL_US 100000u
+#define LINK_CODEL_TARGET_US   5000u
+#define LINK_CODEL_INTERVAL_US 100000u
 
-struct xl_codel_parameters {
+struct link_codel_parameters {
     uint64_t target_us;   /* the delay that a standing queue may have */
     uint64_t interval_us; /* about a worst-case RTT */
 };
-#define XL_CODEL_OPTIONS(type, member)                                                                                 \
-    {"target", offsetof(type, member.target_us), XL_QUEUE_MS, 1, UINT64_C(3600000000), XL_CODEL_TARGET_US}, {          \
-        "interval", offsetof(type, member.interval_us), XL_QUEUE_MS, 1, UINT64_C(3600000000), XL_CODEL_INTERVAL_US     \
+#define LINK_CODEL_OPTIONS(type, member)                                                                               \
+    {"target", offsetof(type, member.target_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), LINK_CODEL_TARGET_US}, {      \
+        "interval", offsetof(type, member.interval_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), LINK_CODEL_INTERVAL_US \
     }
 
 /* The names of RFC 8289's pseudocode; all zero at the start. */
-struct xl_codel {
+struct link_codel {
     uint64_t first_above_time; /* when the delay will have been above target for an interval; 0: it is not */
     uint64_t drop_next;
     uint32_t count; /* drops since the dropping state began */
@@ -29,7 +29,7 @@ struct xl_codel {
 };
 
 /* The next packet of the FIFO, after the drops that CoDel wants, or NULL if it is empty. Drops go to the queue. */
-struct xl_link_packet *xl_codel_dequeue(struct xl_codel *codel, const struct xl_codel_parameters *parameters,
-                                        struct xl_queue *queue, struct xl_link_fifo *fifo, uint64_t now);
+struct link_packet *link_codel_dequeue(struct link_codel *codel, const struct link_codel_parameters *parameters,
+                                       struct link_queue *queue, struct link_fifo *fifo, uint64_t now);
 
 #endif

@@ -8,10 +8,10 @@
 
 #define MOST_MS 4294967295.0 /* of a time: as in delivery traces */
 
-static bool append(struct xl_delay_trace *trace, size_t *capacity, const struct xl_delay_step *step) {
+static bool append(struct link_delay_trace *trace, size_t *capacity, const struct link_delay_step *step) {
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-        struct xl_delay_step *grown = realloc(trace->steps, wanted * sizeof(*grown));
+        struct link_delay_step *grown = realloc(trace->steps, wanted * sizeof(*grown));
         if (!grown)
             return false;
         trace->steps = grown;
@@ -21,18 +21,18 @@ static bool append(struct xl_delay_trace *trace, size_t *capacity, const struct 
     return true;
 }
 
-static bool read_step(const char *line, size_t length, struct xl_delay_step *step) {
+static bool read_step(const char *line, size_t length, struct link_delay_step *step) {
     const char *comma = memchr(line, ',', length);
     double ms;
-    if (!comma || !xl_text_number(line, (size_t)(comma - line), MOST_MS, &ms) ||
-        !xl_text_ms(comma + 1, length - (size_t)(comma - line) - 1, &step->delay_us))
+    if (!comma || !link_text_number(line, (size_t)(comma - line), MOST_MS, &ms) ||
+        !link_text_ms(comma + 1, length - (size_t)(comma - line) - 1, &step->delay_us))
         return false;
     step->at_us = (uint64_t)(ms * 1000.0 + 0.5);
     return true;
 }
 
-static const char *take_line(struct xl_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
-    struct xl_delay_step step;
+static const char *take_line(struct link_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
+    struct link_delay_step step;
     if (!read_step(line, length, &step))
         return "is not \"ms,delay_ms\"; write a time and a delay (at most 3600000), both in ms, on every line";
     if (trace->count > 0 && step.at_us <= trace->steps[trace->count - 1].at_us)
@@ -40,8 +40,8 @@ static const char *take_line(struct xl_delay_trace *trace, size_t *capacity, con
     return append(trace, capacity, &step) ? NULL : "finds no memory";
 }
 
-int xl_delay_trace_parse(struct xl_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
-                         size_t error_size) {
+int link_delay_trace_parse(struct link_delay_trace *trace, const char *name, const char *text, size_t length,
+                           char *error, size_t error_size) {
     const char *at = text, *end = text + length;
     size_t capacity = 0, number = 0;
     memset(trace, 0, sizeof(*trace));
@@ -52,7 +52,7 @@ int xl_delay_trace_parse(struct xl_delay_trace *trace, const char *name, const c
         number++;
         if (problem) {
             snprintf(error, error_size, "%s:%zu: the line %s", name, number, problem);
-            xl_delay_trace_free(trace);
+            link_delay_trace_free(trace);
             return -1;
         }
         at = !newline ? end : newline + 1;
@@ -64,12 +64,12 @@ int xl_delay_trace_parse(struct xl_delay_trace *trace, const char *name, const c
     return 0;
 }
 
-void xl_delay_trace_free(struct xl_delay_trace *trace) {
+void link_delay_trace_free(struct link_delay_trace *trace) {
     free(trace->steps);
     memset(trace, 0, sizeof(*trace));
 }
 
-uint64_t xl_delay_trace_at(const struct xl_delay_trace *trace, uint64_t t_us, bool hold) {
+uint64_t link_delay_trace_at(const struct link_delay_trace *trace, uint64_t t_us, bool hold) {
     uint64_t period = trace->steps[trace->count - 1].at_us;
     if (!hold && trace->count > 1)
         t_us %= period;

@@ -4,14 +4,14 @@
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
 
-static struct xl_link_log any; /* asks for a log */
+static struct link_log any; /* asks for a log */
 
 static struct bench *with_queue(const char *trace, const char *queue) {
-    return bench_new(trace, (struct xl_link_config){.queue = queue, .log = &any});
+    return bench_new(trace, (struct link_config){.queue = queue, .log = &any});
 }
 
 static void expect_log(struct bench *b, const char *text) {
-    xl_link_log_flush(&b->log);
+    link_log_flush(&b->log);
     assert_string_equal(b->text, text);
 }
 
@@ -21,8 +21,8 @@ static void infinite(void **state) {
     struct bench *b = with_queue(TENS, "infinite");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
-    assert_int_equal(xl_link_stats(b->link).opportunities, 5);
-    assert_int_equal(xl_link_stats(b->link).opportunities_used, 3);
+    assert_int_equal(link_stats(b->link).opportunities, 5);
+    assert_int_equal(link_stats(b->link).opportunities_used, 3);
     bench_free(b);
 }
 
@@ -33,7 +33,7 @@ static void droptail_by_packets(void **state) {
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     bench_send_many(b, 4, 2, 1504, 12 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 30 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_stats(b->link).queue_drops, 2);
     expect_log(b, "1 + 1504\n1 + 1504\n1 + 1504\n1 d 1 1504\n10 # 1504\n12 + 1504\n12 + 1504\n12 d 1 1504\n"
                   "20 # 1504\n30 # 1504\n40 # 1504\n50 # 1504\n10 - 1504 9\n20 - 1504 19\n30 - 1504 18\n");
     bench_free(b);
@@ -55,7 +55,7 @@ static void droptail_by_bytes(void **state) {
     bench_send(b, 0, 7, 1050, 11 * MS);
     bench_send(b, 0, 8, 40, 11 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 20 * MS}, {6, 30 * MS}, {7, 40 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 3); /* 3, 5 and 8 */
+    assert_int_equal(link_stats(b->link).queue_drops, 3); /* 3, 5 and 8 */
     bench_free(b);
 }
 
@@ -95,7 +95,7 @@ static void a_packet_larger_than_drophead_s_limit_empties_the_queue(void **state
     bench_send(b, 0, 2, 1504, 1 * MS);
     bench_send(b, 0, 3, 1000, 2 * MS);
     BENCH_EXPECT(b, 20 * MS, {3, 10 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 
@@ -121,8 +121,8 @@ static void codel(void **state) {
     bench_send_many(b, 15, 10, 1504, 101 * MS);
     BENCH_EXPECT(b, 200 * MS, {15, 110 * MS}, {16, 120 * MS}, {18, 130 * MS}, {19, 140 * MS}, {21, 150 * MS},
                  {23, 160 * MS}, {24, 170 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 7);
-    xl_link_log_flush(&b->log);
+    assert_int_equal(link_stats(b->link).queue_drops, 7);
+    link_log_flush(&b->log);
     assert_non_null(strstr(b->text, "\n30 # 1504\n30 d 1 1504\n40 # 1504\n")); /* the drop at dequeue is in the log */
     bench_free(b);
 }
@@ -133,9 +133,9 @@ static void codel_leaves_a_short_delay_alone(void **state) {
     struct bench *b = with_queue("1\n2\n", "codel:target=5:interval=20");
     for (uint32_t t = 0; t < 2000; t++) {
         bench_send_many(b, t * 2 + 1, t == 0 ? 4 : 1, 1504, t * MS);
-        xl_link_advance(b->link, t * MS);
+        link_advance(b->link, t * MS);
     }
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 0);
+    assert_int_equal(link_stats(b->link).queue_drops, 0);
     bench_free(b);
 }
 
@@ -148,13 +148,13 @@ static void pie(void **state) {
     struct bench *b = with_queue("1000000\n", "pie");
     bench_send_many(b, 1, 10, 1504, 0);
     bench_send_many(b, 11, 10, 1504, 149 * MS);
-    xl_link_advance(b->link, 150 * MS);
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 0);
-    xl_link_advance(b->link, 20 * S);
+    link_advance(b->link, 150 * MS);
+    assert_int_equal(link_stats(b->link).queue_drops, 0);
+    link_advance(b->link, 20 * S);
     bench_send_many(b, 31, 50, 1504, 20 * S);
-    xl_link_advance(b->link, 20 * S + 1);
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 50);
-    assert_int_equal(xl_link_stats(b->link).queued_packets, 20);
+    link_advance(b->link, 20 * S + 1);
+    assert_int_equal(link_stats(b->link).queue_drops, 50);
+    assert_int_equal(link_stats(b->link).queued_packets, 20);
     bench_free(b);
 }
 
@@ -163,19 +163,19 @@ static void pie_keeps_its_hard_limit_during_a_burst(void **state) {
     struct bench *b = with_queue(TENS, "pie:packets=3");
     bench_send_many(b, 1, 5, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 
 static void pie_after_a_year_without_packets_is_as_new(void **state) {
     (void)state;
-    struct bench *b = bench_new("1000000\n", (struct xl_link_config){.queue = "pie"});
+    struct bench *b = bench_new("1000000\n", (struct link_config){.queue = "pie"});
     bench_send_many(b, 1, 5, 1504, 0);
     bench_send_many(b, 6, 1, 1504, 30 * S);
     for (uint64_t year = 1; year <= 100; year++) { /* 2e11 updates: a loop over them would not end */
         uint64_t now = year * 365 * 86400 * S;
         bench_send_many(b, 10, 100, 1504, now);
-        xl_link_advance(b->link, now + 1);
+        link_advance(b->link, now + 1);
         bench_check_balance(b);
     }
     bench_free(b);
@@ -224,7 +224,7 @@ static void fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow(void
     bench_send(b, 'B', 11, 1504, 0);
     bench_send(b, 'B', 12, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {3, 10 * MS}, {11, 20 * MS}, {12, 30 * MS});
-    assert_int_equal(xl_link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 

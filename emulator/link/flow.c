@@ -13,7 +13,7 @@ static uint64_t absorb(uint64_t hash, const uint8_t *bytes, size_t length) {
     for (size_t i = 0; i < length; i += 4) {
         uint32_t word;
         memcpy(&word, bytes + i, sizeof(word));
-        hash = xl_link_mix64(hash ^ word) + UINT64_C(0x9e3779b97f4a7c15);
+        hash = link_mix64(hash ^ word) + UINT64_C(0x9e3779b97f4a7c15);
     }
     return hash;
 }
@@ -25,7 +25,7 @@ static uint64_t hash_tuple(const uint8_t *packet, size_t length, size_t at, size
     return has_ports(protocol) && header > 0 && length >= header + 4 ? absorb(hash, packet + header, 4) : hash;
 }
 
-uint64_t xl_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbation) {
+uint64_t link_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbation) {
     if (length >= 20 && packet[0] >> 4 == 4) {
         bool is_fragment = (packet[6] & 0x3f) != 0 || packet[7] != 0; /* more fragments, or an offset */
         size_t header = (size_t)(packet[0] & 15) * 4;
@@ -33,5 +33,5 @@ uint64_t xl_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbatio
     }
     if (length >= 40 && packet[0] >> 4 == 6)
         return hash_tuple(packet, length, 8, 32, 40, packet[6], perturbation);
-    return xl_link_mix64(perturbation);
+    return link_mix64(perturbation);
 }

@@ -8,6 +8,6 @@
 /* A hash of addresses, protocol and (of TCP, UDP, UDP-Lite, DCCP, SCTP) ports, under a perturbation. Fragments count by
  * addresses and protocol alone, so that all of a packet stay together; so do IPv6 packets with extension headers. What
  * is not IP, or too short, is one flow. */
-uint64_t xl_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbation);
+uint64_t link_flow_hash(const uint8_t *packet, size_t length, uint64_t perturbation);
 
 #endif

@@ -9,7 +9,7 @@ static size_t bucket_of(uint64_t v) {
         return (size_t)v;
     unsigned e = 63u - (unsigned)__builtin_clzll(v) - 6u;
     size_t bucket = 64u * e + (size_t)(v >> e);
-    return bucket < XL_LATENESS_BUCKETS ? bucket : XL_LATENESS_BUCKETS - 1;
+    return bucket < LINK_LATENESS_BUCKETS ? bucket : LINK_LATENESS_BUCKETS - 1;
 }
 
 static uint64_t highest_in(size_t bucket) {
@@ -19,7 +19,7 @@ static uint64_t highest_in(size_t bucket) {
     return ((64u + bucket % 64 + 1) << e) - 1;
 }
 
-void xl_lateness_record(struct xl_lateness *lateness, uint64_t late_us) {
+void link_lateness_record(struct link_lateness *lateness, uint64_t late_us) {
     lateness->count++;
     lateness->over_1ms += late_us > 1000;
     if (late_us > lateness->max_us)
@@ -27,13 +27,13 @@ void xl_lateness_record(struct xl_lateness *lateness, uint64_t late_us) {
     lateness->buckets[bucket_of(late_us)]++;
 }
 
-uint64_t xl_lateness_quantile(const struct xl_lateness *lateness, double fraction) {
+uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction) {
     uint64_t seen = 0;
-    for (size_t i = 0; i < XL_LATENESS_BUCKETS && lateness->count > 0; i++) {
+    for (size_t i = 0; i < LINK_LATENESS_BUCKETS && lateness->count > 0; i++) {
         seen += lateness->buckets[i];
         if (seen > 0 && (double)seen >= fraction * (double)lateness->count) {
             uint64_t value = highest_in(i);
-            return value < lateness->max_us && i + 1 < XL_LATENESS_BUCKETS ? value : lateness->max_us;
+            return value < lateness->max_us && i + 1 < LINK_LATENESS_BUCKETS ? value : lateness->max_us;
         }
     }
     return lateness->max_us;

@@ -5,17 +5,17 @@
 
 #include <stdint.h>
 
-#define XL_LATENESS_BUCKETS 2048u /* up to 2^36 us, some 19 hours; more is counted in the last bucket */
+#define LINK_LATENESS_BUCKETS 2048u /* up to 2^36 us, some 19 hours; more is counted in the last bucket */
 
-struct xl_lateness {
+struct link_lateness {
     uint64_t count;
     uint64_t over_1ms; /* later than 1000 us */
     uint64_t max_us;
-    uint64_t buckets[XL_LATENESS_BUCKETS];
+    uint64_t buckets[LINK_LATENESS_BUCKETS];
 };
 
-void xl_lateness_record(struct xl_lateness *lateness, uint64_t late_us);
+void link_lateness_record(struct link_lateness *lateness, uint64_t late_us);
 /* The smallest recorded value that at least fraction (0 to 1) of the records do not exceed; 0 without records. */
-uint64_t xl_lateness_quantile(const struct xl_lateness *lateness, double fraction);
+uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction);
 
 #endif

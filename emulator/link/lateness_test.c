@@ -8,7 +8,7 @@
 
 #include "emulator/link/lateness.h"
 
-static struct xl_lateness lateness;
+static struct link_lateness lateness;
 
 static int clear(void **state) {
     (void)state;
@@ -18,25 +18,25 @@ static int clear(void **state) {
 
 static void without_records_everything_is_0(void **state) {
     (void)state;
-    assert_int_equal(xl_lateness_quantile(&lateness, 0.5), 0);
+    assert_int_equal(link_lateness_quantile(&lateness, 0.5), 0);
     assert_int_equal(lateness.max_us, 0);
 }
 
 static void small_values_are_exact(void **state) {
     (void)state;
     for (uint64_t v = 1; v <= 100; v++)
-        xl_lateness_record(&lateness, v);
-    assert_int_equal(xl_lateness_quantile(&lateness, 0.50), 50);
-    assert_int_equal(xl_lateness_quantile(&lateness, 0.99), 99);
-    assert_int_equal(xl_lateness_quantile(&lateness, 1.00), 100);
+        link_lateness_record(&lateness, v);
+    assert_int_equal(link_lateness_quantile(&lateness, 0.50), 50);
+    assert_int_equal(link_lateness_quantile(&lateness, 0.99), 99);
+    assert_int_equal(link_lateness_quantile(&lateness, 1.00), 100);
     assert_int_equal(lateness.max_us, 100);
 }
 
 static void over_1ms_means_more_than_1000_us(void **state) {
     (void)state;
-    xl_lateness_record(&lateness, 1000);
+    link_lateness_record(&lateness, 1000);
     assert_int_equal(lateness.over_1ms, 0);
-    xl_lateness_record(&lateness, 1001);
+    link_lateness_record(&lateness, 1001);
     assert_int_equal(lateness.over_1ms, 1);
     assert_int_equal(lateness.count, 2);
 }
@@ -45,10 +45,10 @@ static void large_values_are_within_2_per_cent_and_never_too_small(void **state)
     (void)state;
     for (uint64_t v = 128; v < UINT64_C(1) << 34; v = v * 5 / 4 + 1) {
         clear(NULL);
-        xl_lateness_record(&lateness, v);
-        xl_lateness_record(&lateness, v);
-        xl_lateness_record(&lateness, v * 3);
-        uint64_t median = xl_lateness_quantile(&lateness, 0.5);
+        link_lateness_record(&lateness, v);
+        link_lateness_record(&lateness, v);
+        link_lateness_record(&lateness, v * 3);
+        uint64_t median = link_lateness_quantile(&lateness, 0.5);
         assert_true(median >= v);
         assert_true((double)median <= 1.02 * (double)v);
     }
@@ -56,9 +56,9 @@ static void large_values_are_within_2_per_cent_and_never_too_small(void **state)
 
 static void huge_values_fall_into_the_last_bucket(void **state) {
     (void)state;
-    xl_lateness_record(&lateness, UINT64_MAX);
-    assert_int_equal(xl_lateness_quantile(&lateness, 0.5), UINT64_MAX);
-    assert_int_equal(lateness.buckets[XL_LATENESS_BUCKETS - 1], 1);
+    link_lateness_record(&lateness, UINT64_MAX);
+    assert_int_equal(link_lateness_quantile(&lateness, 0.5), UINT64_MAX);
+    assert_int_equal(lateness.buckets[LINK_LATENESS_BUCKETS - 1], 1);
 }
 
 int main(void) {

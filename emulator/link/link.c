@@ -11,56 +11,56 @@
 /* The streams of random numbers of a link. Losses have the seed itself. */
 enum stream { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
 
-struct xl_link {
-    const struct xl_trace *trace;
-    struct xl_trace constant; /* what trace points to after xl_link_set_rate */
-    uint64_t trace_end;       /* number of the opportunity that there is not any more; XL_LINK_NEVER: none */
-    int64_t trace_start_us;   /* where trace time 0 falls, since t0 */
-    struct xl_link_pool *pool;
-    struct xl_link_log *log;
+struct link {
+    const struct link_trace *trace;
+    struct link_trace constant; /* what trace points to after link_set_rate */
+    uint64_t trace_end;         /* number of the opportunity that there is not any more; LINK_NEVER: none */
+    int64_t trace_start_us;     /* where trace time 0 falls, since t0 */
+    struct link_pool *pool;
+    struct link_log *log;
 
     uint64_t delay_us;
-    const struct xl_delay_trace *delay_trace;
+    const struct link_delay_trace *delay_trace;
     bool hold_delay, once, down;
     uint64_t start_offset_us; /* of the delay trace */
     uint64_t jitter_us;
     double reorder;
     uint64_t reorder_us;
     double duplicate;
-    struct xl_link_rng jitter_rng, reorder_rng, duplicate_rng;
-    struct xl_loss_state loss;
-    struct xl_onoff_state onoff;
+    struct link_rng jitter_rng, reorder_rng, duplicate_rng;
+    struct link_loss_state loss;
+    struct link_onoff_state onoff;
 
-    struct xl_link_fifo delayed; /* due_us = when the delay ends */
-    struct xl_link_fifo held;    /* the same, of packets out of order */
-    struct xl_queue *queue;
-    struct xl_link_packet *in_transit; /* out of the queue, served in part */
-    uint32_t in_transit_left;          /* its bytes that are still to be served */
-    struct xl_link_fifo delivered;     /* due_us = the opportunity that completed it */
+    struct link_fifo delayed; /* due_us = when the delay ends */
+    struct link_fifo held;    /* the same, of packets out of order */
+    struct link_queue *queue;
+    struct link_packet *in_transit; /* out of the queue, served in part */
+    uint32_t in_transit_left;       /* its bytes that are still to be served */
+    struct link_fifo delivered;     /* due_us = the opportunity that completed it */
 
     uint64_t first_opportunity; /* number of the first opportunity at or after the trace's beginning on this link */
     uint64_t next_opportunity;  /* number of the first one that has not passed */
-    uint64_t passed_before;     /* opportunities of earlier traces: xl_link_set_trace */
-    struct xl_link_stats stats;
-    struct xl_lateness lateness;
+    uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
+    struct link_stats stats;
+    struct link_lateness lateness;
 };
 
-/* Opportunity number k in us since t0; XL_LINK_NEVER behind the end. Those before t0 are never asked for. */
-static uint64_t opportunity_us(const struct xl_link *link, uint64_t k) {
-    return k >= link->trace_end ? XL_LINK_NEVER
-                                : xl_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
+/* Opportunity number k in us since t0; LINK_NEVER behind the end. Those before t0 are never asked for. */
+static uint64_t opportunity_us(const struct link *link, uint64_t k) {
+    return k >= link->trace_end ? LINK_NEVER
+                                : link_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
 }
 
 /* The number of the first opportunity after time t (us since t0). */
-static uint64_t opportunity_after(const struct xl_link *link, uint64_t t) {
-    uint64_t k = xl_trace_count_until_us(link->trace, t - (uint64_t)link->trace_start_us);
+static uint64_t opportunity_after(const struct link *link, uint64_t t) {
+    uint64_t k = link_trace_count_until_us(link->trace, t - (uint64_t)link->trace_start_us);
     return k < link->trace_end ? k : link->trace_end;
 }
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
-static void take_trace(struct xl_link *link, const struct xl_trace *trace, int64_t start_us, uint64_t from_us) {
+static void take_trace(struct link *link, const struct link_trace *trace, int64_t start_us, uint64_t from_us) {
     link->trace = trace;
-    link->trace_end = link->once && trace->at_ms ? trace->count : XL_LINK_NEVER;
+    link->trace_end = link->once && trace->at_ms ? trace->count : LINK_NEVER;
     link->trace_start_us = start_us;
     uint64_t before = from_us - (uint64_t)start_us;
     link->first_opportunity = before == 0 ? 0 : opportunity_after(link, from_us - 1);
@@ -71,14 +71,14 @@ static bool is_probability(double value) {
     return value >= 0.0 && value <= 1.0;
 }
 
-static const char *find_problem(const struct xl_link_config *config) {
-    return !xl_loss_is_valid(&config->loss)     ? "the loss"
+static const char *find_problem(const struct link_config *config) {
+    return !link_loss_is_valid(&config->loss)   ? "the loss"
            : !is_probability(config->reorder)   ? "reorder"
            : !is_probability(config->duplicate) ? "duplicate"
                                                 : NULL;
 }
 
-static void set_up_effects(struct xl_link *link, const struct xl_link_config *config) {
+static void set_up_effects(struct link *link, const struct link_config *config) {
     link->delay_us = config->delay_us;
     link->delay_trace = config->delay_trace;
     link->hold_delay = config->hold_delay;
@@ -87,28 +87,28 @@ static void set_up_effects(struct xl_link *link, const struct xl_link_config *co
     link->reorder = config->reorder;
     link->reorder_us = config->reorder_us;
     link->duplicate = config->duplicate;
-    link->jitter_rng.state = xl_link_substream(config->seed, STREAM_JITTER);
-    link->reorder_rng.state = xl_link_substream(config->seed, STREAM_REORDER);
-    link->duplicate_rng.state = xl_link_substream(config->seed, STREAM_DUPLICATE);
+    link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
+    link->reorder_rng.state = link_substream(config->seed, STREAM_REORDER);
+    link->duplicate_rng.state = link_substream(config->seed, STREAM_DUPLICATE);
     link->loss.model = config->loss;
     link->loss.losses.state = config->seed;
-    link->loss.moves.state = xl_link_substream(config->seed, STREAM_LOSS_MOVES);
-    xl_onoff_init(&link->onoff, &config->onoff, xl_link_substream(config->seed, STREAM_ONOFF));
+    link->loss.moves.state = link_substream(config->seed, STREAM_LOSS_MOVES);
+    link_onoff_init(&link->onoff, &config->onoff, link_substream(config->seed, STREAM_ONOFF));
 }
 
-struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, size_t error_size) {
+struct link *link_new(const struct link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
     if (problem) {
         snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
         return NULL;
     }
-    struct xl_link *link = calloc(1, sizeof(*link));
+    struct link *link = calloc(1, sizeof(*link));
     if (!link) {
         snprintf(error, error_size, "no memory for a link");
         return NULL;
     }
-    link->queue = xl_queue_new(!config->queue ? "infinite" : config->queue, config->pool,
-                               xl_link_substream(config->seed, STREAM_QUEUE), error, error_size);
+    link->queue = link_queue_new(!config->queue ? "infinite" : config->queue, config->pool,
+                                 link_substream(config->seed, STREAM_QUEUE), error, error_size);
     if (!link->queue) {
         free(link);
         return NULL;
@@ -121,110 +121,110 @@ struct xl_link *xl_link_new(const struct xl_link_config *config, char *error, si
     return link;
 }
 
-static void release(struct xl_link *link, struct xl_link_fifo *fifo) {
-    for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p; p = xl_link_fifo_pop(fifo))
-        xl_link_pool_put(link->pool, p);
+static void release(struct link *link, struct link_fifo *fifo) {
+    for (struct link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
+        link_pool_put(link->pool, p);
 }
 
-void xl_link_free(struct xl_link *link) {
+void link_free(struct link *link) {
     if (!link)
         return;
     release(link, &link->delayed);
     release(link, &link->held);
     release(link, &link->delivered);
-    xl_link_pool_put(link->pool, link->in_transit);
-    xl_queue_free(link->queue);
+    link_pool_put(link->pool, link->in_transit);
+    link_queue_free(link->queue);
     free(link);
 }
 
-static bool is_idle(const struct xl_link *link) {
+static bool is_idle(const struct link *link) {
     return !link->in_transit && link->queue->packets == 0;
 }
 
 /* Opportunities have nobody to serve. */
-static bool is_unserved(const struct xl_link *link) {
+static bool is_unserved(const struct link *link) {
     return link->down || is_idle(link);
 }
 
 /* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
-static struct xl_link_fifo *next_delayed(struct xl_link *link) {
-    const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
+static struct link_fifo *next_delayed(struct link *link) {
+    const struct link_packet *in_order = link->delayed.head, *held = link->held.head;
     if (held && (!in_order || held->due_us < in_order->due_us))
         return &link->held;
     return in_order ? &link->delayed : NULL;
 }
 
 /* When the next packet leaves the delay. */
-static uint64_t next_arrival(const struct xl_link *link) {
-    const struct xl_link_packet *in_order = link->delayed.head, *held = link->held.head;
-    uint64_t first = in_order ? in_order->due_us : XL_LINK_NEVER;
+static uint64_t next_arrival(const struct link *link) {
+    const struct link_packet *in_order = link->delayed.head, *held = link->held.head;
+    uint64_t first = in_order ? in_order->due_us : LINK_NEVER;
     return held && held->due_us < first ? held->due_us : first;
 }
 
 /* Lets the opportunities up to and at time t pass unused. */
-static void pass_opportunities(struct xl_link *link, uint64_t t) {
+static void pass_opportunities(struct link *link, uint64_t t) {
     uint64_t end = opportunity_after(link, t);
     if (end <= link->next_opportunity)
         return;
     if (link->log)
         for (uint64_t k = link->next_opportunity; k < end; k++)
-            xl_link_log_opportunity(link->log, opportunity_us(link, k) / 1000);
+            link_log_opportunity(link->log, opportunity_us(link, k) / 1000);
     link->next_opportunity = end;
 }
 
-static void log_drops(struct xl_link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
+static void log_drops(struct link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
     uint64_t packets = link->queue->dropped_packets - packets_before;
     if (packets > 0 && link->log)
-        xl_link_log_drop(link->log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
+        link_log_drop(link->log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
 }
 
-static struct xl_link_packet *dequeue(struct xl_link *link, uint64_t t) {
+static struct link_packet *dequeue(struct link *link, uint64_t t) {
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
-    struct xl_link_packet *packet = xl_queue_dequeue(link->queue, t);
+    struct link_packet *packet = link_queue_dequeue(link->queue, t);
     log_drops(link, packets_before, bytes_before, t);
     return packet;
 }
 
 /* The next opportunity, at time t, serves what waits. */
-static void serve_opportunity(struct xl_link *link, uint64_t t) {
-    uint32_t left = XL_LINK_OPPORTUNITY_BYTES;
+static void serve_opportunity(struct link *link, uint64_t t) {
+    uint32_t left = LINK_OPPORTUNITY_BYTES;
     if (link->log)
-        xl_link_log_opportunity(link->log, t / 1000);
+        link_log_opportunity(link->log, t / 1000);
     link->next_opportunity++;
     while (left > 0) {
         if (!link->in_transit) {
             link->in_transit = dequeue(link, t);
             if (!link->in_transit)
                 break;
-            link->in_transit_left = xl_link_packet_bytes(link->in_transit);
+            link->in_transit_left = link_packet_bytes(link->in_transit);
         }
         uint32_t served = link->in_transit_left < left ? link->in_transit_left : left;
         link->in_transit_left -= served;
         left -= served;
         if (link->in_transit_left == 0) {
             link->in_transit->due_us = t;
-            xl_link_fifo_push(&link->delivered, link->in_transit);
+            link_fifo_push(&link->delivered, link->in_transit);
             link->in_transit = NULL;
         }
     }
-    link->stats.opportunities_used += left < XL_LINK_OPPORTUNITY_BYTES;
+    link->stats.opportunities_used += left < LINK_OPPORTUNITY_BYTES;
 }
 
 /* The packet arrives at the queue. */
-static void arrive(struct xl_link *link, struct xl_link_packet *packet, uint64_t t) {
+static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
     if (link->log)
-        xl_link_log_arrival(link->log, t / 1000, xl_link_packet_bytes(packet));
+        link_log_arrival(link->log, t / 1000, link_packet_bytes(packet));
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
-    xl_queue_enqueue(link->queue, packet, t);
+    link_queue_enqueue(link->queue, packet, t);
     log_drops(link, packets_before, bytes_before, t);
 }
 
 /* A second copy, or NULL: none is wanted, or there is no memory for it. */
-static struct xl_link_packet *duplicate(struct xl_link *link, const struct xl_link_packet *packet, bool wanted) {
-    struct xl_link_packet *copy = wanted ? xl_link_pool_get(link->pool) : NULL;
+static struct link_packet *duplicate(struct link *link, const struct link_packet *packet, bool wanted) {
+    struct link_packet *copy = wanted ? link_pool_get(link->pool) : NULL;
     if (copy) {
         copy->length = packet->length;
         memcpy(copy->data, packet->data, packet->length);
@@ -235,19 +235,19 @@ static struct xl_link_packet *duplicate(struct xl_link *link, const struct xl_li
 
 /* The next packet comes out of the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
  * packet, so that the others' outcomes do not move its own. */
-static void end_delay(struct xl_link *link) {
-    struct xl_link_packet *packet = xl_link_fifo_pop(next_delayed(link));
+static void end_delay(struct link *link) {
+    struct link_packet *packet = link_fifo_pop(next_delayed(link));
     uint64_t t = packet->due_us;
-    bool is_lost = xl_loss_next(&link->loss);
-    bool twice = link->duplicate > 0.0 && xl_link_rng_uniform(&link->duplicate_rng) < link->duplicate;
-    bool is_on = xl_onoff_advance(&link->onoff, t) && !link->down;
+    bool is_lost = link_loss_next(&link->loss);
+    bool twice = link->duplicate > 0.0 && link_rng_uniform(&link->duplicate_rng) < link->duplicate;
+    bool is_on = link_onoff_advance(&link->onoff, t) && !link->down;
     if (is_lost || !is_on) {
         link->stats.off_losses += !is_on;
         link->stats.random_losses += is_on;
-        xl_link_pool_put(link->pool, packet);
+        link_pool_put(link->pool, packet);
         return;
     }
-    struct xl_link_packet *copy = duplicate(link, packet, twice);
+    struct link_packet *copy = duplicate(link, packet, twice);
     arrive(link, packet, t);
     if (copy)
         arrive(link, copy, t);
@@ -255,7 +255,7 @@ static void end_delay(struct xl_link *link) {
 
 /* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
  * an opportunity of the millisecond in which it arrives. */
-void xl_link_advance(struct xl_link *link, uint64_t now) {
+void link_advance(struct link *link, uint64_t now) {
     for (;;) {
         uint64_t arrival = next_arrival(link);
         uint64_t horizon = arrival < now ? arrival : now;
@@ -274,125 +274,125 @@ void xl_link_advance(struct xl_link *link, uint64_t now) {
     }
 }
 
-static uint64_t delay_at(const struct xl_link *link, uint64_t t) {
+static uint64_t delay_at(const struct link *link, uint64_t t) {
     return !link->delay_trace ? link->delay_us
-                              : xl_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
+                              : link_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
 }
 
 /* The delay of a packet that comes now. */
-static uint64_t draw_delay(struct xl_link *link, uint64_t now) {
+static uint64_t draw_delay(struct link *link, uint64_t now) {
     uint64_t delay = delay_at(link, now);
     if (link->jitter_us > 0) {
-        delay += (uint64_t)(xl_link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
+        delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
         delay = delay > link->jitter_us ? delay - link->jitter_us : 0;
     }
     return delay;
 }
 
-void xl_link_enqueue(struct xl_link *link, struct xl_link_packet *packet, uint64_t now) {
+void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     link->stats.arrived_packets++;
-    link->stats.arrived_bytes += xl_link_packet_bytes(packet);
-    if (xl_link_packet_bytes(packet) > XL_LINK_OPPORTUNITY_BYTES) {
+    link->stats.arrived_bytes += link_packet_bytes(packet);
+    if (link_packet_bytes(packet) > LINK_OPPORTUNITY_BYTES) {
         link->stats.oversize_drops++;
-        xl_link_pool_put(link->pool, packet);
+        link_pool_put(link->pool, packet);
         return;
     }
     /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
-    xl_link_advance(link, now);
-    bool apart = link->reorder > 0.0 && xl_link_rng_uniform(&link->reorder_rng) < link->reorder;
-    struct xl_link_fifo *fifo = apart ? &link->held : &link->delayed;
+    link_advance(link, now);
+    bool apart = link->reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->reorder;
+    struct link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
     packet->due_us = now + draw_delay(link, now) + (apart ? link->reorder_us : 0);
     if (fifo->tail && fifo->tail->due_us > packet->due_us)
         packet->due_us = fifo->tail->due_us;
-    xl_link_fifo_push(fifo, packet);
+    link_fifo_push(fifo, packet);
 }
 
-void xl_link_refuse(struct xl_link *link, uint32_t length) {
+void link_refuse(struct link *link, uint32_t length) {
     link->stats.arrived_packets++;
-    link->stats.arrived_bytes += (uint64_t)length + XL_LINK_HEADER_BYTES;
+    link->stats.arrived_bytes += (uint64_t)length + LINK_HEADER_BYTES;
     link->stats.memory_drops++;
 }
 
-uint64_t xl_link_next_deadline(const struct xl_link *link) {
+uint64_t link_next_deadline(const struct link *link) {
     if (link->delivered.head)
         return link->delivered.head->due_us;
     if (link->down)
-        return XL_LINK_NEVER;
+        return LINK_NEVER;
     if (!is_idle(link))
         return opportunity_us(link, link->next_opportunity);
     uint64_t arrival = next_arrival(link);
-    return arrival == XL_LINK_NEVER ? XL_LINK_NEVER : opportunity_us(link, opportunity_after(link, arrival));
+    return arrival == LINK_NEVER ? LINK_NEVER : opportunity_us(link, opportunity_after(link, arrival));
 }
 
-struct xl_link_packet *xl_link_pull(struct xl_link *link) {
-    return xl_link_fifo_pop(&link->delivered);
+struct link_packet *link_pull(struct link *link) {
+    return link_fifo_pop(&link->delivered);
 }
 
-void xl_link_departed(struct xl_link *link, struct xl_link_packet *packet, uint64_t now) {
-    uint32_t bytes = xl_link_packet_bytes(packet);
+void link_departed(struct link *link, struct link_packet *packet, uint64_t now) {
+    uint32_t bytes = link_packet_bytes(packet);
     link->stats.departed_packets++;
     link->stats.departed_bytes += bytes;
     link->stats.queueing_us = now - packet->arrival_us;
-    xl_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
+    link_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
     if (link->log)
-        xl_link_log_departure(link->log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
-    xl_link_pool_put(link->pool, packet);
+        link_log_departure(link->log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
+    link_pool_put(link->pool, packet);
 }
 
-void xl_link_count_missed(struct xl_link *link, uint64_t since, uint64_t now) {
-    if (since < now && !link->down && is_idle(link) && next_arrival(link) == XL_LINK_NEVER) {
+void link_count_missed(struct link *link, uint64_t since, uint64_t now) {
+    if (since < now && !link->down && is_idle(link) && next_arrival(link) == LINK_NEVER) {
         uint64_t delay = delay_at(link, now);
         link->stats.missed += opportunity_after(link, now + delay) - opportunity_after(link, since + delay);
     }
 }
 
-void xl_link_set_delay(struct xl_link *link, uint64_t delay_us, uint64_t now) {
-    xl_link_advance(link, now);
+void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now) {
+    link_advance(link, now);
     link->delay_us = delay_us;
     link->delay_trace = NULL;
 }
 
-int xl_link_set_loss(struct xl_link *link, const struct xl_loss *loss, uint64_t now) {
-    if (!xl_loss_is_valid(loss))
+int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now) {
+    if (!link_loss_is_valid(loss))
         return -1;
-    xl_link_advance(link, now);
+    link_advance(link, now);
     link->loss.model = *loss;
     link->loss.is_bad = false;
     return 0;
 }
 
-void xl_link_set_up(struct xl_link *link, bool up, uint64_t now) {
-    xl_link_advance(link, now);
+void link_set_up(struct link *link, bool up, uint64_t now) {
+    link_advance(link, now);
     link->down = !up;
 }
 
-bool xl_link_is_up(const struct xl_link *link) {
+bool link_is_up(const struct link *link) {
     return !link->down;
 }
 
 /* What was due by the old trace has happened: the old one may be the very same memory, with another rate in it. */
-static void change_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
+static void change_trace(struct link *link, const struct link_trace *trace, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
     take_trace(link, trace, (int64_t)now, now);
 }
 
-void xl_link_set_trace(struct xl_link *link, const struct xl_trace *trace, uint64_t now) {
-    xl_link_advance(link, now);
+void link_set_trace(struct link *link, const struct link_trace *trace, uint64_t now) {
+    link_advance(link, now);
     change_trace(link, trace, now);
 }
 
-int xl_link_set_rate(struct xl_link *link, uint64_t rate_bps, uint64_t now) {
-    if (rate_bps == 0 || rate_bps > XL_TRACE_MAX_RATE_BPS)
+int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now) {
+    if (rate_bps == 0 || rate_bps > LINK_TRACE_MAX_RATE_BPS)
         return -1;
-    xl_link_advance(link, now); /* by the old rate */
-    link->constant = xl_trace_constant(rate_bps);
+    link_advance(link, now); /* by the old rate */
+    link->constant = link_trace_constant(rate_bps);
     change_trace(link, &link->constant, now);
     return 0;
 }
 
-struct xl_link_stats xl_link_stats(const struct xl_link *link) {
-    struct xl_link_stats stats = link->stats;
+struct link_stats link_stats(const struct link *link) {
+    struct link_stats stats = link->stats;
     stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;
     stats.queue_drops = link->queue->dropped_packets;
     stats.queued_packets = link->queue->packets;
@@ -402,10 +402,10 @@ struct xl_link_stats xl_link_stats(const struct xl_link *link) {
     return stats;
 }
 
-const struct xl_lateness *xl_link_lateness(const struct xl_link *link) {
+const struct link_lateness *link_lateness(const struct link *link) {
     return &link->lateness;
 }
 
-const char *xl_link_queue_description(const struct xl_link *link) {
+const char *link_queue_description(const struct link *link) {
     return link->queue->description;
 }

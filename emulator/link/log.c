@@ -4,20 +4,20 @@
 
 #define LONGEST_LINE 80u /* three 64-bit numbers and their separators */
 
-void xl_link_log_init(struct xl_link_log *log, xl_link_log_sink *sink, void *context) {
+void link_log_init(struct link_log *log, link_log_sink *sink, void *context) {
     log->sink = sink;
     log->context = context;
     log->used = 0;
 }
 
-void xl_link_log_flush(struct xl_link_log *log) {
+void link_log_flush(struct link_log *log) {
     if (log->used > 0) {
         log->sink(log->context, log->buffer, log->used);
         log->used = 0;
     }
 }
 
-static void put_number(struct xl_link_log *log, uint64_t value) {
+static void put_number(struct link_log *log, uint64_t value) {
     char digits[20];
     size_t n = 0;
     do {
@@ -29,9 +29,9 @@ static void put_number(struct xl_link_log *log, uint64_t value) {
 }
 
 /* "T k a" or "T k a b": lines are the hot path of a busy link, so they are put together by hand. */
-static void put_line(struct xl_link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
+static void put_line(struct link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
     if (log->used + LONGEST_LINE > sizeof(log->buffer))
-        xl_link_log_flush(log);
+        link_log_flush(log);
     put_number(log, t_ms);
     log->buffer[log->used++] = ' ';
     log->buffer[log->used++] = kind;
@@ -44,22 +44,22 @@ static void put_line(struct xl_link_log *log, uint64_t t_ms, char kind, uint64_t
     log->buffer[log->used++] = '\n';
 }
 
-static void put_text(struct xl_link_log *log, const char *text) {
+static void put_text(struct link_log *log, const char *text) {
     for (; *text != '\0'; text++) {
         if (log->used == sizeof(log->buffer))
-            xl_link_log_flush(log);
+            link_log_flush(log);
         log->buffer[log->used++] = *text == '\n' || *text == '\r' ? ' ' : *text;
     }
 }
 
-static void end_line(struct xl_link_log *log) {
+static void end_line(struct link_log *log) {
     if (log->used == sizeof(log->buffer))
-        xl_link_log_flush(log);
+        link_log_flush(log);
     log->buffer[log->used++] = '\n';
 }
 
-void xl_link_log_header(struct xl_link_log *log, const char *direction, const char *trace, const char *log_name,
-                        const char *command_line, const char *queue, uint64_t init_epoch_ms) {
+void link_log_header(struct link_log *log, const char *direction, const char *trace, const char *log_name,
+                     const char *command_line, const char *queue, uint64_t init_epoch_ms) {
     put_text(log, "# mahimahi mm-link (");
     put_text(log, direction);
     put_text(log, ") [");
@@ -75,25 +75,25 @@ void xl_link_log_header(struct xl_link_log *log, const char *direction, const ch
     end_line(log);
     put_text(log, "# init timestamp: ");
     if (log->used + LONGEST_LINE > sizeof(log->buffer))
-        xl_link_log_flush(log);
+        link_log_flush(log);
     put_number(log, init_epoch_ms);
     end_line(log);
     put_text(log, "# base timestamp: 0");
     end_line(log);
 }
 
-void xl_link_log_opportunity(struct xl_link_log *log, uint64_t t_ms) {
+void link_log_opportunity(struct link_log *log, uint64_t t_ms) {
     put_line(log, t_ms, '#', 1504, NULL);
 }
 
-void xl_link_log_arrival(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes) {
+void link_log_arrival(struct link_log *log, uint64_t t_ms, uint32_t bytes) {
     put_line(log, t_ms, '+', bytes, NULL);
 }
 
-void xl_link_log_departure(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms) {
+void link_log_departure(struct link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms) {
     put_line(log, t_ms, '-', bytes, &delay_ms);
 }
 
-void xl_link_log_drop(struct xl_link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
+void link_log_drop(struct link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
     put_line(log, t_ms, 'd', packets, &bytes);
 }

@@ -14,24 +14,24 @@
 #include <stdint.h>
 
 /* Receives whole lines, many at a time; the text is only valid during the call. */
-typedef void xl_link_log_sink(void *context, const char *text, size_t length);
+typedef void link_log_sink(void *context, const char *text, size_t length);
 
-struct xl_link_log {
-    xl_link_log_sink *sink;
+struct link_log {
+    link_log_sink *sink;
     void *context;
     size_t used;
     char buffer[32768];
 };
 
-void xl_link_log_init(struct xl_link_log *log, xl_link_log_sink *sink, void *context);
+void link_log_init(struct link_log *log, link_log_sink *sink, void *context);
 /* The opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
-void xl_link_log_header(struct xl_link_log *log, const char *direction, const char *trace, const char *log_name,
-                        const char *command_line, const char *queue, uint64_t init_epoch_ms);
-void xl_link_log_opportunity(struct xl_link_log *log, uint64_t t_ms);
-void xl_link_log_arrival(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes);
-void xl_link_log_departure(struct xl_link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
-void xl_link_log_drop(struct xl_link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
+void link_log_header(struct link_log *log, const char *direction, const char *trace, const char *log_name,
+                     const char *command_line, const char *queue, uint64_t init_epoch_ms);
+void link_log_opportunity(struct link_log *log, uint64_t t_ms);
+void link_log_arrival(struct link_log *log, uint64_t t_ms, uint32_t bytes);
+void link_log_departure(struct link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
+void link_log_drop(struct link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
 /* Hands what is buffered to the sink. */
-void xl_link_log_flush(struct xl_link_log *log);
+void link_log_flush(struct link_log *log);
 
 #endif

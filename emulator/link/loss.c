@@ -9,37 +9,37 @@ static bool is_probability(double value) {
     return value >= 0.0 && value <= 1.0;
 }
 
-bool xl_loss_is_valid(const struct xl_loss *loss) {
+bool link_loss_is_valid(const struct link_loss *loss) {
     return is_probability(loss->good) && is_probability(loss->bad) && is_probability(loss->p) &&
            is_probability(loss->r);
 }
 
-static bool parse_chain(struct xl_loss *loss, const char *list) {
-    struct xl_text_option o;
+static bool parse_chain(struct link_loss *loss, const char *list) {
+    struct link_text_option o;
     const struct {
         const char *key;
         double *value;
     } members[] = {{"p", &loss->p}, {"r", &loss->r}, {"good", &loss->good}, {"bad", &loss->bad}};
     bool has[4] = {false, false, false, false};
-    while (xl_text_next_option(&list, &o)) {
+    while (link_text_next_option(&list, &o)) {
         size_t i = 0;
-        while (i < 4 && !xl_text_option_is(&o, members[i].key))
+        while (i < 4 && !link_text_option_is(&o, members[i].key))
             i++;
-        if (i == 4 || has[i] || !xl_text_probability(o.value, o.value_length, members[i].value))
+        if (i == 4 || has[i] || !link_text_probability(o.value, o.value_length, members[i].value))
             return false;
         has[i] = true;
     }
     return has[0] && has[1];
 }
 
-int xl_loss_parse(struct xl_loss *loss, const char *text, char *error, size_t error_size) {
-    struct xl_loss parsed = {0};
+int link_loss_parse(struct link_loss *loss, const char *text, char *error, size_t error_size) {
+    struct link_loss parsed = {0};
     bool good;
     if (strncmp(text, "ge:", 3) == 0) {
         parsed.bad = 1.0;
         good = parse_chain(&parsed, text + 3);
     } else {
-        good = xl_text_probability(text, strlen(text), &parsed.good);
+        good = link_text_probability(text, strlen(text), &parsed.good);
     }
     if (!good) {
         snprintf(error, error_size, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
@@ -49,13 +49,13 @@ int xl_loss_parse(struct xl_loss *loss, const char *text, char *error, size_t er
     return 0;
 }
 
-bool xl_loss_next(struct xl_loss_state *state) {
-    const struct xl_loss *m = &state->model;
+bool link_loss_next(struct link_loss_state *state) {
+    const struct link_loss *m = &state->model;
     if (m->p > 0.0 || state->is_bad) {
-        double move = xl_link_rng_uniform(&state->moves);
+        double move = link_rng_uniform(&state->moves);
         state->is_bad = state->is_bad ? !(move < m->r) : move < m->p;
     }
     double loss = state->is_bad ? m->bad : m->good;
     bool draws = m->good > 0.0 || (m->p > 0.0 && m->bad > 0.0) || state->is_bad;
-    return draws && xl_link_rng_uniform(&state->losses) < loss;
+    return draws && link_rng_uniform(&state->losses) < loss;
 }

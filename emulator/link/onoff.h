@@ -9,27 +9,27 @@
 
 #include "emulator/link/rng.h"
 
-#define XL_ONOFF_MAX_TIMES 32u
+#define LINK_ONOFF_MAX_TIMES 32u
 
 /* Links start on. */
-struct xl_onoff {
-    bool is_random;                  /* times are exponentially distributed with the means us[0] (on) and us[1] (off) */
-    uint32_t count;                  /* of times; 0: always on */
-    uint64_t us[XL_ONOFF_MAX_TIMES]; /* durations on, off, on, off ...; repeated after the last, an off */
+struct link_onoff {
+    bool is_random; /* times are exponentially distributed with the means us[0] (on) and us[1] (off) */
+    uint32_t count; /* of times; 0: always on */
+    uint64_t us[LINK_ONOFF_MAX_TIMES]; /* durations on, off, on, off ...; repeated after the last, an off */
 };
 
-struct xl_onoff_state {
-    struct xl_onoff model;
+struct link_onoff_state {
+    struct link_onoff model;
     uint32_t phase;     /* index of the present time; even: on */
     uint64_t switch_us; /* when it ends */
-    struct xl_link_rng rng;
+    struct link_rng rng;
 };
 
 /* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". Returns 0, or -1 and what the text must be, a
  * phrase, in error. */
-int xl_onoff_parse(struct xl_onoff *onoff, const char *text, char *error, size_t error_size);
-void xl_onoff_init(struct xl_onoff_state *state, const struct xl_onoff *model, uint64_t seed);
+int link_onoff_parse(struct link_onoff *onoff, const char *text, char *error, size_t error_size);
+void link_onoff_init(struct link_onoff_state *state, const struct link_onoff *model, uint64_t seed);
 /* Moves on to time now, which must not decrease; true: the link is on. */
-bool xl_onoff_advance(struct xl_onoff_state *state, uint64_t now);
+bool link_onoff_advance(struct link_onoff_state *state, uint64_t now);
 
 #endif

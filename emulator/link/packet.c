@@ -6,17 +6,17 @@
 
 struct slab {
     struct slab *next;
-    struct xl_link_packet packets[SLAB_PACKETS];
+    struct link_packet packets[SLAB_PACKETS];
 };
 
-struct xl_link_pool {
+struct link_pool {
     struct slab *slabs;
-    struct xl_link_packet *spare;
+    struct link_packet *spare;
     size_t in_use;
     size_t limit;
 };
 
-void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet) {
+void link_fifo_push(struct link_fifo *fifo, struct link_packet *packet) {
     packet->next = NULL;
     if (!fifo->tail)
         fifo->head = packet;
@@ -24,11 +24,11 @@ void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet)
         fifo->tail->next = packet;
     fifo->tail = packet;
     fifo->packets++;
-    fifo->bytes += xl_link_packet_bytes(packet);
+    fifo->bytes += link_packet_bytes(packet);
 }
 
-struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo) {
-    struct xl_link_packet *packet = fifo->head;
+struct link_packet *link_fifo_pop(struct link_fifo *fifo) {
+    struct link_packet *packet = fifo->head;
     if (!packet)
         return NULL;
     fifo->head = packet->next;
@@ -36,18 +36,18 @@ struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo) {
         fifo->tail = NULL;
     packet->next = NULL;
     fifo->packets--;
-    fifo->bytes -= xl_link_packet_bytes(packet);
+    fifo->bytes -= link_packet_bytes(packet);
     return packet;
 }
 
-struct xl_link_pool *xl_link_pool_new(size_t limit_packets) {
-    struct xl_link_pool *pool = calloc(1, sizeof(*pool));
+struct link_pool *link_pool_new(size_t limit_packets) {
+    struct link_pool *pool = calloc(1, sizeof(*pool));
     if (pool)
         pool->limit = limit_packets == 0 ? SIZE_MAX : limit_packets;
     return pool;
 }
 
-void xl_link_pool_free(struct xl_link_pool *pool) {
+void link_pool_free(struct link_pool *pool) {
     if (!pool)
         return;
     while (pool->slabs) {
@@ -58,7 +58,7 @@ void xl_link_pool_free(struct xl_link_pool *pool) {
     free(pool);
 }
 
-static int grow(struct xl_link_pool *pool) {
+static int grow(struct link_pool *pool) {
     struct slab *slab = malloc(sizeof(*slab));
     if (!slab)
         return -1;
@@ -71,10 +71,10 @@ static int grow(struct xl_link_pool *pool) {
     return 0;
 }
 
-struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
+struct link_packet *link_pool_get(struct link_pool *pool) {
     if (pool->in_use >= pool->limit || (!pool->spare && grow(pool) != 0))
         return NULL;
-    struct xl_link_packet *packet = pool->spare;
+    struct link_packet *packet = pool->spare;
     pool->spare = packet->next;
     packet->next = NULL;
     packet->checksum_start = 0;
@@ -83,7 +83,7 @@ struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool) {
     return packet;
 }
 
-void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet) {
+void link_pool_put(struct link_pool *pool, struct link_packet *packet) {
     if (!packet)
         return;
     packet->next = pool->spare;
@@ -91,6 +91,6 @@ void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet) 
     pool->in_use--;
 }
 
-size_t xl_link_pool_in_use(const struct xl_link_pool *pool) {
+size_t link_pool_in_use(const struct link_pool *pool) {
     return pool->in_use;
 }

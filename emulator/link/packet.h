@@ -10,52 +10,52 @@
 
 /* Bytes of one delivery opportunity: an Ethernet payload of 1500 and the 4 bytes of the TUN header (Mahimahi's unit).
  */
-#define XL_LINK_OPPORTUNITY_BYTES 1504u
+#define LINK_OPPORTUNITY_BYTES 1504u
 /* What each packet counts more than its IP length, in opportunities, queue limits and logs. */
-#define XL_LINK_HEADER_BYTES 4u
+#define LINK_HEADER_BYTES 4u
 /* The longest packet that a buffer takes; longer than an opportunity, so that an oversize packet is seen as such. */
-#define XL_LINK_PACKET_CAPACITY 2000u
+#define LINK_PACKET_CAPACITY 2000u
 
-struct xl_link_packet {
-    struct xl_link_packet *next; /* in the list that owns the packet */
-    uint64_t arrival_us;         /* when it arrived at the queue: entry into the link plus delay; set by the link */
+struct link_packet {
+    struct link_packet *next; /* in the list that owns the packet */
+    uint64_t arrival_us;      /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it (time of the opportunity that completes it); set by the link */
     uint32_t length; /* bytes of the IP packet in data, without the 4 bytes that links add */
     /* The driver's, carried along unread: the packet's checksum over the bytes from checksum_start on is still to be
      * put at checksum_start + checksum_offset, which holds the pseudo header's sum. start 0 = it is complete. */
     uint16_t checksum_start;
     uint16_t checksum_offset;
-    uint8_t data[XL_LINK_PACKET_CAPACITY];
+    uint8_t data[LINK_PACKET_CAPACITY];
 };
 
 /* Size that counts: IP length + 4. */
-static inline uint32_t xl_link_packet_bytes(const struct xl_link_packet *packet) {
-    return packet->length + XL_LINK_HEADER_BYTES;
+static inline uint32_t link_packet_bytes(const struct link_packet *packet) {
+    return packet->length + LINK_HEADER_BYTES;
 }
 
 /* A singly linked FIFO of packets. */
-struct xl_link_fifo {
-    struct xl_link_packet *head;
-    struct xl_link_packet *tail;
+struct link_fifo {
+    struct link_packet *head;
+    struct link_packet *tail;
     size_t packets;
-    uint64_t bytes; /* sum of xl_link_packet_bytes */
+    uint64_t bytes; /* sum of link_packet_bytes */
 };
 
-void xl_link_fifo_push(struct xl_link_fifo *fifo, struct xl_link_packet *packet);
+void link_fifo_push(struct link_fifo *fifo, struct link_packet *packet);
 /* The oldest packet, or NULL. */
-struct xl_link_packet *xl_link_fifo_pop(struct xl_link_fifo *fifo);
+struct link_packet *link_fifo_pop(struct link_fifo *fifo);
 
-struct xl_link_pool;
+struct link_pool;
 
 /* limit_packets bounds the packets outside the pool at one time; 0 = bounded by memory only. NULL: no memory. */
-struct xl_link_pool *xl_link_pool_new(size_t limit_packets);
+struct link_pool *link_pool_new(size_t limit_packets);
 /* Frees the pool and every packet that came from it, whoever holds it. */
-void xl_link_pool_free(struct xl_link_pool *pool);
+void link_pool_free(struct link_pool *pool);
 /* A packet with undefined contents, or NULL when the limit or the memory is exhausted. */
-struct xl_link_packet *xl_link_pool_get(struct xl_link_pool *pool);
+struct link_packet *link_pool_get(struct link_pool *pool);
 /* Takes the packet back; NULL is allowed. */
-void xl_link_pool_put(struct xl_link_pool *pool, struct xl_link_packet *packet);
+void link_pool_put(struct link_pool *pool, struct link_packet *packet);
 /* Packets that are outside the pool now: tests and fuzzing compare it with what a link says is inside. */
-size_t xl_link_pool_in_use(const struct xl_link_pool *pool);
+size_t link_pool_in_use(const struct link_pool *pool);
 
 #endif

@@ -21,7 +21,7 @@ struct model {
     uint64_t next_update_us;
     uint64_t arrival_us[MOST]; /* of what is queued: a ring */
     size_t head, count;
-    struct xl_link_rng rng;
+    struct link_rng rng;
 };
 
 static void model_update(struct model *m, uint64_t t) {
@@ -63,23 +63,23 @@ static bool model_drops(struct model *m) {
     m->accu_prob = m->drop_prob == 0.0 ? 0.0 : m->accu_prob + m->drop_prob;
     if (m->accu_prob < 0.85)
         return false;
-    bool drops = xl_link_rng_uniform(&m->rng) < m->drop_prob || m->accu_prob >= 8.5;
+    bool drops = link_rng_uniform(&m->rng) < m->drop_prob || m->accu_prob >= 8.5;
     m->accu_prob = drops ? 0.0 : m->accu_prob;
     return drops;
 }
 
 struct pair {
-    struct xl_link_pool *pool;
-    struct xl_queue *queue;
+    struct link_pool *pool;
+    struct link_queue *queue;
     struct model model;
     uint64_t dropped;
 };
 
 static void arrive(struct pair *p, uint64_t now) {
-    struct xl_link_packet *packet = xl_link_pool_get(p->pool);
-    packet->length = SIZE - XL_LINK_HEADER_BYTES;
+    struct link_packet *packet = link_pool_get(p->pool);
+    packet->length = SIZE - LINK_HEADER_BYTES;
     packet->arrival_us = now;
-    xl_queue_enqueue(p->queue, packet, now);
+    link_queue_enqueue(p->queue, packet, now);
     model_until(&p->model, now);
     if (model_drops(&p->model)) {
         p->dropped++;
@@ -91,14 +91,14 @@ static void arrive(struct pair *p, uint64_t now) {
 }
 
 static void depart(struct pair *p, uint64_t now) {
-    struct xl_link_packet *packet = xl_queue_dequeue(p->queue, now);
+    struct link_packet *packet = link_queue_dequeue(p->queue, now);
     model_until(&p->model, now);
     assert_int_equal(packet != NULL, p->model.count > 0);
     if (packet) {
         assert_int_equal(p->model.arrival_us[p->model.head], packet->arrival_us);
         p->model.head = (p->model.head + 1) % MOST;
         p->model.count--;
-        xl_link_pool_put(p->pool, packet);
+        link_pool_put(p->pool, packet);
     }
 }
 
@@ -107,9 +107,9 @@ static void depart(struct pair *p, uint64_t now) {
 static uint64_t run(const char *specification, double qdelay_ref, double max_burst, uint64_t seed) {
     static struct pair p;
     char error[256];
-    struct xl_link_rng load = {seed};
-    p = (struct pair){.pool = xl_link_pool_new(0)};
-    p.queue = xl_queue_new(specification, p.pool, seed, error, sizeof(error));
+    struct link_rng load = {seed};
+    p = (struct pair){.pool = link_pool_new(0)};
+    p.queue = link_queue_new(specification, p.pool, seed, error, sizeof(error));
     assert_non_null(p.queue);
     p.model = (struct model){.qdelay_ref = qdelay_ref,
                              .max_burst = max_burst,
@@ -120,20 +120,20 @@ static uint64_t run(const char *specification, double qdelay_ref, double max_bur
     for (uint64_t now = 0; now < 60 * S; now += MS) {
         if (now % (500 * MS) == 0) {
             static const double loads[] = {0.0, 0.6, 0.99, 1.1, 2.0, 0.2};
-            arrivals_a_ms = loads[xl_link_rng_next(&load) % 6];
+            arrivals_a_ms = loads[link_rng_next(&load) % 6];
         }
         uint64_t at = now;
         for (double left = arrivals_a_ms; left > 0.0; left -= 1.0)
-            if (xl_link_rng_uniform(&load) < left)
-                arrive(&p, at += xl_link_rng_next(&load) % 400);
-        for (uint64_t burst = xl_link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--)
+            if (link_rng_uniform(&load) < left)
+                arrive(&p, at += link_rng_next(&load) % 400);
+        for (uint64_t burst = link_rng_next(&load) % 5000 == 0 ? 120 : 0; burst > 0; burst--)
             arrive(&p, now + 999);
         if (now / S % 20 != 19) /* and in one second of twenty nothing goes out */
             depart(&p, now + 999);
     }
-    xl_queue_free(p.queue);
-    assert_int_equal(xl_link_pool_in_use(p.pool), 0);
-    xl_link_pool_free(p.pool);
+    link_queue_free(p.queue);
+    assert_int_equal(link_pool_in_use(p.pool), 0);
+    link_pool_free(p.pool);
     return p.dropped;
 }
 

@@ -8,7 +8,7 @@
 #define CASES    2000
 #define ARRIVALS 150
 
-static struct xl_link_log any;
+static struct link_log any;
 
 static const char *const queues[] = {
     "infinite",
@@ -24,16 +24,16 @@ static const char *const queues[] = {
 };
 #define QUEUES (sizeof(queues) / sizeof(queues[0]))
 
-static uint64_t below(struct xl_link_rng *rng, uint64_t n) {
-    return xl_link_rng_next(rng) % n;
+static uint64_t below(struct link_rng *rng, uint64_t n) {
+    return link_rng_next(rng) % n;
 }
 
-static bool coin(struct xl_link_rng *rng) {
-    return (xl_link_rng_next(rng) >> 40 & 1) != 0;
+static bool coin(struct link_rng *rng) {
+    return (link_rng_next(rng) >> 40 & 1) != 0;
 }
 
 /* Sparse, dense and empty stretches; sometimes a rate. */
-static const char *draw_trace(struct xl_link_rng *rng, char text[1024]) {
+static const char *draw_trace(struct link_rng *rng, char text[1024]) {
     uint64_t count = 1 + below(rng, 20), at = below(rng, 3), used = 0;
     if (below(rng, 5) == 0) {
         snprintf(text, 1024, "%llukbps", (unsigned long long)(300 + below(rng, 30000)));
@@ -47,8 +47,8 @@ static const char *draw_trace(struct xl_link_rng *rng, char text[1024]) {
     return text;
 }
 
-static struct xl_link_config draw_config(struct xl_link_rng *rng) {
-    struct xl_link_config c = {.log = &any, .seed = xl_link_rng_next(rng), .queue = queues[below(rng, QUEUES)]};
+static struct link_config draw_config(struct link_rng *rng) {
+    struct link_config c = {.log = &any, .seed = link_rng_next(rng), .queue = queues[below(rng, QUEUES)]};
     c.once = below(rng, 8) == 0;
     c.start_offset_ms = coin(rng) ? below(rng, 100) : 0;
     c.delay_us = coin(rng) ? below(rng, 20000) : 0;
@@ -59,15 +59,15 @@ static struct xl_link_config draw_config(struct xl_link_rng *rng) {
         c.reorder_us = 1 + below(rng, 10000);
     }
     if (coin(rng))
-        c.loss = (struct xl_loss){.good = 0.02, .bad = 0.7, .p = 0.05, .r = 0.3};
+        c.loss = (struct link_loss){.good = 0.02, .bad = 0.7, .p = 0.05, .r = 0.3};
     if (below(rng, 3) == 0)
-        c.onoff = (struct xl_onoff){.is_random = coin(rng), .count = 2, .us = {30000, 10000}};
+        c.onoff = (struct link_onoff){.is_random = coin(rng), .count = 2, .us = {30000, 10000}};
     return c;
 }
 
 struct watch {
     struct bench *bench;
-    const struct xl_link_config *config;
+    const struct link_config *config;
     bool in_order, by_flow;
     uint32_t length[ARRIVALS + 1];
     uint8_t flow[ARRIVALS + 1];
@@ -79,24 +79,24 @@ struct watch {
 
 /* Bytes of the opportunities from t0 to t. */
 static uint64_t capacity(const struct watch *w, uint64_t t) {
-    const struct xl_trace *trace = &w->bench->trace;
+    const struct link_trace *trace = &w->bench->trace;
     uint64_t offset = w->config->start_offset_ms * 1000;
-    uint64_t before = offset == 0 ? 0 : xl_trace_count_until_us(trace, offset - 1);
-    uint64_t until = xl_trace_count_until_us(trace, t + offset);
+    uint64_t before = offset == 0 ? 0 : link_trace_count_until_us(trace, offset - 1);
+    uint64_t until = link_trace_count_until_us(trace, t + offset);
     uint64_t most = w->config->once && trace->at_ms ? trace->count : UINT64_MAX;
     before = before < most ? before : most;
     until = until < most ? until : most;
-    return (until - before) * XL_LINK_OPPORTUNITY_BYTES;
+    return (until - before) * LINK_OPPORTUNITY_BYTES;
 }
 
 static bool is_opportunity(const struct watch *w, uint64_t t) {
     return t > 0 ? capacity(w, t) > capacity(w, t - 1) : capacity(w, 0) > 0;
 }
 
-static void check_departure(struct watch *w, const struct xl_link_packet *p, uint64_t now) {
+static void check_departure(struct watch *w, const struct link_packet *p, uint64_t now) {
     uint32_t n = bench_number(p);
     assert_in_range(n, 1, ARRIVALS);
-    assert_int_equal(xl_link_packet_bytes(p), w->length[n]); /* the packet that was sent, whole */
+    assert_int_equal(link_packet_bytes(p), w->length[n]); /* the packet that was sent, whole */
     assert_int_equal(p->data[21], w->flow[n]);
     uint64_t least = w->config->delay_us > w->config->jitter_us ? w->config->delay_us - w->config->jitter_us : 0;
     assert_true(p->arrival_us >= w->sent_us[n] + least);
@@ -112,25 +112,25 @@ static void check_departure(struct watch *w, const struct xl_link_packet *p, uin
 }
 
 static void drain(struct watch *w, uint64_t now) {
-    xl_link_advance(w->bench->link, now);
-    for (struct xl_link_packet *p = xl_link_pull(w->bench->link); p; p = xl_link_pull(w->bench->link)) {
+    link_advance(w->bench->link, now);
+    for (struct link_packet *p = link_pull(w->bench->link); p; p = link_pull(w->bench->link)) {
         check_departure(w, p, now);
-        xl_link_departed(w->bench->link, p, now);
+        link_departed(w->bench->link, p, now);
     }
     bench_check_balance(w->bench);
 }
 
-static void change_something(struct watch *w, struct xl_link_rng *rng, uint64_t now) {
-    xl_link_set_up(w->bench->link, coin(rng), now);
-    const struct xl_loss loss = {.good = 0.1};
-    assert_int_equal(xl_link_set_loss(w->bench->link, &loss, now), 0);
+static void change_something(struct watch *w, struct link_rng *rng, uint64_t now) {
+    link_set_up(w->bench->link, coin(rng), now);
+    const struct link_loss loss = {.good = 0.1};
+    assert_int_equal(link_set_loss(w->bench->link, &loss, now), 0);
 }
 
 /* Reads the log again and compares it with the counters. */
 static void check_log(struct watch *w) {
-    struct xl_link_stats s = xl_link_stats(w->bench->link);
+    struct link_stats s = link_stats(w->bench->link);
     uint64_t opportunities = 0, arrived = 0, departed = 0, departed_bytes = 0, dropped = 0;
-    xl_link_log_flush(&w->bench->log);
+    link_log_flush(&w->bench->log);
     for (const char *line = w->bench->text; line && *line != '\0'; line = strchr(line, '\n') + 1) {
         unsigned long long t, a;
         char kind;
@@ -149,9 +149,9 @@ static void check_log(struct watch *w) {
 }
 
 static void run_case(uint64_t seed) {
-    struct xl_link_rng rng = {seed};
+    struct link_rng rng = {seed};
     char trace[1024];
-    struct xl_link_config config = draw_config(&rng);
+    struct link_config config = draw_config(&rng);
     struct watch w = {.config = &config, .bench = bench_new(draw_trace(&rng, trace), config)};
     bool changes = below(&rng, 4) == 0;
     w.by_flow = strncmp(config.queue, "fq", 2) == 0;
@@ -163,18 +163,18 @@ static void run_case(uint64_t seed) {
         w.flow[n] = (uint8_t)below(&rng, 4);
         w.sent_us[n] = now;
         bench_send(w.bench, w.flow[n], n, w.length[n], now);
-        if (xl_link_next_deadline(w.bench->link) <= now || coin(&rng)) /* sometimes late */
+        if (link_next_deadline(w.bench->link) <= now || coin(&rng)) /* sometimes late */
             drain(&w, now);
         if (changes && below(&rng, 30) == 0)
             change_something(&w, &rng, now);
     }
-    xl_link_set_up(w.bench->link, true, now);
-    for (int i = 0; i < 200 && xl_link_stats(w.bench->link).inside_packets > 0; i++) {
+    link_set_up(w.bench->link, true, now);
+    for (int i = 0; i < 200 && link_stats(w.bench->link).inside_packets > 0; i++) {
         now += 50 * MS;
         drain(&w, now);
     }
-    struct xl_link_stats s = xl_link_stats(w.bench->link);
-    assert_true(s.inside_packets == 0 || xl_link_next_deadline(w.bench->link) == XL_LINK_NEVER);
+    struct link_stats s = link_stats(w.bench->link);
+    assert_true(s.inside_packets == 0 || link_next_deadline(w.bench->link) == LINK_NEVER);
     assert_int_equal(s.departed_bytes, w.bytes);
     check_log(&w);
     bench_free(w.bench);
@@ -220,7 +220,7 @@ static void model_arrive(struct model *m, uint32_t n) {
 }
 
 static void model_serve(struct model *m, uint64_t t) {
-    uint32_t budget = XL_LINK_OPPORTUNITY_BYTES;
+    uint32_t budget = LINK_OPPORTUNITY_BYTES;
     while (budget > 0 && (m->serving != 0 || m->queued > 0)) {
         if (m->serving == 0) {
             m->serving = m->queue[0];
@@ -238,7 +238,7 @@ static void model_serve(struct model *m, uint64_t t) {
 }
 
 /* Steps of 1 ms: first the opportunities of a ms, then what arrives during it. */
-static void model_run(struct model *m, const struct xl_trace *trace, uint64_t end_ms) {
+static void model_run(struct model *m, const struct link_trace *trace, uint64_t end_ms) {
     uint32_t next = 1;
     uint64_t k = 0;
     for (uint64_t ms = 0; ms <= end_ms; ms++) {
@@ -261,11 +261,11 @@ static const struct {
 };
 
 static void compare_case(uint64_t seed) {
-    struct xl_link_rng rng = {seed};
+    struct link_rng rng = {seed};
     static struct model m;
     size_t q = below(&rng, sizeof(simple_queues) / sizeof(simple_queues[0]));
     char trace[1024];
-    struct xl_link_config config = {.queue = simple_queues[q].queue, .delay_us = below(&rng, 9000)};
+    struct link_config config = {.queue = simple_queues[q].queue, .delay_us = below(&rng, 9000)};
     do {
         draw_trace(&rng, trace);
     } while (strstr(trace, "bps"));
@@ -281,7 +281,7 @@ static void compare_case(uint64_t seed) {
     }
     model_run(&m, &b->trace, now / 1000 + 2000);
     bench_expect(b, now + 2 * S, m.out); /* ends with number 0 */
-    assert_int_equal(xl_link_stats(b->link).queue_drops, m.drops);
+    assert_int_equal(link_stats(b->link).queue_drops, m.drops);
     bench_free(b);
 }
 

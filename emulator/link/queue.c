@@ -6,10 +6,11 @@
 
 #include "emulator/link/text.h"
 
-static const struct xl_queue_discipline *find(const char *name, size_t length) {
-    for (size_t i = 0; xl_queue_disciplines[i]; i++)
-        if (strlen(xl_queue_disciplines[i]->name) == length && memcmp(xl_queue_disciplines[i]->name, name, length) == 0)
-            return xl_queue_disciplines[i];
+static const struct link_queue_discipline *find(const char *name, size_t length) {
+    for (size_t i = 0; link_queue_disciplines[i]; i++)
+        if (strlen(link_queue_disciplines[i]->name) == length &&
+            memcmp(link_queue_disciplines[i]->name, name, length) == 0)
+            return link_queue_disciplines[i];
     return NULL;
 }
 
@@ -17,35 +18,36 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
     char known[256];
     size_t used = 0;
     known[0] = '\0';
-    for (size_t i = 0; xl_queue_disciplines[i] && used < sizeof(known); i++) {
-        int n = snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ", xl_queue_disciplines[i]->name);
+    for (size_t i = 0; link_queue_disciplines[i] && used < sizeof(known); i++) {
+        int n =
+            snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ", link_queue_disciplines[i]->name);
         used += n > 0 ? (size_t)n : 0;
     }
     snprintf(error, error_size, "unknown queue discipline \"%.*s\"; known are %s", (int)length, name, known);
 }
 
 /* What the discipline takes: "packets=N, target=MS". */
-static void list_options(const struct xl_queue_discipline *d, char *text, size_t size) {
+static void list_options(const struct link_queue_discipline *d, char *text, size_t size) {
     size_t used = 0;
     snprintf(text, size, "none");
-    for (const struct xl_queue_option *o = d->options; o && o->name && used < size; o++) {
+    for (const struct link_queue_option *o = d->options; o && o->name && used < size; o++) {
         int n = snprintf(text + used, size - used, "%s%s=%s", o == d->options ? "" : ", ", o->name,
-                         o->unit == XL_QUEUE_MS ? "MS" : "N");
+                         o->unit == LINK_QUEUE_MS ? "MS" : "N");
         used += n > 0 ? (size_t)n : 0;
     }
 }
 
-static bool read_value(const struct xl_queue_option *o, const struct xl_text_option *given, uint64_t *value) {
-    bool good = o->unit == XL_QUEUE_MS ? xl_text_ms(given->value, given->value_length, value)
-                                       : xl_text_whole(given->value, given->value_length, o->most, value);
+static bool read_value(const struct link_queue_option *o, const struct link_text_option *given, uint64_t *value) {
+    bool good = o->unit == LINK_QUEUE_MS ? link_text_ms(given->value, given->value_length, value)
+                                         : link_text_whole(given->value, given->value_length, o->most, value);
     return good && *value >= o->least && *value <= o->most;
 }
 
 /* One "key=number" of a specification. */
-static bool apply_option(struct xl_queue *queue, const struct xl_text_option *given) {
-    const struct xl_queue_option *o = queue->discipline->options;
+static bool apply_option(struct link_queue *queue, const struct link_text_option *given) {
+    const struct link_queue_option *o = queue->discipline->options;
     uint64_t value;
-    while (o && o->name && !xl_text_option_is(given, o->name))
+    while (o && o->name && !link_text_option_is(given, o->name))
         o++;
     if (!o || !o->name || !read_value(o, given, &value))
         return false;
@@ -57,11 +59,11 @@ static bool apply_option(struct xl_queue *queue, const struct xl_text_option *gi
     return true;
 }
 
-static bool apply_options(struct xl_queue *queue, const char *list, char *error, size_t error_size) {
-    struct xl_text_option given;
+static bool apply_options(struct link_queue *queue, const char *list, char *error, size_t error_size) {
+    struct link_text_option given;
     char known[160];
     bool any = list[0] == ':';
-    for (list += any; xl_text_next_option(&list, &given);) {
+    for (list += any; link_text_next_option(&list, &given);) {
         if (!apply_option(queue, &given)) {
             list_options(queue->discipline, known, sizeof(known));
             size_t length = given.key_length + (!given.value ? 0 : 1 + given.value_length);
@@ -82,13 +84,13 @@ static bool apply_options(struct xl_queue *queue, const char *list, char *error,
     return true;
 }
 
-static void set_standards(struct xl_queue *queue) {
-    for (const struct xl_queue_option *o = queue->discipline->options; o && o->name; o++)
+static void set_standards(struct link_queue *queue) {
+    for (const struct link_queue_option *o = queue->discipline->options; o && o->name; o++)
         memcpy((char *)queue->state + o->offset, &o->standard, sizeof(o->standard));
 }
 
-static struct xl_queue *allocate(const struct xl_queue_discipline *discipline) {
-    struct xl_queue *queue = calloc(1, sizeof(*queue));
+static struct link_queue *allocate(const struct link_queue_discipline *discipline) {
+    struct link_queue *queue = calloc(1, sizeof(*queue));
     void *state = calloc(1, discipline->state_size + 1);
     if (!queue || !state) {
         free(queue);
@@ -100,15 +102,15 @@ static struct xl_queue *allocate(const struct xl_queue_discipline *discipline) {
     return queue;
 }
 
-struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, uint64_t seed, char *error,
-                              size_t error_size) {
+struct link_queue *link_queue_new(const char *specification, struct link_pool *pool, uint64_t seed, char *error,
+                                  size_t error_size) {
     size_t name_length = strcspn(specification, ":");
-    const struct xl_queue_discipline *discipline = find(specification, name_length);
+    const struct link_queue_discipline *discipline = find(specification, name_length);
     if (!discipline) {
         unknown_discipline(specification, name_length, error, error_size);
         return NULL;
     }
-    struct xl_queue *queue = allocate(discipline);
+    struct link_queue *queue = allocate(discipline);
     if (!queue) {
         snprintf(error, error_size, "no memory for a queue");
         return NULL;
@@ -124,27 +126,27 @@ struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *po
     }
     if (discipline->start && !discipline->start(queue)) {
         snprintf(error, error_size, "no memory for a queue");
-        xl_queue_free(queue);
+        link_queue_free(queue);
         return NULL;
     }
     return queue;
 }
 
-void xl_queue_free(struct xl_queue *queue) {
+void link_queue_free(struct link_queue *queue) {
     if (!queue)
         return;
-    for (struct xl_link_packet *p = xl_link_fifo_pop(&queue->fifo); p; p = xl_link_fifo_pop(&queue->fifo))
-        xl_link_pool_put(queue->pool, p);
+    for (struct link_packet *p = link_fifo_pop(&queue->fifo); p; p = link_fifo_pop(&queue->fifo))
+        link_pool_put(queue->pool, p);
     if (queue->discipline->stop)
         queue->discipline->stop(queue);
     free(queue->state);
     free(queue);
 }
 
-void xl_queue_drop(struct xl_queue *queue, struct xl_link_packet *packet) {
+void link_queue_drop(struct link_queue *queue, struct link_packet *packet) {
     queue->packets--;
-    queue->bytes -= xl_link_packet_bytes(packet);
+    queue->bytes -= link_packet_bytes(packet);
     queue->dropped_packets++;
-    queue->dropped_bytes += xl_link_packet_bytes(packet);
-    xl_link_pool_put(queue->pool, packet);
+    queue->dropped_bytes += link_packet_bytes(packet);
+    link_pool_put(queue->pool, packet);
 }

@@ -12,44 +12,44 @@
 #include "emulator/link/packet.h"
 #include "emulator/link/rng.h"
 
-struct xl_queue;
+struct link_queue;
 
-enum xl_queue_unit {
-    XL_QUEUE_COUNT, /* a whole number */
-    XL_QUEUE_MS,    /* ms with decimals; held as us */
+enum link_queue_unit {
+    LINK_QUEUE_COUNT, /* a whole number */
+    LINK_QUEUE_MS,    /* ms with decimals; held as us */
 };
 
-struct xl_queue_option {
+struct link_queue_option {
     const char *name;
     size_t offset; /* of an uint64_t in the discipline's state */
-    enum xl_queue_unit unit;
+    enum link_queue_unit unit;
     uint64_t least, most; /* as held */
     uint64_t standard;    /* what it is when it is not given */
 };
 
-struct xl_queue_discipline {
+struct link_queue_discipline {
     const char *name;
-    const struct xl_queue_option *options; /* ends with a NULL name; NULL: none */
-    size_t state_size;                     /* bytes of its own state, zeroed, then the options' standards are set */
+    const struct link_queue_option *options; /* ends with a NULL name; NULL: none */
+    size_t state_size;                       /* bytes of its own state, zeroed, then the options' standards are set */
     /* Checks the options together: NULL, or what is missing. */
     const char *(*check)(const void *state);
     /* Prepares the state, after the check; false: no memory. */
-    bool (*start)(struct xl_queue *queue);
+    bool (*start)(struct link_queue *queue);
     /* Gives back what start took, and packets that are not in the queue's FIFO. */
-    void (*stop)(struct xl_queue *queue);
-    /* Takes the packet over: pushes it on the queue's FIFO (or its own), or drops it or others with xl_queue_drop. */
-    void (*enqueue)(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now);
+    void (*stop)(struct link_queue *queue);
+    /* Takes the packet over: pushes it on the queue's FIFO (or its own), or drops it or others with link_queue_drop. */
+    void (*enqueue)(struct link_queue *queue, struct link_packet *packet, uint64_t now);
     /* Hands out the next packet, or NULL if the queue is empty (it may drop on the way). */
-    struct xl_link_packet *(*dequeue)(struct xl_queue *queue, uint64_t now);
+    struct link_packet *(*dequeue)(struct link_queue *queue, uint64_t now);
 };
 
-struct xl_queue {
-    const struct xl_queue_discipline *discipline;
-    size_t packets; /* what is queued, wherever the discipline keeps it; while enqueue runs, with the new one */
-    uint64_t bytes; /* sizes count 4 bytes more than the IP length */
-    struct xl_link_fifo fifo; /* for disciplines of one FIFO */
-    struct xl_link_pool *pool;
-    struct xl_link_rng rng;
+struct link_queue {
+    const struct link_queue_discipline *discipline;
+    size_t packets;        /* what is queued, wherever the discipline keeps it; while enqueue runs, with the new one */
+    uint64_t bytes;        /* sizes count 4 bytes more than the IP length */
+    struct link_fifo fifo; /* for disciplines of one FIFO */
+    struct link_pool *pool;
+    struct link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
     char description[192]; /* as mm-link's log prints it: "droptail [packets=100]" */
@@ -58,48 +58,48 @@ struct xl_queue {
 
 /* Makes a queue from its specification. pool is borrowed and gets what is dropped; seed is of what the discipline
  * draws. NULL and one sentence in error if the discipline or an option is unknown, or without memory. */
-struct xl_queue *xl_queue_new(const char *specification, struct xl_link_pool *pool, uint64_t seed, char *error,
-                              size_t error_size);
+struct link_queue *link_queue_new(const char *specification, struct link_pool *pool, uint64_t seed, char *error,
+                                  size_t error_size);
 /* Gives the queued packets back to the pool. */
-void xl_queue_free(struct xl_queue *queue);
+void link_queue_free(struct link_queue *queue);
 
 /* packet->arrival_us is the time of its arrival, now. */
-static inline void xl_queue_enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static inline void link_queue_enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     queue->packets++;
-    queue->bytes += xl_link_packet_bytes(packet);
+    queue->bytes += link_packet_bytes(packet);
     queue->discipline->enqueue(queue, packet, now);
 }
-static inline struct xl_link_packet *xl_queue_dequeue(struct xl_queue *queue, uint64_t now) {
-    struct xl_link_packet *packet = queue->discipline->dequeue(queue, now);
+static inline struct link_packet *link_queue_dequeue(struct link_queue *queue, uint64_t now) {
+    struct link_packet *packet = queue->discipline->dequeue(queue, now);
     if (packet) {
         queue->packets--;
-        queue->bytes -= xl_link_packet_bytes(packet);
+        queue->bytes -= link_packet_bytes(packet);
     }
     return packet;
 }
 
 /* For disciplines: counts the packet as dropped and frees it. */
-void xl_queue_drop(struct xl_queue *queue, struct xl_link_packet *packet);
+void link_queue_drop(struct link_queue *queue, struct link_packet *packet);
 
 /* Limits of packets and bytes that several disciplines have; 0 = no limit. */
-struct xl_queue_limits {
+struct link_queue_limits {
     uint64_t packets;
     uint64_t bytes; /* counts 4 bytes a packet more than its IP length */
 };
 /* The two options of a state that has the member `limits`; packets is limited to `standard` unless told otherwise. */
-#define XL_QUEUE_LIMIT_OPTIONS(type, standard_packets)                                                                 \
-    {"packets", offsetof(type, limits.packets), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, standard_packets}, {           \
-        "bytes", offsetof(type, limits.bytes), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, 0                               \
+#define LINK_QUEUE_LIMIT_OPTIONS(type, standard_packets)                                                               \
+    {"packets", offsetof(type, limits.packets), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, standard_packets}, {       \
+        "bytes", offsetof(type, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, 0                           \
     }
-#define XL_QUEUE_LIMIT_MOST UINT64_C(1000000000000)
+#define LINK_QUEUE_LIMIT_MOST UINT64_C(1000000000000)
 /* Whether the queue holds more than it may. */
-static inline bool xl_queue_exceeds(const struct xl_queue *queue, const struct xl_queue_limits *limits) {
+static inline bool link_queue_exceeds(const struct link_queue *queue, const struct link_queue_limits *limits) {
     return (limits->packets != 0 && queue->packets > limits->packets) ||
            (limits->bytes != 0 && queue->bytes > limits->bytes);
 }
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as
- * `const struct xl_queue_discipline xl_queue_NAME`. */
-extern const struct xl_queue_discipline *const xl_queue_disciplines[];
+ * `const struct link_queue_discipline link_queue_NAME`. */
+extern const struct link_queue_discipline *const link_queue_disciplines[];
 
 #endif

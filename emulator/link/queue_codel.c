@@ -6,33 +6,33 @@
 #define STANDARD_PACKETS 1000 /* as Linux's codel */
 
 struct codel_queue {
-    struct xl_queue_limits limits;
-    struct xl_codel_parameters parameters;
-    struct xl_codel codel;
+    struct link_queue_limits limits;
+    struct link_codel_parameters parameters;
+    struct link_codel codel;
 };
 
-static const struct xl_queue_option options[] = {
-    XL_QUEUE_LIMIT_OPTIONS(struct codel_queue, STANDARD_PACKETS),
-    XL_CODEL_OPTIONS(struct codel_queue, parameters),
+static const struct link_queue_option options[] = {
+    LINK_QUEUE_LIMIT_OPTIONS(struct codel_queue, STANDARD_PACKETS),
+    LINK_CODEL_OPTIONS(struct codel_queue, parameters),
     {0},
 };
 
-static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     const struct codel_queue *c = queue->state;
     (void)now;
-    if (xl_queue_exceeds(queue, &c->limits)) {
-        xl_queue_drop(queue, packet);
+    if (link_queue_exceeds(queue, &c->limits)) {
+        link_queue_drop(queue, packet);
         return;
     }
-    xl_link_fifo_push(&queue->fifo, packet);
+    link_fifo_push(&queue->fifo, packet);
 }
 
-static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     struct codel_queue *c = queue->state;
-    return xl_codel_dequeue(&c->codel, &c->parameters, queue, &queue->fifo, now);
+    return link_codel_dequeue(&c->codel, &c->parameters, queue, &queue->fifo, now);
 }
 
-const struct xl_queue_discipline xl_queue_codel = {
+const struct link_queue_discipline link_queue_codel = {
     .name = "codel",
     .options = options,
     .state_size = sizeof(struct codel_queue),

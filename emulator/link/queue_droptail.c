@@ -3,10 +3,10 @@
 #include "emulator/link/queue.h"
 
 struct droptail {
-    struct xl_queue_limits limits;
+    struct link_queue_limits limits;
 };
 
-static const struct xl_queue_option options[] = {XL_QUEUE_LIMIT_OPTIONS(struct droptail, 0), {0}};
+static const struct link_queue_option options[] = {LINK_QUEUE_LIMIT_OPTIONS(struct droptail, 0), {0}};
 
 static const char *check(const void *state) {
     const struct droptail *d = state;
@@ -14,22 +14,22 @@ static const char *check(const void *state) {
                                                           : NULL;
 }
 
-static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     const struct droptail *d = queue->state;
     (void)now;
-    if (xl_queue_exceeds(queue, &d->limits)) {
-        xl_queue_drop(queue, packet);
+    if (link_queue_exceeds(queue, &d->limits)) {
+        link_queue_drop(queue, packet);
         return;
     }
-    xl_link_fifo_push(&queue->fifo, packet);
+    link_fifo_push(&queue->fifo, packet);
 }
 
-static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     (void)now;
-    return xl_link_fifo_pop(&queue->fifo);
+    return link_fifo_pop(&queue->fifo);
 }
 
-const struct xl_queue_discipline xl_queue_droptail = {
+const struct link_queue_discipline link_queue_droptail = {
     .name = "droptail",
     .options = options,
     .state_size = sizeof(struct droptail),

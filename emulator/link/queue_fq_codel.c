@@ -15,8 +15,8 @@
 
 struct flow {
     struct flow *next;
-    struct xl_link_fifo fifo;
-    struct xl_codel codel;
+    struct link_fifo fifo;
+    struct link_codel codel;
     int64_t deficit;
     bool listed; /* in new or old flows */
 };
@@ -26,20 +26,21 @@ struct flow_list {
 };
 
 struct fq_codel {
-    struct xl_queue_limits limits;
-    struct xl_codel_parameters parameters;
+    struct link_queue_limits limits;
+    struct link_codel_parameters parameters;
     uint64_t flow_count, quantum;
     uint64_t perturbation;
     struct flow *flows;
     struct flow_list new_flows, old_flows;
 };
 
-static const struct xl_queue_option options[] = {
-    {"packets", offsetof(struct fq_codel, limits.packets), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, STANDARD_PACKETS},
-    {"bytes", offsetof(struct fq_codel, limits.bytes), XL_QUEUE_COUNT, 1, XL_QUEUE_LIMIT_MOST, STANDARD_BYTES},
-    {"flows", offsetof(struct fq_codel, flow_count), XL_QUEUE_COUNT, 1, 65536, STANDARD_FLOWS},
-    {"quantum", offsetof(struct fq_codel, quantum), XL_QUEUE_COUNT, 256, 1000000, STANDARD_QUANTUM},
-    XL_CODEL_OPTIONS(struct fq_codel, parameters),
+static const struct link_queue_option options[] = {
+    {"packets", offsetof(struct fq_codel, limits.packets), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST,
+     STANDARD_PACKETS},
+    {"bytes", offsetof(struct fq_codel, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, STANDARD_BYTES},
+    {"flows", offsetof(struct fq_codel, flow_count), LINK_QUEUE_COUNT, 1, 65536, STANDARD_FLOWS},
+    {"quantum", offsetof(struct fq_codel, quantum), LINK_QUEUE_COUNT, 256, 1000000, STANDARD_QUANTUM},
+    LINK_CODEL_OPTIONS(struct fq_codel, parameters),
     {0},
 };
 
@@ -58,49 +59,49 @@ static struct flow *take_first(struct flow_list *list) {
     return flow;
 }
 
-static bool start(struct xl_queue *queue) {
+static bool start(struct link_queue *queue) {
     struct fq_codel *fq = queue->state;
-    fq->perturbation = xl_link_rng_next(&queue->rng);
+    fq->perturbation = link_rng_next(&queue->rng);
     fq->flows = calloc(fq->flow_count, sizeof(*fq->flows));
     return fq->flows != NULL;
 }
 
-static void stop(struct xl_queue *queue) {
+static void stop(struct link_queue *queue) {
     struct fq_codel *fq = queue->state;
     for (size_t i = 0; fq->flows && i < fq->flow_count; i++) {
-        struct xl_link_fifo *fifo = &fq->flows[i].fifo;
-        for (struct xl_link_packet *p = xl_link_fifo_pop(fifo); p; p = xl_link_fifo_pop(fifo))
-            xl_link_pool_put(queue->pool, p);
+        struct link_fifo *fifo = &fq->flows[i].fifo;
+        for (struct link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
+            link_pool_put(queue->pool, p);
     }
     free(fq->flows);
 }
 
-static void drop_from_fattest(struct xl_queue *queue, struct fq_codel *fq) {
+static void drop_from_fattest(struct link_queue *queue, struct fq_codel *fq) {
     struct flow *fattest = &fq->flows[0];
     for (size_t i = 1; i < fq->flow_count; i++)
         if (fq->flows[i].fifo.bytes > fattest->fifo.bytes)
             fattest = &fq->flows[i];
     uint64_t half = fattest->fifo.bytes / 2;
     for (size_t n = 0; n < DROP_BATCH && (n == 0 || fattest->fifo.bytes > half); n++)
-        xl_queue_drop(queue, xl_link_fifo_pop(&fattest->fifo));
+        link_queue_drop(queue, link_fifo_pop(&fattest->fifo));
 }
 
-static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     struct fq_codel *fq = queue->state;
     (void)now;
-    struct flow *flow = &fq->flows[xl_flow_hash(packet->data, packet->length, fq->perturbation) % fq->flow_count];
-    xl_link_fifo_push(&flow->fifo, packet);
+    struct flow *flow = &fq->flows[link_flow_hash(packet->data, packet->length, fq->perturbation) % fq->flow_count];
+    link_fifo_push(&flow->fifo, packet);
     if (!flow->listed) {
         flow->listed = true;
         flow->deficit = (int64_t)fq->quantum;
         append(&fq->new_flows, flow);
     }
-    while (xl_queue_exceeds(queue, &fq->limits))
+    while (link_queue_exceeds(queue, &fq->limits))
         drop_from_fattest(queue, fq);
 }
 
 /* Section 4.2. Ends: every turn moves a flow to the old ones, takes it off them, or gives it a quantum. */
-static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     struct fq_codel *fq = queue->state;
     while (queue->packets > 0 || fq->new_flows.head || fq->old_flows.head) {
         bool is_new = fq->new_flows.head != NULL;
@@ -111,9 +112,9 @@ static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
             append(&fq->old_flows, take_first(list));
             continue;
         }
-        struct xl_link_packet *packet = xl_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
+        struct link_packet *packet = link_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
         if (packet) {
-            flow->deficit -= xl_link_packet_bytes(packet);
+            flow->deficit -= link_packet_bytes(packet);
             return packet;
         }
         take_first(list);
@@ -125,7 +126,7 @@ static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
     return NULL;
 }
 
-const struct xl_queue_discipline xl_queue_fq_codel = {
+const struct link_queue_discipline link_queue_fq_codel = {
     .name = "fq_codel",
     .options = options,
     .state_size = sizeof(struct fq_codel),

@@ -1,17 +1,17 @@
 /* The queue that never drops. */
 #include "emulator/link/queue.h"
 
-static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     (void)now;
-    xl_link_fifo_push(&queue->fifo, packet);
+    link_fifo_push(&queue->fifo, packet);
 }
 
-static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     (void)now;
-    return xl_link_fifo_pop(&queue->fifo);
+    return link_fifo_pop(&queue->fifo);
 }
 
-const struct xl_queue_discipline xl_queue_infinite = {
+const struct link_queue_discipline link_queue_infinite = {
     .name = "infinite",
     .enqueue = enqueue,
     .dequeue = dequeue,

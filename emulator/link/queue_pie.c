@@ -13,11 +13,11 @@
 #define STANDARD_PACKETS 1000 /* as Linux's pie */
 #define ALPHA            0.125
 #define BETA             1.25
-#define MEAN_PACKET      XL_LINK_OPPORTUNITY_BYTES
+#define MEAN_PACKET      LINK_OPPORTUNITY_BYTES
 
 /* The names of RFC 8033, appendix A. */
 struct pie {
-    struct xl_queue_limits limits;
+    struct link_queue_limits limits;
     uint64_t qdelay_ref_us;
     uint64_t max_burst_us;
     double drop_prob;
@@ -27,14 +27,14 @@ struct pie {
     uint64_t updated_us; /* the last update */
 };
 
-static const struct xl_queue_option options[] = {
-    XL_QUEUE_LIMIT_OPTIONS(struct pie, STANDARD_PACKETS),
-    {"qdelay_ref", offsetof(struct pie, qdelay_ref_us), XL_QUEUE_MS, 1, UINT64_C(3600000000), QDELAY_REF_US},
-    {"max_burst", offsetof(struct pie, max_burst_us), XL_QUEUE_MS, 0, UINT64_C(3600000000), MAX_BURST_US},
+static const struct link_queue_option options[] = {
+    LINK_QUEUE_LIMIT_OPTIONS(struct pie, STANDARD_PACKETS),
+    {"qdelay_ref", offsetof(struct pie, qdelay_ref_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), QDELAY_REF_US},
+    {"max_burst", offsetof(struct pie, max_burst_us), LINK_QUEUE_MS, 0, UINT64_C(3600000000), MAX_BURST_US},
     {0},
 };
 
-static bool start(struct xl_queue *queue) {
+static bool start(struct link_queue *queue) {
     struct pie *pie = queue->state;
     pie->burst_allowance_us = pie->max_burst_us;
     return true;
@@ -72,14 +72,14 @@ static void update(struct pie *pie, uint64_t qdelay_us) {
     pie->qdelay_old_us = qdelay_us;
 }
 
-static uint64_t age(const struct xl_queue *queue, uint64_t t) {
-    const struct xl_link_packet *oldest = queue->fifo.head;
+static uint64_t age(const struct link_queue *queue, uint64_t t) {
+    const struct link_packet *oldest = queue->fifo.head;
     return oldest && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
 }
 
 /* Nothing that updates from t on could change while the queue stays as it is: empty, or stuck at the end of the scale
  * with a delay that grows. */
-static bool is_settled(const struct xl_queue *queue, const struct pie *pie, uint64_t t) {
+static bool is_settled(const struct link_queue *queue, const struct pie *pie, uint64_t t) {
     if (!queue->fifo.head)
         return pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us;
     uint64_t qdelay_us = age(queue, t);
@@ -88,7 +88,7 @@ static bool is_settled(const struct xl_queue *queue, const struct pie *pie, uint
 }
 
 /* The updates that fell due while nothing happened to the queue. */
-static void catch_up(struct xl_queue *queue, struct pie *pie, uint64_t now) {
+static void catch_up(struct link_queue *queue, struct pie *pie, uint64_t now) {
     while (now - pie->updated_us >= T_UPDATE_US) {
         if (is_settled(queue, pie, pie->updated_us + T_UPDATE_US)) {
             pie->updated_us = now - now % T_UPDATE_US;
@@ -101,8 +101,8 @@ static void catch_up(struct xl_queue *queue, struct pie *pie, uint64_t now) {
 }
 
 /* Section 4.1 and appendix A, drop_early(). */
-static bool drops_early(struct xl_queue *queue, struct pie *pie, const struct xl_link_packet *packet) {
-    uint64_t queued = queue->bytes - xl_link_packet_bytes(packet);
+static bool drops_early(struct link_queue *queue, struct pie *pie, const struct link_packet *packet) {
+    uint64_t queued = queue->bytes - link_packet_bytes(packet);
     if (pie->burst_allowance_us > 0 || (2 * pie->qdelay_old_us < pie->qdelay_ref_us && pie->drop_prob < 0.2) ||
         queued <= 2 * MEAN_PACKET)
         return false;
@@ -111,27 +111,27 @@ static bool drops_early(struct xl_queue *queue, struct pie *pie, const struct xl
     pie->accu_prob += pie->drop_prob;
     if (pie->accu_prob < 0.85)
         return false;
-    bool drop = xl_link_rng_uniform(&queue->rng) < pie->drop_prob || pie->accu_prob >= 8.5;
+    bool drop = link_rng_uniform(&queue->rng) < pie->drop_prob || pie->accu_prob >= 8.5;
     pie->accu_prob = drop ? 0.0 : pie->accu_prob;
     return drop;
 }
 
-static void enqueue(struct xl_queue *queue, struct xl_link_packet *packet, uint64_t now) {
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
     struct pie *pie = queue->state;
     catch_up(queue, pie, now);
-    if (drops_early(queue, pie, packet) || xl_queue_exceeds(queue, &pie->limits)) {
-        xl_queue_drop(queue, packet);
+    if (drops_early(queue, pie, packet) || link_queue_exceeds(queue, &pie->limits)) {
+        link_queue_drop(queue, packet);
         return;
     }
-    xl_link_fifo_push(&queue->fifo, packet);
+    link_fifo_push(&queue->fifo, packet);
 }
 
-static struct xl_link_packet *dequeue(struct xl_queue *queue, uint64_t now) {
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     catch_up(queue, queue->state, now);
-    return xl_link_fifo_pop(&queue->fifo);
+    return link_fifo_pop(&queue->fifo);
 }
 
-const struct xl_queue_discipline xl_queue_pie = {
+const struct link_queue_discipline link_queue_pie = {
     .name = "pie",
     .options = options,
     .state_size = sizeof(struct pie),

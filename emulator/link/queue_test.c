@@ -8,24 +8,24 @@
 
 #include "emulator/link/queue.h"
 
-static void put(struct xl_queue *queue, uint32_t length) {
-    struct xl_link_packet *packet = xl_link_pool_get(queue->pool);
+static void put(struct link_queue *queue, uint32_t length) {
+    struct link_packet *packet = link_pool_get(queue->pool);
     assert_non_null(packet);
     packet->length = length;
-    xl_queue_enqueue(queue, packet, 0);
+    link_queue_enqueue(queue, packet, 0);
 }
 
-static uint32_t take(struct xl_queue *queue) {
-    struct xl_link_packet *packet = xl_queue_dequeue(queue, 0);
+static uint32_t take(struct link_queue *queue) {
+    struct link_packet *packet = link_queue_dequeue(queue, 0);
     uint32_t length = !packet ? 0 : packet->length;
-    xl_link_pool_put(queue->pool, packet);
+    link_pool_put(queue->pool, packet);
     return length;
 }
 
 static void infinite_keeps_everything_in_order(void **state) {
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("infinite", pool, 0, error, sizeof(error));
+    struct link_queue *queue = link_queue_new("infinite", pool, 0, error, sizeof(error));
     (void)state;
     for (uint32_t i = 1; i <= 1000; i++)
         put(queue, i);
@@ -34,14 +34,14 @@ static void infinite_keeps_everything_in_order(void **state) {
     for (uint32_t i = 1; i <= 1000; i++)
         assert_int_equal(take(queue), i);
     assert_int_equal(take(queue), 0);
-    xl_queue_free(queue);
-    xl_link_pool_free(pool);
+    link_queue_free(queue);
+    link_pool_free(pool);
 }
 
 static void droptail_by_packets_drops_the_newest(void **state) {
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("droptail:packets=2", pool, 0, error, sizeof(error));
+    struct link_queue *queue = link_queue_new("droptail:packets=2", pool, 0, error, sizeof(error));
     (void)state;
     put(queue, 100);
     put(queue, 200);
@@ -54,16 +54,16 @@ static void droptail_by_packets_drops_the_newest(void **state) {
     assert_int_equal(take(queue), 200);
     assert_int_equal(take(queue), 400);
     assert_int_equal(take(queue), 0);
-    assert_int_equal(xl_link_pool_in_use(pool), 0);
-    xl_queue_free(queue);
-    xl_link_pool_free(pool);
+    assert_int_equal(link_pool_in_use(pool), 0);
+    link_queue_free(queue);
+    link_pool_free(pool);
 }
 
 static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char error[256];
-    struct xl_queue *fits = xl_queue_new("droptail:bytes=3008", pool, 0, error, sizeof(error));
-    struct xl_queue *tight = xl_queue_new("droptail:bytes=3007", pool, 0, error, sizeof(error));
+    struct link_queue *fits = link_queue_new("droptail:bytes=3008", pool, 0, error, sizeof(error));
+    struct link_queue *tight = link_queue_new("droptail:bytes=3007", pool, 0, error, sizeof(error));
     (void)state;
     for (int i = 0; i < 2; i++) {
         put(fits, 1500);
@@ -73,16 +73,16 @@ static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
     assert_int_equal(tight->dropped_packets, 1);
     put(tight, 1499); /* 1504 + 1503 = 3007: a smaller one still fits */
     assert_int_equal(tight->dropped_packets, 1);
-    xl_queue_free(fits);
-    xl_queue_free(tight);
-    assert_int_equal(xl_link_pool_in_use(pool), 0);
-    xl_link_pool_free(pool);
+    link_queue_free(fits);
+    link_queue_free(tight);
+    assert_int_equal(link_pool_in_use(pool), 0);
+    link_pool_free(pool);
 }
 
 static void droptail_with_two_limits_keeps_both(void **state) {
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof(error));
+    struct link_queue *queue = link_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof(error));
     (void)state;
     assert_string_equal(queue->description, "droptail [packets=2, bytes=1000]");
     put(queue, 997);
@@ -91,8 +91,8 @@ static void droptail_with_two_limits_keeps_both(void **state) {
     put(queue, 10);
     put(queue, 10);
     assert_int_equal(queue->dropped_packets, 2);
-    xl_queue_free(queue);
-    xl_link_pool_free(pool);
+    link_queue_free(queue);
+    link_pool_free(pool);
 }
 
 static void tells_what_is_wrong_with_a_specification(void **state) {
@@ -117,22 +117,22 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char error[256] = "";
-        assert_null(xl_queue_new(cases[i].specification, NULL, 0, error, sizeof(error)));
+        assert_null(link_queue_new(cases[i].specification, NULL, 0, error, sizeof(error)));
         assert_non_null(strstr(error, cases[i].what));
     }
 }
 
 /* How many packets of that length a queue holds before it drops the first. */
 static uint64_t room_of(const char *specification, uint32_t length) {
-    struct xl_link_pool *pool = xl_link_pool_new(0);
+    struct link_pool *pool = link_pool_new(0);
     char error[256];
-    struct xl_queue *queue = xl_queue_new(specification, pool, 0, error, sizeof(error));
+    struct link_queue *queue = link_queue_new(specification, pool, 0, error, sizeof(error));
     assert_non_null(queue);
     uint64_t room = 0;
     for (put(queue, length); queue->dropped_packets == 0; put(queue, length))
         room++;
-    xl_queue_free(queue);
-    xl_link_pool_free(pool);
+    link_queue_free(queue);
+    link_pool_free(pool);
     return room;
 }
 
@@ -149,17 +149,17 @@ static void managed_queues_have_limits_of_their_own(void **state) {
 }
 
 static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
-    struct xl_link_pool *pool = xl_link_pool_new(2);
+    struct link_pool *pool = link_pool_new(2);
     (void)state;
-    struct xl_link_packet *a = xl_link_pool_get(pool);
-    struct xl_link_packet *b = xl_link_pool_get(pool);
+    struct link_packet *a = link_pool_get(pool);
+    struct link_packet *b = link_pool_get(pool);
     assert_non_null(a);
     assert_non_null(b);
-    assert_null(xl_link_pool_get(pool));
-    xl_link_pool_put(pool, a);
-    assert_ptr_equal(xl_link_pool_get(pool), a);
-    assert_int_equal(xl_link_pool_in_use(pool), 2);
-    xl_link_pool_free(pool);
+    assert_null(link_pool_get(pool));
+    link_pool_put(pool, a);
+    assert_ptr_equal(link_pool_get(pool), a);
+    assert_int_equal(link_pool_in_use(pool), 2);
+    link_pool_free(pool);
 }
 
 int main(void) {

@@ -8,7 +8,7 @@ static json_t *number(uint64_t value) {
 }
 
 /* Names may hold any bytes; JSON takes UTF-8 only. */
-json_t *xl_link_report_text(const char *value) {
+json_t *link_report_text(const char *value) {
     json_t *string = json_string(value);
     if (string)
         return string;
@@ -20,18 +20,18 @@ json_t *xl_link_report_text(const char *value) {
     return string;
 }
 
-static json_t *lateness_object(const struct xl_lateness *lateness) {
+static json_t *lateness_object(const struct link_lateness *lateness) {
     json_t *object = json_object();
-    json_object_set_new(object, "p50", number(xl_lateness_quantile(lateness, 0.50)));
-    json_object_set_new(object, "p99", number(xl_lateness_quantile(lateness, 0.99)));
+    json_object_set_new(object, "p50", number(link_lateness_quantile(lateness, 0.50)));
+    json_object_set_new(object, "p99", number(link_lateness_quantile(lateness, 0.99)));
     json_object_set_new(object, "max", number(lateness->max_us));
     json_object_set_new(object, "over_1ms", number(lateness->over_1ms));
     json_object_set_new(object, "count", number(lateness->count));
     return object;
 }
 
-json_t *xl_link_report(const struct xl_link *link, const char *trace, const char *trace_sha256) {
-    struct xl_link_stats stats = xl_link_stats(link);
+json_t *link_report(const struct link *link, const char *trace, const char *trace_sha256) {
+    struct link_stats stats = link_stats(link);
     const struct {
         const char *name;
         uint64_t value;
@@ -50,7 +50,7 @@ json_t *xl_link_report(const struct xl_link *link, const char *trace, const char
         {"inside_packets", stats.inside_packets},
     };
     json_t *object = json_object();
-    json_object_set_new(object, "trace", xl_link_report_text(trace));
+    json_object_set_new(object, "trace", link_report_text(trace));
     json_object_set_new(object, "trace_sha256", json_string(trace_sha256));
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
         json_object_set_new(object, figures[i].name, number(figures[i].value));
@@ -61,6 +61,6 @@ json_t *xl_link_report(const struct xl_link *link, const char *trace, const char
     for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));
-    json_object_set_new(object, "lateness_us", lateness_object(xl_link_lateness(link)));
+    json_object_set_new(object, "lateness_us", lateness_object(link_lateness(link)));
     return object;
 }

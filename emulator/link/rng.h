@@ -5,36 +5,36 @@
 
 #include <stdint.h>
 
-struct xl_link_rng {
+struct link_rng {
     uint64_t state;
 };
 
-static inline uint64_t xl_link_mix64(uint64_t z) {
+static inline uint64_t link_mix64(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
-static inline uint64_t xl_link_rng_next(struct xl_link_rng *rng) {
+static inline uint64_t link_rng_next(struct link_rng *rng) {
     rng->state += UINT64_C(0x9e3779b97f4a7c15);
-    return xl_link_mix64(rng->state);
+    return link_mix64(rng->state);
 }
 
 /* Uniform in [0, 1), 53 bits. */
-static inline double xl_link_rng_uniform(struct xl_link_rng *rng) {
-    return (double)(xl_link_rng_next(rng) >> 11) * 0x1.0p-53;
+static inline double link_rng_uniform(struct link_rng *rng) {
+    return (double)(link_rng_next(rng) >> 11) * 0x1.0p-53;
 }
 
 /* The seed of one direction of one path: direction 0 is the uplink, 1 the downlink. */
-static inline uint64_t xl_link_seed(uint64_t seed, uint32_t path, uint32_t direction) {
+static inline uint64_t link_seed(uint64_t seed, uint32_t path, uint32_t direction) {
     uint64_t stream = ((uint64_t)path << 1) | (direction & 1u);
-    return xl_link_mix64(xl_link_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^
-                         xl_link_mix64(stream + UINT64_C(0x632be59bd9b4e019)));
+    return link_mix64(link_mix64(seed + UINT64_C(0x9e3779b97f4a7c15)) ^
+                      link_mix64(stream + UINT64_C(0x632be59bd9b4e019)));
 }
 
 /* The seed of one effect's own stream within a direction's seed. */
-static inline uint64_t xl_link_substream(uint64_t seed, uint32_t effect) {
-    return xl_link_mix64(seed ^ xl_link_mix64((uint64_t)effect * UINT64_C(0xd1342543de82ef95)));
+static inline uint64_t link_substream(uint64_t seed, uint32_t effect) {
+    return link_mix64(seed ^ link_mix64((uint64_t)effect * UINT64_C(0xd1342543de82ef95)));
 }
 
 #endif

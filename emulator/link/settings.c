@@ -10,30 +10,30 @@
 
 enum kind { TEXT, MS, WHOLE_MS, PROBABILITY, LOSS, ONOFF, YES, HOLD };
 
-/* In the order of enum xl_link_key. The offset is of the parsed value in struct xl_link_settings. */
+/* In the order of enum link_key. The offset is of the parsed value in struct link_settings. */
 static const struct setting {
     const char *key;
     enum kind kind;
     size_t offset;
-} table[XL_LINK_KEYS] = {
-    [XL_LINK_TRACE] = {"trace", TEXT, 0},
-    [XL_LINK_OFFSET] = {"offset", WHOLE_MS, offsetof(struct xl_link_settings, offset_ms)},
-    [XL_LINK_ONCE] = {"once", YES, offsetof(struct xl_link_settings, once)},
-    [XL_LINK_DELAY] = {"delay", MS, offsetof(struct xl_link_settings, delay_us)},
-    [XL_LINK_DELAY_TRACE] = {"delay-trace", TEXT, 0},
-    [XL_LINK_DELAY_TRACE_END] = {"delay-trace-end", HOLD, offsetof(struct xl_link_settings, hold_delay)},
-    [XL_LINK_JITTER] = {"jitter", MS, offsetof(struct xl_link_settings, jitter_us)},
-    [XL_LINK_REORDER] = {"reorder", PROBABILITY, offsetof(struct xl_link_settings, reorder)},
-    [XL_LINK_REORDER_DELAY] = {"reorder-delay", MS, offsetof(struct xl_link_settings, reorder_us)},
-    [XL_LINK_LOSS] = {"loss", LOSS, offsetof(struct xl_link_settings, loss)},
-    [XL_LINK_ONOFF] = {"onoff", ONOFF, offsetof(struct xl_link_settings, onoff)},
-    [XL_LINK_DUPLICATE] = {"duplicate", PROBABILITY, offsetof(struct xl_link_settings, duplicate)},
-    [XL_LINK_QUEUE] = {"queue", TEXT, 0},
+} table[LINK_KEYS] = {
+    [LINK_TRACE] = {"trace", TEXT, 0},
+    [LINK_OFFSET] = {"offset", WHOLE_MS, offsetof(struct link_settings, offset_ms)},
+    [LINK_ONCE] = {"once", YES, offsetof(struct link_settings, once)},
+    [LINK_DELAY] = {"delay", MS, offsetof(struct link_settings, delay_us)},
+    [LINK_DELAY_TRACE] = {"delay-trace", TEXT, 0},
+    [LINK_DELAY_TRACE_END] = {"delay-trace-end", HOLD, offsetof(struct link_settings, hold_delay)},
+    [LINK_JITTER] = {"jitter", MS, offsetof(struct link_settings, jitter_us)},
+    [LINK_REORDER] = {"reorder", PROBABILITY, offsetof(struct link_settings, reorder)},
+    [LINK_REORDER_DELAY] = {"reorder-delay", MS, offsetof(struct link_settings, reorder_us)},
+    [LINK_LOSS] = {"loss", LOSS, offsetof(struct link_settings, loss)},
+    [LINK_ONOFF] = {"onoff", ONOFF, offsetof(struct link_settings, onoff)},
+    [LINK_DUPLICATE] = {"duplicate", PROBABILITY, offsetof(struct link_settings, duplicate)},
+    [LINK_QUEUE] = {"queue", TEXT, 0},
 };
 
 static const char *const ways[2] = {"up", "down"};
 
-const char *xl_link_settings_keys(void) {
+const char *link_settings_keys(void) {
     return "up=TRACE, down=TRACE, delay=MS, queue=QUEUE, loss=P, delay-trace=FILE, delay-trace-end=loop|hold, "
            "jitter=MS, reorder=P, reorder-delay=MS, duplicate=P, onoff=TIMES, once=yes, offset=MS";
 }
@@ -47,17 +47,17 @@ static bool read_value(const struct setting *s, const char *value, void *into, c
         return length > 0;
     case MS:
         snprintf(wanted, size, "ms (0 to 3600000)");
-        return xl_text_ms(value, length, into);
+        return link_text_ms(value, length, into);
     case WHOLE_MS:
         snprintf(wanted, size, "a whole number of ms (0 to %" PRIu32 ")", UINT32_MAX);
-        return xl_text_whole(value, length, UINT32_MAX, into);
+        return link_text_whole(value, length, UINT32_MAX, into);
     case PROBABILITY:
         snprintf(wanted, size, "a probability (0 to 1)");
-        return xl_text_probability(value, length, into);
+        return link_text_probability(value, length, into);
     case LOSS:
-        return xl_loss_parse(into, value, wanted, size) == 0;
+        return link_loss_parse(into, value, wanted, size) == 0;
     case ONOFF:
-        return xl_onoff_parse(into, value, wanted, size) == 0;
+        return link_onoff_parse(into, value, wanted, size) == 0;
     case YES:
         snprintf(wanted, size, "yes or no");
         *(bool *)into = strcmp(value, "yes") == 0;
@@ -78,18 +78,18 @@ static const struct setting *find(const char *key, bool for_way[2]) {
         if (strncmp(key, ways[way], n) == 0 && (key[n] == '\0' || key[n] == '-')) {
             for_way[1 - way] = false;
             if (key[n] == '\0')
-                return &table[XL_LINK_TRACE];
+                return &table[LINK_TRACE];
             key += n + 1;
             break;
         }
     }
-    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++)
+    for (size_t i = LINK_TRACE + 1; i < LINK_KEYS; i++)
         if (strcmp(key, table[i].key) == 0)
             return &table[i];
     return NULL;
 }
 
-static int set_one(struct xl_link_settings *settings, const struct setting *s, const char *value, bool own) {
+static int set_one(struct link_settings *settings, const struct setting *s, const char *value, bool own) {
     size_t i = (size_t)(s - table);
     char ignored[160];
     char *copy = strdup(value);
@@ -103,7 +103,7 @@ static int set_one(struct xl_link_settings *settings, const struct setting *s, c
 }
 
 /* Puts a value that was read before into the directions that it is for. */
-static int store(struct xl_link_settings settings[2], const struct setting *s, const bool for_way[2], const char *key,
+static int store(struct link_settings settings[2], const struct setting *s, const bool for_way[2], const char *key,
                  const char *value, char *error, size_t error_size) {
     size_t i = (size_t)(s - table);
     bool own = !for_way[0] || !for_way[1];
@@ -123,14 +123,14 @@ static int store(struct xl_link_settings settings[2], const struct setting *s, c
     return 0;
 }
 
-int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, const char *value, char *error,
-                         size_t error_size) {
+int link_settings_set(struct link_settings settings[2], const char *key, const char *value, char *error,
+                      size_t error_size) {
     bool for_way[2];
     char wanted[160];
-    struct xl_link_settings scratch;
+    struct link_settings scratch;
     const struct setting *s = find(key, for_way);
     if (!s) {
-        snprintf(error, error_size, "\"%.60s\" is not one of %s", key, xl_link_settings_keys());
+        snprintf(error, error_size, "\"%.60s\" is not one of %s", key, link_settings_keys());
         return -1;
     }
     if (value[0] == '\0') {
@@ -144,28 +144,28 @@ int xl_link_settings_set(struct xl_link_settings settings[2], const char *key, c
     return store(settings, s, for_way, key, value, error, error_size);
 }
 
-static void unset(struct xl_link_settings *settings, size_t i) {
+static void unset(struct link_settings *settings, size_t i) {
     free(settings->text[i]);
     settings->text[i] = NULL;
 }
 
-int xl_link_settings_override(struct xl_link_settings base[2], struct xl_link_settings top[2]) {
+int link_settings_override(struct link_settings base[2], struct link_settings top[2]) {
     int rc = 0;
     for (size_t way = 0; way < 2; way++) {
-        if (top[way].text[XL_LINK_DELAY]) {
-            unset(&base[way], XL_LINK_DELAY_TRACE);
-            unset(&base[way], XL_LINK_DELAY_TRACE_END);
+        if (top[way].text[LINK_DELAY]) {
+            unset(&base[way], LINK_DELAY_TRACE);
+            unset(&base[way], LINK_DELAY_TRACE_END);
             base[way].hold_delay = false;
         }
-        if (top[way].text[XL_LINK_DELAY_TRACE]) {
-            unset(&base[way], XL_LINK_DELAY);
+        if (top[way].text[LINK_DELAY_TRACE]) {
+            unset(&base[way], LINK_DELAY);
             base[way].delay_us = 0;
         }
-        for (size_t i = 0; i < XL_LINK_KEYS && rc == 0; i++)
+        for (size_t i = 0; i < LINK_KEYS && rc == 0; i++)
             if (top[way].text[i])
                 rc = set_one(&base[way], &table[i], top[way].text[i], top[way].own[i]);
     }
-    xl_link_settings_free(top);
+    link_settings_free(top);
     return rc;
 }
 
@@ -207,11 +207,11 @@ static const char *as_text(const struct setting *s, json_t *value, char scratch[
     return is_text && text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *member, json_t *value, char *error,
-                              size_t error_size) {
+int link_settings_set_json(struct link_settings settings[2], const char *member, json_t *value, char *error,
+                           size_t error_size) {
     char key[64], scratch_text[40], wanted[160];
     bool for_way[2];
-    struct xl_link_settings scratch;
+    struct link_settings scratch;
     const struct setting *s = find_member(member, key, for_way);
     if (!s) {
         snprintf(error, error_size, "%.60s is not a known member; docs/reference/link.md lists them", member);
@@ -229,15 +229,14 @@ int xl_link_settings_set_json(struct xl_link_settings settings[2], const char *m
 
 /* ---- the whole ---- */
 
-int xl_link_settings_check(const struct xl_link_settings settings[2], char *error, size_t error_size) {
+int link_settings_check(const struct link_settings settings[2], char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
-        const struct xl_link_settings *s = &settings[way];
-        const char *missing = !s->text[XL_LINK_TRACE]                                    ? ways[way]
-                              : !s->text[XL_LINK_DELAY] && !s->text[XL_LINK_DELAY_TRACE] ? "delay"
-                                                                                         : NULL;
-        const char *with = s->text[XL_LINK_DELAY] && s->text[XL_LINK_DELAY_TRACE]
-                               ? "delay and delay-trace exclude each other"
-                           : s->hold_delay && !s->text[XL_LINK_DELAY_TRACE] ? "delay-trace-end goes with a delay-trace"
+        const struct link_settings *s = &settings[way];
+        const char *missing = !s->text[LINK_TRACE]                                 ? ways[way]
+                              : !s->text[LINK_DELAY] && !s->text[LINK_DELAY_TRACE] ? "delay"
+                                                                                   : NULL;
+        const char *with = s->text[LINK_DELAY] && s->text[LINK_DELAY_TRACE] ? "delay and delay-trace exclude each other"
+                           : s->hold_delay && !s->text[LINK_DELAY_TRACE]    ? "delay-trace-end goes with a delay-trace"
                            : s->reorder > 0.0 && s->reorder_us == 0         ? "reorder needs a reorder-delay, in ms"
                                                                             : NULL;
         if (missing) {
@@ -252,19 +251,19 @@ int xl_link_settings_check(const struct xl_link_settings settings[2], char *erro
     return 0;
 }
 
-void xl_link_settings_free(struct xl_link_settings settings[2]) {
+void link_settings_free(struct link_settings settings[2]) {
     for (int way = 0; way < 2; way++) {
-        for (size_t i = 0; i < XL_LINK_KEYS; i++)
+        for (size_t i = 0; i < LINK_KEYS; i++)
             free(settings[way].text[i]);
-        settings[way] = (struct xl_link_settings){0};
+        settings[way] = (struct link_settings){0};
     }
 }
 
-struct xl_link_config xl_link_settings_config(const struct xl_link_settings *settings, uint64_t start_offset_ms) {
-    return (struct xl_link_config){
+struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms) {
+    return (struct link_config){
         .once = settings->once,
         .start_offset_ms = start_offset_ms + settings->offset_ms,
-        .queue = settings->text[XL_LINK_QUEUE],
+        .queue = settings->text[LINK_QUEUE],
         .delay_us = settings->delay_us,
         .hold_delay = settings->hold_delay,
         .jitter_us = settings->jitter_us,
@@ -278,31 +277,31 @@ struct xl_link_config xl_link_settings_config(const struct xl_link_settings *set
 
 /* ---- reports ---- */
 
-static const char *queue_of(const struct xl_link_settings *s) {
-    return s->text[XL_LINK_QUEUE] ? s->text[XL_LINK_QUEUE] : "infinite";
+static const char *queue_of(const struct link_settings *s) {
+    return s->text[LINK_QUEUE] ? s->text[LINK_QUEUE] : "infinite";
 }
 
-static bool has_plain_delay(const struct xl_link_settings *s) {
-    return !s->text[XL_LINK_DELAY_TRACE];
+static bool has_plain_delay(const struct link_settings *s) {
+    return !s->text[LINK_DELAY_TRACE];
 }
 
-void xl_link_settings_report_path(const struct xl_link_settings settings[2], json_t *path) {
-    const struct xl_link_settings *up = &settings[0], *down = &settings[1];
+void link_settings_report_path(const struct link_settings settings[2], json_t *path) {
+    const struct link_settings *up = &settings[0], *down = &settings[1];
     bool delay = has_plain_delay(up) && has_plain_delay(down) && up->delay_us == down->delay_us;
     bool loss = up->loss.p == 0.0 && down->loss.p == 0.0 && up->loss.good == down->loss.good;
     bool queue = strcmp(queue_of(up), queue_of(down)) == 0;
     json_object_set_new(path, "delay_ms", delay ? json_real((double)up->delay_us / 1000.0) : json_null());
     json_object_set_new(path, "loss", loss ? json_real(up->loss.good) : json_null());
-    json_object_set_new(path, "queue", queue ? xl_link_report_text(queue_of(up)) : json_null());
+    json_object_set_new(path, "queue", queue ? link_report_text(queue_of(up)) : json_null());
 }
 
-void xl_link_settings_report(const struct xl_link_settings *settings, json_t *direction) {
+void link_settings_report(const struct link_settings *settings, json_t *direction) {
     json_t *texts = json_object();
     bool more = settings->loss.p > 0.0;
-    for (size_t i = XL_LINK_TRACE + 1; i < XL_LINK_KEYS; i++) {
-        bool is_of_path = i == XL_LINK_DELAY || i == XL_LINK_LOSS || i == XL_LINK_QUEUE;
+    for (size_t i = LINK_TRACE + 1; i < LINK_KEYS; i++) {
+        bool is_of_path = i == LINK_DELAY || i == LINK_LOSS || i == LINK_QUEUE;
         if (settings->text[i]) {
-            json_object_set_new(texts, table[i].key, xl_link_report_text(settings->text[i]));
+            json_object_set_new(texts, table[i].key, link_report_text(settings->text[i]));
             more = more || settings->own[i] || !is_of_path;
         }
     }

@@ -8,24 +8,24 @@
 
 #include "emulator/link/settings.h"
 
-static struct xl_link_settings settings[2];
+static struct link_settings settings[2];
 static char error[256];
 
 static int set(const char *key, const char *value) {
-    return xl_link_settings_set(settings, key, value, error, sizeof(error));
+    return link_settings_set(settings, key, value, error, sizeof(error));
 }
 
 static int set_json(const char *member, const char *json) {
     json_t *value = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_non_null(value);
-    int rc = xl_link_settings_set_json(settings, member, value, error, sizeof(error));
+    int rc = link_settings_set_json(settings, member, value, error, sizeof(error));
     json_decref(value);
     return rc;
 }
 
 static int done(void **state) {
     (void)state;
-    xl_link_settings_free(settings);
+    link_settings_free(settings);
     return 0;
 }
 
@@ -35,8 +35,8 @@ static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state)
     assert_int_equal(set("queue", "pie"), 0);
     assert_int_equal(set("delay", "12.5"), 0);
     assert_int_equal(set("up-delay", "3"), 0);
-    assert_string_equal(settings[0].text[XL_LINK_QUEUE], "pie");
-    assert_string_equal(settings[1].text[XL_LINK_QUEUE], "codel");
+    assert_string_equal(settings[0].text[LINK_QUEUE], "pie");
+    assert_string_equal(settings[1].text[LINK_QUEUE], "codel");
     assert_int_equal(settings[0].delay_us, 3000);
     assert_int_equal(settings[1].delay_us, 12500);
     assert_int_equal(set("delay", "1"), -1);
@@ -62,9 +62,9 @@ static void every_key_is_read(void **state) {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (set(keys[i][0], keys[i][1]) != 0)
             fail_msg("%s", error);
-    assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
     for (size_t way = 0; way < 2; way++) {
-        struct xl_link_config c = xl_link_settings_config(&settings[way], 100);
+        struct link_config c = link_settings_config(&settings[way], 100);
         assert_true(c.once && c.hold_delay && c.onoff.is_random);
         assert_int_equal(c.start_offset_ms, 107);
         assert_int_equal(c.jitter_us, 1000);
@@ -75,7 +75,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(c.onoff.us[1], 1500);
         assert_string_equal(c.queue, "droptail:packets=3");
     }
-    assert_string_equal(settings[1].text[XL_LINK_TRACE], "12mbps");
+    assert_string_equal(settings[1].text[LINK_TRACE], "12mbps");
 }
 
 static void members_of_json_name_their_unit(void **state) {
@@ -142,7 +142,7 @@ static void errors_name_the_key(void **state) {
         assert_int_equal(set_json(members[i].member, members[i].value), -1);
         assert_memory_equal(error, members[i].sentence, strlen(members[i].sentence));
     }
-    for (size_t i = 0; i < XL_LINK_KEYS; i++) {
+    for (size_t i = 0; i < LINK_KEYS; i++) {
         assert_null(settings[0].text[i]);
         assert_null(settings[1].text[i]);
     }
@@ -164,9 +164,9 @@ static void keys_are_checked_together(void **state) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
             assert_int_equal(set(cases[i].keys[k][0], cases[i].keys[k][1]), 0);
-        assert_int_equal(xl_link_settings_check(settings, error, sizeof(error)), -1);
+        assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
-        xl_link_settings_free(settings);
+        link_settings_free(settings);
     }
 }
 
@@ -178,9 +178,9 @@ static void reports_say_what_differs(void **state) {
     set("delay", "12.5");
     set("loss", "0.25");
     set("down-queue", "codel");
-    xl_link_settings_report_path(settings, path);
-    xl_link_settings_report(&settings[0], up);
-    xl_link_settings_report(&settings[1], down);
+    link_settings_report_path(settings, path);
+    link_settings_report(&settings[0], up);
+    link_settings_report(&settings[1], down);
     char *texts[3] = {json_dumps(path, JSON_COMPACT), json_dumps(up, JSON_COMPACT), json_dumps(down, JSON_COMPACT)};
     assert_string_equal(texts[0], "{\"delay_ms\":12.5,\"loss\":0.25,\"queue\":null}");
     assert_string_equal(texts[1], "{}");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool xl_text_whole(const char *text, size_t length, uint64_t most, uint64_t *value) {
+bool link_text_whole(const char *text, size_t length, uint64_t most, uint64_t *value) {
     uint64_t v = 0;
     if (length == 0 || length > 18)
         return false;
@@ -17,7 +17,7 @@ bool xl_text_whole(const char *text, size_t length, uint64_t most, uint64_t *val
     return v <= most;
 }
 
-bool xl_text_number(const char *text, size_t length, double most, double *value) {
+bool link_text_number(const char *text, size_t length, double most, double *value) {
     char copy[40], *end;
     if (length == 0 || length >= sizeof(copy) || ((text[0] < '0' || text[0] > '9') && text[0] != '.'))
         return false;
@@ -32,19 +32,19 @@ bool xl_text_number(const char *text, size_t length, double most, double *value)
     return true;
 }
 
-bool xl_text_ms(const char *text, size_t length, uint64_t *us) {
+bool link_text_ms(const char *text, size_t length, uint64_t *us) {
     double ms;
-    if (!xl_text_number(text, length, 3600000.0, &ms))
+    if (!link_text_number(text, length, 3600000.0, &ms))
         return false;
     *us = (uint64_t)llround(ms * 1000.0);
     return true;
 }
 
-bool xl_text_probability(const char *text, size_t length, double *value) {
-    return xl_text_number(text, length, 1.0, value);
+bool link_text_probability(const char *text, size_t length, double *value) {
+    return link_text_number(text, length, 1.0, value);
 }
 
-bool xl_text_next_option(const char **list, struct xl_text_option *option) {
+bool link_text_next_option(const char **list, struct link_text_option *option) {
     if (**list == '\0')
         return false;
     size_t length = strcspn(*list, ":");
@@ -57,6 +57,6 @@ bool xl_text_next_option(const char **list, struct xl_text_option *option) {
     return true;
 }
 
-bool xl_text_option_is(const struct xl_text_option *option, const char *key) {
+bool link_text_option_is(const struct link_text_option *option, const char *key) {
     return option->value && strlen(key) == option->key_length && memcmp(key, option->key, option->key_length) == 0;
 }

@@ -12,7 +12,7 @@ struct cursor {
     size_t line;
 };
 
-static bool append(struct xl_trace *trace, size_t *capacity, uint32_t value) {
+static bool append(struct link_trace *trace, size_t *capacity, uint32_t value) {
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 1024 : *capacity * 2;
         uint32_t *grown = realloc(trace->at_ms, wanted * sizeof(*grown));
@@ -66,7 +66,7 @@ static bool read_value(struct cursor *c, uint32_t *value) {
     return true;
 }
 
-static int parse_lines(struct xl_trace *trace, struct cursor *c, char *error, size_t error_size) {
+static int parse_lines(struct link_trace *trace, struct cursor *c, char *error, size_t error_size) {
     size_t capacity = 0;
     uint32_t last = 0;
     while (c->at < c->end) {
@@ -90,8 +90,8 @@ static int parse_lines(struct xl_trace *trace, struct cursor *c, char *error, si
     return 0;
 }
 
-int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, size_t length, char *error,
-                   size_t error_size) {
+int link_trace_parse(struct link_trace *trace, const char *name, const char *text, size_t length, char *error,
+                     size_t error_size) {
     struct cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
     memset(trace, 0, sizeof(*trace));
     if (length == 0) {
@@ -99,7 +99,7 @@ int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, s
         return -1;
     }
     if (parse_lines(trace, &c, error, error_size) != 0) {
-        xl_trace_free(trace);
+        link_trace_free(trace);
         return -1;
     }
     trace->period_ms = trace->at_ms[trace->count - 1];
@@ -107,29 +107,29 @@ int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, s
         snprintf(error, error_size,
                  "%s:%zu: the last timestamp is 0; it is the period of the trace and must be at least 1 ms", name,
                  c.line);
-        xl_trace_free(trace);
+        link_trace_free(trace);
         return -1;
     }
     return 0;
 }
 
-void xl_trace_free(struct xl_trace *trace) {
+void link_trace_free(struct link_trace *trace) {
     free(trace->at_ms);
     memset(trace, 0, sizeof(*trace));
 }
 
-struct xl_trace xl_trace_constant(uint64_t rate_bps) {
-    return (struct xl_trace){.rate_bps = rate_bps};
+struct link_trace link_trace_constant(uint64_t rate_bps) {
+    return (struct link_trace){.rate_bps = rate_bps};
 }
 
-bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
+bool link_trace_parse_rate(const char *text, uint64_t *rate_bps) {
     static const struct {
         const char *name;
         uint64_t bps;
     } units[] = {{"bps", 1}, {"kbps", 1000}, {"mbps", 1000000}, {"gbps", 1000000000}};
     uint64_t whole = 0, fraction = 0, scale = 1;
     const char *p = text;
-    for (; *p >= '0' && *p <= '9' && whole <= XL_TRACE_MAX_RATE_BPS; p++)
+    for (; *p >= '0' && *p <= '9' && whole <= LINK_TRACE_MAX_RATE_BPS; p++)
         whole = whole * 10 + (uint64_t)(*p - '0');
     if (p == text)
         return false;
@@ -143,9 +143,9 @@ bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
             return false;
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(p, units[i].name) == 0 && whole <= XL_TRACE_MAX_RATE_BPS / units[i].bps) {
+        if (strcmp(p, units[i].name) == 0 && whole <= LINK_TRACE_MAX_RATE_BPS / units[i].bps) {
             *rate_bps = whole * units[i].bps + fraction * units[i].bps / scale;
-            return *rate_bps > 0 && *rate_bps <= XL_TRACE_MAX_RATE_BPS;
+            return *rate_bps > 0 && *rate_bps <= LINK_TRACE_MAX_RATE_BPS;
         }
     }
     return false;
@@ -157,13 +157,13 @@ bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps) {
 /* Products of times and rates take more than 64 bits. */
 __extension__ typedef unsigned __int128 wide;
 
-uint64_t xl_trace_opportunity_us(const struct xl_trace *trace, uint64_t k) {
+uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k) {
     if (!trace->at_ms)
         return (uint64_t)(((wide)(k + 1) * US_BITS + trace->rate_bps - 1) / trace->rate_bps);
     return (k / trace->count * trace->period_ms + trace->at_ms[k % trace->count]) * 1000;
 }
 
-static uint64_t count_until_ms(const struct xl_trace *trace, uint64_t t_ms) {
+static uint64_t count_until_ms(const struct link_trace *trace, uint64_t t_ms) {
     uint64_t rounds = t_ms / trace->period_ms;
     uint64_t rest = t_ms % trace->period_ms;
     size_t low = 0;
@@ -178,7 +178,7 @@ static uint64_t count_until_ms(const struct xl_trace *trace, uint64_t t_ms) {
     return rounds * trace->count + low;
 }
 
-uint64_t xl_trace_count_until_us(const struct xl_trace *trace, uint64_t t_us) {
+uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us) {
     /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
     return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS) : count_until_ms(trace, t_us / 1000);
 }

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XL_TRACE_MAX_RATE_BPS UINT64_C(1000000000000)
+#define LINK_TRACE_MAX_RATE_BPS UINT64_C(1000000000000)
 
-struct xl_trace {
+struct link_trace {
     uint32_t *at_ms;    /* the timestamps, non-decreasing; NULL: a constant rate */
     size_t count;       /* of timestamps, at least 1 */
     uint32_t period_ms; /* the last timestamp, at least 1 */
@@ -23,25 +23,25 @@ struct xl_trace {
 };
 
 /* Parses the length bytes at text; name stands for the file in error messages.
- * Returns 0 and fills trace (the caller frees it with xl_trace_free), or -1 and one sentence in error, which names
+ * Returns 0 and fills trace (the caller frees it with link_trace_free), or -1 and one sentence in error, which names
  * file and line. Blank lines, anything but digits, decreasing values, values beyond 2^32-1, a last value of 0 and an
  * empty text are errors. */
-int xl_trace_parse(struct xl_trace *trace, const char *name, const char *text, size_t length, char *error,
-                   size_t error_size);
-/* A trace of the constant rate, 1 to XL_TRACE_MAX_RATE_BPS. Owns no memory. */
-struct xl_trace xl_trace_constant(uint64_t rate_bps);
+int link_trace_parse(struct link_trace *trace, const char *name, const char *text, size_t length, char *error,
+                     size_t error_size);
+/* A trace of the constant rate, 1 to LINK_TRACE_MAX_RATE_BPS. Owns no memory. */
+struct link_trace link_trace_constant(uint64_t rate_bps);
 /* Reads the shorthand of a constant rate: a number, decimals allowed, and bps, kbps, mbps or gbps ("12mbps",
  * "1.5gbps"). False if the text is none, so that it names a file. */
-bool xl_trace_parse_rate(const char *text, uint64_t *rate_bps);
-void xl_trace_free(struct xl_trace *trace);
+bool link_trace_parse_rate(const char *text, uint64_t *rate_bps);
+void link_trace_free(struct link_trace *trace);
 
 /* The time of opportunity number k, in us of trace time. */
-uint64_t xl_trace_opportunity_us(const struct xl_trace *trace, uint64_t k);
+uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k);
 /* How many opportunities fall at or before trace time t_us; also the number of the first one after it.
  * Arithmetic and a binary search, however far t_us is. */
-uint64_t xl_trace_count_until_us(const struct xl_trace *trace, uint64_t t_us);
+uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us);
 
 /* Reads a whole file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 and one sentence in error. */
-int xl_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
+int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
 
 #endif

@@ -47,7 +47,7 @@ static int read_all(int fd, char **data, size_t *length, size_t guess) {
     return -1;
 }
 
-int xl_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
+int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail(path, strerror(errno), error, error_size);
@@ -64,12 +64,12 @@ int xl_trace_read_file(const char *path, char **data, size_t *length, char *erro
     return rc == 0 ? 0 : fail(path, strerror(saved), error, error_size);
 }
 
-int xl_delay_trace_load(struct xl_delay_trace *trace, const char *path, char *error, size_t error_size) {
+int link_delay_trace_load(struct link_delay_trace *trace, const char *path, char *error, size_t error_size) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(path, &data, &length, error, error_size) != 0)
+    if (link_trace_read_file(path, &data, &length, error, error_size) != 0)
         return -1;
-    int rc = xl_delay_trace_parse(trace, path, data, length, error, error_size);
+    int rc = link_delay_trace_parse(trace, path, data, length, error, error_size);
     free(data);
     return rc;
 }

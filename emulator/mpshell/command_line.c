@@ -16,7 +16,7 @@ __attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_
 }
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
-static int parse_members(struct xl_link_settings settings[2], char *text, char *error, size_t error_size) {
+static int parse_members(struct link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member; member = strsep(&rest, ",")) {
@@ -24,7 +24,7 @@ static int parse_members(struct xl_link_settings settings[2], char *text, char *
         if (equals)
             *equals = '\0';
         const char *value = !equals ? "yes" : equals + 1;
-        if (xl_link_settings_set(settings, member, value, reason, sizeof(reason)) != 0)
+        if (link_settings_set(settings, member, value, reason, sizeof(reason)) != 0)
             return fail(error, error_size, "%s", reason);
     }
     return 0;
@@ -43,7 +43,7 @@ static struct mp_path_options *path_of_file(struct mp_options *options, const ch
 }
 
 static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
-    struct xl_link_settings settings[2] = {{.once = false}, {.once = false}};
+    struct link_settings settings[2] = {{.once = false}, {.once = false}};
     const char *colon = strchr(text, ':');
     size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
     struct mp_path_options *path = path_of_file(options, text, name_length);
@@ -57,10 +57,10 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
     int rc = parse_members(settings, members, error, error_size);
     free(members);
     if (rc != 0) {
-        xl_link_settings_free(settings);
+        link_settings_free(settings);
         return -1;
     }
-    return xl_link_settings_override(path->settings, settings) == 0 ? 0 : fail(error, error_size, "no memory");
+    return link_settings_override(path->settings, settings) == 0 ? 0 : fail(error, error_size, "no memory");
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
@@ -124,7 +124,7 @@ static int check_paths(const struct mp_options *options, char *error, size_t err
         return fail(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
     for (size_t i = 0; i < options->path_count; i++) {
         const struct mp_path_options *path = &options->paths[i];
-        if (xl_link_settings_check(path->settings, reason, sizeof(reason)) != 0)
+        if (link_settings_check(path->settings, reason, sizeof(reason)) != 0)
             return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
     }
     return 0;

@@ -50,7 +50,7 @@ static bool set_member(struct reader *r, void *context, const char *key, yaml_no
         return text;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         text = text[0] == 't' ? "yes" : "no";
-    return xl_link_settings_set(path->settings, key, text, reason, sizeof(reason)) == 0 ||
+    return link_settings_set(path->settings, key, text, reason, sizeof(reason)) == 0 ||
            settings_yaml_fail(&r->yaml, value->start_mark.line, "path %s: %s", path->name, reason);
 }
 

@@ -34,7 +34,7 @@ static int parse_delay(struct mp_shell *shell, const char *value, struct mp_requ
                        char error[MP_ERROR_SIZE]) {
     (void)shell;
     request->kind = MP_REQUEST_DELAY;
-    return xl_text_ms(value, strlen(value), &request->delay_us)
+    return link_text_ms(value, strlen(value), &request->delay_us)
                ? 0
                : mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
 }
@@ -44,7 +44,7 @@ static int parse_loss(struct mp_shell *shell, const char *value, struct mp_reque
     char wanted[160];
     (void)shell;
     request->kind = MP_REQUEST_LOSS;
-    return xl_loss_parse(&request->loss, value, wanted, sizeof(wanted)) == 0
+    return link_loss_parse(&request->loss, value, wanted, sizeof(wanted)) == 0
                ? 0
                : mp_fail(error, "\"%.40s\" is not %s", value, wanted);
 }
@@ -54,7 +54,7 @@ static int parse_trace(struct mp_shell *shell, const char *value, struct mp_requ
     struct stat st;
     uint64_t rate;
     request->kind = MP_REQUEST_TRACE;
-    if (!xl_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
+    if (!link_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
         return mp_fail(error, "%.200s is not a file", value);
     const struct mp_trace *trace = mp_setup_trace(shell, value, error);
     request->trace = !trace ? NULL : &trace->trace;

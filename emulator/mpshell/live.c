@@ -24,8 +24,8 @@ struct mp_live {
 
 /* One direction: rate over the last period, queue, drops since t0. */
 static void put_link(FILE *out, const struct mp_live *live, size_t k, size_t way) {
-    const struct xl_link_stats *now = &live->now.links[k][way].stats;
-    const struct xl_link_stats *before = &live->before.links[k][way].stats;
+    const struct link_stats *now = &live->now.links[k][way].stats;
+    const struct link_stats *before = &live->before.links[k][way].stats;
     uint64_t elapsed = live->now_us > live->before_us ? live->now_us - live->before_us : 1;
     double mbps = (double)(now->departed_bytes - before->departed_bytes) * 8 / (double)elapsed;
     uint64_t lost = now->queue_drops + now->random_losses + now->off_losses + now->oversize_drops;

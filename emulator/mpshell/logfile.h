@@ -8,7 +8,7 @@ struct mp_logfile;
 
 /* Creates (or truncates) the file. NULL with errno set. */
 struct mp_logfile *mp_logfile_open(const char *path);
-/* An xl_link_log_sink: queues a copy of the text. context is the mp_logfile. Beyond 256 MB that wait for the disk, text
+/* An link_log_sink: queues a copy of the text. context is the mp_logfile. Beyond 256 MB that wait for the disk, text
  * is lost, and mp_logfile_close says ENOBUFS. */
 void mp_logfile_write(void *context, const char *text, size_t length);
 /* Waits until everything is written. Returns 0, or the errno of the first failure. */

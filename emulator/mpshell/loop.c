@@ -99,7 +99,7 @@ static void become_ordinary(void) {
 
 /* What was in the devices before t0 belongs to no emulation. */
 static void discard_input(const struct loop *loop) {
-    uint8_t scratch[XL_LINK_PACKET_CAPACITY];
+    uint8_t scratch[LINK_PACKET_CAPACITY];
     for (size_t i = 0; i < loop->direction_count; i++) {
         while (read(loop->directions[i]->from_fd, scratch, sizeof(scratch)) > 0) {
         }
@@ -125,13 +125,13 @@ static void fix_t0(struct loop *loop) {
 static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
     if (now > since && now - since >= MISSED_BLIND_US)
-        xl_link_count_missed(direction->link, since, now);
+        link_count_missed(direction->link, since, now);
     enum mp_read_result result = MP_READ_ONE;
     for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
         result = mp_traffic_read(loop->shell, direction, &now);
         loop->reads++;
         if (i == 0) { /* what comes later is not due earlier */
-            uint64_t due = xl_link_next_deadline(direction->link);
+            uint64_t due = link_next_deadline(direction->link);
             loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;
         }
     }
@@ -143,7 +143,7 @@ static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t 
 
 static void send_all_due(struct loop *loop) {
     for (size_t i = 0; i < loop->direction_count; i++) {
-        if (xl_link_next_deadline(loop->directions[i]->link) <= since_t0(loop))
+        if (link_next_deadline(loop->directions[i]->link) <= since_t0(loop))
             loop->sent_us = since_t0(loop);
         mp_traffic_send_due(loop->shell, loop->directions[i], since_t0(loop));
     }
@@ -169,7 +169,7 @@ static void keep_house(struct loop *loop, uint64_t now) {
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
         mp_traffic_send_due(loop->shell, direction, now);
-        xl_link_advance(direction->link, now);
+        link_advance(direction->link, now);
         mp_outputs_flush(direction);
     }
     loop->next_housekeeping_us = now + HOUSEKEEPING_US;
@@ -177,9 +177,9 @@ static void keep_house(struct loop *loop, uint64_t now) {
 
 /* When the loop has to act next, whatever comes in. */
 static uint64_t next_deadline(struct loop *loop) {
-    loop->next_send_us = XL_LINK_NEVER;
+    loop->next_send_us = LINK_NEVER;
     for (size_t i = 0; i < loop->direction_count; i++) {
-        uint64_t next = xl_link_next_deadline(loop->directions[i]->link);
+        uint64_t next = link_next_deadline(loop->directions[i]->link);
         loop->next_send_us = next < loop->next_send_us ? next : loop->next_send_us;
     }
     bool house_first = loop->logging && loop->next_housekeeping_us < loop->next_send_us;
@@ -233,7 +233,7 @@ static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64
         left_us -= poll_us;
     }
     struct timespec left = {.tv_sec = (time_t)(left_us / 1000000u), .tv_nsec = (long)(left_us % 1000000u) * 1000};
-    const struct timespec *limit = deadline == XL_LINK_NEVER && pause == 0 && !loop->more ? NULL : &left;
+    const struct timespec *limit = deadline == LINK_NEVER && pause == 0 && !loop->more ? NULL : &left;
     return epoll_pwait2(loop->epoll_fd, events, EVENTS, limit, NULL);
 }
 
@@ -281,7 +281,7 @@ static void settle(struct loop *loop) {
     loop->shell->cpu_s = own_cpu_s() - loop->shell->cpu_s;
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
-        xl_link_advance(direction->link, loop->shell->duration_us);
+        link_advance(direction->link, loop->shell->duration_us);
         mp_outputs_flush(direction);
     }
 }

@@ -40,28 +40,28 @@ static void tell_figures(const struct mp_shell *shell, struct mp_figures *figure
     for (size_t k = 0; k < shell->path_count; k++) {
         const struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t way = 0; way < 2; way++) {
-            xl_link_advance(both[way]->link, now);
-            figures->links[k][way].stats = xl_link_stats(both[way]->link);
-            figures->links[k][way].late_p99_us = xl_lateness_quantile(xl_link_lateness(both[way]->link), 0.99);
-            figures->links[k][way].is_up = xl_link_is_up(both[way]->link);
+            link_advance(both[way]->link, now);
+            figures->links[k][way].stats = link_stats(both[way]->link);
+            figures->links[k][way].late_p99_us = link_lateness_quantile(link_lateness(both[way]->link), 0.99);
+            figures->links[k][way].is_up = link_is_up(both[way]->link);
         }
     }
 }
 
 static void change(const struct mp_request *request, struct mp_direction *direction, uint64_t now) {
-    struct xl_link *link = direction->link;
+    struct link *link = direction->link;
     switch (request->kind) {
     case MP_REQUEST_UP:
-        xl_link_set_up(link, request->up, now);
+        link_set_up(link, request->up, now);
         break;
     case MP_REQUEST_DELAY:
-        xl_link_set_delay(link, request->delay_us, now);
+        link_set_delay(link, request->delay_us, now);
         break;
     case MP_REQUEST_LOSS:
-        xl_link_set_loss(link, &request->loss, now);
+        link_set_loss(link, &request->loss, now);
         break;
     case MP_REQUEST_TRACE:
-        xl_link_set_trace(link, request->trace, now);
+        link_set_trace(link, request->trace, now);
         break;
     case MP_REQUEST_FIGURES:
         break;

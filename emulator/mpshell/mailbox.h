@@ -12,7 +12,7 @@ enum mp_request_kind { MP_REQUEST_FIGURES, MP_REQUEST_UP, MP_REQUEST_DELAY, MP_R
 /* The figures of all links at one moment. */
 struct mp_figures {
     struct {
-        struct xl_link_stats stats;
+        struct link_stats stats;
         uint64_t late_p99_us;
         bool is_up;
     } links[MP_MAX_PATHS][2]; /* uplink, downlink */
@@ -24,8 +24,8 @@ struct mp_request {
     bool ways[2]; /* uplink, downlink */
     bool up;
     uint64_t delay_us;
-    struct xl_loss loss;
-    const struct xl_trace *trace; /* lives as long as the shell */
+    struct link_loss loss;
+    const struct link_trace *trace; /* lives as long as the shell */
     struct mp_figures *figures;
     uint64_t done_us; /* answer: when, since t0 */
     bool done;

@@ -98,10 +98,10 @@ bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, 
         (!v6 && data[0] >> 4 != 4))
         return false;
     return transport_of(super, header->gso_type & (uint8_t)~VIRTIO_NET_HDR_GSO_ECN) && super->headers < length &&
-           super->headers + super->segment <= XL_LINK_PACKET_CAPACITY;
+           super->headers + super->segment <= LINK_PACKET_CAPACITY;
 }
 
-bool mp_super_next(struct mp_super *super, struct xl_link_packet *packet) {
+bool mp_super_next(struct mp_super *super, struct link_packet *packet) {
     size_t left = super->length - super->headers - super->taken;
     size_t payload = left < super->segment ? left : super->segment;
     bool tcp = super->checksum_offset == TCP_CHECKSUM_AT;
@@ -131,7 +131,7 @@ bool mp_super_next(struct mp_super *super, struct xl_link_packet *packet) {
 
 /* Bytes of the headers of a whole UDP packet without IP options whose checksum the kernel left to the device (so that
  * a wrong one is not made good); 0 for all others. */
-static size_t mergeable_headers(const struct xl_link_packet *packet) {
+static size_t mergeable_headers(const struct link_packet *packet) {
     const uint8_t *data = packet->data;
     size_t ip = packet->length >= IPV6_HEADER + UDP_HEADER && is_ipv6(data) ? IPV6_HEADER : IPV4_HEADER;
     if (packet->checksum_start != ip || packet->checksum_offset != UDP_CHECKSUM_AT ||
@@ -158,8 +158,8 @@ static bool id_continues(const struct mp_group *group, const uint8_t *data) {
            get16(data + 4) == (uint16_t)(get16(first + 4) + group->count);
 }
 
-static bool fits(const struct mp_group *group, const struct xl_link_packet *packet) {
-    const struct xl_link_packet *first = group->packets[0];
+static bool fits(const struct mp_group *group, const struct link_packet *packet) {
+    const struct link_packet *first = group->packets[0];
     if (group->closed || group->headers == 0 || group->count == MP_GROUP_PACKETS || packet->length > first->length ||
         mergeable_headers(packet) != group->headers)
         return false;
@@ -167,7 +167,7 @@ static bool fits(const struct mp_group *group, const struct xl_link_packet *pack
            same_flow(first->data, packet->data, group->headers) && id_continues(group, packet->data);
 }
 
-bool mp_group_add(struct mp_group *group, struct xl_link_packet *packet, bool may_merge) {
+bool mp_group_add(struct mp_group *group, struct link_packet *packet, bool may_merge) {
     if (group->count == 0) {
         group->headers = may_merge ? mergeable_headers(packet) : 0;
         group->payload = packet->length - group->headers;
@@ -191,7 +191,7 @@ static void set_udp_length(struct mp_group *group, size_t payload) {
 }
 
 int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors) {
-    struct xl_link_packet *first = group->packets[0];
+    struct link_packet *first = group->packets[0];
     memset(header, 0, sizeof(*header));
     vectors[0] = (struct iovec){header, sizeof(*header)};
     vectors[1] = (struct iovec){first->data, first->length};
@@ -203,7 +203,7 @@ int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, stru
     if (group->count == 1)
         return 2;
     for (size_t i = 1; i < group->count; i++) {
-        struct xl_link_packet *packet = group->packets[i];
+        struct link_packet *packet = group->packets[i];
         vectors[1 + i] = (struct iovec){packet->data + group->headers, packet->length - group->headers};
     }
     header->gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;

@@ -42,11 +42,11 @@ struct mp_super {
  * contents do not fit together; such a packet cannot be sent. */
 bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, const uint8_t *data, size_t length);
 /* Makes the next segment in packet; false if there is no more. Its checksum is still to be computed. */
-bool mp_super_next(struct mp_super *super, struct xl_link_packet *packet);
+bool mp_super_next(struct mp_super *super, struct link_packet *packet);
 
 /* Packets that go into the kernel in one write. */
 struct mp_group {
-    struct xl_link_packet *packets[MP_GROUP_PACKETS];
+    struct link_packet *packets[MP_GROUP_PACKETS];
     size_t count;
     size_t payload; /* bytes of UDP payload, of all packets */
     size_t headers; /* of each packet; 0 = the first cannot be merged with others */
@@ -55,7 +55,7 @@ struct mp_group {
 
 /* Takes the packet in if it can be written together with those that are there; an empty group takes any packet.
  * may_merge: whether the device understands UDP super-packets. */
-bool mp_group_add(struct mp_group *group, struct xl_link_packet *packet, bool may_merge);
+bool mp_group_add(struct mp_group *group, struct link_packet *packet, bool may_merge);
 /* Fills header and vectors (1 + MP_GROUP_PACKETS of them) for one writev and returns their number. The first packet's
  * headers are those of the super-packet until mp_group_restore. */
 int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors);

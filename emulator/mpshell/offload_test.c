@@ -57,8 +57,8 @@ static unsigned ones_sum(const uint8_t *at, size_t length, unsigned total) {
 }
 
 /* The packet's checksums as its receiver verifies them, word by word from RFC 791, 768, 9293 and 8200. */
-static void assert_checksums_verify(const struct xl_link_packet *packet) {
-    uint8_t copy[XL_LINK_PACKET_CAPACITY];
+static void assert_checksums_verify(const struct link_packet *packet) {
+    uint8_t copy[LINK_PACKET_CAPACITY];
     memcpy(copy, packet->data, packet->length);
     mp_checksum_complete(copy, packet->length, packet->checksum_start, packet->checksum_offset);
     bool v6 = copy[0] >> 4 == 6;
@@ -79,7 +79,7 @@ static void a_udp_super_packet_becomes_its_datagrams(void **state) {
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
         struct mp_super super;
-        static struct xl_link_packet packet;
+        static struct link_packet packet;
         size_t headers = v6 ? 48 : 28;
         size_t length = make_super(v6 == 1, IPPROTO_UDP, 2500, 1200, &header);
         assert_true(mp_super_open(&super, &header, super_data, length));
@@ -104,7 +104,7 @@ static void a_tcp_super_packet_keeps_its_numbers_and_flags(void **state) {
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
         struct mp_super super;
-        static struct xl_link_packet packet;
+        static struct link_packet packet;
         size_t ip = v6 ? 40 : 20;
         size_t length = make_super(v6 == 1, IPPROTO_TCP, 3000, 1448, &header);
         header.gso_type |= VIRTIO_NET_HDR_GSO_ECN;
@@ -124,7 +124,7 @@ static void a_tcp_super_packet_keeps_its_numbers_and_flags(void **state) {
 }
 
 /* Segments a super-packet of count full datagrams and a shorter one. */
-static size_t make_packets(bool v6, size_t count, struct xl_link_packet *packets) {
+static size_t make_packets(bool v6, size_t count, struct link_packet *packets) {
     struct virtio_net_hdr header;
     struct mp_super super;
     size_t length = make_super(v6, IPPROTO_UDP, count * 1000 + 10, 1000, &header);
@@ -136,8 +136,8 @@ static size_t make_packets(bool v6, size_t count, struct xl_link_packet *packets
 }
 
 static void what_is_merged_comes_apart_the_same(void **state) {
-    static struct xl_link_packet packets[8];
-    static struct xl_link_packet again;
+    static struct link_packet packets[8];
+    static struct link_packet again;
     static uint8_t written[MP_SUPER_BYTES];
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
@@ -171,7 +171,7 @@ static void what_is_merged_comes_apart_the_same(void **state) {
 }
 
 static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
-    static struct xl_link_packet packets[8];
+    static struct link_packet packets[8];
     (void)state;
     for (int change = 0; change < 9; change++) {
         struct mp_group group = {.count = 0};
@@ -223,7 +223,7 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
 }
 
 static void a_single_packet_is_written_as_it_came(void **state) {
-    static struct xl_link_packet packets[8];
+    static struct link_packet packets[8];
     struct mp_group group = {.count = 0};
     struct virtio_net_hdr header;
     struct iovec vectors[1 + MP_GROUP_PACKETS];
@@ -242,28 +242,28 @@ static void a_single_packet_is_written_as_it_came(void **state) {
 
 /* Whatever a raw socket puts into headers, no segment is longer than a packet and nothing is read beyond the end. */
 static void headers_that_do_not_fit_do_no_harm(void **state) {
-    struct xl_link_rng rng = {.state = 7};
-    struct xl_link_packet *packet = malloc(sizeof(*packet));
+    struct link_rng rng = {.state = 7};
+    struct link_packet *packet = malloc(sizeof(*packet));
     (void)state;
     for (int round = 0; round < 20000; round++) {
         struct virtio_net_hdr header;
         struct mp_super super;
         size_t length = make_super(round % 2 == 0, round % 3 == 0 ? IPPROTO_TCP : IPPROTO_UDP, 200, 90, &header);
-        length = (size_t)(xl_link_rng_uniform(&rng) * (double)length);
+        length = (size_t)(link_rng_uniform(&rng) * (double)length);
         uint8_t *exact = malloc(length + 1);
         memcpy(exact, super_data, length);
         for (int i = 0; i < 3 && length > 0; i++) {
-            exact[(size_t)(xl_link_rng_uniform(&rng) * (double)(length < 60 ? length : 60))] ^=
-                (uint8_t)(1u << (unsigned)(xl_link_rng_uniform(&rng) * 8));
+            exact[(size_t)(link_rng_uniform(&rng) * (double)(length < 60 ? length : 60))] ^=
+                (uint8_t)(1u << (unsigned)(link_rng_uniform(&rng) * 8));
         }
         if (round % 5 == 0) {
-            header.csum_start = (uint16_t)(xl_link_rng_uniform(&rng) * 300);
-            header.gso_size = (uint16_t)(xl_link_rng_uniform(&rng) * 4000);
+            header.csum_start = (uint16_t)(link_rng_uniform(&rng) * 300);
+            header.gso_size = (uint16_t)(link_rng_uniform(&rng) * 4000);
         }
         uint8_t *shrunk = realloc(exact, length > 0 ? length : 1);
         if (mp_super_open(&super, &header, shrunk, length)) {
             while (mp_super_next(&super, packet)) {
-                assert_true(packet->length <= XL_LINK_PACKET_CAPACITY);
+                assert_true(packet->length <= LINK_PACKET_CAPACITY);
                 struct mp_group group = {.count = 0};
                 mp_group_add(&group, packet, true);
                 mp_checksum_complete(packet->data, packet->length, packet->checksum_start, packet->checksum_offset);

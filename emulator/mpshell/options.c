@@ -174,7 +174,7 @@ int mp_options_set(struct mp_options *options, const char *name, const char *val
 
 void mp_options_free(struct mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++)
-        xl_link_settings_free(options->paths[i].settings);
+        link_settings_free(options->paths[i].settings);
     for (struct mp_text *text = options->texts, *next; text; text = next) {
         next = text->next;
         free(text);

@@ -16,8 +16,8 @@
 
 struct mp_path_options {
     char name[MP_NAME_SIZE];
-    struct xl_link_settings settings[2]; /* of the uplink, of the downlink */
-    bool overridden;                     /* a path of the configuration file that a --path option changed */
+    struct link_settings settings[2]; /* of the uplink, of the downlink */
+    bool overridden;                  /* a path of the configuration file that a --path option changed */
 };
 
 /* --keep-awake */

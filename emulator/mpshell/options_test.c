@@ -43,17 +43,17 @@ static void reads_every_option(void **state) {
     assert_int_equal(parse(&o, argv, error), 0);
     assert_int_equal(o.path_count, 2);
     assert_string_equal(o.paths[0].name, "wifi");
-    assert_string_equal(o.paths[0].settings[0].text[XL_LINK_TRACE], "u");
-    assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "d");
+    assert_string_equal(o.paths[0].settings[0].text[LINK_TRACE], "u");
+    assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "d");
     for (size_t way = 0; way < 2; way++) {
-        const struct xl_link_settings *settings = &o.paths[0].settings[way];
-        assert_string_equal(settings->text[XL_LINK_QUEUE], "droptail:packets=100:bytes=9000");
+        const struct link_settings *settings = &o.paths[0].settings[way];
+        assert_string_equal(settings->text[LINK_QUEUE], "droptail:packets=100:bytes=9000");
         assert_int_equal(settings->delay_us, 15250);
         assert_true(settings->loss.good == 0.01);
         assert_true(settings->once);
     }
     assert_string_equal(o.paths[1].name, "lte-2");
-    assert_null(o.paths[1].settings[0].text[XL_LINK_QUEUE]);
+    assert_null(o.paths[1].settings[0].text[LINK_QUEUE]);
     assert_int_equal(o.seed, 42);
     assert_int_equal(o.start_offset_ms, 1500);
     assert_true(o.mptcp);
@@ -174,12 +174,12 @@ static void a_configuration_file_says_what_options_say(void **state) {
         assert_int_equal(o.seed, 9);
         assert_true(o.mptcp);
         assert_string_equal(o.summary, "logs/mpshell.json");
-        assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "b");
+        assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "b");
         assert_int_equal(o.paths[0].settings[0].delay_us, 5000);
         assert_int_equal(o.paths[0].settings[1].delay_us, 6000);
         assert_true(o.paths[0].settings[0].once);
         assert_string_equal(o.paths[1].name, "lte");
-        assert_string_equal(o.paths[1].settings[0].text[XL_LINK_QUEUE], "codel:packets=10");
+        assert_string_equal(o.paths[1].settings[0].text[LINK_QUEUE], "codel:packets=10");
         mp_options_free(&o);
         unlink(name);
     }
@@ -206,8 +206,8 @@ static void options_go_before_the_configuration_file(void **state) {
     assert_int_equal(parse(&o, argv, error), 0);
     assert_int_equal(o.path_count, 3);
     assert_int_equal(o.seed, 3);
-    assert_string_equal(o.paths[0].settings[0].text[XL_LINK_TRACE], "a");
-    assert_string_equal(o.paths[0].settings[1].text[XL_LINK_TRACE], "c");
+    assert_string_equal(o.paths[0].settings[0].text[LINK_TRACE], "a");
+    assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "c");
     assert_int_equal(o.paths[0].settings[0].delay_us, 7000);
     assert_int_equal(o.paths[0].settings[1].delay_us, 7000);
     assert_true(o.paths[0].settings[0].once);

@@ -26,7 +26,7 @@ static int open_log(struct mp_direction *direction, const char *folder, const ch
     direction->file = mp_logfile_open(name);
     if (!direction->file)
         return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
-    xl_link_log_init(direction->log, mp_logfile_write, direction->file);
+    link_log_init(direction->log, mp_logfile_write, direction->file);
     snprintf(suffix, sizeof(suffix), "%s.departures", ways[way]);
     return open_stream(&direction->departures, folder, path, suffix, error);
 }
@@ -60,8 +60,8 @@ static void begin_log(const struct mp_shell *shell, const struct mp_direction *d
                       size_t way) {
     char name[PATH_MAX];
     snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path, ways[way]);
-    xl_link_log_header(direction->log, way == 0 ? "Uplink" : "Downlink", direction->trace->path, name,
-                       shell->options.command_line, xl_link_queue_description(direction->link), shell->t0_epoch_ms);
+    link_log_header(direction->log, way == 0 ? "Uplink" : "Downlink", direction->trace->path, name,
+                    shell->options.command_line, link_queue_description(direction->link), shell->t0_epoch_ms);
     mp_stream_departures_header(direction->departures, shell->t0_us);
 }
 
@@ -80,7 +80,7 @@ void mp_outputs_begin(struct mp_shell *shell) {
 
 void mp_outputs_flush(struct mp_direction *direction) {
     if (direction->log)
-        xl_link_log_flush(direction->log);
+        link_log_flush(direction->log);
     mp_stream_flush(direction->departures);
     mp_stream_flush(direction->captured_in);
 }

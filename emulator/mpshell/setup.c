@@ -33,9 +33,9 @@ static int hash(const char *data, size_t length, char hex[65]) {
 static int read_trace(struct mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0)
+    if (link_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0)
         return -1;
-    int rc = xl_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
+    int rc = link_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
     if (rc == 0 && hash(data, length, trace->sha256) != 0)
         rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
     free(data);
@@ -46,7 +46,7 @@ static int read_trace(struct mp_trace *trace, const char *given, const char *abs
 const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
     char absolute[PATH_MAX];
     uint64_t rate;
-    bool is_rate = xl_trace_parse_rate(given, &rate);
+    bool is_rate = link_trace_parse_rate(given, &rate);
     if (!is_rate && !realpath(given, absolute)) {
         bool like_rate = given[0] >= '0' && given[0] <= '9' && !strchr(given, '/');
         mp_fail(error, "%s: cannot read the trace: %s%s", given, strerror(errno),
@@ -64,11 +64,11 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
     }
     struct mp_trace *trace = &shell->traces[shell->trace_count];
     if (is_rate)
-        trace->trace = xl_trace_constant(rate);
+        trace->trace = link_trace_constant(rate);
     int rc = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
     trace->path = rc == 0 ? strdup(name) : NULL;
     if (!trace->path) {
-        xl_trace_free(&trace->trace);
+        link_trace_free(&trace->trace);
         return NULL;
     }
     shell->trace_count++;
@@ -77,27 +77,27 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
 
 static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     const struct mp_path_options *options = &shell->options.paths[k];
-    const struct xl_link_settings *settings = &options->settings[way];
+    const struct link_settings *settings = &options->settings[way];
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
+    const char *delay_trace = settings->text[LINK_DELAY_TRACE];
     char reason[MP_ERROR_SIZE - 64];
-    struct xl_link_config config = xl_link_settings_config(settings, shell->options.start_offset_ms);
+    struct link_config config = link_settings_config(settings, shell->options.start_offset_ms);
     if (delay_trace) {
-        if (xl_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0)
+        if (link_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0)
             return mp_fail(error, "path %s: delay-trace: %s", options->name, reason);
         config.delay_trace = &direction->delay_trace;
     }
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
     config.log = direction->log;
-    config.seed = xl_link_seed(shell->options.seed, (uint32_t)k, way);
-    direction->link = xl_link_new(&config, reason, sizeof(reason));
+    config.seed = link_seed(shell->options.seed, (uint32_t)k, way);
+    direction->link = link_new(&config, reason, sizeof(reason));
     return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
 }
 
 static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].text[XL_LINK_TRACE], error);
+    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].text[LINK_TRACE], error);
     if (!direction->trace)
         return -1;
     if (shell->options.log_dir) {
@@ -110,7 +110,7 @@ static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char e
 }
 
 int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    shell->pool = xl_link_pool_new(0);
+    shell->pool = link_pool_new(0);
     if (!shell->pool)
         return mp_fail(error, "no memory");
     for (size_t k = 0; k < shell->path_count; k++) {
@@ -159,17 +159,17 @@ void mp_setup_free(struct mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
         struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
-            xl_link_free(both[d]->link);
-            xl_delay_trace_free(&both[d]->delay_trace);
+            link_free(both[d]->link);
+            link_delay_trace_free(&both[d]->delay_trace);
             free(both[d]->log);
         }
     }
     for (size_t i = 0; i < shell->trace_count; i++) {
-        xl_trace_free(&shell->traces[i].trace);
+        link_trace_free(&shell->traces[i].trace);
         free(shell->traces[i].path);
     }
     mp_result_close(&shell->summary);
     mp_result_close(&shell->netstat);
-    xl_link_pool_free(shell->pool);
+    link_pool_free(shell->pool);
     json_decref(shell->events);
 }

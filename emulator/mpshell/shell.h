@@ -22,7 +22,7 @@
 struct mp_trace {
     char *path; /* absolute; of a constant rate as it was given, whose hash is that of this text */
     char sha256[65];
-    struct xl_trace trace;
+    struct link_trace trace;
 };
 
 struct mp_logfile;
@@ -32,9 +32,9 @@ struct mp_mailbox;
 /* One direction of a path: packets read from one device go through the link to the other. */
 struct mp_direction {
     const struct mp_trace *trace;
-    struct xl_delay_trace delay_trace; /* where the path has one */
-    struct xl_link *link;
-    struct xl_link_log *log; /* NULL without --log-dir */
+    struct link_delay_trace delay_trace; /* where the path has one */
+    struct link *link;
+    struct link_log *log; /* NULL without --log-dir */
     struct mp_logfile *file;
     struct mp_stream *departures;  /* exact times; NULL without --log-dir */
     struct mp_stream *captured_in; /* as packets come from their device; NULL without --pcap */
@@ -73,7 +73,7 @@ struct mp_shell {
     size_t path_count;
     struct mp_trace traces[MP_MAX_TRACES];
     size_t trace_count;
-    struct xl_link_pool *pool;
+    struct link_pool *pool;
     int outside_netns; /* descriptors of the namespaces */
     int inside_netns;
     int lender; /* socket of the mpshell that lends its namespace as the outside, see outside.h; -1: none */

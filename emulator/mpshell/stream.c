@@ -78,12 +78,12 @@ static char *put_number(char *at, uint64_t value, char end) {
     return at;
 }
 
-void mp_stream_departure(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t departed_us) {
+void mp_stream_departure(struct mp_stream *stream, const struct link_packet *packet, uint64_t departed_us) {
     char *start = (char *)reserve(stream, LONGEST_LINE);
     char *at = put_number(start, packet->due_us, ' ');
     at = put_number(at, departed_us, ' ');
     at = put_number(at, packet->arrival_us, ' ');
-    at = put_number(at, xl_link_packet_bytes(packet), '\n');
+    at = put_number(at, link_packet_bytes(packet), '\n');
     stream->used += (size_t)(at - start);
 }
 
@@ -97,11 +97,11 @@ void mp_stream_capture_header(struct mp_stream *stream, uint32_t snaplen) {
     stream->used += sizeof(head);
 }
 
-void mp_stream_capture(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t epoch_ns) {
-    uint32_t length = packet->length < XL_LINK_PACKET_CAPACITY ? packet->length : XL_LINK_PACKET_CAPACITY;
+void mp_stream_capture(struct mp_stream *stream, const struct link_packet *packet, uint64_t epoch_ns) {
+    uint32_t length = packet->length < LINK_PACKET_CAPACITY ? packet->length : LINK_PACKET_CAPACITY;
     uint32_t kept = length < stream->snaplen ? length : stream->snaplen;
     const uint32_t head[] = {(uint32_t)(epoch_ns / 1000000000u), (uint32_t)(epoch_ns % 1000000000u), kept, length};
-    uint8_t *at = reserve(stream, PCAP_RECORD_HEAD + XL_LINK_PACKET_CAPACITY);
+    uint8_t *at = reserve(stream, PCAP_RECORD_HEAD + LINK_PACKET_CAPACITY);
     memcpy(at, head, sizeof(head));
     memcpy(at + PCAP_RECORD_HEAD, packet->data, length);
     mp_checksum_complete(at + PCAP_RECORD_HEAD, length, packet->checksum_start, packet->checksum_offset);

@@ -31,10 +31,10 @@ int mp_stream_close(struct mp_stream *stream);
 void mp_stream_departures_header(struct mp_stream *stream, uint64_t t0_monotonic_us);
 /* Times in us since t0: of the opportunity (or the end of the delay) that delivers the packet, of the moment when the
  * receiving device had it, of its arrival at the queue. */
-void mp_stream_departure(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t departed_us);
+void mp_stream_departure(struct mp_stream *stream, const struct link_packet *packet, uint64_t departed_us);
 
 /* Captures in pcap format with ns, link type RAW: packets begin with their IP header. */
 void mp_stream_capture_header(struct mp_stream *stream, uint32_t snaplen);
-void mp_stream_capture(struct mp_stream *stream, const struct xl_link_packet *packet, uint64_t epoch_ns);
+void mp_stream_capture(struct mp_stream *stream, const struct link_packet *packet, uint64_t epoch_ns);
 
 #endif

@@ -15,25 +15,25 @@ static json_t *number(uint64_t value) {
     return json_integer((json_int_t)value);
 }
 
-static json_t *direction_object(const struct mp_direction *direction, const struct xl_link_settings *settings) {
-    json_t *object = xl_link_report(direction->link, direction->trace->path, direction->trace->sha256);
+static json_t *direction_object(const struct mp_direction *direction, const struct link_settings *settings) {
+    json_t *object = link_report(direction->link, direction->trace->path, direction->trace->sha256);
     json_object_set_new(object, "write_errors", number(direction->write_errors));
-    xl_link_settings_report(settings, object);
+    link_settings_report(settings, object);
     return object;
 }
 
 static json_t *path_object(const struct mp_path *path) {
     json_t *object = json_object();
     json_t *drops = json_object();
-    json_object_set_new(object, "name", xl_link_report_text(path->options->name));
-    json_object_set_new(object, "inside_addr", xl_link_report_text(path->inside_address));
-    json_object_set_new(object, "outside_addr", xl_link_report_text(path->outside_address));
+    json_object_set_new(object, "name", link_report_text(path->options->name));
+    json_object_set_new(object, "inside_addr", link_report_text(path->inside_address));
+    json_object_set_new(object, "outside_addr", link_report_text(path->outside_address));
     if (path->inside_address6[0] != '\0') {
-        json_object_set_new(object, "inside_addr6", xl_link_report_text(path->inside_address6));
-        json_object_set_new(object, "outside_addr6", xl_link_report_text(path->outside_address6));
+        json_object_set_new(object, "inside_addr6", link_report_text(path->inside_address6));
+        json_object_set_new(object, "outside_addr6", link_report_text(path->outside_address6));
     }
-    json_object_set_new(object, "outside_device", xl_link_report_text(path->outside_name));
-    xl_link_settings_report_path(path->options->settings, object);
+    json_object_set_new(object, "outside_device", link_report_text(path->outside_name));
+    link_settings_report_path(path->options->settings, object);
     json_object_set_new(object, "up", direction_object(&path->up, &path->options->settings[0]));
     json_object_set_new(object, "down", direction_object(&path->down, &path->options->settings[1]));
     json_object_set_new(drops, "inside_rx", number(path->inside_drops.received));
@@ -98,7 +98,7 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_t *command = json_array();
     json_t *paths = json_array();
     for (char **argument = shell->options.command; *argument; argument++)
-        json_array_append_new(command, xl_link_report_text(*argument));
+        json_array_append_new(command, link_report_text(*argument));
     for (size_t k = 0; k < shell->path_count; k++)
         json_array_append_new(paths, path_object(&shell->paths[k]));
     json_object_set_new(object, "schema", json_integer(1));
@@ -128,7 +128,7 @@ json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures
     for (size_t k = 0; k < shell->path_count; k++) {
         json_t *path = json_pack("{s:s}", "name", shell->options.paths[k].name);
         for (size_t way = 0; way < 2; way++) {
-            const struct xl_link_stats *s = &figures->links[k][way].stats;
+            const struct link_stats *s = &figures->links[k][way].stats;
             json_t *link = json_object();
             json_object_set_new(link, "is_up", json_boolean(figures->links[k][way].is_up));
             json_object_set_new(link, "opportunities", number(s->opportunities));

@@ -15,50 +15,50 @@ static uint64_t since_t0(const struct mp_shell *shell) {
 
 /* One read goes into a packet from the pool; what is longer runs over into the second part of space, and the packet's
  * share is put before it. There is one reading thread. */
-static uint8_t space[XL_LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
+static uint8_t space[LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 
-static void enqueue(const struct mp_shell *shell, struct mp_direction *direction, struct xl_link_packet *packet,
+static void enqueue(const struct mp_shell *shell, struct mp_direction *direction, struct link_packet *packet,
                     uint64_t now) {
     if (direction->captured_in)
         mp_stream_capture(direction->captured_in, packet, shell->t0_epoch_ns + now * 1000);
-    xl_link_enqueue(direction->link, packet, now);
+    link_enqueue(direction->link, packet, now);
 }
 
-static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direction, struct xl_link_packet *packet,
+static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direction, struct link_packet *packet,
                              const struct virtio_net_hdr *header, size_t length, uint64_t now) {
     struct mp_super super;
-    memcpy(space, packet->data, XL_LINK_PACKET_CAPACITY);
+    memcpy(space, packet->data, LINK_PACKET_CAPACITY);
     bool good = mp_super_open(&super, header, space, length);
     while (good && packet && mp_super_next(&super, packet)) {
         enqueue(shell, direction, packet, now);
-        packet = xl_link_pool_get(shell->pool);
+        packet = link_pool_get(shell->pool);
     }
     if (!good || !packet)
-        xl_link_refuse(direction->link, (uint32_t)length);
-    xl_link_pool_put(shell->pool, packet);
+        link_refuse(direction->link, (uint32_t)length);
+    link_pool_put(shell->pool, packet);
 }
 
 enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction *direction, uint64_t *now) {
-    struct xl_link_packet *packet = xl_link_pool_get(shell->pool);
+    struct link_packet *packet = link_pool_get(shell->pool);
     struct virtio_net_hdr header;
     struct iovec vectors[3] = {
         {&header, sizeof(header)},
-        {packet ? packet->data : space, XL_LINK_PACKET_CAPACITY},
-        {space + XL_LINK_PACKET_CAPACITY, MP_SUPER_BYTES},
+        {packet ? packet->data : space, LINK_PACKET_CAPACITY},
+        {space + LINK_PACKET_CAPACITY, MP_SUPER_BYTES},
     };
     ssize_t n = readv(direction->from_fd, vectors, 3);
     *now = since_t0(shell);
     if (n <= (ssize_t)sizeof(header)) {
-        xl_link_pool_put(shell->pool, packet);
+        link_pool_put(shell->pool, packet);
         return n >= 0 || (errno != EAGAIN && errno != EINTR) ? MP_READ_GONE : MP_READ_EMPTY;
     }
     size_t length = (size_t)n - sizeof(header);
     if (!packet) {
-        xl_link_refuse(direction->link, (uint32_t)length);
+        link_refuse(direction->link, (uint32_t)length);
     } else if (header.gso_type != VIRTIO_NET_HDR_GSO_NONE) {
         enqueue_segments(shell, direction, packet, &header, length, *now);
     } else {
-        packet->length = (uint32_t)(length < XL_LINK_PACKET_CAPACITY ? length : XL_LINK_PACKET_CAPACITY);
+        packet->length = (uint32_t)(length < LINK_PACKET_CAPACITY ? length : LINK_PACKET_CAPACITY);
         if ((header.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) != 0) {
             packet->checksum_start = header.csum_start;
             packet->checksum_offset = header.csum_offset;
@@ -106,19 +106,18 @@ static void send_group(struct mp_shell *shell, struct mp_direction *direction, s
             mp_stream_capture(direction->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
         if (direction->departures)
             mp_stream_departure(direction->departures, group->packets[i], now);
-        xl_link_departed(direction->link, group->packets[i], now);
+        link_departed(direction->link, group->packets[i], now);
     }
     group->count = 0;
 }
 
 void mp_traffic_send_due(struct mp_shell *shell, struct mp_direction *direction, uint64_t now) {
-    if (xl_link_next_deadline(direction->link) > now)
+    if (link_next_deadline(direction->link) > now)
         return;
     struct mp_group group;
     group.count = 0;
-    xl_link_advance(direction->link, now);
-    for (struct xl_link_packet *packet = xl_link_pull(direction->link); packet;
-         packet = xl_link_pull(direction->link)) {
+    link_advance(direction->link, now);
+    for (struct link_packet *packet = link_pull(direction->link); packet; packet = link_pull(direction->link)) {
         if (!mp_group_add(&group, packet, direction->may_merge)) {
             send_group(shell, direction, &group);
             mp_group_add(&group, packet, direction->may_merge);

@@ -39,15 +39,15 @@ static void the_shortest_round_trip_counts(void **state) {
 
 static void never_off_by_more_than_it_says(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 5};
+    struct link_rng rng = {.state = 5};
     for (int round = 0; round < 500; round++) {
         struct sat_clock clock = {0};
-        int64_t offset = (int64_t)(xl_link_rng_next(&rng) % 2000000000) - 1000000000;
+        int64_t offset = (int64_t)(link_rng_next(&rng) % 2000000000) - 1000000000;
         for (int i = 0; i < 10; i++) {
             uint64_t t1 = UINT64_C(5000000000) + (uint64_t)i * 100000;
-            uint64_t t2 = t1 + xl_link_rng_next(&rng) % 50000 + (uint64_t)offset;
-            uint64_t t3 = t2 + xl_link_rng_next(&rng) % 1000;
-            uint64_t t4 = t3 - (uint64_t)offset + xl_link_rng_next(&rng) % 50000;
+            uint64_t t2 = t1 + link_rng_next(&rng) % 50000 + (uint64_t)offset;
+            uint64_t t3 = t2 + link_rng_next(&rng) % 1000;
+            uint64_t t4 = t3 - (uint64_t)offset + link_rng_next(&rng) % 50000;
             sat_clock_add(&clock, t1, t2, t3, t4, i >= 5);
         }
         assert_true(fabs(sat_clock_offset_us(&clock, UINT64_C(5000000000)) - (double)offset) <=

@@ -30,10 +30,10 @@ uint32_t sat_converter_add(struct sat_converter *converter, int64_t t_us, uint32
     converter->last_us = t;
     count_idle(converter, t, queued_us);
     converter->packets++;
-    converter->bytes += ip_bytes + XL_LINK_HEADER_BYTES;
-    converter->carry_bytes += ip_bytes + XL_LINK_HEADER_BYTES;
-    uint32_t complete = (uint32_t)(converter->carry_bytes / XL_LINK_OPPORTUNITY_BYTES);
-    converter->carry_bytes %= XL_LINK_OPPORTUNITY_BYTES;
+    converter->bytes += ip_bytes + LINK_HEADER_BYTES;
+    converter->carry_bytes += ip_bytes + LINK_HEADER_BYTES;
+    uint32_t complete = (uint32_t)(converter->carry_bytes / LINK_OPPORTUNITY_BYTES);
+    converter->carry_bytes %= LINK_OPPORTUNITY_BYTES;
     converter->opportunities += complete;
     *at_ms = (uint32_t)(t / 1000);
     return complete;

@@ -85,14 +85,14 @@ static void counts_the_time_in_which_the_link_was_not_full(void **state) {
 
 static void no_byte_is_lost_or_made(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 11};
+    struct link_rng rng = {.state = 11};
     struct sat_converter c;
     uint64_t opportunities = 0;
     uint32_t last_ms = 0;
     sat_converter_init(&c, 60000000);
-    for (int64_t t = 0; t < 60000000; t += (int64_t)(xl_link_rng_next(&rng) % 3000)) {
+    for (int64_t t = 0; t < 60000000; t += (int64_t)(link_rng_next(&rng) % 3000)) {
         uint32_t at_ms = last_ms;
-        opportunities += add(&c, t, (uint32_t)(28 + xl_link_rng_next(&rng) % 1473), &at_ms);
+        opportunities += add(&c, t, (uint32_t)(28 + link_rng_next(&rng) % 1473), &at_ms);
         assert_true(at_ms >= last_ms);
         last_ms = at_ms;
         assert_int_equal(opportunities * 1504 + c.carry_bytes, c.bytes);

@@ -26,7 +26,7 @@ static json_t *direction_figures(const struct sat_recording *r, const struct sat
                      json_sprintf("%s.%s", path->name, way), "raw", json_sprintf("%s.%s.csv", path->name, way),
                      "packets", (json_int_t)c->packets, "bytes", (json_int_t)c->bytes, "opportunities",
                      (json_int_t)c->opportunities, "mean_mbps", (double)c->bytes * 8.0 / (double)r->duration_us,
-                     "p95_mbps", d->p95_pps * XL_LINK_OPPORTUNITY_BYTES * 8.0 / 1e6, "idle_share",
+                     "p95_mbps", d->p95_pps * LINK_OPPORTUNITY_BYTES * 8.0 / 1e6, "idle_share",
                      (double)c->idle_bins / bins, "lost_packets", (json_int_t)d->lost, "disordered_packets",
                      (json_int_t)d->disordered, "disordered_timestamps", (json_int_t)c->disordered,
                      "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
@@ -68,8 +68,8 @@ static json_t *optional(const char *text) {
 
 static json_t *sizes(const struct sat_recording *r) {
     return json_pack("{s:I, s:i, s:i, s:i}", "packet_ip_bytes", (json_int_t)r->options->packet_bytes,
-                     "opportunity_bytes", (int)XL_LINK_OPPORTUNITY_BYTES, "link_header_bytes",
-                     (int)XL_LINK_HEADER_BYTES, "ack_udp_payload_bytes", (int)SAT_CONTROL_BYTES);
+                     "opportunity_bytes", (int)LINK_OPPORTUNITY_BYTES, "link_header_bytes", (int)LINK_HEADER_BYTES,
+                     "ack_udp_payload_bytes", (int)SAT_CONTROL_BYTES);
 }
 
 static json_t *clock_figures(const struct sat_recording *r) {

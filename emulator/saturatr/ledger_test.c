@@ -17,20 +17,20 @@ static void assert_same(const struct sat_arrival *a, const struct sat_arrival *b
     assert_int_equal(a->kind, b->kind);
 }
 
-static struct sat_arrival arbitrary(struct xl_link_rng *rng) {
-    unsigned shift = (unsigned)(xl_link_rng_next(rng) % 64); /* small and large numbers alike */
+static struct sat_arrival arbitrary(struct link_rng *rng) {
+    unsigned shift = (unsigned)(link_rng_next(rng) % 64); /* small and large numbers alike */
     return (struct sat_arrival){
-        .received_us = xl_link_rng_next(rng) >> shift,
-        .sent_us = xl_link_rng_next(rng) >> shift,
-        .seq = xl_link_rng_next(rng) >> shift,
-        .ip_bytes = (uint32_t)(xl_link_rng_next(rng) % (SAT_MAX_IP_BYTES + 1)),
-        .kind = (uint8_t)(xl_link_rng_next(rng) % 3),
+        .received_us = link_rng_next(rng) >> shift,
+        .sent_us = link_rng_next(rng) >> shift,
+        .seq = link_rng_next(rng) >> shift,
+        .ip_bytes = (uint32_t)(link_rng_next(rng) % (SAT_MAX_IP_BYTES + 1)),
+        .kind = (uint8_t)(link_rng_next(rng) % 3),
     };
 }
 
 static void gives_back_every_record(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 7};
+    struct link_rng rng = {.state = 7};
     struct sat_records records;
     sat_records_init(&records, 0);
     for (int i = 0; i < 20000; i++) {
@@ -84,16 +84,16 @@ static void stops_at_its_limit_and_says_so(void **state) {
 
 static void survives_any_bytes(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 3};
+    struct link_rng rng = {.state = 3};
     for (int round = 0; round < 2000; round++) {
         struct sat_records records;
         struct sat_cursor cursor;
         struct sat_arrival arrival;
         sat_records_init(&records, 0);
-        size_t used = (size_t)(xl_link_rng_next(&rng) % 200);
+        size_t used = (size_t)(link_rng_next(&rng) % 200);
         uint8_t *data = sat_records_block(&records, used);
         for (size_t i = 0; i < used; i++)
-            data[i] = (uint8_t)xl_link_rng_next(&rng);
+            data[i] = (uint8_t)link_rng_next(&rng);
         sat_cursor_init(&cursor, &records);
         for (size_t n = 0; sat_cursor_next(&cursor, &arrival); n++) {
             assert_true(n < used);

@@ -58,7 +58,7 @@ static void write_raw_header(FILE *raw, const struct sat_recording *r, const str
     fprintf(raw, "# clock_offset_us: %.1f\n# clock_uncertainty_us: %.1f\n", sat_clock_offset_us(&r->clock, r->t0_us),
             sat_clock_uncertainty_us(&r->clock));
     fprintf(raw, "# packet_ip_bytes: %zu\n# opportunity_bytes: %u\nreceived_us,sent_us,seq,ip_bytes,kind\n",
-            r->options->packet_bytes, XL_LINK_OPPORTUNITY_BYTES);
+            r->options->packet_bytes, LINK_OPPORTUNITY_BYTES);
 }
 
 /* The least one-way delay of the data packets: what is beyond it is queueing. */

@@ -81,15 +81,15 @@ static void an_answer_is_no_longer_than_the_question(void **state) {
 
 static void any_bytes_do_no_harm(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 1};
+    struct link_rng rng = {.state = 1};
     for (int i = 0; i < 100000; i++) {
         uint8_t data[SAT_CONTROL_BYTES];
         struct sat_packet packet = full;
-        packet.type = (uint8_t)(1 + xl_link_rng_next(&rng) % 4);
+        packet.type = (uint8_t)(1 + link_rng_next(&rng) % 4);
         sat_wire_write(&packet, data);
-        data[xl_link_rng_next(&rng) % sizeof(data)] = (uint8_t)xl_link_rng_next(&rng);
+        data[link_rng_next(&rng) % sizeof(data)] = (uint8_t)link_rng_next(&rng);
         struct sat_packet read;
-        if (sat_wire_read(&read, data, (size_t)(xl_link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data)))
+        if (sat_wire_read(&read, data, (size_t)(link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data)))
             assert_true(read.channel < SAT_MAX_CHANNELS && read.path < SAT_MAX_PATHS);
     }
 }

@@ -45,13 +45,13 @@ static bool find_path(const struct sim_job *job, const char *name, size_t *path)
 /* The loss, by the rules of a path's `loss`. */
 static bool take_loss(struct sim_event *event, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
-    struct xl_link_settings settings[2] = {{.text = {0}}, {.text = {0}}};
+    struct link_settings settings[2] = {{.text = {0}}, {.text = {0}}};
     if (!value || json_is_null(value))
         return true;
-    bool good = xl_link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
+    bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
     event->has_loss = good;
     event->loss = settings[0].loss;
-    xl_link_settings_free(settings);
+    link_settings_free(settings);
     return good || sim_fail(error, "%s%s", where, reason);
 }
 
@@ -65,7 +65,7 @@ static bool take_event(struct sim_job *job, json_t *object, const char *where, s
         return sim_fail(error, "%s%s is missing", where, !m.path ? "path" : "t_s");
     if (!find_path(job, m.path, &event->path))
         return sim_fail(error, "%spath \"%.40s\" is not the name of a path", where, m.path);
-    if (m.rate && !xl_trace_parse_rate(m.rate, &event->rate_bps))
+    if (m.rate && !link_trace_parse_rate(m.rate, &event->rate_bps))
         return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m.rate);
     event->at_us = m.at_us;
     event->ways[0] = m.direction != directions[1];
@@ -106,14 +106,14 @@ bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, cha
 
 static void change(struct sim *sim, struct sim_direction *d, const struct sim_event *event) {
     if (event->has_state)
-        xl_link_set_up(d->link, event->is_up, sim->now);
+        link_set_up(d->link, event->is_up, sim->now);
     if (event->has_delay)
-        xl_link_set_delay(d->link, event->delay_us, sim->now);
+        link_set_delay(d->link, event->delay_us, sim->now);
     if (event->has_loss)
-        (void)xl_link_set_loss(d->link, &event->loss, sim->now);
+        (void)link_set_loss(d->link, &event->loss, sim->now);
     if (event->rate_bps != 0)
-        (void)xl_link_set_rate(d->link, event->rate_bps, sim->now);
-    sim_timers_set(&sim->timers, d->actor, xl_link_next_deadline(d->link));
+        (void)link_set_rate(d->link, event->rate_bps, sim->now);
+    sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
 }
 
 static void plan(struct sim *sim) {

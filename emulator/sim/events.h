@@ -21,7 +21,7 @@ struct sim_event {
     bool has_state, is_up;
     bool has_delay, has_loss;
     uint64_t delay_us;
-    struct xl_loss loss;
+    struct link_loss loss;
     uint64_t rate_bps; /* 0: no change */
 };
 

@@ -112,20 +112,20 @@ static bool names_file(const char *member) {
 }
 
 /* A setting of the link. File names become such as can be opened. */
-static bool take_setting(struct parser *p, const char *where, struct xl_link_settings *settings, const char *member,
+static bool take_setting(struct parser *p, const char *where, struct link_settings *settings, const char *member,
                          json_t *value) {
     char reason[SIM_ERROR_BYTES / 2];
     const char *text = json_string_value(value);
     json_t *resolved = NULL;
     uint64_t rate;
-    if (names_file(member) && text && text[0] != '\0' && !xl_trace_parse_rate(text, &rate)) {
+    if (names_file(member) && text && text[0] != '\0' && !link_trace_parse_rate(text, &rate)) {
         char *file = resolve(p->directory, text);
         resolved = file ? json_string_nocheck(file) : NULL; /* names may hold any bytes */
         free(file);
         if (!resolved)
             return sim_fail(p->error, "out of memory");
     }
-    int rc = xl_link_settings_set_json(settings, member, resolved ? resolved : value, reason, sizeof reason);
+    int rc = link_settings_set_json(settings, member, resolved ? resolved : value, reason, sizeof reason);
     json_decref(resolved);
     return rc == 0 || sim_fail(p->error, "%s%s", where, reason);
 }
@@ -178,7 +178,7 @@ static bool take_path(struct parser *p, json_t *object, size_t i) {
     }
     if (p->job->paths[i].name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    return xl_link_settings_check(p->job->paths[i].settings, reason, sizeof reason) == 0 ||
+    return link_settings_check(p->job->paths[i].settings, reason, sizeof reason) == 0 ||
            sim_fail(p->error, "%s%s", where, reason);
 }
 
@@ -393,7 +393,7 @@ bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const c
 
 void sim_job_free(struct sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++)
-        xl_link_settings_free(job->paths[i].settings);
+        link_settings_free(job->paths[i].settings);
     free(job->players);
     free(job->events);
     json_decref(job->json);

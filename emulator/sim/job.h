@@ -24,7 +24,7 @@
 struct sim_path_job {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    struct xl_link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
+    struct link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
 };
 
 /* One player and the server that answers it. */

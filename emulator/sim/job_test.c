@@ -29,10 +29,10 @@ static void defaults_are_those_of_the_programs(void **state) {
     assert_int_equal(job.player_count, 1);
     assert_true(job.link_logs);
     assert_false(job.qlog || job.keylog || job.null_crypto || p->own_links);
-    assert_string_equal(job.paths[0].settings[0].text[XL_LINK_TRACE], "dir/u");
-    assert_string_equal(job.paths[0].settings[1].text[XL_LINK_TRACE], "/d");
+    assert_string_equal(job.paths[0].settings[0].text[LINK_TRACE], "dir/u");
+    assert_string_equal(job.paths[0].settings[1].text[LINK_TRACE], "/d");
     for (size_t way = 0; way < 2; way++) {
-        assert_null(job.paths[0].settings[way].text[XL_LINK_QUEUE]);
+        assert_null(job.paths[0].settings[way].text[LINK_QUEUE]);
         assert_int_equal(job.paths[0].settings[way].delay_us, 12500);
         assert_true(job.paths[1].settings[way].loss.good == 0.25);
     }

@@ -30,11 +30,11 @@ static bool hash(const char *data, size_t length, char hex[65]) {
 static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
     char *data;
     size_t length;
-    if (xl_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
+    if (link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
         return false;
-    bool ok = xl_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
+    bool ok = link_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
     if (ok && !hash(data, length, trace->sha256)) {
-        xl_trace_free(&trace->trace);
+        link_trace_free(&trace->trace);
         snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute the SHA-256 of %.200s", file);
         ok = false;
     }
@@ -49,11 +49,11 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
             return &sim->traces[i];
     struct sim_trace *trace = &sim->traces[sim->trace_count];
     uint64_t rate;
-    if (!xl_trace_parse_rate(file, &rate)) {
+    if (!link_trace_parse_rate(file, &rate)) {
         if (!read_trace(trace, file, error))
             return NULL;
     } else {
-        trace->trace = xl_trace_constant(rate);
+        trace->trace = link_trace_constant(rate);
         if (!hash(file, strlen(file), trace->sha256)) {
             snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
             return NULL;
@@ -64,30 +64,30 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
     return trace;
 }
 
-static bool make_link(struct sim *sim, struct sim_direction *d, const struct xl_link_settings *settings, char *error) {
-    struct xl_link_config config = xl_link_settings_config(settings, sim->job->start_offset_ms);
-    const char *delay_trace = settings->text[XL_LINK_DELAY_TRACE];
+static bool make_link(struct sim *sim, struct sim_direction *d, const struct link_settings *settings, char *error) {
+    struct link_config config = link_settings_config(settings, sim->job->start_offset_ms);
+    const char *delay_trace = settings->text[LINK_DELAY_TRACE];
     if (delay_trace) {
-        if (xl_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0)
+        if (link_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0)
             return false;
         config.delay_trace = &d->delay_trace;
     }
     config.trace = &d->trace->trace;
     config.pool = sim->pool;
     config.log = d->log;
-    config.seed = xl_link_seed(sim->job->seed, (uint32_t)(d->actor / 2), d->to_server ? 0 : 1);
-    d->link = xl_link_new(&config, error, SIM_ERROR_BYTES / 2);
+    config.seed = link_seed(sim->job->seed, (uint32_t)(d->actor / 2), d->to_server ? 0 : 1);
+    d->link = link_new(&config, error, SIM_ERROR_BYTES / 2);
     return d->link != NULL;
 }
 
 static bool make_direction(struct sim *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
-    const struct xl_link_settings *settings = &sim->job->paths[k].settings[way];
+    const struct link_settings *settings = &sim->job->paths[k].settings[way];
     size_t number = sim_link_number(sim->job, set, k);
     struct sim_direction *d = &sim->directions[2 * number + way];
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = load_trace(sim, settings->text[XL_LINK_TRACE], reason);
+    d->trace = load_trace(sim, settings->text[LINK_TRACE], reason);
     if (!d->trace)
         return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
     if (sim->job->link_logs) {
@@ -100,7 +100,7 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
 
 bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
     const struct sim_job *job = sim->job;
-    sim->pool = xl_link_pool_new(0);
+    sim->pool = link_pool_new(0);
     sim->direction_count = 2 * job->path_count * job->player_count;
     sim->directions = calloc(sim->direction_count, sizeof *sim->directions);
     if (!sim->pool || !sim->directions)
@@ -115,14 +115,14 @@ bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
 
 void sim_network_free(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
-        xl_link_free(sim->directions[i].link);
-        xl_delay_trace_free(&sim->directions[i].delay_trace);
+        link_free(sim->directions[i].link);
+        link_delay_trace_free(&sim->directions[i].delay_trace);
         free(sim->directions[i].log);
     }
     free(sim->directions);
     for (size_t i = 0; i < sim->trace_count; i++)
-        xl_trace_free(&sim->traces[i].trace);
-    xl_link_pool_free(sim->pool);
+        link_trace_free(&sim->traces[i].trace);
+    link_pool_free(sim->pool);
 }
 
 /* ---- packets ---- */
@@ -166,12 +166,12 @@ static struct sim_direction *route(struct sim *sim, const xl_datagram *d, bool t
 }
 
 static void update(struct sim *sim, const struct sim_direction *d) {
-    sim_timers_set(&sim->timers, d->actor, xl_link_next_deadline(d->link));
+    sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
 }
 
 void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server) {
     for (;;) {
-        struct xl_link_packet *packet = xl_link_pool_get(sim->pool);
+        struct link_packet *packet = link_pool_get(sim->pool);
         if (!packet) {
             sim->out_of_memory = true;
             return;
@@ -181,14 +181,14 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server
                                         sim->now);
         struct sim_direction *direction = n > 0 ? route(sim, &d, to_server) : NULL;
         if (!direction) {
-            xl_link_pool_put(sim->pool, packet);
+            link_pool_put(sim->pool, packet);
             if (n == 0)
                 return;
             continue;
         }
         put_headers(packet->data, &d);
         packet->length = (uint32_t)(n + HEADERS_BYTES);
-        xl_link_enqueue(direction->link, packet, sim->now);
+        link_enqueue(direction->link, packet, sim->now);
         update(sim, direction);
     }
 }
@@ -204,8 +204,8 @@ static xl_endpoint *receiver(struct sim *sim, const xl_addr *to, bool to_server)
 }
 
 void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
-    xl_link_advance(d->link, sim->now);
-    for (struct xl_link_packet *p = xl_link_pull(d->link); p; p = xl_link_pull(d->link)) {
+    link_advance(d->link, sim->now);
+    for (struct link_packet *p = link_pull(d->link); p; p = link_pull(d->link)) {
         const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
         xl_datagram in = {.remote = get_addr(ip + 12, udp),
                           .local = get_addr(ip + 16, udp + 2),
@@ -214,7 +214,7 @@ void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
         xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
         if (endpoint)
             xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);
-        xl_link_departed(d->link, p, sim->now);
+        link_departed(d->link, p, sim->now);
     }
     update(sim, d);
 }

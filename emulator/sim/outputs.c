@@ -73,9 +73,9 @@ static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error)
     d->log_file = fopen(file, "we");
     if (!d->log_file)
         return sim_fail(error, "cannot write %s: %s", file, strerror(errno));
-    xl_link_log_init(d->log, write_log, d->log_file);
-    xl_link_log_header(d->log, d->to_server ? "Uplink" : "Downlink", base_name(d->trace->file), name, program,
-                       xl_link_queue_description(d->link), 0);
+    link_log_init(d->log, write_log, d->log_file);
+    link_log_header(d->log, d->to_server ? "Uplink" : "Downlink", base_name(d->trace->file), name, program,
+                    link_queue_description(d->link), 0);
     return true;
 }
 
@@ -129,10 +129,10 @@ static json_t *address(size_t number, uint8_t host) {
     return json_string(text);
 }
 
-static json_t *direction_report(const struct sim_direction *d, const struct xl_link_settings *settings) {
-    json_t *report = xl_link_report(d->link, base_name(d->trace->file), d->trace->sha256);
+static json_t *direction_report(const struct sim_direction *d, const struct link_settings *settings) {
+    json_t *report = link_report(d->link, base_name(d->trace->file), d->trace->sha256);
     json_object_set_new(report, "write_errors", json_integer(0));
-    xl_link_settings_report(settings, report);
+    link_settings_report(settings, report);
     return report;
 }
 
@@ -141,7 +141,7 @@ static json_t *path_report(const struct sim *sim, size_t number) {
     const struct sim_path_job *path = &sim->job->paths[number % sim->job->path_count];
     json_t *report = json_pack("{s:s, s:o, s:o}", "name", path->name, "inside_addr", address(number, 2), "outside_addr",
                                address(number, 1));
-    xl_link_settings_report_path(path->settings, report);
+    link_settings_report_path(path->settings, report);
     if (set > 0)
         json_object_set_new(report, "player", json_integer((json_int_t)set + 1));
     json_object_set_new(report, "up", direction_report(&sim->directions[2 * number], &path->settings[0]));
@@ -170,9 +170,9 @@ static bool close_link_logs(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count; i++) {
         struct sim_direction *d = &sim->directions[i];
         if (d->link)
-            xl_link_advance(d->link, sim->now);
+            link_advance(d->link, sim->now);
         if (d->log_file) {
-            xl_link_log_flush(d->log);
+            link_log_flush(d->log);
             ok = ferror(d->log_file) == 0 && ok;
             ok = fclose(d->log_file) == 0 && ok;
             d->log_file = NULL;

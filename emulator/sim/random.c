@@ -9,7 +9,7 @@
 
 #include "emulator/link/rng.h"
 
-static struct xl_link_rng generator;
+static struct link_rng generator;
 static uint64_t drawn;
 
 static time_t fixed_time(time_t *out) {
@@ -19,7 +19,7 @@ static time_t fixed_time(time_t *out) {
 }
 
 void sim_random_seed(uint64_t seed) {
-    generator.state = xl_link_mix64(seed ^ UINT64_C(0x746c73206b657973));
+    generator.state = link_mix64(seed ^ UINT64_C(0x746c73206b657973));
     drawn = 0;
     gnutls_global_set_time_function(fixed_time);
 }
@@ -34,7 +34,7 @@ int gnutls_rnd(gnutls_rnd_level_t level, void *data, size_t len) {
     uint8_t *out = data;
     drawn += len;
     while (len > 0) {
-        uint64_t number = xl_link_rng_next(&generator);
+        uint64_t number = link_rng_next(&generator);
         size_t n = len < sizeof number ? len : sizeof number;
         for (size_t i = 0; i < n; i++)
             *out++ = (uint8_t)(number >> (8 * i));

@@ -27,16 +27,16 @@ struct sim;
 struct sim_trace {
     const char *file; /* as in the job; of a constant rate its text, whose hash is in sha256 */
     char sha256[65];
-    struct xl_trace trace;
+    struct link_trace trace;
 };
 
 /* One direction of a link. */
 struct sim_direction {
     const struct sim_trace *trace;
-    struct xl_delay_trace delay_trace; /* where the path has one */
-    struct xl_link *link;
-    struct xl_link_log *log; /* NULL without logs */
-    void *log_file;          /* FILE * */
+    struct link_delay_trace delay_trace; /* where the path has one */
+    struct link *link;
+    struct link_log *log; /* NULL without logs */
+    void *log_file;       /* FILE * */
     size_t actor;
     bool to_server;
 };
@@ -67,7 +67,7 @@ struct sim {
     char directory[3072]; /* outputs */
     uint64_t now;
     struct sim_timers timers;
-    struct xl_link_pool *pool;
+    struct link_pool *pool;
     struct sim_trace traces[2 * SIM_MAX_PATHS];
     size_t trace_count;
     struct sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */

@@ -16,14 +16,14 @@ static size_t slow_next(const struct sim_timers *t) {
 
 static void the_earliest_is_next_and_of_equals_the_smallest(void **state) {
     (void)state;
-    struct xl_link_rng rng = {.state = 7};
+    struct link_rng rng = {.state = 7};
     for (size_t actors = 1; actors < 40; actors++) {
         struct sim_timers t;
         assert_true(sim_timers_init(&t, actors));
         assert_int_equal(sim_timers_next(&t), 0);
         for (int round = 0; round < 300; round++) {
-            size_t actor = (size_t)(xl_link_rng_next(&rng) % actors);
-            uint64_t at = xl_link_rng_next(&rng) % 8; /* many are equal */
+            size_t actor = (size_t)(link_rng_next(&rng) % actors);
+            uint64_t at = link_rng_next(&rng) % 8; /* many are equal */
             sim_timers_set(&t, actor, at == 0 ? UINT64_MAX : at);
             assert_int_equal(sim_timers_get(&t, actor), at == 0 ? UINT64_MAX : at);
             assert_int_equal(sim_timers_next(&t), slow_next(&t));
