@@ -232,6 +232,11 @@ static bool open_credentials(get *g) {
     if (!g->credentials)
         snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
                  g->o.insecure ? "" : g->o.ca_file);
+    if (g->credentials && g->o.ciphers && xl_credentials_set_ciphers(g->credentials, g->o.ciphers) != 0) {
+        snprintf(g->error, sizeof g->error,
+                 "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%s'", g->o.ciphers);
+        return false;
+    }
     return g->credentials != NULL;
 }
 
@@ -242,6 +247,7 @@ static bool open_endpoint(get *g) {
     xl_config_init(&c);
     quic_settings_configure(&g->o.settings, &c);
     c.alpn = g->o.alpn;
+    c.limits.packets_per_key = g->o.packets_per_key;
     if (!(g->logs = xl_log_files_open(&logs, g->error, sizeof g->error)) || !open_credentials(g) ||
         !random_key_make(&g->o.seed, "client", c.random_key, g->error, sizeof g->error))
         return false;

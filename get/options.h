@@ -22,9 +22,9 @@ typedef struct {
     size_t url_count;
     xl_addr connect, local[XL_MAX_PATHS];
     size_t paths;
-    const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file;
+    const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file, *ciphers;
     get_split split;
-    uint64_t time_limit_us;
+    uint64_t time_limit_us, packets_per_key;
     random_seed seed;
     bool insecure, help;
 } get_options;

@@ -78,6 +78,8 @@ static const setting rows[] = {
     {"cert", SETTING_TEXT, FIELD(cert_file), .value = "FILE",
      .help = "Certificate in PEM format. Without it the server makes a self-signed certificate in memory."},
     {"key", SETTING_TEXT, FIELD(key_file), .value = "FILE", .help = "Private key of the certificate, in PEM format."},
+    {"ciphers", SETTING_TEXT, FIELD(ciphers), .value = "NAMES", .fallback = "aes128,aes256,chacha20",
+     .help = "QUIC: cipher suites that are taken, the preferred one first, with commas between them."},
     {"root", SETTING_TEXT, FIELD(root), .value = "DIR",
      .help = "Serve the files below DIR, in addition to /synthetic/BYTES."},
     {"frame_index", SETTING_TEXT, FIELD(frame_index_file), .value = "FILE",

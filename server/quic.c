@@ -95,7 +95,7 @@ static void quic_free(server_service *s) {
     free(s);
 }
 
-static bool make_credentials(server_service *s, const server_config *config, char *error) {
+static bool load_credentials(server_service *s, const server_config *config, char *error) {
     if (!config->cert_file) {
         s->credentials = xl_credentials_self_signed_p256(HTTP3_SERVER_NAME, config->random_key,
                                                          (uint64_t)time(NULL) - CLOCK_SKEW_ALLOWED);
@@ -119,6 +119,16 @@ static bool make_credentials(server_service *s, const server_config *config, cha
     free(cert);
     free(key);
     return s->credentials != NULL;
+}
+
+static bool make_credentials(server_service *s, const server_config *config, char *error) {
+    if (!load_credentials(s, config, error))
+        return false;
+    bool ok = !config->ciphers || xl_credentials_set_ciphers(s->credentials, config->ciphers) == 0;
+    if (!ok)
+        snprintf(error, SERVER_ERROR_BYTES,
+                 "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%.60s'", config->ciphers);
+    return ok;
 }
 
 static void log_record(void *user, const char *event, json_t *fields, uint64_t now) {

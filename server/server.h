@@ -31,7 +31,7 @@ typedef struct {
     bool quic, http1; /* listen there? */
     xl_addr quic_addr, http1_addr;
     bool mptcp; /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
-    const char *cert_file, *key_file;
+    const char *cert_file, *key_file, *ciphers;
     const char *root;
     const char *frame_index_file;
     const char *ffprobe[SERVER_MAX_FFPROBE]; /* "/VIDEO=FILE" of --ffprobe */

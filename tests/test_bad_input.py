@@ -286,6 +286,7 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
         ("xlink-get --insecure https://127.0.0.1:99999/x", ["https://127.0.0.1:99999/x", "https://HOST[:PORT]/PATH"]),
         ("xlink-get --insecure https://a.test/x https://b.test/x", ["one server", "https://b.test/x"]),
         ("xlink-get --insecure --alpn h2 https://127.0.0.1/x", ["--alpn takes h3 or hq-interop", "not 'h2'"]),
+        ("xlink-get --insecure --ciphers rc4 https://127.0.0.1:9/x", ["--ciphers takes aes128, aes256", "not 'rc4'"]),
         ("xlink-get --insecure --path 127.0.0.1:5 https://127.0.0.1/x", ["--path takes an IP address"]),
         (
             "xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk",

@@ -14,9 +14,9 @@
 /* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
  * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). X25519 is what is sent;
  * P-256 is there for peers that know nothing else, at the price of a HelloRetryRequest. */
-#define PRIORITY                                                                                                       \
-    "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:" \
-    "+GROUP-SECP256R1:%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
+#define PRIORITY_BEGIN "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:"
+#define PRIORITY_END   "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
+#define ALL_CIPHERS    "aes128,aes256,chacha20"
 
 #define ED25519_KEY_BYTES  32
 #define TEN_YEARS_S        (UINT64_C(3652) * 24 * 3600)
@@ -39,12 +39,43 @@ static xl_credentials *credentials_new(bool is_server) {
         xl_credentials_free(c);
         return NULL;
     }
-    if (gnutls_priority_init(&c->priority, PRIORITY, NULL) != 0) {
-        c->priority = NULL;
+    if (xl_credentials_set_ciphers(c, ALL_CIPHERS) != 0) {
         xl_credentials_free(c);
         return NULL;
     }
     return c;
+}
+
+/* The suite that the first len bytes of text name; NULL: none. */
+static const char *suite_named(const char *text, size_t len) {
+    static const char *const suites[][2] = {
+        {"aes128", "+AES-128-GCM:"}, {"aes256", "+AES-256-GCM:"}, {"chacha20", "+CHACHA20-POLY1305:"}};
+    for (size_t i = 0; i < sizeof suites / sizeof suites[0]; i++)
+        if (strlen(suites[i][0]) == len && memcmp(suites[i][0], text, len) == 0)
+            return suites[i][1];
+    return NULL;
+}
+
+int xl_credentials_set_ciphers(xl_credentials *c, const char *names) {
+    char text[256] = PRIORITY_BEGIN;
+    for (const char *at = names;; at++) {
+        const size_t len = strcspn(at, ",");
+        const char *suite = suite_named(at, len);
+        if (!suite || strlen(text) + strlen(suite) + sizeof PRIORITY_END > sizeof text)
+            return XL_ERR_ARGUMENT;
+        strcat(text, suite);
+        at += len;
+        if (*at == '\0')
+            break;
+    }
+    strcat(text, PRIORITY_END);
+    gnutls_priority_t priority;
+    if (gnutls_priority_init(&priority, text, NULL) != 0)
+        return XL_ERR_CRYPTO;
+    if (c->priority)
+        gnutls_priority_deinit(c->priority);
+    c->priority = priority;
+    return 0;
 }
 
 void xl_credentials_free(xl_credentials *c) {

@@ -127,6 +127,10 @@ xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t rando
 /* Credentials of a client, which verifies servers against the CA certificates in ca_pem. NULL: the client verifies
  * nothing, for the self-signed servers of a testbed. */
 xl_credentials *xl_credentials_client(const char *ca_pem);
+/* Chooses the cipher suites that are offered or taken, the preferred one first: of aes128, aes256 and chacha20, with
+ * commas between them; all three by default. Call it before the credentials are used. 0, XL_ERR_ARGUMENT or
+ * XL_ERR_CRYPTO. */
+int xl_credentials_set_ciphers(xl_credentials *, const char *names);
 void xl_credentials_free(xl_credentials *);
 
 /* Log callbacks. Every member may be NULL. The qlog of a connection is one JSON-SEQ text, written in pieces. */
