@@ -235,6 +235,18 @@ coverage: setup ## which lines the tests reach, by room: a table, and pages in b
 	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=coverage c-test-programs fuzz-programs
 	@scripts/coverage.sh $(COVER)
 
+# Other people's QUIC stacks. Every version is locked by the package manager that brings it.
+.PHONY: peers
+peers: ## fetch and build the foreign QUIC stacks that `make interop` speaks to
+	@scripts/peers.sh
+
+PEER ?=
+CASE ?=
+.PHONY: interop
+interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html (PEER=NAME CASE=NAME)
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %)
+
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out
 	@$(MAKE) --no-print-directory -j$(JOBS) build

@@ -11,13 +11,19 @@ LOGS=(--qlog-dir "${QLOGDIR:-/logs/qlog}")
 [ -z "${SSLKEYLOGFILE:-}" ] || LOGS+=(--keylog "$SSLKEYLOGFILE")
 mkdir -p "${QLOGDIR:-/logs/qlog}"
 
-alpn=hq-interop
+alpn=${XLINK_ALPN:-hq-interop}
 split=none
 server_options=()
+client_options=()
 case "${TESTCASE:-}" in
 handshake | transfer | longrtt | multiplexing | ipv6) ;;
 blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port | rebind-addr) ;;
 multiconnect | handshakeloss | handshakecorruption) split=each ;;
+chacha20)
+    server_options=(--ciphers chacha20)
+    client_options=(--ciphers chacha20)
+    ;;
+keyupdate) client_options=(--packets-per-key 1000) ;;
 retry) server_options=(--retry-above 0) ;;
 http3) alpn=h3 ;;
 *) exit 127 ;;
@@ -30,8 +36,8 @@ serve() {
 
 case "${ROLE:-}" in
 server)
-    serve 0.0.0.0:443 ipv4
     serve '[::]:443' ipv6
+    serve 0.0.0.0:443 ipv4
     trap 'kill $(jobs -p)' TERM INT
     wait
     ;;
@@ -39,7 +45,7 @@ client)
     [ ! -x /wait-for-it.sh ] || /wait-for-it.sh sim:57832 -s -t 30
     # shellcheck disable=SC2086 # REQUESTS is a list of URLs
     exec "${BIN}xlink-get" --insecure --alpn "$alpn" --split "$split" --dir /downloads --time-limit 300 \
-        --out /logs/client.jsonl "${LOGS[@]}" ${REQUESTS:-}
+        --out /logs/client.jsonl "${client_options[@]}" "${LOGS[@]}" ${REQUESTS:-}
     ;;
 *)
     echo "ROLE is '${ROLE:-}': it has to be server or client" >&2

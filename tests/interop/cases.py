@@ -1,0 +1,102 @@
+"""The test cases: quic-interop-runner's, scaled down to seconds, and what proves that each happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interop.relay import Plan
+
+LINK = "up=10mbps,down=10mbps,delay=15,queue=droptail:packets=25"
+MB = 1_000_000
+NOTHING = Plan()
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    about: str
+    testcase: str  # TESTCASE of the endpoints
+    sizes: tuple[int, ...]  # of the files
+    link: str = LINK  # of mpshell
+    relay: Plan = NOTHING
+    needs: tuple[str, ...] = ()  # what the relay must have seen
+    connections: int | None = 1  # how many; None: at least two
+    family: int = 4
+    http3: bool = False  # over HTTP/3 where a peer speaks both
+    big_certificate: bool = False
+    most_amplification: float | None = None
+    qlog_event: str | None = None  # what the qlog of our end must hold
+    timeout_s: int = 60
+
+
+CASES = (
+    Case("handshake", "one small file", "handshake", (1024,)),
+    Case("transfer", "three files at once in one connection", "transfer", (2 * MB, MB, MB // 2)),
+    Case("http3", "the same over HTTP/3", "http3", (MB // 2, MB // 4, 10_000), http3=True),
+    Case("multiplexing", "200 files of 32 bytes in one connection", "transfer", (32,) * 200),
+    Case("longrtt", "a round trip of 1.5 s", "longrtt", (1024,), link=LINK.replace("delay=15", "delay=750")),
+    Case("ipv6", "over IPv6", "ipv6", (MB // 2,), family=6),
+    Case("retry", "the server asks for Retry", "retry", (1024,), needs=("server v1 retry",), connections=None),
+    Case("chacha20", "ChaCha20-Poly1305 is all that is offered", "chacha20", (MB,)),
+    Case(
+        "resumption", "the second connection resumes the first one's session", "resumption", (1024, 1024), connections=2
+    ),
+    Case(
+        "zerortt", "the second one sends its requests in 0-RTT", "zerortt", (32,) * 10, needs=("0rtt",), connections=2
+    ),
+    Case("keyupdate", "the client updates the keys", "keyupdate", (3 * MB,), qlog_event="key_updated"),
+    Case("v2", "the handshake changes to QUIC v2", "v2", (1024,), needs=("client v2", "server v2")),
+    Case(
+        *(
+            "amplificationlimit",
+            "a big certificate; the client's second to fourth datagrams are lost",
+            "transfer",
+            (1024,),
+        ),
+        relay=Plan(drop_client=(2, 3, 4)),
+        big_certificate=True,
+        most_amplification=3.0,
+    ),
+    Case("blackhole", "the link is down for 2 s", "transfer", (3 * MB,), link=LINK + ",onoff=1500/2000/3600000/1"),
+    Case(
+        "handshakeloss",
+        "10 handshakes at 30 % loss",
+        "multiconnect",
+        (1024,) * 10,
+        relay=Plan(loss=0.3),
+        connections=None,
+        timeout_s=150,
+    ),
+    Case(
+        "handshakecorruption",
+        "10 handshakes, 30 % of the datagrams corrupted",
+        "multiconnect",
+        (1024,) * 10,
+        relay=Plan(corruption=0.3),
+        connections=None,
+        timeout_s=150,
+    ),
+    Case("transferloss", "2 MB at 2 % loss", "transfer", (2 * MB,), relay=Plan(loss=0.02)),
+    Case(
+        "transfercorruption",
+        "2 MB, 2 % of the datagrams corrupted",
+        "transfer",
+        (2 * MB,),
+        relay=Plan(corruption=0.02),
+        connections=None,
+    ),
+    Case(
+        "rebind-port",
+        "the client's port changes three times",
+        "transfer",
+        (3 * MB,),
+        relay=Plan(rebind_after_s=0.7, rebind_times=3),
+    ),
+    Case(
+        *("rebind-addr", "the client's address changes three times", "transfer", (3 * MB,)),
+        relay=Plan(rebind_after_s=0.7, rebind_times=3, rebind_address=True),
+    ),
+)
+BY_NAME = {case.name: case for case in CASES}
+# Enough for every change: both HTTPs, Retry, loss, and a change of address.
+SMALL = ("handshake", "http3", "retry", "rebind-addr")

@@ -1,0 +1,236 @@
+"""Runs one cell of the matrix: a server, a relay beside it, and a client inside mpshell.
+
+`python -m interop.cell SPEC.json` is started in network and mount namespaces of its own (`unshare --net --mount`); it
+writes its result to the file that the specification names. Each endpoint sees a root folder made of the machine's own
+folders and of /www, /downloads, /certs and /logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime
+import hashlib
+import ipaddress
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from interop import peers, relay
+from interop.cases import BY_NAME, Case
+from railyard.base.paths import program
+
+RELAY_PORT, SERVER_PORT = 4433, 443
+SERVER_UP_S = 20.0
+BIG_CERTIFICATE_NAMES = 120
+UNSUPPORTED = 127
+PAGE = """<!doctype html><pre id="body"></pre><script>
+fetch(location.search.slice(1)).then(r => r.arrayBuffer()).then(b => {
+  const c = Array.from(new Uint8Array(b), v => String.fromCharCode(v)).join('');
+  document.getElementById('body').textContent = btoa(c);
+});
+</script>
+"""
+
+
+class CellError(Exception):
+    """The cell failed, for this reason."""
+
+
+def certificate(folder: Path, *, big: bool) -> str:
+    """Writes cert.pem and priv.key; the SHA-256 of the public key in base64."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server4")])
+    begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    names: list[x509.GeneralName] = [x509.DNSName(host) for host in ("server4", "server6")]
+    names += [
+        x509.DNSName(f"a-long-name-to-fill-the-certificate-{i}") for i in range(BIG_CERTIFICATE_NAMES if big else 0)
+    ]
+    names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(begin)
+    builder = builder.not_valid_after(begin + datetime.timedelta(days=10))
+    builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (folder / "cert.pem").write_bytes(pem)
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (folder / "priv.key").write_bytes(key.private_bytes(encoding, form, serialization.NoEncryption()))
+    der, spki = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return base64.b64encode(hashlib.sha256(key.public_key().public_bytes(der, spki)).digest()).decode()
+
+
+def mount(*words: str | Path) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def make_root(folder: Path, side: str, hosts: Path) -> Path:
+    """The root folder of an endpoint; /logs and /downloads are its own."""
+    root = folder / f"{side}-root"
+    root.mkdir()
+    mount("-t", "tmpfs", "none", root)
+    for entry in sorted(Path("/").iterdir()):
+        here = root / entry.name
+        if entry.is_symlink():
+            here.symlink_to(entry.readlink())
+        elif entry.is_dir():
+            here.mkdir()
+            mount("--rbind", entry, here)
+    for name in ("www", "certs", "downloads", "logs"):
+        source = folder / name if name != "logs" else folder / f"{side}-logs"
+        source.mkdir(exist_ok=True)
+        (root / name).mkdir(exist_ok=True)
+        mount("--bind", source, root / name)
+    mount("--bind", hosts, root / "etc" / "hosts")
+    return root
+
+
+def start(
+    root: Path, command: peers.Command, log: Path, *, prefix: list[str | Path] | None = None
+) -> subprocess.Popen[bytes]:
+    words = ["env", "-i", *(f"{name}={value}" for name, value in peers.environment_of(command).items()), *command.words]
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [*(prefix or []), "chroot", root, *words], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def is_listening(port: int, family: int) -> bool:
+    """On IPv4 also by a socket of IPv6, which takes both."""
+    tables = [Path("/proc/net/udp6")] if family == 6 else [Path("/proc/net/udp"), Path("/proc/net/udp6")]
+    found = [
+        line.split()[1].endswith(f":{port:04X}") for table in tables for line in table.read_text().splitlines()[1:]
+    ]
+    return any(found)
+
+
+async def wait_for_server(server: subprocess.Popen[bytes], family: int, log: Path) -> None:
+    end = time.monotonic() + SERVER_UP_S
+    while not is_listening(SERVER_PORT, family):
+        status = server.poll()
+        if status == UNSUPPORTED:
+            raise CellError("unsupported")
+        if status is not None or time.monotonic() > end:
+            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise CellError(f"the server does not listen: {' '.join(last)}")
+        await asyncio.sleep(0.02)
+
+
+def problem_with_files(folder: Path, names: list[str]) -> str | None:
+    for name in names:
+        got = folder / "downloads" / name
+        if not got.exists():
+            return f"{name} was not fetched"
+        if got.read_bytes() != (folder / "www" / name).read_bytes():
+            return f"{name} differs from the server's"
+    return None
+
+
+def problem_with_qlog(case: Case, folder: Path) -> str | None:
+    """Our end's, whichever it is: the other one writes others, or none."""
+    if case.qlog_event is None:
+        return None
+    for side in ("server", "client"):
+        for qlog in (folder / f"{side}-logs" / "qlog").glob(f"*_{side}.sqlog"):
+            if case.qlog_event in qlog.read_text(encoding="utf-8"):
+                return None
+    return f"no {case.qlog_event} in our qlog"
+
+
+def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
+    for needed in case.needs:
+        if not any(needed in packet for packet in seen.packets):
+            return f"no such packet was seen: {needed}"
+    if case.connections is not None and 0 < len(seen.connections) != case.connections and seen.connections != {""}:
+        return f"{len(seen.connections)} connections in place of {case.connections}"
+    if case.relay.rebind_times and seen.rebindings == 0:
+        return "it was over before the client's address changed"
+    if case.most_amplification is not None and seen.amplification > case.most_amplification:
+        return f"the server sent {seen.amplification:.2f} times what it had received"
+    return None
+
+
+async def run(spec: dict[str, Any]) -> dict[str, Any]:
+    case, folder = BY_NAME[spec["case"]], Path(spec["folder"])
+    server_peer, client_peer = peers.by_name(spec["server"]), peers.by_name(spec["client"])
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for name in ("www", "certs", "downloads"):
+        (folder / name).mkdir()
+    spki = certificate(folder / "certs", big=case.big_certificate)
+    (folder / "www" / "fetch.html").write_text(PAGE)
+    names = [f"file{i}" for i in range(len(case.sizes))]
+    for name, size in zip(names, case.sizes, strict=True):
+        (folder / "www" / name).write_bytes(hashlib.shake_128(name.encode()).digest(size))
+    http3 = case.http3 or not (server_peer.speaks_hq and client_peer.speaks_hq)
+    host = f"server{case.family}"
+    urls = tuple(f"https://{host}:{RELAY_PORT}/{name}" for name in names)
+    server_command = server_peer.server(peers.Request(case, (), http3, spki))
+    client_command = client_peer.client(peers.Request(case, urls, http3, spki))
+    if server_command is None or client_command is None:
+        raise CellError("unsupported")
+    hosts = folder / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    server_root, client_root = make_root(folder, "server", hosts), make_root(folder, "client", hosts)
+    server = start(server_root, server_command, folder / "server.log")
+    client = None
+    try:
+        await wait_for_server(server, case.family, folder / "server.log")
+        upstream = "::1" if case.family == 6 else "127.0.0.1"
+        forwarding = await relay.start(case.relay, RELAY_PORT, (upstream, SERVER_PORT))
+        gateway = "$MPSHELL_GATEWAY6" if case.family == 6 else "$MPSHELL_GATEWAY"
+        script = f'echo "{gateway} {host}" >>{shlex.quote(str(hosts))}; exec "$@"'
+        prefix: list[str | Path] = [program("mpshell"), "--path", f"link:{case.link}", "--log-dir", folder / "mpshell"]
+        prefix += ["--keep-awake", "off", "--", "sh", "-c", script, "sh"]
+        began = time.monotonic()
+        client = start(client_root, client_command, folder / "client.log", prefix=prefix)
+        while client.poll() is None and time.monotonic() < began + case.timeout_s:
+            await asyncio.sleep(0.02)
+        seconds = time.monotonic() - began
+    finally:
+        if client is not None:
+            stop(client)
+        stop(server)
+    if client.returncode == UNSUPPORTED:
+        raise CellError("unsupported")
+    problem = problem_with_files(folder, names) or problem_with_packets(case, forwarding.seen)
+    problem = problem or problem_with_qlog(case, folder)
+    if problem is None and client.returncode != 0:
+        problem = f"the client ended with status {client.returncode}"
+    if seconds >= case.timeout_s:
+        problem = f"not over after {case.timeout_s} s: {problem}"
+    verdict = "failed" if problem else "passed"
+    return {"verdict": verdict, "reason": problem, "seconds": round(seconds, 3), "seen": forwarding.seen.to_json()}
+
+
+def main() -> None:
+    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    try:
+        result = asyncio.run(run(spec))
+    except CellError as error:
+        unsupported = str(error) == "unsupported"
+        result = {"verdict": "unsupported" if unsupported else "failed", "reason": None if unsupported else str(error)}
+    Path(spec["result"]).write_text(json.dumps(result), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""`make interop`: every test case × every foreign stack × both directions, as a table and a page.
+
+    python -m interop.matrix --out build/interop [--peer NAME ...] [--case NAME ...]
+
+Each cell keeps its logs below the output folder. The exit code is 1 if a cell failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from interop.cases import BY_NAME, CASES, Case
+from interop.peers import FOREIGN, XLINK, Peer, by_name
+from railyard.base.paths import ROOT
+
+CELL_EXTRA_S = 45
+SIGNS = {"passed": "✓", "failed": "✗", "unsupported": "·", "missing": "—"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    case: str
+    server: str
+    client: str
+    verdict: str  # passed, failed, unsupported (by one of the two), missing
+    reason: str | None = None
+    seconds: float | None = None
+    seen: dict[str, Any] | None = None
+
+
+def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None) -> Cell:
+    """Runs one cell in namespaces of its own; as root. `keep`: where its logs stay."""
+    with tempfile.TemporaryDirectory(prefix="railyard-interop-") as temporary:
+        folder = Path(temporary)
+        spec = {"case": case.name, "server": server.name, "client": client.name}
+        spec |= {"folder": temporary, "result": str(folder / "result.json")}
+        (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+        words = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        words += [sys.executable, "-m", "interop.cell", str(folder / "spec.json")]
+        environment = {
+            "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }
+        try:
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=environment,
+                timeout=case.timeout_s + CELL_EXTRA_S,
+            )
+            (folder / "cell.log").write_text(done.stderr, encoding="utf-8")
+            said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        except subprocess.TimeoutExpired:
+            said = "the cell did not end in time"
+        if (folder / "result.json").exists():
+            result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        else:
+            result = {"verdict": "failed", "reason": f"the cell broke off: {said}"}
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            for name in ("cell.log", "server.log", "client.log", "server-logs", "client-logs", "result.json"):
+                if (folder / name).exists():
+                    subprocess.run(["cp", "-r", folder / name, keep], check=True)
+    return Cell(case.name, server.name, client.name, **result)
+
+
+def run_matrix(foreign: Sequence[Peer], cases: Sequence[Case], out: Path) -> list[Cell]:
+    cells = []
+    for peer in foreign:
+        missing = peer.missing()
+        for case in cases:
+            for server, client in ((XLINK, peer), (peer, XLINK)):
+                if missing is not None:
+                    cells.append(Cell(case.name, server.name, client.name, "missing", missing))
+                    continue
+                cell = run_cell(case, server, client, out / "cells" / f"{case.name}-{server.name}-{client.name}")
+                cells.append(cell)
+                print(
+                    f"{SIGNS[cell.verdict]} {case.name}: {server.name} serves {client.name} {cell.reason or ''}",
+                    flush=True,
+                )
+    return cells
+
+
+def _direction(cells: Sequence[Cell], case: str, server: str, client: str) -> Cell | None:
+    return next((c for c in cells if (c.case, c.server, c.client) == (case, server, client)), None)
+
+
+def text_table(cells: Sequence[Cell], foreign: Sequence[Peer]) -> str:
+    """Rows are cases; of each peer the first sign is our server with its client, the second the other way."""
+    cases = list(dict.fromkeys(cell.case for cell in cells))
+    width = max(len(case) for case in cases)
+    lines = [" ".join([" " * width, *(f"{peer.name:>9}" for peer in foreign)])]
+    for case in cases:
+        signs = []
+        for peer in foreign:
+            pair = (_direction(cells, case, "xlink", peer.name), _direction(cells, case, peer.name, "xlink"))
+            signs.append(" ".join(SIGNS[cell.verdict] if cell else " " for cell in pair))
+        lines.append(" ".join([case.ljust(width), *(f"{sign:>9}" for sign in signs)]))
+    return "\n".join(lines) + "\n"
+
+
+STYLE = """body{font:15px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
+td,th{border:1px solid #ccc;padding:.3em .6em;text-align:center}th:first-child{text-align:left}
+.passed{background:#d8f0d8}.failed{background:#f6c8c8}.unsupported,.missing{background:#eee;color:#777}
+small{color:#666;font-weight:normal}"""
+
+
+def _html_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "<td></td>"
+    title = html.escape(cell.reason or cell.verdict)
+    seconds = f"<br><small>{cell.seconds:.2f} s</small>" if cell.seconds is not None else ""
+    return f'<td class="{cell.verdict}" title="{title}">{SIGNS[cell.verdict]}{seconds}</td>'
+
+
+def html_page(cells: Sequence[Cell], foreign: Sequence[Peer]) -> str:
+    cases = list(dict.fromkeys(cell.case for cell in cells))
+    head = "".join(f'<th colspan="2">{p.name}<br><small>{html.escape(p.version())}</small></th>' for p in foreign)
+    sides = "<th>its client</th><th>its server</th>" * len(foreign)
+    rows = []
+    for case in cases:
+        columns = "".join(
+            _html_cell(_direction(cells, case, server, client))
+            for peer in foreign
+            for server, client in (("xlink", peer.name), (peer.name, "xlink"))
+        )
+        rows.append(f"<tr><th>{case}<br><small>{html.escape(BY_NAME[case].about)}</small></th>{columns}</tr>")
+    failed = [c for c in cells if c.verdict == "failed"]
+    notes = "".join(f"<li>{c.case}, {c.server} serves {c.client}: {html.escape(c.reason or '')}</li>" for c in failed)
+    missing = {(p.name, p.missing()) for p in foreign if p.missing()}
+    notes += "".join(f"<li>{name}: {html.escape(str(why))}</li>" for name, why in sorted(missing))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Interoperability</title><style>{STYLE}</style>'
+        f"<h1>Interoperability</h1><p>✓ passed, ✗ failed, · not supported by one of the two, — cannot run here.</p>"
+        f"<table><tr><th></th>{head}</tr><tr><th></th>{sides}</tr>{''.join(rows)}</table><ul>{notes}</ul></html>\n"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "interop")
+    parser.add_argument("--peer", action="append", choices=[peer.name for peer in FOREIGN])
+    parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
+    arguments = parser.parse_args()
+    foreign = [by_name(name) for name in arguments.peer] if arguments.peer else list(FOREIGN)
+    cases = [BY_NAME[name] for name in arguments.case] if arguments.case else list(CASES)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    cells = run_matrix(foreign, cases, arguments.out)
+    (arguments.out / "matrix.json").write_text(json.dumps([asdict(cell) for cell in cells], indent=1), encoding="utf-8")
+    (arguments.out / "matrix.html").write_text(html_page(cells, foreign), encoding="utf-8")
+    print(text_table(cells, foreign), end="")
+    return 1 if any(cell.verdict == "failed" for cell in cells) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,261 @@
+"""The endpoints of the matrix: ours, and the stacks that package registries have. Each runs in a root folder of its own
+with quic-interop-runner's folders: /www, /downloads, /certs, /logs; a server listens on port 443."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aioquic
+
+from interop.cases import Case
+from railyard.base.paths import ROOT, programs_dir
+
+HERE = Path(__file__).resolve().parent
+PEERS_DIR = ROOT / "build" / "peers"
+CERTIFICATE, KEY = "/certs/cert.pem", "/certs/priv.key"
+CHACHA20 = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1"
+
+
+@dataclass(frozen=True)
+class Command:
+    words: Sequence[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    case: Case
+    urls: tuple[str, ...]
+    http3: bool
+    spki: str  # SHA-256 of the server's public key, base64
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    version: Callable[[], str]
+    missing: Callable[[], str | None]  # why it cannot run here; None: it can
+    server: Callable[[Request], Command | None] = lambda _: None  # None: it has no such role, or not this test case
+    client: Callable[[Request], Command | None] = lambda _: None
+    speaks_hq: bool = True
+    can_http3: bool = True
+
+
+def _needs_program(name: str, remedy: str) -> Callable[[], str | None]:
+    return lambda: None if shutil.which(name) else f"{name} is not installed: {remedy}"
+
+
+def _needs_built(name: str) -> Callable[[], str | None]:
+    file = PEERS_DIR / name
+    return lambda: None if file.exists() else f"build/peers/{name} was not built: make peers"
+
+
+def _from_file(file: Path) -> Callable[[], str]:
+    return lambda: file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
+
+# ---- ours ----
+
+
+def _xlink(role: str) -> Callable[[Request], Command]:
+    def command(request: Request) -> Command:
+        environment = {
+            "ROLE": role,
+            "TESTCASE": request.case.testcase,
+            "REQUESTS": " ".join(request.urls),
+            "XLINK_BIN": f"{programs_dir()}/",
+            "XLINK_ALPN": "h3" if request.http3 else "hq-interop",
+        }
+        return Command([str(ROOT / "docker" / "interop" / "run_endpoint.sh")], environment)
+
+    return command
+
+
+XLINK = Peer("xlink", lambda: "this tree", lambda: None, _xlink("server"), _xlink("client"))
+
+
+# ---- aioquic ----
+
+
+def _aioquic(role: str) -> Callable[[Request], Command]:
+    def command(request: Request) -> Command:
+        environment = {"ROLE": role, "TESTCASE": request.case.testcase, "HTTP3": "1" if request.http3 else ""}
+        return Command([sys.executable, str(HERE / "aioquic_endpoint.py"), *request.urls], environment)
+
+    return command
+
+
+def _aioquic_version() -> str:
+    return str(aioquic.__version__)
+
+
+# ---- quic-go: the programs of its own interop folder ----
+
+
+def _quic_go(role: str) -> Callable[[Request], Command | None]:
+    # Its programs take the test case by name, and speak HTTP/0.9 in all of them but one.
+    known = {"handshake", "transfer", "retry", "chacha20", "resumption", "zerortt", "http3", "multiconnect"}
+    also = {"keyupdate"} if role == "client" else set()
+
+    def command(request: Request) -> Command | None:
+        names = {"longrtt": "handshake", "ipv6": "transfer"}
+        if role == "server":
+            names["keyupdate"] = "transfer"
+        testcase = names.get(request.case.testcase, request.case.testcase)
+        if testcase not in known | also:
+            return None
+        arguments = request.urls if role == "client" else ()
+        return Command([str(PEERS_DIR / "quic-go" / role), *arguments], {"TESTCASE": testcase})
+
+    return command
+
+
+# ---- ngtcp2: Debian's programs, which speak HTTP/3 ----
+
+
+def _ngtcp2_server(request: Request) -> Command | None:
+    if request.case.testcase == "v2":
+        return None  # of its time: the draft of v2
+    more = ["--validate-addr"] if request.case.testcase == "retry" else []
+    more += [f"--ciphers={CHACHA20}"] if request.case.testcase == "chacha20" else []
+    return Command(["gtlsserver", "--quiet", "--htdocs=/www", *more, "*", "443", KEY, CERTIFICATE])
+
+
+def _ngtcp2_client(request: Request) -> Command | None:
+    where = urlsplit(request.urls[0])
+    base = ["gtlsclient", "--quiet", "--exit-on-all-streams-close", "--download=/downloads"]
+    host = [str(where.hostname), str(where.port)]
+    match request.case.testcase:
+        case "v2":
+            return None
+        case "chacha20":
+            base.append(f"--ciphers={CHACHA20}")
+        case "keyupdate":
+            base.append("--key-update=300ms")
+        case "multiconnect":
+            script = 'n=$1; shift; for url; do eval "$n \\"$url\\"" || exit 1; done'
+            return Command(["sh", "-c", script, "sh", " ".join([*base, *host]), *request.urls])
+        case "resumption" | "zerortt":
+            base += ["--session-file=/logs/session", "--tp-file=/logs/params", "--token-file=/logs/token"]
+            base += ["--disable-early-data"] if request.case.testcase == "resumption" else []
+            one, rest = request.urls[0], request.urls[1:]
+            script = f"{' '.join([*base, *host])} {one} && {' '.join([*base, *host, *rest])}"
+            return Command(["sh", "-c", script])
+    return Command([*base, *host, *request.urls])
+
+
+# ---- Caddy ----
+
+CADDYFILE = """{
+  admin off
+  auto_https off
+  servers {
+    protocols h1 h2 h3
+  }
+}
+https:// {
+  tls /certs/cert.pem /certs/priv.key
+  root * /www
+  file_server
+}
+"""
+
+
+def _caddy(request: Request) -> Command | None:
+    if request.case.testcase in ("retry", "chacha20", "v2"):
+        return None  # it has no option for them
+    script = f"cat > /logs/Caddyfile <<'EOF'\n{CADDYFILE}EOF\nexec caddy run --config /logs/Caddyfile"
+    return Command(["sh", "-c", script], {"HOME": "/logs"})
+
+
+# ---- Chromium ----
+
+
+def _chromium(request: Request) -> Command | None:
+    if request.case.name not in ("handshake", "http3", "longrtt", "retry", "transferloss", "transfercorruption"):
+        return None  # it fetches one page; the other cases ask for more than that
+    script = """
+for url; do
+  name=${url##*/}
+  chromium --headless --no-sandbox --disable-gpu --user-data-dir=/logs/chromium --disable-background-networking \\
+    --origin-to-force-quic-on="$ORIGIN" --ignore-certificate-errors-spki-list="$SPKI" --enable-quic \\
+    --log-net-log="/logs/net-$name.json" --virtual-time-budget=60000 \\
+    --dump-dom "$PAGE$name" >"/logs/$name.dom" || exit 1
+  sed -n 's/.*<pre id="body">\\(.*\\)<\\/pre>.*/\\1/p' "/logs/$name.dom" | base64 -d >"/downloads/$name"
+done
+"""
+    origin = urlsplit(request.urls[0]).netloc
+    environment = {"ORIGIN": origin, "SPKI": request.spki, "PAGE": f"https://{origin}/fetch.html?", "HOME": "/logs"}
+    return Command(["sh", "-c", script, "sh", *request.urls], environment)
+
+
+def _output(*words: str) -> Callable[[], str]:
+    def version() -> str:
+        if shutil.which(words[0]) is None:
+            return ""
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip().split("\n")[0]
+
+    return version
+
+
+FOREIGN = (
+    Peer("aioquic", _aioquic_version, lambda: None, _aioquic("server"), _aioquic("client")),
+    Peer(
+        "quic-go",
+        _from_file(PEERS_DIR / "quic-go" / "version"),
+        _needs_built("quic-go/client"),
+        _quic_go("server"),
+        _quic_go("client"),
+    ),
+    Peer(
+        "ngtcp2",
+        _output("dpkg-query", "-W", "-f", "${Version}", "ngtcp2-client"),
+        _needs_program("gtlsclient", "apt-get install ngtcp2-client ngtcp2-server"),
+        _ngtcp2_server,
+        _ngtcp2_client,
+        speaks_hq=False,
+    ),
+    Peer(
+        "caddy",
+        _output("caddy", "version"),
+        _needs_program("caddy", "apt-get install caddy"),
+        _caddy,
+        speaks_hq=False,
+    ),
+    Peer(
+        "chromium",
+        _output("chromium", "--version"),
+        _needs_program("chromium", "apt-get install chromium"),
+        client=_chromium,
+        speaks_hq=False,
+    ),
+    Peer("quinn", lambda: "", lambda: "its crates have no programs of the test cases"),
+    Peer("s2n-quic", lambda: "", lambda: "its crates have no programs of the test cases"),
+    Peer("quiche", lambda: "", lambda: "its crate's example programs do not take the test cases"),
+)
+
+
+def by_name(name: str) -> Peer:
+    for peer in (XLINK, *FOREIGN):
+        if peer.name == name:
+            return peer
+    names = ", ".join(peer.name for peer in (XLINK, *FOREIGN))
+    raise ValueError(f"there is no peer '{name}': there are {names}")
+
+
+def environment_of(command: Command) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": str(HERE.parent),
+        "SSLKEYLOGFILE": "/logs/keys.log",
+        "QLOGDIR": "/logs/qlog",
+        **command.environment,
+    }

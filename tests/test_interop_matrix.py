@@ -1,0 +1,144 @@
+"""The interoperability matrix: its small set against aioquic, and that it tells a broken cell from a good one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interop import cases, cell, matrix, peers, relay
+from railyard.base.paths import program
+
+
+def _why_not() -> str | None:
+    if os.geteuid() != 0:
+        return "needs root: each cell has namespaces of its own"
+    if not Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun"
+    if not program("mpshell").exists():
+        return "needs build/bin/mpshell: run make build"
+    return None
+
+
+AIOQUIC = peers.by_name("aioquic")
+
+
+@pytest.mark.parametrize(
+    ("server", "client"), [(peers.XLINK, AIOQUIC), (AIOQUIC, peers.XLINK), (peers.XLINK, peers.XLINK)]
+)
+@pytest.mark.parametrize("name", cases.SMALL)
+@pytest.mark.privileged
+@pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
+def test_cell_passes(tmp_path: Path, name: str, server: peers.Peer, client: peers.Peer) -> None:
+    result = matrix.run_cell(cases.BY_NAME[name], server, client, tmp_path)
+    assert result.verdict == "passed", result
+
+
+@pytest.mark.parametrize("peer", [peers.XLINK, AIOQUIC], ids=lambda peer: peer.name)
+@pytest.mark.parametrize("role", ["server", "client"])
+def test_an_endpoint_says_so_when_it_does_not_know_a_case(tmp_path: Path, peer: peers.Peer, role: str) -> None:
+    unknown = dataclasses.replace(cases.BY_NAME["handshake"], testcase="nosuchcase")
+    command = {"server": peer.server, "client": peer.client}[role](
+        peers.Request(unknown, ("https://[::1]:9/x",), False, "")
+    )
+    assert command is not None
+    environment = {**peers.environment_of(command), "QLOGDIR": str(tmp_path), "SSLKEYLOGFILE": ""}
+    assert subprocess.run(command.words, env=environment, check=False, timeout=20).returncode == cell.UNSUPPORTED
+
+
+LONG = bytes.fromhex("c0 00000001 08 0102030405060708 04 0a0b0c0d")
+
+
+def test_the_relay_names_packets_by_version_and_type() -> None:
+    seen = relay.Seen()
+    relay.note_packets(seen, "client", LONG + bytes(100))
+    relay.note_packets(seen, "server", b"\xf0" + LONG[1:] + bytes(100))
+    relay.note_packets(seen, "client", b"\xd0" + bytes.fromhex("6b3343cf") + LONG[5:] + bytes(100))
+    relay.note_packets(seen, "server", b"\xc0" + bytes(4) + LONG[5:] + bytes(8))
+    relay.note_packets(seen, "client", b"\x40" + bytes(40))  # a short header says nothing
+    wanted = {"client v1 initial", "server v1 retry", "client v2 initial", "server version negotiation"}
+    assert seen.packets == wanted
+    assert seen.connections == {"0a0b0c0d"}
+
+
+async def _through_a_relay(plan: relay.Plan, count: int) -> tuple[list[bytes], set[tuple[str, int]], relay.Seen]:
+    """What of `count` datagrams of 100 bytes comes back from a server that echoes, and the addresses that it saw."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
+    ):
+        server.bind(("127.0.0.1", 0))
+        client.bind(("127.0.0.1", 0))
+        for sock in (server, client):
+            sock.setblocking(False)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        forwarding = await relay.start(plan, port, server.getsockname(), seed=3)
+        loop = asyncio.get_running_loop()
+        came, addresses = [], set()
+        for number in range(count):
+            await loop.sock_sendto(client, bytes([number]) * 100, ("127.0.0.1", port))
+            try:
+                data, address = await asyncio.wait_for(loop.sock_recvfrom(server, 2000), 0.2)
+                addresses.add(address)
+                await loop.sock_sendto(server, data, address)
+                came.append(await asyncio.wait_for(loop.sock_recv(client, 2000), 0.2))
+            except TimeoutError:
+                continue
+        return came, addresses, forwarding.seen
+
+
+def test_the_relay_loses_and_corrupts_as_told() -> None:
+    came, addresses, seen = asyncio.run(_through_a_relay(relay.Plan(), 20))
+    assert came == [bytes([number]) * 100 for number in range(20)]
+    assert len(addresses) == 1
+    assert (seen.client_datagrams, seen.server_datagrams) == (20, 20)
+    came, _, _ = asyncio.run(_through_a_relay(relay.Plan(drop_client=(2, 3)), 5))
+    assert [data[0] for data in came] == [0, 3, 4]
+    came, _, _ = asyncio.run(_through_a_relay(relay.Plan(corruption=1.0), 5))
+    assert len(came) == 5
+    assert all(len(set(data)) > 1 for data in came)
+    came, _, _ = asyncio.run(_through_a_relay(relay.Plan(loss=0.5), 12))
+    assert 0 < len(came) < 12
+
+
+def test_the_relay_gives_the_client_another_address() -> None:
+    plan = relay.Plan(rebind_after_s=0.01, rebind_times=2, rebind_address=True)
+    _, addresses, seen = asyncio.run(_through_a_relay(plan, 200))
+    assert seen.rebindings == 2
+    hosts = {host for host, _ in addresses}
+    assert {"127.0.0.2", "127.0.0.4"} <= hosts <= {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
+
+
+def test_what_a_case_needs_is_asked_of_the_packets_and_files(tmp_path: Path) -> None:
+    retry, handshake = cases.BY_NAME["retry"], cases.BY_NAME["handshake"]
+    assert cell.problem_with_packets(retry, relay.Seen()) == "no such packet was seen: server v1 retry"
+    assert cell.problem_with_packets(retry, relay.Seen(packets={"server v1 retry"})) is None
+    assert cell.problem_with_packets(handshake, relay.Seen(connections={"a", "b"})) == "2 connections in place of 1"
+    for name in ("www", "downloads"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "www" / "a").write_bytes(b"1")
+    assert cell.problem_with_files(tmp_path, ["a"]) == "a was not fetched"
+    (tmp_path / "downloads" / "a").write_bytes(b"2")
+    assert cell.problem_with_files(tmp_path, ["a"]) == "a differs from the server's"
+
+
+def test_the_page_and_the_table_have_a_cell_for_each_direction() -> None:
+    cells = [
+        matrix.Cell("retry", "xlink", "aioquic", "passed", None, 1.25),
+        matrix.Cell("retry", "aioquic", "xlink", "failed", "a < b"),
+        *(matrix.Cell("retry", *pair, "missing", "no compiler") for pair in (("xlink", "quinn"), ("quinn", "xlink"))),
+    ]
+    foreign = [AIOQUIC, peers.by_name("quinn")]
+    assert matrix.text_table(cells, foreign).splitlines()[1].split() == ["retry", "✓", "✗", "—", "—"]
+    page = matrix.html_page(cells, foreign)
+    assert page.count('class="passed"') == 1
+    assert "retry, aioquic serves xlink: a &lt; b" in page
+    assert "http://" not in page
+    assert "https://" not in page
