@@ -75,6 +75,21 @@ static void keep(xl_udp *u, const udp_run *run, const uint8_t *data) {
     u->stats.kept += run->segments;
 }
 
+/* A datagram could not be sent, errno says why. */
+static void note_failure(xl_udp *u, const udp_run *run) {
+    u->stats.last_dark_errno = (uint64_t)errno;
+    udp_note_refusal(&u->sockets[run->socket]);
+    if (errno == EMSGSIZE && u->too_large_count < TOO_LARGE_KEPT)
+        u->too_large[u->too_large_count++] =
+            (xl_datagram){.local = run->local, .remote = run->remote, .len = run->segment_bytes};
+}
+
+static void report_too_large(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
+    for (size_t i = 0; i < u->too_large_count; i++)
+        xl_endpoint_too_large(endpoint, &u->too_large[i], now);
+    u->too_large_count = 0;
+}
+
 typedef enum { SENT, NO_ROOM, DARK } send_result;
 
 /* One datagram on its own. */
@@ -100,8 +115,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS)
         return NO_ROOM;
-    u->stats.last_dark_errno = (uint64_t)errno;
-    udp_note_refusal(s);
+    note_failure(u, run);
     return DARK;
 }
 
@@ -134,9 +148,8 @@ static void run_failed(xl_udp *u, const udp_run *run, const uint8_t *data) {
         bool is_unable = errno != EMSGSIZE;
         s->no_segmentation |= send_segments(u, run, data) && is_unable;
     } else {
-        u->stats.last_dark_errno = (uint64_t)errno;
         u->stats.dark += run->segments;
-        udp_note_refusal(s);
+        note_failure(u, run);
     }
 }
 
@@ -216,9 +229,10 @@ static bool same_destination_cid(const uint8_t *a, const uint8_t *b, size_t len)
 static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t len) {
     udp_run *last = u->run_count ? &u->runs[u->run_count - 1] : NULL;
     bool joins = last && last->socket == socket && !u->sockets[socket].no_segmentation && last->ecn == d->ecn &&
-                 len <= last->segment_bytes && last->len == last->segments * last->segment_bytes &&
-                 last->segments < MAX_SEGMENTS && last->len + len <= MAX_RUN_BYTES &&
-                 xl_addr_equal(&last->remote, &d->remote) && xl_addr_equal(&last->local, &d->local) &&
+                 !last->is_alone && !d->is_mtu_probe && len <= last->segment_bytes &&
+                 last->len == last->segments * last->segment_bytes && last->segments < MAX_SEGMENTS &&
+                 last->len + len <= MAX_RUN_BYTES && xl_addr_equal(&last->remote, &d->remote) &&
+                 xl_addr_equal(&last->local, &d->local) &&
                  same_destination_cid(u->arena + last->offset, u->arena + u->arena_used, len);
     if (joins) {
         last->len += len;
@@ -231,7 +245,8 @@ static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t 
                                             .offset = u->arena_used,
                                             .len = len,
                                             .segment_bytes = len,
-                                            .segments = 1};
+                                            .segments = 1,
+                                            .is_alone = d->is_mtu_probe};
     }
     u->arena_used += len;
 }
@@ -258,6 +273,7 @@ void xl_udp_flush(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
             u->stats.dark++;
     }
     send_batch(u);
+    report_too_large(u, endpoint, now);
 }
 
 void udp_send_kept(xl_udp *u, size_t index) {

@@ -18,6 +18,7 @@
 #define CONTROL_BYTES      256
 #define RECEIVE_BATCH      8  /* messages a recvmmsg, each up to a coalesced 64 KiB */
 #define SEND_RUNS          32 /* messages a sendmmsg */
+#define TOO_LARGE_KEPT     16
 #define ARENA_BYTES        ((size_t)256 * 1024)
 
 /* Datagrams of one size (the last may be shorter) to one destination, back to back in memory. */
@@ -26,6 +27,7 @@ typedef struct {
     xl_addr local, remote;
     uint8_t ecn;
     size_t offset, len, segment_bytes, segments;
+    bool is_alone; /* nothing may join it: a probe of the path MTU */
 } udp_run;
 
 /* A run that the kernel had no room for. */
@@ -51,6 +53,8 @@ struct xl_udp {
     xl_udp_stats stats;
     uint8_t *receive_buffers; /* RECEIVE_BATCH x MAX_DATAGRAM_BYTES */
     uint8_t *arena;
+    xl_datagram too_large[TOO_LARGE_KEPT]; /* refused by the kernel; the endpoint is to hear of them */
+    size_t too_large_count;
     udp_run runs[SEND_RUNS];
     size_t run_count, arena_used;
 };

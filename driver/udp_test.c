@@ -36,6 +36,8 @@ static xl_addr ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {a, b, c, d}, .port = port};
 }
 
+static size_t largest_datagram = 0; /* of hosts to be made; 0 = the default */
+
 static host host_with(bool is_server, const xl_addr *local, xl_credentials *credentials) {
     host h = {.udp = xl_udp_new()};
     assert_non_null(h.udp);
@@ -51,6 +53,7 @@ static host host_with(bool is_server, const xl_addr *local, xl_credentials *cred
     assert_non_null(h.credentials);
     config.is_server = is_server;
     config.alpn = "test";
+    config.limits.max_udp_payload_bytes = largest_datagram;
     config.credentials = h.credentials;
     int error = 0;
     h.endpoint = xl_endpoint_new(&config, xl_udp_now(), &error);
@@ -155,6 +158,24 @@ static void a_transfer_over_loopback_arrives_whole(void **state) {
     assert_true(stats.send_calls < stats.datagrams_sent); /* it batches */
     host_free(&client);
     host_free(&server);
+}
+
+static void datagrams_grow_to_what_both_ends_allow(void **state) {
+    (void)state;
+    const size_t largest[] = {1452, 8952};
+    for (size_t i = 0; i < 2; i++) {
+        xl_addr local = ipv4(127, 0, 0, 1, 0);
+        largest_datagram = largest[i];
+        host server = host_new(true, &local), client = host_new(false, &local);
+        largest_datagram = 0;
+        connect_hosts(&client, &server, &server.bound);
+        transfer(&client, &server, 5000000);
+        xl_path_stats stats;
+        assert_int_equal(0, xl_connection_path_stats(client.connection, 0, &stats));
+        assert_int_equal(largest[i], stats.mtu_bytes);
+        host_free(&client);
+        host_free(&server);
+    }
 }
 
 /* A certificate of 2 kB, with which a server's first flight takes more than one datagram. */
@@ -340,6 +361,7 @@ static void an_address_in_use_or_not_here_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
+        cmocka_unit_test(datagrams_grow_to_what_both_ends_allow),
         cmocka_unit_test(a_client_that_cannot_be_answered_takes_nothing_from_the_others),
         cmocka_unit_test(a_reply_leaves_from_the_address_that_was_spoken_to),
         cmocka_unit_test(two_sockets_send_from_their_own_addresses),

@@ -200,6 +200,24 @@ static void leave_flight(xl_path *p, xl_sent_packet *pkt) {
     pkt->in_flight = false;
 }
 
+/* ---- Path MTU ---- */
+
+static void mtu_packet_acked(xl_connection *c, xl_path *p, const xl_sent_packet *pkt) {
+    if (pkt->is_mtu_probe)
+        xl_mtu_probe_acked(&p->mtu_search, pkt->bytes, c->now);
+    else if (pkt->ack_eliciting)
+        xl_mtu_packet_acked(&p->mtu_search, pkt->bytes, pkt->time_us);
+    xl_conn_apply_mtu(c, p);
+}
+
+static void mtu_packet_lost(xl_connection *c, xl_path *p, const xl_sent_packet *pkt) {
+    if (pkt->is_mtu_probe)
+        xl_mtu_probe_lost(&p->mtu_search, pkt->bytes, false, c->now);
+    else
+        xl_mtu_packet_lost(&p->mtu_search, pkt->bytes, pkt->time_us);
+    xl_conn_apply_mtu(c, p);
+}
+
 /* ---- Acknowledgement ---- */
 
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {
@@ -211,6 +229,8 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
         p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
     m->any_acked[p->index] |= pkt->ack_eliciting;
+    if (m->level == XL_LEVEL_APP)
+        mtu_packet_acked(c, p, pkt);
     if (pkt->in_flight && !was_lost) {
         uint64_t flight = p->bytes_in_flight, window = xl_path_window(p);
         bool slow_start = window < p->cc->ssthresh(p->cc_state);
@@ -370,9 +390,12 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     p->stats.packets_lost++;
     m->lost_packets++;
     xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, m->trigger);
-    if (pkt->ack_eliciting && !m->is_given_up)
+    if (m->level == XL_LEVEL_APP && (!m->is_given_up || pkt->is_mtu_probe))
+        mtu_packet_lost(c, p, pkt);
+    bool counts = !m->is_given_up && !pkt->is_mtu_probe; /* RFC 9000 section 14.4 */
+    if (pkt->ack_eliciting && counts)
         extend_run(m, p, pkt);
-    pkt->loss_charged = counted && !m->is_given_up;
+    pkt->loss_charged = counted && counts;
     if (pkt->loss_charged)
         p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
     settle(c, pkt, record_lost);

@@ -105,6 +105,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->ack_eliciting = b->ack_eliciting;
     pkt->in_flight = b->ack_eliciting || b->has_padding;
     pkt->path = (int8_t)p->index;
+    pkt->is_mtu_probe = b->is_mtu_probe;
     pkt->frames = b->frames;
     if (pkt->in_flight) {
         xl_rate_sent(&p->rate, pkt, p->bytes_in_flight, c->now);

@@ -22,6 +22,7 @@ typedef struct {
     xl_sent_frame *frames, **frames_tail;
     bool ack_eliciting, has_padding;
     bool has_stream_data;
+    bool is_mtu_probe;
 } xl_builder;
 
 bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);

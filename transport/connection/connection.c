@@ -24,7 +24,7 @@ static void params_from_config(xl_connection *c) {
     xl_transport_params *p = &c->local_params;
     xl_transport_params_init(p);
     p->max_idle_timeout_ms = f->limits.idle_timeout_us / 1000;
-    p->max_udp_payload_size = 1500;
+    p->max_udp_payload_size = f->limits.max_udp_payload_bytes > 1500 ? f->limits.max_udp_payload_bytes : 1500;
     p->initial_max_data = f->limits.max_data;
     p->initial_max_stream_data_bidi_local = f->limits.max_stream_data;
     p->initial_max_stream_data_bidi_remote = f->limits.max_stream_data;
@@ -367,6 +367,7 @@ int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats
     out->rttvar_us = p->rtt.has_sample ? p->rtt.var : 0;
     out->cwnd_bytes = p->cc ? xl_path_window(p) : 0;
     out->bytes_in_flight = p->bytes_in_flight;
+    out->mtu_bytes = p->mtu;
     return 0;
 }
 

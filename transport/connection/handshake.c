@@ -60,7 +60,7 @@ static void apply_peer_params(xl_connection *c) {
     c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
     c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
-        xl_path_set_mtu(&c->path[i], xl_conn_mtu(c), c->now);
+        xl_conn_restart_mtu_search(c, &c->path[i]);
     if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
         memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
         c->remote_cids.at[0].has_token = true;

@@ -34,6 +34,7 @@ typedef struct pair_link {
     double early_drop;            /* probability of a drop at a full queue, less in proportion at a shorter one */
     struct pair_link *bottleneck; /* whose rate and queue it shares, possibly another pair's; NULL = its own */
     uint64_t longest_wait_us;     /* of a packet in its queue */
+    size_t mtu;                   /* longer datagrams are dropped without a word; 0 = none are */
 } pair_link;
 
 typedef struct pair_datagram {
@@ -120,6 +121,7 @@ static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t dela
     p->client_config.credentials = p->client_credentials;
     p->server_config.credentials = p->server_credentials;
     p->client_config.limits.max_udp_payload_bytes = p->server_config.limits.max_udp_payload_bytes = PAIR_MTU;
+    p->client_config.limits.path_mtu_bytes = p->server_config.limits.path_mtu_bytes = PAIR_MTU;
     p->link_count = links;
     for (size_t i = 0; i < links; i++)
         p->link[i] = (pair_link){
@@ -189,6 +191,8 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
         return;
     l->packets[dir]++;
     l->bytes[dir] += d->len;
+    if (l->mtu && d->len > l->mtu)
+        return;
     uint64_t at = p->now;
     pair_link *neck = l->bottleneck ? l->bottleneck : l;
     if (neck->bytes_per_s[dir]) {

@@ -35,11 +35,30 @@ bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
     return false;
 }
 
-uint64_t xl_conn_mtu(const xl_connection *c) {
+/* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
+static uint64_t largest_datagram(const xl_connection *c) {
     uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;
     if (!c->handshake.peer_params_seen)
         return XL_MIN_DATAGRAM;
     return theirs < ours ? theirs : ours;
+}
+
+uint64_t xl_conn_mtu(const xl_connection *c) {
+    uint64_t known = c->config->limits.path_mtu_bytes, largest = largest_datagram(c);
+    return known < largest ? known : largest;
+}
+
+void xl_conn_apply_mtu(xl_connection *c, xl_path *p) {
+    if (p->mtu_search.size == p->mtu)
+        return;
+    xl_qlog_mtu(c->qlog, c->now, p->index, p->mtu, p->mtu_search.size);
+    xl_path_set_mtu(p, p->mtu_search.size, c->now);
+}
+
+void xl_conn_restart_mtu_search(xl_connection *c, xl_path *p) {
+    xl_mtu_init(&p->mtu_search, xl_conn_mtu(c), largest_datagram(c));
+    if (p->mtu_search.size != p->mtu)
+        xl_path_set_mtu(p, p->mtu_search.size, c->now);
 }
 
 static const char *event_name(xl_path_state from, xl_path_state to) {

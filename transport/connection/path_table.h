@@ -10,6 +10,9 @@
 
 /* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
 uint64_t xl_conn_mtu(const xl_connection *);
+/* The path is a new one, or may be: the search for its MTU begins at the size that every path carries. */
+void xl_conn_restart_mtu_search(xl_connection *, xl_path *);
+void xl_conn_apply_mtu(xl_connection *, xl_path *); /* the search has changed the size, perhaps */
 xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
 xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);

@@ -42,7 +42,8 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
                  same_host ? "new port" : "new address");
     if (!same_host) { /* section 9.4: it may be another network path */
         xl_conn_give_up_in_flight(c, p);
-        xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
+        xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
+        xl_conn_restart_mtu_search(c, p);
     }
     xl_conn_start_challenge(c, p);
 }

@@ -114,9 +114,14 @@ static void put_validation(xl_builder *b) {
     }
 }
 
+/* Probes for lost packets do without what the search for the MTU has found: the path may have become another one. */
+static uint64_t mtu_for(const xl_path *p) {
+    return p->probes > 0 ? p->mtu_search.base : p->mtu;
+}
+
 static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_builder b;
-    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    size_t room = least(least(cap, mtu_for(p)), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     bool validates = p->challenge_pending || xl_path_may_respond(p);
@@ -140,6 +145,34 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
         xl_builder_pad_to(&b, XL_MIN_DATAGRAM); /* RFC 9000 section 8.2.1: proves the path's MTU as well */
     size_t n = xl_builder_finish(&b);
     address(out, p, n);
+    return n;
+}
+
+/* ---- Path MTU ---- */
+
+#define PROBE_AFTER_PACKETS 4 /* of stream data: where little is sent large packets save little */
+
+static size_t mtu_probe_bytes(const xl_connection *c, const xl_path *p) {
+    uint64_t size = xl_mtu_next_probe(&p->mtu_search, c->now);
+    bool may_probe = size > 0 && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && p->has_dcid &&
+                     !is_probing_only(c, p) && c->handshake.is_confirmed && p->pto_count == 0;
+    bool is_worth_it = p->stats.stream_bytes_sent >= PROBE_AFTER_PACKETS * p->mtu;
+    return may_probe && is_worth_it && p->bytes_in_flight + size <= xl_path_window(p) ? (size_t)size : 0;
+}
+
+static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_builder b;
+    size_t size = mtu_probe_bytes(c, p);
+    if (size == 0 || cap < size || !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, size))
+        return 0;
+    b.is_mtu_probe = true;
+    xl_content_put_ping(&b);
+    xl_builder_pad_to(&b, size);
+    size_t n = xl_builder_finish(&b);
+    if (n)
+        xl_mtu_probe_sent(&p->mtu_search, n);
+    address(out, p, n);
+    out->is_mtu_probe = true;
     return n;
 }
 
@@ -433,6 +466,9 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
         return n;
     for (size_t i = 0; i < c->path_count; i++)
         if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
+            return n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if ((n = transmit_mtu_probe(c, &c->path[i], buf, cap, out)))
             return n;
     if ((n = transmit_data(c, buf, cap, out)))
         return n;

@@ -42,6 +42,7 @@ void xl_limits_init(xl_limits *l) {
                      .max_streams_uni = 16,
                      .send_buffer_bytes = 4 << 20,
                      .max_udp_payload_bytes = XL_MIN_DATAGRAM,
+                     .path_mtu_bytes = XL_MIN_DATAGRAM,
                      .max_connections = 1024,
                      .retry_above = 256,
                      .standby_probe_us = 1000000,
@@ -226,6 +227,7 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     DEFAULT(max_streams_uni);
     DEFAULT(send_buffer_bytes);
     DEFAULT(max_udp_payload_bytes);
+    DEFAULT(path_mtu_bytes);
     DEFAULT(max_connections);
     DEFAULT(retry_above);
     DEFAULT(standby_probe_us);
@@ -654,6 +656,19 @@ static void update_timers(xl_endpoint *ep) {
     while ((c = xl_timer_heap_take_touched(&ep->timers)))
         xl_timer_heap_set(&ep->timers, c, xl_conn_next_timeout(c));
     check_timers(ep);
+}
+
+void xl_endpoint_too_large(xl_endpoint *ep, const xl_datagram *d, uint64_t now) {
+    for (size_t i = 0; i < ep->count; i++) {
+        xl_connection *c = ep->connection[i];
+        xl_path *p = xl_conn_path_by_address(c, &d->local, &d->remote);
+        if (!p || !xl_conn_is_live(c))
+            continue;
+        xl_conn_enter(c, now);
+        xl_mtu_too_large(&p->mtu_search, d->len, now);
+        xl_conn_apply_mtu(c, p);
+        xl_conn_wake(c);
+    }
 }
 
 uint64_t xl_endpoint_next_timeout(xl_endpoint *ep) {

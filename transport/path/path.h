@@ -6,6 +6,7 @@
 #include <stdalign.h>
 
 #include "congestion/congestion.h"
+#include "path/mtu.h"
 #include "recovery/ledger.h"
 #include "recovery/pacer.h"
 #include "recovery/ranges.h"
@@ -81,7 +82,8 @@ typedef struct {
     const char *cc_phase;  /* of the controller, as the log last heard */
     xl_rate_sampler rate;
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
-    uint64_t mtu; /* UDP payload bytes */
+    uint64_t mtu;      /* UDP payload bytes that packets may have now: mtu_search.size, 1200 during the handshake */
+    xl_mtu mtu_search; /* DPLPMTUD */
     uint64_t bytes_in_flight;
     uint64_t last_eliciting_at;   /* when the last ack-eliciting packet left */
     uint64_t eliciting_in_flight; /* packets */

@@ -402,6 +402,16 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
     end_event(q);
 }
 
+void xl_qlog_mtu(xl_qlog *q, uint64_t now, int path, uint64_t old_bytes, uint64_t new_bytes) {
+    if (!q)
+        return;
+    begin_event(q, &q->out, now, "connectivity", "mtu_updated");
+    member_path(q, &q->out, "path", "path_id", path);
+    member_u64(&q->out, "old", old_bytes);
+    member_u64(&q->out, "new", new_bytes);
+    end_event(q);
+}
+
 void xl_qlog_scheduler_waits(xl_qlog *q, uint64_t now, const char *scheduler, int for_path, const char *why) {
     if (!q)
         return;

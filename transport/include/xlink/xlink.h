@@ -209,8 +209,9 @@ typedef struct {
     size_t endpoint_send_bytes;    /* Memory for the send buffers of all connections. One half is shared; the other half
                                     * is divided equally among max_connections. Default: 256 MiB, or
                                     * 2 * connection_send_bytes if that is more. */
-    size_t max_udp_payload_bytes;  /* Largest datagram to send. The caller knows the MTU of its links; 1452 fits IPv6
-                                    * packets of 1500 bytes. Default: 1200. */
+    size_t max_udp_payload_bytes;  /* Largest datagram to send. 1452 fits IPv6 packets of 1500 bytes. Default: 1200. */
+    size_t path_mtu_bytes;         /* UDP payload that every path is known to carry. What is between it and
+                                    * max_udp_payload_bytes is probed on each path (RFC 8899). Default: 1200. */
     size_t max_connections;        /* Server: further clients are refused. Default: 1024. */
     size_t max_per_client;         /* Server: connections of one client (xl_addr_client_bytes()). A client at the limit
                                     * must validate its address by Retry. It is refused if that many of its connections
@@ -286,8 +287,9 @@ void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothin
 
 typedef struct {
     xl_addr local, remote;
-    uint8_t ecn;    /* ECN field of the IP header. The library does not read it and sets 0 in datagrams to send. */
-    bool forwarded; /* another worker received it and passed it on (xlink/deployment.h) */
+    uint8_t ecn;       /* ECN field of the IP header. The library does not read it and sets 0 in datagrams to send. */
+    bool forwarded;    /* another worker received it and passed it on (xlink/deployment.h) */
+    bool is_mtu_probe; /* to be sent on its own: the path may not carry it */
     size_t len;
 } xl_datagram;
 
@@ -296,6 +298,8 @@ void xl_endpoint_receive(xl_endpoint *, const xl_datagram *, uint8_t *data, uint
 /* Writes the next datagram to send into buf (cap >= max_udp_payload_bytes) and its addresses into *out. Returns its
  * length, or 0 if there is nothing to send now. */
 size_t xl_endpoint_transmit(xl_endpoint *, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now);
+/* The kernel refused this datagram, which came from xl_endpoint_transmit(), because it is too large (EMSGSIZE). */
+void xl_endpoint_too_large(xl_endpoint *, const xl_datagram *, uint64_t now);
 /* The time at which xl_endpoint_handle_timeout() must be called, or XL_NEVER if no timer runs. */
 uint64_t xl_endpoint_next_timeout(xl_endpoint *);
 void xl_endpoint_handle_timeout(xl_endpoint *, uint64_t now);
@@ -434,6 +438,7 @@ typedef struct {
     uint64_t packets_sent, packets_lost, pto_count;
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
     uint64_t srtt_us, min_rtt_us, rttvar_us, cwnd_bytes, bytes_in_flight;
+    uint64_t mtu_bytes; /* UDP payload that packets may have now */
 } xl_path_stats;
 
 typedef struct {
