@@ -256,7 +256,7 @@ def started() -> Iterator[Browser]:
     """A browser for the length of a block. Raises UserError where there is none."""
     program = find_chromium()
     if program is None:
-        raise UserError("there is no Chromium, which the PDF needs; `scripts/setup.sh browser` installs it.")
+        raise UserError("there is no Chromium, which PDF and pictures need; `scripts/setup.sh browser` installs it.")
     with Browser(program) as browser:
         yield browser
 

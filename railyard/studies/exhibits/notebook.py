@@ -6,9 +6,13 @@ that notebook, report and command line cannot disagree.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,9 @@ from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.words import counted
 from railyard.report.exhibit import FILE, Exhibit, load_exhibit
+from railyard.report.pictures import pictures
 
+PLOTLY_TYPE = "application/vnd.plotly.v1+json"
 RESULTS_VARIABLE = "RAILYARD_RESULTS"
 """Where the notebooks look for results; `results/` of the project where it is not set."""
 SIZE_VARIABLE = "RAILYARD_SIZE"
@@ -66,10 +72,16 @@ class Page:
         return [go.Figure(plot.figure) for plot in self.exhibit.plots]
 
     def show(self) -> None:
-        """Draws every plot, each with the sentence that says what is to be seen."""
-        for plot, figure in zip(self.exhibit.plots, self.figures, strict=True):
+        """Draws every plot, each with the sentence that says what is to be seen: interactive where the reader of the
+        notebook can draw it, and a picture elsewhere."""
+        try:
+            drawn = pictures([plot.figure for plot in self.exhibit.plots])
+        except UserError as error:
+            print(f"The plots are interactive only: {error}")
+            drawn = []
+        for plot, figure, picture in zip_longest(self.exhibit.plots, self.figures, drawn):
             _display(_markdown(f"**{plot.title}.** {plot.alt}"))
-            _display(figure)
+            _display(figure if picture is None else _Plot(figure, picture, plot.alt))
 
     @property
     def tables(self) -> Any:
@@ -112,6 +124,22 @@ class Page:
             f"Intervals: {exhibit.confidence}. Fidelity: {words}. Revision {origin.git.get('revision')}, "
             f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."
         )
+
+
+@dataclass(frozen=True)
+class _Plot:
+    """A plot in the forms of which a reader shows the richest that it knows."""
+
+    figure: go.Figure
+    picture: bytes
+    alt: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {
+            PLOTLY_TYPE: json.loads(self.figure.to_json()),
+            "image/png": base64.b64encode(self.picture).decode(),
+            "text/plain": self.alt,
+        }
 
 
 def _line(cells: list[str]) -> str:
