@@ -281,7 +281,7 @@ INSTALLED := $(filter-out %/endpoint-bench,$(PROGRAMS))
 library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
 
 .PHONY: install
-install: build library ## install programs, libraries, headers and .pc files (PREFIX=/usr/local DESTDIR=)
+install: build library ## install programs with man pages and completion, libraries, headers (PREFIX=/usr/local DESTDIR=)
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
 	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
 	@install -m 644 transport/include/xlink/*.h driver/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
@@ -290,6 +290,7 @@ install: build library ## install programs, libraries, headers and .pc files (PR
 		cp -P $(LIB)/$$l.$(XL_SO) $(LIB)/$$l.so $(DESTDIR)$(PREFIX)/lib; done
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
+	@python3 scripts/program-pages.py $(BIN) $(DESTDIR)$(PREFIX)/share $(XL_VERSION) $(notdir $(INSTALLED))
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 C_FILES = $(shell git ls-files '*.c' '*.h')

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PUBLIC = [*ROOT.glob("transport/include/xlink/*.h"), *ROOT.glob("driver/include/xlink/*.h")]
 HEADER = ROOT / "transport/include/xlink/xlink.h"
+COMPLETIONS = "share/bash-completion/completions"
 LIBRARIES = ("libxlink", "libxlink-udp")
 PREFIX = "/opt/railyard"
 PAYLOAD_BYTES = 3_000_000
@@ -78,6 +79,73 @@ def test_programs_headers_libraries_and_the_pc_file_are_below_the_prefix(install
     assert f"-I{installed.prefix}/include" in installed.flags("--cflags")
     version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
     assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", HEADER.read_text())
+
+
+def _pages(installed: Installed) -> list[Path]:
+    return sorted((installed.prefix / "share/man/man1").iterdir())
+
+
+def _help(installed: Installed, program: str) -> str:
+    return _output(str(installed.prefix / "bin" / program), "--help")
+
+
+def test_each_program_has_a_man_page_and_a_completion(installed: Installed) -> None:
+    programs = {program.name for program in (installed.prefix / "bin").iterdir()}
+    assert {page.name for page in _pages(installed)} == {f"{program}.1" for program in programs}
+    assert {file.name for file in (installed.prefix / COMPLETIONS).iterdir()} == programs
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff (Debian package groff-base)")
+def test_man_pages_are_sound_and_name_every_option_with_its_meaning(installed: Installed) -> None:
+    for page in _pages(installed):
+        done = subprocess.run(
+            ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u", "-rLL=999n", str(page)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stderr == "", page
+        shown = " ".join(done.stdout.split())
+        for heading in ("NAME", "SYNOPSIS", "SEE ALSO"):
+            assert f" {heading} " in f" {shown} "
+        words = re.sub(r"(?m)^usage:", "", _help(installed, page.stem)).split()
+        missing = [word for word in words if word not in shown and word.rstrip(":") not in shown]
+        assert not missing, page
+
+
+def _completed(installed: Installed, *words: str) -> set[str]:
+    """What bash offers for the last of the words."""
+    program = words[0]
+    script = f'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{program.replace("-", "_")}; '
+    script += "printf '%s\\n' \"${COMPREPLY[@]}\""
+    file = installed.prefix / COMPLETIONS / program
+    return set(_output("bash", "-euc", script, "bash", str(file), *words).split())
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("xlink-server", "--qoe-c"), {"--qoe-control"}),
+        (("xlink-server", "--qoe-control", ""), {"on", "off"}),
+        (("xlink-server", "--scheme", "xl"), {"xlink", "xlink+"}),
+        (("xlink-player", "--scheduler", "e"), {"earliest", "ecf"}),
+        (("xlink-player", "--path-management", ""), {"on", "off"}),
+        (("xlink-player", "--out", "--"), set()),  # the name of a file
+        (("saturatr", "s"), {"server"}),
+        (("mpshell-ctl", "socket", "d"), {"down", "delay"}),
+        (("mpshell", "--nat", "--", "--l"), set()),  # the words are the command's
+    ],
+)
+def test_bash_completes_options_and_their_words(
+    installed: Installed, words: tuple[str, ...], offered: set[str]
+) -> None:
+    assert _completed(installed, *words) == offered
+
+
+def test_bash_completes_every_option(installed: Installed) -> None:
+    for program in (installed.prefix / "bin").iterdir():
+        options = re.findall(r"(?m)^  (--[a-z0-9-]+)", _help(installed, program.name))
+        assert _completed(installed, program.name, "--") == {*options, "--help"}
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
