@@ -88,7 +88,7 @@ def test_notebooks_show_every_plot_and_verdict(results: Path, made: dict[str, Ex
     shown = (results / "executed.ipynb").read_text()
     drawn = shown.count("application/vnd.plotly.v1+json")
     assert drawn == sum(len(exhibit.plots) for exhibit in made.values()) >= len(ALL)
-    assert shown.count('"image/png"') == (drawn if find_chromium() else 0)
+    assert shown.count('"image/png": "') == (drawn if find_chromium() else 0)
     for exhibit in made.values():
         for claim in exhibit.claims:
             assert f"**{claim.id}: {claim.verdict}.**" in shown

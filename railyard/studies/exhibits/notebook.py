@@ -134,12 +134,13 @@ class _Plot:
     picture: bytes
     alt: str
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        forms = {
             PLOTLY_TYPE: json.loads(self.figure.to_json()),
             "image/png": base64.b64encode(self.picture).decode(),
             "text/plain": self.alt,
         }
+        return forms, {"image/png": {"alt": self.alt}}
 
 
 def _line(cells: list[str]) -> str:
