@@ -49,7 +49,8 @@ static inline void forge_ack(xl_writer *w, fuzz_input *in, const xl_connection *
     }
     xl_qoe qoe = forge_qoe(in);
     uint64_t path_id = is_mp ? forge_sequence(in, &to->remote_cids) : 0, delay = fuzz_number(in) & XL_VARINT_MAX;
-    xl_frame_put_ack(w, range, count, delay, is_mp, path_id, is_mp && to->qoe.has_field, &qoe);
+    xl_frame_put_ack(w, range, count, delay, is_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, path_id,
+                     is_mp && to->qoe.has_field, &qoe);
 }
 
 static inline void forge_stream_data(xl_writer *w, fuzz_input *in, const xl_connection *to) {

@@ -39,9 +39,9 @@ static bool put_again(xl_writer *w, const xl_frame *f, bool qoe_in_ack) {
         return true;
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_MP:
-        return xl_frame_put_ack(w, f->ack.ranges, f->ack.range_count, f->ack.delay, f->type == XL_FRAME_ACK_MP,
-                                f->ack.path_id, f->type == XL_FRAME_ACK_MP && qoe_in_ack,
-                                f->ack.has_qoe ? &f->ack.qoe : NULL) > 0;
+    case XL_FRAME_PATH_ACK:
+        return xl_frame_put_ack(w, f->ack.ranges, f->ack.range_count, f->ack.delay, f->type, f->ack.path_id,
+                                f->type == XL_FRAME_ACK_MP && qoe_in_ack, f->ack.has_qoe ? &f->ack.qoe : NULL) > 0;
     case XL_FRAME_RESET_STREAM:
         xl_frame_put_reset_stream(w, f->reset_stream.stream_id, f->reset_stream.error_code, f->reset_stream.final_size);
         return true;
@@ -90,12 +90,45 @@ static bool put_again(xl_writer *w, const xl_frame *f, bool qoe_in_ack) {
     }
 }
 
+/* Those of the dialect `ietf`, PATH_ACK apart. */
+static bool put_ietf_again(xl_writer *w, const xl_frame *f) {
+    switch (f->type) {
+    case XL_FRAME_PATH_ABANDON:
+        xl_frame_put_path_abandon(w, f->path_abandon.path_id, f->path_abandon.error_code);
+        return true;
+    case XL_FRAME_PATH_STATUS_BACKUP:
+    case XL_FRAME_PATH_STATUS_AVAILABLE:
+        xl_frame_put_path_preference(w, f->path_status.path_id, f->path_status.sequence,
+                                     f->path_status.status == XL_STATUS_STANDBY);
+        return true;
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
+        xl_frame_put_path_new_cid(w, f->new_cid.path_id, f->new_cid.sequence, f->new_cid.retire_prior_to,
+                                  &f->new_cid.cid, f->new_cid.reset_token);
+        return true;
+    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
+        xl_frame_put_path_retire_cid(w, f->retire_cid.path_id, f->retire_cid.sequence);
+        return true;
+    case XL_FRAME_MAX_PATH_ID:
+        xl_frame_put_max_path_id(w, f->max.maximum);
+        return true;
+    case XL_FRAME_PATHS_BLOCKED:
+        xl_frame_put_paths_blocked(w, f->max.maximum);
+        return true;
+    case XL_FRAME_PATH_CIDS_BLOCKED:
+        xl_frame_put_path_cids_blocked(w, f->path_cids_blocked.path_id, f->path_cids_blocked.next_sequence);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool is_same(const xl_frame *a, const xl_frame *b) {
     if (a->type != b->type)
         return false;
     switch (a->type) {
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_MP:
+    case XL_FRAME_PATH_ACK:
         return is_same_ack(&a->ack, &b->ack);
     case XL_FRAME_RESET_STREAM:
         return a->reset_stream.stream_id == b->reset_stream.stream_id &&
@@ -112,17 +145,31 @@ static bool is_same(const xl_frame *a, const xl_frame *b) {
                a->stream.fin == b->stream.fin &&
                is_same_bytes(a->stream.data, a->stream.len, b->stream.data, b->stream.len);
     case XL_FRAME_NEW_CONNECTION_ID:
-        return a->new_cid.sequence == b->new_cid.sequence && a->new_cid.retire_prior_to == b->new_cid.retire_prior_to &&
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
+        return a->new_cid.path_id == b->new_cid.path_id && a->new_cid.sequence == b->new_cid.sequence &&
+               a->new_cid.retire_prior_to == b->new_cid.retire_prior_to &&
                xl_cid_equal(&a->new_cid.cid, &b->new_cid.cid) &&
                memcmp(a->new_cid.reset_token, b->new_cid.reset_token, 16) == 0;
     case XL_FRAME_RETIRE_CONNECTION_ID:
-        return a->retire_cid.sequence == b->retire_cid.sequence;
+    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
+        return a->retire_cid.path_id == b->retire_cid.path_id && a->retire_cid.sequence == b->retire_cid.sequence;
     case XL_FRAME_PATH_CHALLENGE:
     case XL_FRAME_PATH_RESPONSE:
         return memcmp(a->path.data, b->path.data, 8) == 0;
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         return a->qoe.path_id == b->qoe.path_id && a->qoe.has_qoe == b->qoe.has_qoe &&
                (!a->qoe.has_qoe || is_same_qoe(&a->qoe.qoe, &b->qoe.qoe));
+    case XL_FRAME_PATH_ABANDON:
+        return a->path_abandon.path_id == b->path_abandon.path_id &&
+               a->path_abandon.error_code == b->path_abandon.error_code;
+    case XL_FRAME_PATH_CIDS_BLOCKED:
+        return a->path_cids_blocked.path_id == b->path_cids_blocked.path_id &&
+               a->path_cids_blocked.next_sequence == b->path_cids_blocked.next_sequence;
+    case XL_FRAME_MAX_PATH_ID:
+    case XL_FRAME_PATHS_BLOCKED:
+        return a->max.maximum == b->max.maximum;
+    case XL_FRAME_PATH_STATUS_BACKUP:
+    case XL_FRAME_PATH_STATUS_AVAILABLE:
     case XL_FRAME_PATH_STATUS:
         return a->path_status.path_id == b->path_status.path_id && a->path_status.sequence == b->path_status.sequence &&
                a->path_status.status == b->path_status.status && a->path_status.priority == b->path_status.priority;
@@ -136,7 +183,7 @@ static void write_and_read(const xl_frame *f, bool qoe_in_ack) {
     static uint8_t room[ROOM + 65536];
     xl_writer w = xl_writer_of(room, sizeof room);
     xl_frame again;
-    if (!put_again(&w, f, qoe_in_ack))
+    if (!put_again(&w, f, qoe_in_ack) && !put_ietf_again(&w, f))
         return;
     FUZZ_CHECK(!w.failed);
     uint8_t *exact = fuzz_copy(room, (size_t)(w.p - room));
@@ -146,7 +193,8 @@ static void write_and_read(const xl_frame *f, bool qoe_in_ack) {
     for (size_t cap = 0; cap < (size_t)(w.p - room) && cap < 64; cap++) { /* no writer leaves its room */
         uint8_t *small = malloc(cap > 0 ? cap : 1);
         xl_writer short_of_room = xl_writer_of(small, cap);
-        put_again(&short_of_room, f, qoe_in_ack);
+        if (!put_again(&short_of_room, f, qoe_in_ack))
+            put_ietf_again(&short_of_room, f);
         free(small);
     }
     free(exact);
@@ -169,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_note_number(f.type + 8u * xl_frame_is_ack_eliciting(f.type) + 4u * xl_frame_is_probing(f.type) +
                          2u * xl_frame_is_allowed(f.type, type));
         if (f.type == XL_FRAME_ACK || f.type == XL_FRAME_ACK_ECN || f.type == XL_FRAME_ACK_MP ||
-            f.type == XL_FRAME_ACK_MP_ECN)
+            f.type == XL_FRAME_ACK_MP_ECN || f.type == XL_FRAME_PATH_ACK || f.type == XL_FRAME_PATH_ACK_ECN)
             check_ack(&f.ack);
         write_and_read(&f, qoe_in_ack);
         xl_qlog_frame(qlog, &f);

@@ -53,7 +53,8 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
     if (!r)
         return;
-    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp, path_id, c->qoe.has_field, qoe) == 0) {
+    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, path_id, c->qoe.has_field,
+                         qoe) == 0) {
         r->id = UINT64_MAX; /* no room: the record stands for nothing */
         return;
     }

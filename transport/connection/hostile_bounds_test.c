@@ -87,7 +87,7 @@ static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
         xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
         uint64_t newest = ledger->next_pn - 1;
         if (i % 4000 == 3999 && xl_ledger_find(ledger, newest))
-            xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, false, 0, false, NULL);
+            xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         deliver(&a, 20);
     }
     assert_true(xl_conn_is_live(s));
@@ -169,8 +169,8 @@ static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
     for (int copies = 2 * XL_MAX_PATHS; copies >= 0; copies -= 2 * XL_MAX_PATHS) {
         xl_writer *w = begin(&a);
         for (int i = 0; i < copies; i++)
-            xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, false, 0, false, NULL);
-        xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, false, 0, false, NULL);
+            xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+        xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         uint64_t acked = ledger->largest_acked;
         deliver(&a, 0);
         assert_int_equal(copies ? acked : newest, ledger->largest_acked);

@@ -40,7 +40,8 @@ static void put_random_ack(xl_writer *w, xl_random *r, const xl_connection *c) {
     xl_ack_range range[2] = {{largest > 3 ? largest - 1 : largest, largest}, {0, 0}};
     xl_qoe qoe = {pick(r), pick(r), pick(r), pick(r)};
     bool as_mp = xl_random_next(r) % 2;
-    xl_frame_put_ack(w, range, largest > 4 ? 2 : 1, pick(r), as_mp, pick(r), as_mp && c->qoe.has_field, &qoe);
+    xl_frame_put_ack(w, range, largest > 4 ? 2 : 1, pick(r), as_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, pick(r),
+                     as_mp && c->qoe.has_field, &qoe);
 }
 
 static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c) {

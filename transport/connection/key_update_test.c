@@ -221,7 +221,7 @@ static void an_acknowledgement_of_new_keys_under_old_ones_is_an_error(void **sta
     pass(&a, 100);
     uint8_t frames[32];
     xl_writer w = xl_writer_of(frames, sizeof(frames));
-    assert_true(xl_frame_put_ack(&w, &(xl_ack_range){pn, pn}, 1, 0, false, 0, false, NULL) > 0);
+    assert_true(xl_frame_put_ack(&w, &(xl_ack_range){pn, pn}, 1, 0, XL_FRAME_ACK, 0, false, NULL) > 0);
     deliver(&a, 0, 0, 1, frames, (size_t)(w.p - frames), 0);
     assert_closed_with(s, XL_QERR_KEY_UPDATE);
     attack_free(&a);

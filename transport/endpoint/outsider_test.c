@@ -73,7 +73,7 @@ static void put_frames(outsider *o, xl_writer *w) {
         xl_write_bytes(w, noise, sizeof(noise));
         break;
     case 1:
-        xl_frame_put_ack(w, &(xl_ack_range){0, below(o, 9)}, 1, below(o, 1000), false, 0, false, NULL);
+        xl_frame_put_ack(w, &(xl_ack_range){0, below(o, 9)}, 1, below(o, 1000), XL_FRAME_ACK, 0, false, NULL);
         break;
     case 2:
         xl_frame_put_close(w, false, below(o, 20), 0, "go away");

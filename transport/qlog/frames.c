@@ -38,7 +38,7 @@ static void member_qoe(xl_json *j, const xl_qoe *qoe) {
 
 static void put_ack(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     const xl_ack_frame *ack = &frame->ack;
-    if (frame->type == XL_FRAME_ACK_MP || frame->type == XL_FRAME_ACK_MP_ECN)
+    if (frame->type != XL_FRAME_ACK && frame->type != XL_FRAME_ACK_ECN)
         member_u64(j, "path_id", ack->path_id);
     uint64_t delay_us = ack->delay > UINT64_MAX >> exponent ? UINT64_MAX : ack->delay << exponent;
     member(j, "ack_delay");
@@ -88,6 +88,8 @@ static void put_max(xl_json *j, const xl_frame *frame) {
 }
 
 static void put_new_cid(xl_json *j, const xl_frame *frame) {
+    if (frame->type == XL_FRAME_PATH_NEW_CONNECTION_ID)
+        member_u64(j, "path_id", frame->new_cid.path_id);
     member_u64(j, "sequence_number", frame->new_cid.sequence);
     member_u64(j, "retire_prior_to", frame->new_cid.retire_prior_to);
     member_u64(j, "connection_id_length", frame->new_cid.cid.len);
@@ -112,6 +114,8 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     case XL_FRAME_ACK_ECN:
     case XL_FRAME_ACK_MP:
     case XL_FRAME_ACK_MP_ECN:
+    case XL_FRAME_PATH_ACK:
+    case XL_FRAME_PATH_ACK_ECN:
         put_ack(j, frame, exponent);
         break;
     case XL_FRAME_RESET_STREAM:
@@ -147,7 +151,29 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
         put_max(j, frame);
         break;
     case XL_FRAME_NEW_CONNECTION_ID:
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
         put_new_cid(j, frame);
+        break;
+    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
+        member_u64(j, "path_id", frame->retire_cid.path_id);
+        member_u64(j, "sequence_number", frame->retire_cid.sequence);
+        break;
+    case XL_FRAME_PATH_ABANDON:
+        member_u64(j, "path_id", frame->path_abandon.path_id);
+        member_u64(j, "error_code", frame->path_abandon.error_code);
+        break;
+    case XL_FRAME_PATH_STATUS_BACKUP:
+    case XL_FRAME_PATH_STATUS_AVAILABLE:
+        member_u64(j, "path_id", frame->path_status.path_id);
+        member_u64(j, "sequence_number", frame->path_status.sequence);
+        break;
+    case XL_FRAME_PATH_CIDS_BLOCKED:
+        member_u64(j, "path_id", frame->path_cids_blocked.path_id);
+        member_u64(j, "next_sequence_number", frame->path_cids_blocked.next_sequence);
+        break;
+    case XL_FRAME_MAX_PATH_ID:
+    case XL_FRAME_PATHS_BLOCKED:
+        member_u64(j, "maximum_path_id", frame->max.maximum);
         break;
     case XL_FRAME_RETIRE_CONNECTION_ID:
         member_u64(j, "sequence_number", frame->retire_cid.sequence);

@@ -1,12 +1,8 @@
-#include "wire/frame.h"
+#include "wire/frame_parts.h"
 
 #include <string.h>
 
 #define MAX_STREAMS (UINT64_C(1) << 60)
-
-static bool has_ecn_counts(uint64_t type) {
-    return type == XL_FRAME_ACK_ECN || type == XL_FRAME_ACK_MP_ECN;
-}
 
 /* The four varints of the QoE control signal, exactly. */
 static bool parse_qoe(const uint8_t *signal, size_t len, xl_qoe *out) {
@@ -43,15 +39,21 @@ static bool parse_ack_ranges(xl_reader *r, xl_ack_frame *ack) {
     return true;
 }
 
+bool xl_frame_parse_ack_body(xl_reader *r, bool has_ecn, xl_ack_frame *ack) {
+    if (!parse_ack_ranges(r, ack))
+        return false;
+    ack->has_ecn = has_ecn;
+    ack->ect0 = has_ecn ? xl_read_varint(r) : 0;
+    ack->ect1 = has_ecn ? xl_read_varint(r) : 0;
+    ack->ce = has_ecn ? xl_read_varint(r) : 0;
+    return true;
+}
+
 static bool parse_ack(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_ack_frame *ack) {
     bool multipath = type == XL_FRAME_ACK_MP || type == XL_FRAME_ACK_MP_ECN;
     ack->path_id = multipath ? xl_read_varint(r) : 0;
-    if (!parse_ack_ranges(r, ack))
+    if (!xl_frame_parse_ack_body(r, type == XL_FRAME_ACK_ECN || type == XL_FRAME_ACK_MP_ECN, ack))
         return false;
-    ack->has_ecn = has_ecn_counts(type);
-    ack->ect0 = ack->has_ecn ? xl_read_varint(r) : 0;
-    ack->ect1 = ack->has_ecn ? xl_read_varint(r) : 0;
-    ack->ce = ack->has_ecn ? xl_read_varint(r) : 0;
     ack->has_qoe = false;
     ack->qoe = (xl_qoe){0};
     if (!multipath || !qoe_in_ack)
@@ -103,7 +105,7 @@ static bool parse_max(xl_reader *r, uint64_t type, xl_frame *out) {
     return !of_count || out->max.maximum <= MAX_STREAMS;
 }
 
-static bool parse_new_cid(xl_reader *r, xl_frame *out) {
+bool xl_frame_parse_new_cid_body(xl_reader *r, xl_frame *out) {
     out->new_cid.sequence = xl_read_varint(r);
     out->new_cid.retire_prior_to = xl_read_varint(r);
     size_t len = xl_read_u8(r);
@@ -180,8 +182,10 @@ static bool parse_body(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_frame *o
     case XL_FRAME_STREAMS_BLOCKED_UNI:
         return parse_max(r, type, out);
     case XL_FRAME_NEW_CONNECTION_ID:
-        return parse_new_cid(r, out);
+        out->new_cid.path_id = 0;
+        return xl_frame_parse_new_cid_body(r, out);
     case XL_FRAME_RETIRE_CONNECTION_ID:
+        out->retire_cid.path_id = 0;
         out->retire_cid.sequence = xl_read_varint(r);
         return true;
     case XL_FRAME_PATH_CHALLENGE:
@@ -196,6 +200,8 @@ static bool parse_body(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_frame *o
     case XL_FRAME_PATH_STATUS:
         return parse_path_status(r, out);
     default:
+        if (xl_frame_is_ietf(type))
+            return xl_frame_parse_ietf(r, type, out);
         return type >= XL_FRAME_STREAM && type < XL_FRAME_MAX_DATA && parse_stream(r, type, out);
     }
 }
@@ -220,6 +226,8 @@ bool xl_frame_is_ack_eliciting(uint64_t type) {
     case XL_FRAME_ACK_ECN:
     case XL_FRAME_ACK_MP:
     case XL_FRAME_ACK_MP_ECN:
+    case XL_FRAME_PATH_ACK:
+    case XL_FRAME_PATH_ACK_ECN:
     case XL_FRAME_CONNECTION_CLOSE:
     case XL_FRAME_APPLICATION_CLOSE:
         return false;
@@ -230,7 +238,7 @@ bool xl_frame_is_ack_eliciting(uint64_t type) {
 
 bool xl_frame_is_probing(uint64_t type) {
     return type == XL_FRAME_PATH_CHALLENGE || type == XL_FRAME_PATH_RESPONSE || type == XL_FRAME_NEW_CONNECTION_ID ||
-           type == XL_FRAME_PADDING;
+           type == XL_FRAME_PATH_NEW_CONNECTION_ID || type == XL_FRAME_PADDING;
 }
 
 /* What qlog calls a type and, after RFC 9000 table 3, the packets it may stand in: I(nitial), H(andshake), 0(-RTT),
@@ -276,6 +284,8 @@ static frame_info info_of(uint64_t type) {
         return quic_v1[type];
     if (type >= XL_FRAME_ACK_MP && type <= XL_FRAME_PATH_STATUS)
         return multipath[type - XL_FRAME_ACK_MP];
+    if (xl_frame_is_ietf(type))
+        return (frame_info){xl_frame_ietf_name(type), "1"};
     return (frame_info){"unknown", ""};
 }
 

@@ -1,9 +1,11 @@
-/* Frames: RFC 9000 section 19, and the multipath dialect `xlink` (draft-liu-multipath-quic with the paper's QoE field).
+/* Frames: RFC 9000 section 19, and the two multipath dialects: `xlink` (draft-liu-multipath-quic with the paper's QoE
+ * field) and `ietf` (RFC 10069, frame_ietf.h).
  * Parsing yields a view into the packet; nothing is copied. */
 #ifndef XL_WIRE_FRAME_H
 #define XL_WIRE_FRAME_H
 
 #include "wire/cursor.h"
+#include "wire/frame_ietf.h"
 #include "wire/packet.h"
 
 enum {
@@ -66,7 +68,7 @@ typedef struct {
 #define XL_ACK_RANGES_MAX 64 /* further (older) ranges of a received frame are parsed, checked and dropped */
 
 typedef struct {
-    uint64_t path_id;   /* ACK_MP; 0 for ACK */
+    uint64_t path_id;   /* ACK_MP, PATH_ACK; 0 for ACK */
     uint64_t delay;     /* as on the wire: scale by the peer's ack_delay_exponent */
     size_t range_count; /* ranges[0] holds the largest */
     xl_ack_range ranges[XL_ACK_RANGES_MAX];
@@ -103,14 +105,14 @@ typedef struct {
         } stream;
         struct {
             uint64_t stream_id, maximum;
-        } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, the three BLOCKED kinds */
+        } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, MAX_PATH_ID, their BLOCKED kinds */
         struct {
-            uint64_t sequence, retire_prior_to;
+            uint64_t path_id, sequence, retire_prior_to; /* path_id: 0 for NEW_CONNECTION_ID */
             xl_cid cid;
             const uint8_t *reset_token;
         } new_cid;
         struct {
-            uint64_t sequence;
+            uint64_t path_id, sequence; /* path_id: 0 for RETIRE_CONNECTION_ID */
         } retire_cid;
         struct {
             const uint8_t *data;
@@ -129,7 +131,13 @@ typedef struct {
         } qoe;
         struct {
             uint64_t path_id, sequence, status, priority;
-        } path_status;
+        } path_status; /* PATH_STATUS_BACKUP and _AVAILABLE too */
+        struct {
+            uint64_t path_id, error_code;
+        } path_abandon;
+        struct {
+            uint64_t path_id, next_sequence;
+        } path_cids_blocked;
     };
 } xl_frame;
 
@@ -139,18 +147,18 @@ typedef struct {
  * ranges do not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, PATH_STATUS is a
  * known one. */
 uint64_t xl_frame_parse(xl_reader *, bool qoe_in_ack, xl_frame *out);
-bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PADDING, CONNECTION_CLOSE */
-bool xl_frame_is_probing(uint64_t type);       /* PATH_CHALLENGE, PATH_RESPONSE, NEW_CONNECTION_ID, PADDING (9.1) */
+bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PATH_ACK, PADDING, CONNECTION_CLOSE */
+bool xl_frame_is_probing(uint64_t type); /* PATH_CHALLENGE, PATH_RESPONSE, (PATH_)NEW_CONNECTION_ID, PADDING (9.1) */
 /* RFC 9000 table 3: may this type stand in this packet type? Multipath frames: 1-RTT only. */
 bool xl_frame_is_allowed(uint64_t type, xl_packet_type);
 const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ack_mp" … */
 
 /* Writers. Each writes one whole frame or sets writer->failed. */
 void xl_frame_put_ping(xl_writer *);
-/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. as_mp: ACK_MP with path_id; qoe_field: the
- * field was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then
+/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. type: XL_FRAME_ACK, or XL_FRAME_ACK_MP or
+ * XL_FRAME_PATH_ACK with path_id; qoe_field: ACK_MP's was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then
  * nothing was written and the writer has not failed, so that other frames may follow. */
-size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, bool as_mp,
+size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, uint64_t type,
                         uint64_t path_id, bool qoe_field, const xl_qoe *qoe);
 void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);
 void xl_frame_put_stop_sending(xl_writer *, uint64_t stream_id, uint64_t error_code);
@@ -171,5 +179,16 @@ void xl_frame_put_handshake_done(xl_writer *);
 /* qoe NULL: "nothing new". */
 void xl_frame_put_qoe(xl_writer *, uint64_t path_id, const xl_qoe *);
 void xl_frame_put_path_status(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority);
+
+/* Those of the dialect `ietf`: frame_ietf.c. */
+void xl_frame_put_path_abandon(xl_writer *, uint64_t path_id, uint64_t error_code);
+/* PATH_STATUS_BACKUP or PATH_STATUS_AVAILABLE. */
+void xl_frame_put_path_preference(xl_writer *, uint64_t path_id, uint64_t sequence, bool is_backup);
+void xl_frame_put_path_new_cid(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t retire_prior_to,
+                               const xl_cid *, const uint8_t token[16]);
+void xl_frame_put_path_retire_cid(xl_writer *, uint64_t path_id, uint64_t sequence);
+void xl_frame_put_max_path_id(xl_writer *, uint64_t maximum);
+void xl_frame_put_paths_blocked(xl_writer *, uint64_t maximum);
+void xl_frame_put_path_cids_blocked(xl_writer *, uint64_t path_id, uint64_t next_sequence);
 
 #endif

@@ -33,7 +33,7 @@ static void ack_has_the_bytes_of_rfc9000_section_19_3(void **state) {
     (void)state;
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    assert_int_equal(xl_frame_put_ack(&w, two_ranges, 2, 100, false, 7, true, NULL), 2);
+    assert_int_equal(xl_frame_put_ack(&w, two_ranges, 2, 100, XL_FRAME_ACK, 7, true, NULL), 2);
     /* type, largest 1000, delay 100, 1 further range, first range 5, gap 995 - 990 - 2 = 3, length 10 */
     assert_written(&w, buf, BYTES(0x02, 0x43, 0xe8, 0x40, 0x64, 0x01, 0x05, 0x03, 0x0a));
 }
@@ -55,7 +55,7 @@ static void ack_mp_with_qoe_has_the_bytes_of_the_dialect(void **state) {
     const xl_qoe qoe = {.cached_bytes = 1000000, .cached_frames = 120, .bps = 2500000, .fps = 30};
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    assert_int_equal(xl_frame_put_ack(&w, two_ranges, 2, 100, true, 3, true, &qoe), 2);
+    assert_int_equal(xl_frame_put_ack(&w, two_ranges, 2, 100, XL_FRAME_ACK_MP, 3, true, &qoe), 2);
     assert_written(&w, buf, expected, sizeof expected);
 
     xl_frame f;
@@ -75,10 +75,10 @@ static void the_qoe_field_is_there_only_where_negotiated(void **state) {
     uint8_t buf[64];
     const xl_qoe qoe = {1, 2, 3, 4};
     xl_writer w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_ack(&w, two_ranges, 1, 0, true, 1, false, &qoe);
+    xl_frame_put_ack(&w, two_ranges, 1, 0, XL_FRAME_ACK_MP, 1, false, &qoe);
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x00, 0x01, 0x43, 0xe8, 0x00, 0x00, 0x05));
     w = xl_writer_of(buf, sizeof buf);
-    xl_frame_put_ack(&w, two_ranges, 1, 0, true, 1, true, NULL); /* negotiated, nothing new */
+    xl_frame_put_ack(&w, two_ranges, 1, 0, XL_FRAME_ACK_MP, 1, true, NULL); /* negotiated, nothing new */
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x00, 0x01, 0x43, 0xe8, 0x00, 0x00, 0x05, 0x00));
 
     xl_frame f;
@@ -183,7 +183,7 @@ static void ranges_beyond_those_kept_are_still_checked(void **state) {
 static size_t put_in(size_t room, const xl_ack_range *ranges, size_t n, bool as_mp, const xl_qoe *qoe, xl_frame *out) {
     uint8_t *buf = malloc(room + 1); /* exact: the sanitizer sees any excess */
     xl_writer w = xl_writer_of(buf + 1, room);
-    size_t written = xl_frame_put_ack(&w, ranges, n, 12345, as_mp, 70, true, qoe);
+    size_t written = xl_frame_put_ack(&w, ranges, n, 12345, as_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, 70, true, qoe);
     assert_false(w.failed);
     size_t len = (size_t)(w.p - buf) - 1;
     if (written == 0)
@@ -205,7 +205,8 @@ static void as_many_ranges_are_written_as_fit(void **state) {
         for (size_t k = 1; k <= n; k++) {
             uint8_t buf[2048];
             xl_writer w = xl_writer_of(buf, sizeof buf);
-            assert_int_equal(xl_frame_put_ack(&w, ranges, k, 12345, mp, 70, true, &qoe), k);
+            assert_int_equal(
+                xl_frame_put_ack(&w, ranges, k, 12345, mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, 70, true, &qoe), k);
             needed[k] = (size_t)(w.p - buf);
         }
         for (size_t room = 0; room <= needed[n] + 3; room++) {

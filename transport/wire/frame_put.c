@@ -1,5 +1,5 @@
 /* Writing frames; reading them is frame.c. */
-#include "wire/frame.h"
+#include "wire/frame_parts.h"
 
 #include <string.h>
 
@@ -68,21 +68,20 @@ static size_t ranges_that_fit(const xl_ack_range *ranges, size_t count, size_t f
     return n;
 }
 
-size_t xl_frame_put_ack(xl_writer *w, const xl_ack_range *ranges, size_t count, uint64_t delay, bool as_mp,
+size_t xl_frame_put_ack(xl_writer *w, const xl_ack_range *ranges, size_t count, uint64_t delay, uint64_t type,
                         uint64_t path_id, bool qoe_field, const xl_qoe *qoe) {
-    bool with_qoe = as_mp && qoe_field;
-    uint64_t type = as_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK;
+    bool with_qoe = type == XL_FRAME_ACK_MP && qoe_field, with_path = type != XL_FRAME_ACK;
     delay = clamped(delay);
     if (w->failed || count == 0)
         return 0;
-    size_t fixed = xl_varint_len(type) + (as_mp ? xl_varint_len(path_id) : 0) + xl_varint_len(ranges[0].largest) +
+    size_t fixed = xl_varint_len(type) + (with_path ? xl_varint_len(path_id) : 0) + xl_varint_len(ranges[0].largest) +
                    xl_varint_len(delay) + (with_qoe ? qoe_signal_len(qoe) : 0);
     size_t n = ranges_that_fit(ranges, count, fixed, xl_writer_left(w));
     if (n == 0)
         return 0;
 
     xl_write_varint(w, type);
-    if (as_mp)
+    if (with_path)
         xl_write_varint(w, path_id);
     xl_write_varint(w, ranges[0].largest);
     xl_write_varint(w, delay);
@@ -135,14 +134,19 @@ void xl_frame_put_max(xl_writer *w, uint64_t type, uint64_t stream_id, uint64_t 
     xl_write_varint(w, maximum);
 }
 
-void xl_frame_put_new_cid(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
-                          const uint8_t token[16]) {
-    xl_write_varint(w, XL_FRAME_NEW_CONNECTION_ID);
+void xl_frame_put_new_cid_body(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
+                               const uint8_t token[16]) {
     xl_write_varint(w, sequence);
     xl_write_varint(w, retire_prior_to);
     xl_write_u8(w, cid->len);
     xl_write_bytes(w, cid->id, cid->len);
     xl_write_bytes(w, token, 16);
+}
+
+void xl_frame_put_new_cid(xl_writer *w, uint64_t sequence, uint64_t retire_prior_to, const xl_cid *cid,
+                          const uint8_t token[16]) {
+    xl_write_varint(w, XL_FRAME_NEW_CONNECTION_ID);
+    xl_frame_put_new_cid_body(w, sequence, retire_prior_to, cid, token);
 }
 
 void xl_frame_put_retire_cid(xl_writer *w, uint64_t sequence) {

@@ -198,9 +198,8 @@ static void put(xl_writer *w, const xl_frame *f) {
         break;
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_MP:
-        assert_int_equal(xl_frame_put_ack(w, f->ack.ranges, f->ack.range_count, f->ack.delay,
-                                          f->type == XL_FRAME_ACK_MP, f->ack.path_id, true,
-                                          f->ack.has_qoe ? &f->ack.qoe : NULL),
+        assert_int_equal(xl_frame_put_ack(w, f->ack.ranges, f->ack.range_count, f->ack.delay, f->type, f->ack.path_id,
+                                          true, f->ack.has_qoe ? &f->ack.qoe : NULL),
                          f->ack.range_count);
         break;
     case XL_FRAME_QOE_CONTROL_SIGNALS:
@@ -452,10 +451,11 @@ static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
         uint64_t first, last;
         const char *packets;
     } table[] = {
-        {0x00, 0x01, "IH01"},         {0x02, 0x03, "IH_1"},         {0x04, 0x05, "__01"},         {0x06, 0x06, "IH_1"},
-        {0x07, 0x07, "___1"},         {0x08, 0x1a, "__01"},         {0x1b, 0x1b, "___1"},         {0x1c, 0x1c, "IH01"},
-        {0x1d, 0x1d, "__01"},         {0x1e, 0x1e, "___1"},         {0xbaba00, 0xbaba03, "___1"}, {0x1f, 0x40, "____"},
-        {0xbab9ff, 0xbab9ff, "____"}, {0xbaba04, 0xbaba04, "____"},
+        {0x00, 0x01, "IH01"},         {0x02, 0x03, "IH_1"}, {0x04, 0x05, "__01"},         {0x06, 0x06, "IH_1"},
+        {0x07, 0x07, "___1"},         {0x08, 0x1a, "__01"}, {0x1b, 0x1b, "___1"},         {0x1c, 0x1c, "IH01"},
+        {0x1d, 0x1d, "__01"},         {0x1e, 0x1e, "___1"}, {0xbaba00, 0xbaba03, "___1"}, {0x1f, 0x3d, "____"},
+        {0x3e, 0x3f, "___1"},         {0x40, 0x40, "____"}, {0x3e75, 0x3e7c, "___1"},     {0xbab9ff, 0xbab9ff, "____"},
+        {0xbaba04, 0xbaba04, "____"},
     };
     static const xl_packet_type packets[] = {XL_PACKET_INITIAL, XL_PACKET_HANDSHAKE, XL_PACKET_0RTT, XL_PACKET_1RTT};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)

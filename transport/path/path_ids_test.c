@@ -1,0 +1,173 @@
+/* Path IDs: limits, no ID twice, connection IDs of one path each, abandonment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "path/path_ids.h"
+#include "wire/frame.h"
+
+typedef struct {
+    xl_cids local, remote;
+    xl_path_ids ids;
+} book;
+
+static void begin(book *b, uint64_t peer_max) {
+    xl_cids_init(&b->local);
+    xl_cids_init(&b->remote);
+    xl_path_ids_init(&b->ids, &b->local, &b->remote, peer_max);
+}
+
+static xl_cid cid_of(uint8_t n) {
+    return (xl_cid){.len = 4, .id = {n, n, n, n}};
+}
+
+static void path_0_is_the_handshakes_and_the_next_unused_id_is_1(void **state) {
+    (void)state;
+    book b;
+    begin(&b, 3);
+    assert_ptr_equal(xl_path_ids_find(&b.ids, 0)->local, &b.local);
+    assert_ptr_equal(xl_path_ids_find(&b.ids, 0)->remote, &b.remote);
+    assert_int_equal(xl_path_ids_unused(&b.ids)->id, 1);
+}
+
+static void no_id_above_the_peers_limit_is_unused(void **state) {
+    (void)state;
+    book b;
+    begin(&b, 2);
+    for (uint64_t id = 1; id <= 2; id++) {
+        assert_int_equal(xl_path_ids_unused(&b.ids)->id, id);
+        xl_path_ids_unused(&b.ids)->is_used = true;
+    }
+    assert_null(xl_path_ids_unused(&b.ids));
+    assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 2, 3), 0);
+    assert_int_equal(xl_path_ids_unused(&b.ids)->id, 3);
+}
+
+static void no_id_above_our_own_limit_is_unused_whatever_the_peer_allows(void **state) {
+    (void)state;
+    book b;
+    begin(&b, XL_PATH_ID_MAX);
+    for (int i = 1; i < XL_PATH_IDS_MAX; i++)
+        xl_path_ids_unused(&b.ids)->is_used = true;
+    assert_null(xl_path_ids_unused(&b.ids));
+}
+
+static void a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ignored(void **state) {
+    (void)state;
+    book b;
+    xl_path_id *p;
+    begin(&b, 7);
+    assert_int_equal(xl_path_ids_named(&b.ids, XL_PATH_IDS_MAX, &p), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(xl_path_ids_named(&b.ids, 3, &p), 0);
+    assert_non_null(p);
+    xl_path_ids_forget(&b.ids, p);
+    assert_int_equal(xl_path_ids_named(&b.ids, 3, &p), 0);
+    assert_null(p);
+    assert_int_equal(xl_path_ids_named(&b.ids, XL_PATH_IDS_MAX, &p), 0);
+    assert_non_null(p);
+}
+
+static void a_forgotten_id_raises_our_limit_and_never_comes_back(void **state) {
+    (void)state;
+    book b;
+    begin(&b, XL_PATH_ID_MAX);
+    for (uint64_t id = 1; id < 1000; id++) {
+        xl_path_id *p = xl_path_ids_unused(&b.ids);
+        assert_int_equal(p->id, id);
+        p->is_used = true;
+        xl_path_ids_abandon(p, XL_QERR_NO_ERROR);
+        xl_path_ids_forget(&b.ids, p);
+        assert_true(b.ids.max_pending);
+        assert_int_equal(b.ids.local_max, XL_PATH_IDS_MAX - 1 + id);
+    }
+}
+
+static void the_last_id_of_all_is_followed_by_none(void **state) {
+    (void)state;
+    book b;
+    begin(&b, XL_PATH_ID_MAX);
+    b.ids.local_max = XL_PATH_ID_MAX;
+    for (int i = 1; i < XL_PATH_IDS_MAX; i++)
+        xl_path_ids_forget(&b.ids, xl_path_ids_find(&b.ids, (uint64_t)i));
+    assert_int_equal(b.ids.local_max, XL_PATH_ID_MAX);
+    assert_false(b.ids.max_pending);
+    assert_null(xl_path_ids_unused(&b.ids));
+}
+
+static void a_cid_belongs_to_one_path_id(void **state) {
+    (void)state;
+    book b;
+    bool retired;
+    xl_path_id *of = NULL;
+    const uint8_t token[16] = {1};
+    xl_cid a = cid_of(1), c = cid_of(2);
+    begin(&b, 7);
+    xl_path_id *one = xl_path_ids_find(&b.ids, 1), *two = xl_path_ids_find(&b.ids, 2);
+    xl_cids_issue(one->local, &a, token);
+    xl_cids_issue(two->local, &c, token);
+    assert_int_equal(xl_path_ids_find_local(&b.ids, &c, &of)->sequence, 0);
+    assert_ptr_equal(of, two);
+    assert_int_equal(xl_cids_learn(one->remote, 0, 0, &a, token, 8, &retired), 0);
+    assert_true(xl_path_ids_has_elsewhere(&b.ids, 2, &a));
+    assert_false(xl_path_ids_has_elsewhere(&b.ids, 1, &a));
+}
+
+static void an_abandoned_id_has_none_of_the_peers_cids_and_still_ours(void **state) {
+    (void)state;
+    book b;
+    bool retired;
+    const uint8_t token[16] = {1};
+    xl_cid a = cid_of(1), c = cid_of(2);
+    begin(&b, 7);
+    xl_path_id *p = xl_path_ids_unused(&b.ids);
+    p->is_used = true;
+    xl_cids_issue(p->local, &a, token);
+    xl_cids_learn(p->remote, 0, 0, &c, token, 8, &retired);
+    xl_path_ids_abandon(p, XL_QERR_PATH_UNSTABLE_OR_POOR);
+    xl_path_ids_abandon(p, XL_QERR_NO_ERROR);
+    assert_true(p->abandon_pending);
+    assert_int_equal(p->abandon_error, XL_QERR_PATH_UNSTABLE_OR_POOR);
+    assert_int_equal(p->remote->count, 0);
+    assert_int_equal(p->remote->retire_count, 0); /* no frame says so */
+    assert_int_equal(p->local->count, 1);
+}
+
+static void an_id_that_was_abandoned_before_its_first_use_is_not_used(void **state) {
+    (void)state;
+    book b;
+    begin(&b, 7);
+    xl_path_ids_abandon(xl_path_ids_find(&b.ids, 1), XL_QERR_NO_ERROR);
+    assert_int_equal(xl_path_ids_unused(&b.ids)->id, 2);
+}
+
+static void the_peers_limit_only_rises_and_stays_within_32_bits(void **state) {
+    (void)state;
+    book b;
+    begin(&b, 4);
+    assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 4, 6), 0);
+    assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 4, 5), 0); /* overtaken */
+    assert_int_equal(b.ids.peer_max, 6);
+    assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 4, 3), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 4, (uint64_t)XL_PATH_ID_MAX + 1), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(b.ids.peer_max, 6);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(path_0_is_the_handshakes_and_the_next_unused_id_is_1),
+        cmocka_unit_test(no_id_above_the_peers_limit_is_unused),
+        cmocka_unit_test(no_id_above_our_own_limit_is_unused_whatever_the_peer_allows),
+        cmocka_unit_test(a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ignored),
+        cmocka_unit_test(a_forgotten_id_raises_our_limit_and_never_comes_back),
+        cmocka_unit_test(the_last_id_of_all_is_followed_by_none),
+        cmocka_unit_test(a_cid_belongs_to_one_path_id),
+        cmocka_unit_test(an_abandoned_id_has_none_of_the_peers_cids_and_still_ours),
+        cmocka_unit_test(an_id_that_was_abandoned_before_its_first_use_is_not_used),
+        cmocka_unit_test(the_peers_limit_only_rises_and_stays_within_32_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
