@@ -91,7 +91,7 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_reader r = xl_reader_of(b->payload, payload_len);
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b->level), b->pn, packet_bytes, b->path->index,
-                         b->level == XL_LEVEL_APP ? b->path->remote_seq : 0);
+                         b->level == XL_LEVEL_APP ? b->path->remote_id : 0);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
@@ -162,7 +162,7 @@ size_t xl_builder_finish(xl_builder *b) {
     if (b->level != XL_LEVEL_APP)
         xl_packet_set_length(b->packet, b->length_offset, b->pn_len + payload + XL_AEAD_TAG);
     log_sent(b, payload, bytes);
-    uint64_t path_id = b->level == XL_LEVEL_APP && c->multipath ? b->path->remote_seq : 0;
+    uint64_t path_id = b->level == XL_LEVEL_APP && c->multipath ? b->path->remote_id : 0;
     xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
     bool is_sealed = pkt && xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) > 0;
     if (!is_sealed) {

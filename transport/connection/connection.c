@@ -129,7 +129,7 @@ void xl_conn_destroy(xl_connection *c) {
 static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
     xl_path *p = xl_conn_path_new(c, local, remote, tech);
     p->space = &c->space[XL_LEVEL_APP];
-    p->has_dcid = p->has_local_seq = true; /* sequence number 0 in both directions */
+    p->has_dcid = p->has_local_id = true; /* sequence number 0 in both directions */
     p->last_received_at = c->now;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "first path");
     return p;
@@ -144,7 +144,7 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
     xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
     e->has_token = false;
     c->path[0].dcid = *cid;
-    c->path[0].remote_seq = 0;
+    c->path[0].remote_id = 0;
 }
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
@@ -355,7 +355,7 @@ int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats
     const xl_path *p = &c->path[index];
     *out = p->stats;
     out->index = p->index;
-    out->path_id = p->remote_seq;
+    out->path_id = p->remote_id;
     out->state = p->state;
     out->status = (xl_path_status)p->status;
     out->peer_status = (xl_path_status)p->peer_status;

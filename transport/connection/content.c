@@ -65,7 +65,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
 }
 
 static void put_path_ack(xl_builder *b, xl_path *p) {
-    put_ack(b, p->space, p->local_seq);
+    put_ack(b, p->space, p->local_id);
     if (b->path == p)
         p->acked_here_at = b->c->now;
 }
@@ -79,7 +79,7 @@ void xl_content_put_acks(xl_builder *b) {
     }
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (p->space && p->has_local_seq && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
+        if (p->space && p->has_local_id && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
             xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
     }
@@ -211,7 +211,7 @@ void xl_content_put_control(xl_builder *b) {
         xl_path *p = &c->path[i];
         if (!xl_path_status_is_due(p) || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
             continue;
-        xl_frame_put_path_status(&b->w, p->remote_seq, p->status_seq, p->status, 0);
+        xl_frame_put_path_status(&b->w, p->remote_id, p->status_seq, p->status, 0);
         p->status_pending = p->status_confirmed = false;
     }
     xl_conn_put_qoe(b);

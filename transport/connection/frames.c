@@ -111,12 +111,12 @@ static uint64_t take_new_cid(xl_connection *c, const xl_frame *f) {
         return error;
     for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!p->has_dcid || xl_cids_by_sequence(&c->remote_cids, p->remote_seq))
+        if (!p->has_dcid || xl_cids_by_sequence(&c->remote_cids, p->remote_id))
             continue;
         xl_cid_entry *fresh = c->multipath ? NULL : xl_cids_take_unused(&c->remote_cids);
         if (fresh) {
             p->dcid = fresh->cid;
-            p->remote_seq = fresh->sequence;
+            p->remote_id = fresh->sequence;
         } else {
             /* With multipath the CID is the path's identity: the path ends with it. */
             xl_conn_path_closed(c, p, "its connection ID was retired");
@@ -134,7 +134,7 @@ static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_pa
     if (error || !was_present)
         return error;
     c->hooks.cid_removed(c->hooks.user, &gone);
-    xl_path *p = c->multipath ? xl_conn_path_by_local_seq(c, f->retire_cid.sequence) : NULL;
+    xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, f->retire_cid.sequence) : NULL;
     if (p && p->state != XL_PATH_CLOSED)
         xl_conn_path_closed(c, p, "the peer retired its connection ID");
     xl_conn_issue_cids(c);
@@ -186,7 +186,7 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     if (is_mp) {
         if (!c->multipath)
             return XL_QERR_MP_PROTOCOL_VIOLATION;
-        xl_path *acked = xl_conn_path_by_remote_seq(c, f->ack.path_id);
+        xl_path *acked = xl_conn_path_by_remote_id(c, f->ack.path_id);
         if (!acked) /* a path long gone; one that never was is the peer's mistake, and harmless */
             return 0;
         space = acked->space;

@@ -13,7 +13,7 @@ typedef struct {
     xl_packet_type type;
     xl_level level;
     xl_space *space;
-    uint64_t local_seq; /* 1-RTT: sequence number of its destination CID */
+    uint64_t local_id; /* 1-RTT: path ID, the sequence number of its destination CID */
     uint64_t pn;
 } xl_packet_context;
 

@@ -47,7 +47,7 @@ static void deliver(attack *a, size_t path, int generation, uint64_t pn, const u
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_bytes(&w, frames, len);
     assert_false(w.failed);
-    uint64_t path_id = p->sc->multipath ? from->remote_seq : 0;
+    uint64_t path_id = p->sc->multipath ? from->remote_id : 0;
     size_t n = xl_keys_protect(a->generation[generation], path_id, a->first_pn + pn, packet, pn_offset, 4, len);
     assert_true(n > 0);
     packet[n - 1] ^= flips;

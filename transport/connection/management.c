@@ -26,7 +26,7 @@ uint64_t xl_conn_management_deadline(const xl_connection *c) {
 }
 
 static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
-    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->remote_seq, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->remote_id, &p->local, &p->remote, why);
 }
 
 /* The share of packets that was lost in the newest whole window with enough of them. */

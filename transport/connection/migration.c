@@ -28,7 +28,7 @@ static void leave_cid(xl_connection *c, xl_path *old) {
         return;
     retire_old_cid(c);
     c->migration.has_old_cid = true;
-    c->migration.old_seq = old->remote_seq;
+    c->migration.old_seq = old->remote_id;
     c->migration.old_cid_until = XL_NEVER;
     old->has_dcid = false;
 }
@@ -48,7 +48,7 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     c->migration.count++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
-    xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->remote_seq, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->remote_id, &p->local, &p->remote, why);
     xl_conn_give_up_in_flight(c, old);
     old->probes = 0;
     old->state = XL_PATH_NEW;

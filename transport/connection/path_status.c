@@ -41,7 +41,7 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
 uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
     if (!c->multipath)
         return XL_QERR_MP_PROTOCOL_VIOLATION;
-    xl_path *p = xl_conn_path_by_local_seq(c, f->path_status.path_id);
+    xl_path *p = xl_conn_path_by_local_id(c, f->path_status.path_id);
     if (!p || p->state == XL_PATH_CLOSED)
         return 0; /* already gone on our side */
     if (p->peer_status_seen && f->path_status.sequence <= p->peer_status_seq)

@@ -3,16 +3,16 @@
 #include "connection/connection.h"
 #include "connection/state.h"
 
-xl_path *xl_conn_path_by_local_seq(xl_connection *c, uint64_t local_seq) {
+xl_path *xl_conn_path_by_local_id(xl_connection *c, uint64_t local_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_local_seq && c->path[i].local_seq == local_seq)
+        if (c->path[i].has_local_id && c->path[i].local_id == local_id)
             return &c->path[i];
     return NULL;
 }
 
-xl_path *xl_conn_path_by_remote_seq(xl_connection *c, uint64_t remote_seq) {
+xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_dcid && c->path[i].remote_seq == remote_seq)
+        if (c->path[i].has_dcid && c->path[i].remote_id == remote_id)
             return &c->path[i];
     return NULL;
 }
@@ -72,7 +72,7 @@ static const char *event_name(xl_path_state from, xl_path_state to) {
 void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, const char *why) {
     if (p->state == state)
         return;
-    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_seq, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_id, &p->local, &p->remote, why);
     p->state = state;
     p->state_since = c->now;
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
@@ -84,7 +84,7 @@ bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
     if (!e)
         return false;
     p->dcid = e->cid;
-    p->remote_seq = e->sequence;
+    p->remote_id = e->sequence;
     p->has_dcid = true;
     return true;
 }

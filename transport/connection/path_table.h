@@ -13,8 +13,8 @@ uint64_t xl_conn_mtu(const xl_connection *);
 /* The path is a new one, or may be: the search for its MTU begins at the size that every path carries. */
 void xl_conn_restart_mtu_search(xl_connection *, xl_path *);
 void xl_conn_apply_mtu(xl_connection *, xl_path *); /* the search has changed the size, perhaps */
-xl_path *xl_conn_path_by_local_seq(xl_connection *, uint64_t local_seq);
-xl_path *xl_conn_path_by_remote_seq(xl_connection *, uint64_t remote_seq);
+xl_path *xl_conn_path_by_local_id(xl_connection *, uint64_t local_id);
+xl_path *xl_conn_path_by_remote_id(xl_connection *, uint64_t remote_id);
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
 void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const char *why);

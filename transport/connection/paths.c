@@ -65,12 +65,12 @@ static bool give_own_space(xl_path *p) {
 }
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
-static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote) {
+static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote) {
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
     if (!p)
         return NULL;
-    p->local_seq = local_seq;
-    p->has_local_seq = true;
+    p->local_id = local_id;
+    p->has_local_id = true;
     if (c->multipath && !give_own_space(p)) {
         xl_conn_path_closed(c, p, "out of memory");
         return NULL;
@@ -79,7 +79,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr 
     if (!xl_conn_take_dcid(c, p) && !c->multipath) {
         /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
         p->dcid = c->path[c->active].dcid;
-        p->remote_seq = c->path[c->active].remote_seq;
+        p->remote_id = c->path[c->active].remote_id;
         p->has_dcid = true;
     }
     return p;
@@ -89,16 +89,16 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_seq, const xl_addr 
 static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!p->has_local_seq && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
+        if (!p->has_local_id && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
             xl_addr_equal(&p->remote, remote))
             return p;
     }
     return NULL;
 }
 
-xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_seq, const xl_addr *local, const xl_addr *remote,
+xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
                                  bool *may_open) {
-    xl_path *p = c->multipath ? xl_conn_path_by_local_seq(c, local_seq) : xl_conn_path_by_address(c, local, remote);
+    xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, local_id) : xl_conn_path_by_address(c, local, remote);
     *may_open = !p && (c->is_server || (c->multipath && path_without_local_cid(c, local, remote)));
     if (c->multipath)
         return p && p->state != XL_PATH_CLOSED ? p : NULL;
@@ -106,16 +106,16 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_seq, const xl_
         return p->has_dcid ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
      */
-    return c->is_server && local_seq == c->path[c->active].local_seq ? &c->path[c->active] : NULL;
+    return c->is_server && local_id == c->path[c->active].local_id ? &c->path[c->active] : NULL;
 }
 
-xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_seq, const xl_addr *local,
+xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, const xl_addr *local,
                                            const xl_addr *remote) {
     xl_path *p = c->multipath ? path_without_local_cid(c, local, remote) : NULL;
     if (!p)
-        return c->is_server ? accept_path(c, local_seq, local, remote) : NULL;
-    p->local_seq = local_seq;
-    p->has_local_seq = true;
+        return c->is_server ? accept_path(c, local_id, local, remote) : NULL;
+    p->local_id = local_id;
+    p->has_local_id = true;
     return p;
 }
 
@@ -174,8 +174,8 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, const char *why) {
     p->status = XL_STATUS_ABANDON;
     p->status_seq++;
     p->status_pending = c->multipath;
-    if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->remote_seq))
-        xl_cids_retire(&c->remote_cids, p->remote_seq);
+    if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->remote_id))
+        xl_cids_retire(&c->remote_cids, p->remote_id);
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].has_proven))
             return;

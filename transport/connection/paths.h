@@ -8,9 +8,9 @@ xl_path *xl_conn_path_new(xl_connection *, const xl_addr *local, const xl_addr *
 /* The path that a 1-RTT packet arrived on, by its header alone: changes nothing. NULL: drop the packet, or, with
  * *may_open, ask again by the second function once the packet was authenticated. That one opens a path, and gives NULL
  * where there can be no further one. */
-xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_seq, const xl_addr *local, const xl_addr *remote,
+xl_path *xl_conn_path_for_packet(xl_connection *, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
                                  bool *may_open);
-xl_path *xl_conn_path_for_authentic_packet(xl_connection *, uint64_t local_seq, const xl_addr *local,
+xl_path *xl_conn_path_for_authentic_packet(xl_connection *, uint64_t local_id, const xl_addr *local,
                                            const xl_addr *remote);
 /* After a packet was authenticated: address changes of the peer (NAT rebinding, migration). */
 void xl_conn_path_packet_seen(xl_connection *, xl_path *, bool is_probing, bool is_newest, const xl_addr *local,

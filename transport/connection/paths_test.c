@@ -237,7 +237,7 @@ static void only_a_newer_status_counts(void **state) {
     pair_init(&p, 114, 2, 10000);
     start(&p, 114);
     xl_frame f = {.type = XL_FRAME_PATH_STATUS};
-    f.path_status.path_id = p.sc->path[1].local_seq;
+    f.path_status.path_id = p.sc->path[1].local_id;
     f.path_status.sequence = 5;
     f.path_status.status = XL_STATUS_STANDBY;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
@@ -321,7 +321,7 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
     pair_init(&p, 120, 2, 10000);
     start(&p, 120);
     size_t i = pair_ask(&p, 30000000);
-    uint64_t path_id = p.cc->path[1].remote_seq;
+    uint64_t path_id = p.cc->path[1].remote_id;
     int index = 1;
     /* More often than there are slots: those of abandoned paths serve again. */
     for (int k = 0; k < 12; k++) {
@@ -334,8 +334,8 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
         assert_in_range(index, 1, XL_MAX_PATHS - 1);
         pair_run(&p, 300000);
         assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
-        assert_true(p.cc->path[index].remote_seq > path_id); /* a new path */
-        path_id = p.cc->path[index].remote_seq;
+        assert_true(p.cc->path[index].remote_id > path_id); /* a new path */
+        path_id = p.cc->path[index].remote_id;
         assert_true(p.link[1].bytes[1] - before > 100000);
     }
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
@@ -378,7 +378,7 @@ static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
     start(&p, 130);
     size_t i = pair_ask(&p, 12000000);
     pair_run(&p, 800000);
-    uint64_t cid = p.cc->path[1].remote_seq, on_0 = sent_on(&p, 0);
+    uint64_t cid = p.cc->path[1].remote_id, on_0 = sent_on(&p, 0);
     xl_path_stats was = pair_server_path(&p, 1);
     p.link[1].nat = pair_addr(3, 5000);
     /* As soon as a packet has come from there: not valid, nothing but the challenge goes there. */
@@ -395,7 +395,7 @@ static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
     /* Only the port changed: what is known of the network path holds (RFC 9000 section 9.4). */
     assert_int_equal(was.min_rtt_us, is.min_rtt_us);
     assert_true(is.cwnd_bytes > was.cwnd_bytes / 2);
-    assert_int_equal(cid, p.cc->path[1].remote_seq); /* the client does not know */
+    assert_int_equal(cid, p.cc->path[1].remote_id); /* the client does not know */
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     assert_true(sent_on(&p, 1) > on_1 + 1000000);
     assert_int_equal(2, p.sc->path_count);

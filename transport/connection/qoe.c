@@ -66,7 +66,7 @@ void xl_conn_put_qoe(xl_builder *b) {
     if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < 64 ||
         !xl_builder_note(b, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
-    xl_frame_put_qoe(&b->w, b->path->remote_seq, &c->qoe.own);
+    xl_frame_put_qoe(&b->w, b->path->remote_id, &c->qoe.own);
     c->qoe.signals++;
     c->qoe.signalled = c->qoe.own;
     c->qoe.signal_pending = false;

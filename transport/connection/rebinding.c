@@ -16,7 +16,7 @@ static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const 
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;
     p->challenge_tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_seq, local, remote, why);
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote, why);
     xl_conn_wake(c);
 }
 
@@ -38,7 +38,7 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
     p->validated = false;
     p->received_unvalidated = p->sent_unvalidated = 0;
     p->challenge_tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_seq, local, remote,
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote,
                  same_host ? "new port" : "new address");
     if (!same_host) { /* section 9.4: it may be another network path */
         xl_conn_give_up_in_flight(c, p);

@@ -51,7 +51,7 @@ static void log_received(xl_connection *c, const xl_packet_context *ctx, const u
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, false, ctx->type, ctx->pn, packet_bytes, ctx->path->index,
-                         ctx->path->local_seq);
+                         ctx->path->local_id);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
@@ -116,7 +116,7 @@ static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_d
     if (!e || !c->handshake.is_complete)
         return false;
     bool may_open;
-    ctx->local_seq = e->sequence;
+    ctx->local_id = e->sequence;
     ctx->path = xl_conn_path_for_packet(c, e->sequence, &d->local, &d->remote, &may_open);
     if (ctx->path)
         ctx->space = ctx->path->space;
@@ -132,7 +132,7 @@ static int path_index(const xl_packet_context *ctx) {
 /* The packet is authentic: the path that it opens comes into being. False: there can be none. */
 static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_context *ctx) {
     if (!ctx->path)
-        ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_seq, &d->local, &d->remote);
+        ctx->path = xl_conn_path_for_authentic_packet(c, ctx->local_id, &d->local, &d->remote);
     if (ctx->path)
         ctx->space = ctx->level == XL_LEVEL_APP ? ctx->path->space : ctx->space;
     return ctx->path;
@@ -184,7 +184,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     ctx.pn = xl_packet_number_decode(ctx.space ? ctx.space->largest_received : UINT64_MAX, truncated, pn_len);
     uint8_t *payload;
     xl_key_age age = XL_KEYS_PRESENT;
-    ssize_t n = ctx.level == XL_LEVEL_APP ? xl_conn_open_1rtt(c, &ctx, c->multipath ? ctx.local_seq : 0, packet, len,
+    ssize_t n = ctx.level == XL_LEVEL_APP ? xl_conn_open_1rtt(c, &ctx, c->multipath ? ctx.local_id : 0, packet, len,
                                                               h->pn_offset, pn_len, &payload, &age)
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {

@@ -389,7 +389,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        bool is_spoken_for = c->multipath ? p->has_local_seq : p->index == c->active;
+        bool is_spoken_for = c->multipath ? p->has_local_id : p->index == c->active;
         if (p->state == XL_PATH_CLOSED || !p->space || !is_spoken_for || !p->space->ack_now)
             continue;
         size_t n = transmit_ack(c, p, buf, cap, out);

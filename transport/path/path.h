@@ -65,10 +65,10 @@ typedef struct {
     xl_technology technology;
     xl_addr local, remote;
 
-    xl_cid dcid;         /* the peer's CID that our packets carry */
-    uint64_t remote_seq; /* its sequence number: the path ID of the packets that we send */
-    uint64_t local_seq;  /* sequence number of our CID: the path ID of the packets that we receive */
-    bool has_dcid, has_local_seq;
+    xl_cid dcid;        /* the peer's CID that our packets carry */
+    uint64_t remote_id; /* path ID of the packets that we send: the sequence number of that CID */
+    uint64_t local_id;  /* path ID of the packets that we receive: the sequence number of our CID */
+    bool has_dcid, has_local_id;
 
     xl_space *space; /* the path's own, or the connection's when multipath is off */
     bool owns_space;
