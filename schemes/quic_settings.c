@@ -132,6 +132,7 @@ static bool read_migrate_back(void *into, const char *text, char *reason, size_t
 }
 
 static const char *const reconnects[] = {"off", "same", "next", NULL};         /* quic_reconnect */
+static const char *const dialects[] = {"xlink", "ietf", NULL};                 /* xl_dialect */
 static const char *const copy_rules[] = {"pays", "always", NULL};              /* reinjection_unconditional */
 static const char *const ack_paths[] = {"original", "fastest", NULL};          /* xl_ack_path */
 static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /* xl_qoe_carrier */
@@ -144,6 +145,8 @@ static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /
 const setting quic_setting_rows[] = {
     {"scheme", SETTING_OWN, .read = read_scheme, .word_at = quic_scheme_name, .sides = BOTH, .is_base = true,
      .can_reload = true, .help = "The QUIC scheme."},
+    {"dialect", SETTING_CHOICE, FIELD(scheme.dialect), .words = dialects, .sides = SERVER, .fallback = "xlink",
+     .help = "Multipath dialect that the server chooses if the client offers both: ietf is RFC 10069."},
     {"scheduler", SETTING_WORD, FIELD(scheme.scheduler), .word_at = xl_scheduler_name, .sides = BOTH,
      .can_reload = true, .value = "NAME", .fallback = "the scheme's",
      .help = "Scheduler of the data that this side sends: docs/reference/schedulers.md."},

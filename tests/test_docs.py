@@ -251,3 +251,17 @@ def test_the_first_tutorial_runs(tmp_path: Path) -> None:
     assert "report: results/first-sim-" in run and "xlink" in run
     assert "To do it again" in show and "5 rows" in query
     assert (tmp_path / "results" / "first" / "report.html").is_file()
+
+
+def test_the_tests_of_the_conformance_table_exist_and_run() -> None:
+    """Each row of docs/reference/rfc10069.md names a test and the file that it is in."""
+    rows = re.findall(
+        r"^\| [\d., ]+ \|.*\| `(\w+)` \| `([\w/.]+)` \|$",
+        (ROOT / "docs/reference/rfc10069.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) > 30
+    for name, file in rows:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert f"static void {name}(void **state)" in source, f"{file} has no test {name}"
+        assert f"cmocka_unit_test({name})" in source, f"{file} does not run {name}"

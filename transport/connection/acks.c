@@ -108,14 +108,29 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
         if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
             c->path[r->id].status_confirmed = true;
         break;
+    case XL_SF_PATH_ABANDON:
+        xl_path_ids_abandon_acked(c->path_ids, r->id);
+        break;
     default: /* the rest only matters when it is lost */
         break;
     }
 }
 
+/* NULL: the path ID is used up. */
+static xl_cids *local_cids_of(xl_connection *c, uint64_t path_id) {
+    xl_path_id *p = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
+    return !c->path_ids ? &c->local_cids : p ? p->local : NULL;
+}
+
+static xl_cids *remote_cids_of(xl_connection *c, uint64_t path_id) {
+    xl_path_id *p = c->path_ids ? xl_path_ids_find(c->path_ids, path_id) : NULL;
+    return !c->path_ids ? &c->remote_cids : p && !p->is_abandoned ? p->remote : NULL;
+}
+
 static void record_lost(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = NULL;
     xl_cid_entry *e;
+    xl_cids *cids;
     c->streams.control_dirty = true;
     switch ((xl_sf_kind)r->kind) {
     case XL_SF_STREAM:
@@ -156,11 +171,24 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         c->streams.blocked_pending[r->id] = r->offset == c->streams.max_peer[r->id];
         break;
     case XL_SF_NEW_CID:
-        if ((e = xl_cids_by_sequence(&c->local_cids, r->id)))
+        if ((cids = local_cids_of(c, r->offset)) && (e = xl_cids_by_sequence(cids, r->id)))
             e->announced = false;
         break;
     case XL_SF_RETIRE_CID:
-        xl_cids_retire(&c->remote_cids, r->id);
+        if ((cids = remote_cids_of(c, r->offset)))
+            xl_cids_retire(cids, r->id);
+        break;
+    case XL_SF_PATH_ABANDON:
+        xl_path_ids_abandon_lost(c->path_ids, r->id);
+        break;
+    case XL_SF_MAX_PATH_ID:
+        xl_path_ids_max_lost(c->path_ids, r->offset);
+        break;
+    case XL_SF_PATHS_BLOCKED:
+        xl_path_ids_blocked_lost(c->path_ids, r->offset);
+        break;
+    case XL_SF_PATH_CIDS_BLOCKED:
+        xl_path_ids_cids_blocked_lost(c->path_ids, r->id, r->offset);
         break;
     case XL_SF_HANDSHAKE_DONE:
         c->handshake.done_pending = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "connection/acks.h"
+#include "connection/cid_frames.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/management.h"
@@ -34,7 +35,8 @@ static void params_from_config(xl_connection *c) {
     p->ack_delay_exponent = XL_ACK_DELAY_EXPONENT;
     p->max_ack_delay_ms = XL_MAX_ACK_DELAY_US / 1000;
     p->active_connection_id_limit = XL_MAX_PATHS;
-    p->enable_multipath = f->scheme.enable_multipath;
+    p->enable_multipath = p->has_initial_max_path_id = f->scheme.enable_multipath;
+    p->initial_max_path_id = XL_PATH_IDS_MAX - 1;
     p->qoe_field = f->scheme.enable_multipath;
 }
 
@@ -123,6 +125,7 @@ void xl_conn_destroy(xl_connection *c) {
     xl_qlog_free(c->qlog);
     xl_records_free(&c->records);
     free(c->handshake.token);
+    free(c->path_ids);
     free(c);
 }
 
@@ -144,7 +147,7 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
     xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
     e->has_token = false;
     c->path[0].dcid = *cid;
-    c->path[0].remote_id = 0;
+    c->path[0].remote_id = c->path[0].dcid_sequence = 0;
 }
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
@@ -152,7 +155,7 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->handshake.odcid.len = XL_LOCAL_CID_BYTES;
     xl_drbg_bytes(&c->random.cids, c->handshake.odcid.id, c->handshake.odcid.len);
     c->qlog = xl_qlog_open(xl_qlog_new(&c->config->log, false, &c->handshake.odcid, now), now);
-    if (xl_conn_add_cid(c) != 0)
+    if (xl_conn_add_cid(c, &c->local_cids) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = own->announced = true;
@@ -173,7 +176,7 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
                          const xl_addr *remote, uint64_t now) {
     c->handshake.odcid = before_retry ? *before_retry : h->dcid;
     c->qlog = xl_qlog_new(&c->config->log, true, &c->handshake.odcid, now);
-    if (xl_conn_add_cid(c) != 0)
+    if (xl_conn_add_cid(c, &c->local_cids) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = own->announced = true;
@@ -257,6 +260,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     if (c->key_update.previous_read)
         at = earlier(at, c->key_update.previous_read_until);
     at = earlier(at, earlier(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
+    at = earlier(at, xl_conn_path_ids_deadline(c));
     return earlier(at, xl_conn_migration_deadline(c));
 }
 
@@ -304,6 +308,8 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
         xl_conn_standby_timer(c);
     if (xl_conn_management_deadline(c) <= now)
         xl_conn_management_timer(c);
+    if (xl_conn_path_ids_deadline(c) <= now)
+        xl_conn_path_ids_timer(c);
     if (xl_conn_migration_deadline(c) <= now)
         xl_conn_migration_timer(c);
     xl_conn_forget_previous_keys(c);
@@ -321,6 +327,10 @@ void *xl_connection_user(const xl_connection *c) {
 
 bool xl_connection_is_multipath(const xl_connection *c) {
     return c->multipath;
+}
+
+xl_dialect xl_connection_dialect(const xl_connection *c) {
+    return c->path_ids ? XL_DIALECT_IETF : XL_DIALECT_XLINK;
 }
 
 bool xl_connection_is_confirmed(const xl_connection *c) {

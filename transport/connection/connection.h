@@ -10,6 +10,7 @@
  *   room.c        what send buffers take         reinject.c   what is sent twice
  *   paths.c       opening, validation            path_table.c which path is meant; its state
  *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
+ *   cid_frames.c  the frames of connection IDs and path IDs
  *   rebinding.c   addresses that change          migration.c  of a single-path connection
  *   management.c  standby and abandon by themselves
  *   qoe.c         the player's signal and what is made of it */
@@ -25,6 +26,7 @@
 #include "connection/streams.h"
 #include "path/cids.h"
 #include "path/path.h"
+#include "path/path_ids.h"
 #include "qlog/qlog.h"
 #include "reinjection/reinjection.h"
 #include "scheduler/scheduler.h"
@@ -76,6 +78,7 @@ struct xl_connection {
     xl_path path[XL_MAX_PATHS];
     int active; /* single path: the path in use */
     bool multipath;
+    xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;
     uint64_t manage_at; /* automatic path management looks again then */
 

@@ -5,6 +5,7 @@
 
 #include "connection/acks.h"
 #include "connection/builder.h"
+#include "connection/cid_frames.h"
 #include "connection/connection.h"
 #include "connection/qoe.h"
 #include "connection/reinject.h"
@@ -45,6 +46,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     xl_connection *c = b->c;
     xl_ack_range ranges[XL_ACK_RANGES_MAX];
     bool as_mp = b->level == XL_LEVEL_APP && c->multipath;
+    uint64_t type = !as_mp ? XL_FRAME_ACK : c->path_ids ? XL_FRAME_PATH_ACK : XL_FRAME_ACK_MP;
     size_t count = xl_space_ack_ranges(space, ranges, XL_ACK_RANGES_MAX);
     if (count == 0)
         return;
@@ -53,12 +55,11 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
     if (!r)
         return;
-    if (xl_frame_put_ack(&b->w, ranges, count, delay, as_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, path_id, c->qoe.has_field,
-                         qoe) == 0) {
+    if (xl_frame_put_ack(&b->w, ranges, count, delay, type, path_id, c->qoe.has_field, qoe) == 0) {
         r->id = UINT64_MAX; /* no room: the record stands for nothing */
         return;
     }
-    if (as_mp && qoe)
+    if (type == XL_FRAME_ACK_MP && qoe)
         xl_conn_qoe_left_in_ack(c);
     xl_space_ack_sent(space);
     c->key_update.phase_answered |= b->level == XL_LEVEL_APP && space->phase_first != UINT64_MAX;
@@ -94,13 +95,10 @@ static bool room_for(const xl_builder *b, size_t n) {
 bool xl_content_has_control(const xl_connection *c) {
     if (c->handshake.done_pending || c->streams.max_data_pending || c->streams.max_pending[0] ||
         c->streams.max_pending[1] || c->streams.data_blocked_pending || c->streams.blocked_pending[0] ||
-        c->streams.blocked_pending[1] || c->remote_cids.retire_count > 0 || c->streams.control_dirty ||
-        xl_conn_qoe_signal_is_due(c))
+        c->streams.blocked_pending[1] || c->streams.control_dirty || xl_conn_qoe_signal_is_due(c))
         return true;
-    if (c->handshake.is_complete)
-        for (size_t i = 0; i < c->local_cids.count; i++)
-            if (!c->local_cids.at[i].announced)
-                return true;
+    if (xl_cid_frames_are_due(c))
+        return true;
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_status_is_due(&c->path[i]))
             return true;
@@ -162,25 +160,6 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
         c->streams.control_dirty = true;
 }
 
-static void put_cids(xl_builder *b) {
-    xl_connection *c = b->c;
-    for (size_t i = 0; i < c->local_cids.count && c->handshake.is_complete; i++) {
-        xl_cid_entry *e = &c->local_cids.at[i];
-        if (e->announced || !room_for(b, 48) || !xl_builder_note(b, XL_SF_NEW_CID, e->sequence, 0))
-            continue;
-        xl_frame_put_new_cid(&b->w, e->sequence, 0, &e->cid, e->reset_token);
-        e->announced = true;
-    }
-    xl_cids *r = &c->remote_cids;
-    while (r->retire_count > 0 && room_for(b, 12)) {
-        uint64_t sequence = r->retire_queue[r->retire_count - 1];
-        if (!xl_builder_note(b, XL_SF_RETIRE_CID, sequence, 0))
-            return;
-        r->retire_count--;
-        xl_frame_put_retire_cid(&b->w, sequence);
-    }
-}
-
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
     if (!c->streams.max_pending[kind] || !room_for(b, 12) ||
@@ -206,12 +185,15 @@ void xl_content_put_control(xl_builder *b) {
     put_data_blocked(b);
     put_streams_blocked(b, 0);
     put_streams_blocked(b, 1);
-    put_cids(b);
+    xl_cid_frames_put(b);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         if (!xl_path_status_is_due(p) || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
             continue;
-        xl_frame_put_path_status(&b->w, p->remote_id, p->status_seq, p->status, 0);
+        if (c->path_ids)
+            xl_frame_put_path_preference(&b->w, p->remote_id, p->status_seq, p->status == XL_STATUS_STANDBY);
+        else
+            xl_frame_put_path_status(&b->w, p->remote_id, p->status_seq, p->status, 0);
         p->status_pending = p->status_confirmed = false;
     }
     xl_conn_put_qoe(b);

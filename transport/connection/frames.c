@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "connection/acks.h"
+#include "connection/cid_frames.h"
 #include "connection/connection.h"
 #include "connection/handshake.h"
 #include "connection/own_cids.h"
@@ -101,46 +102,6 @@ static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
     return 0;
 }
 
-static uint64_t take_new_cid(xl_connection *c, const xl_frame *f) {
-    bool in_use_retired = false;
-    if (c->remote_cids.at[0].cid.len == 0 && c->remote_cids.count)
-        return XL_QERR_PROTOCOL_VIOLATION; /* the peer uses a zero-length CID (19.15) */
-    uint64_t error = xl_cids_learn(&c->remote_cids, f->new_cid.sequence, f->new_cid.retire_prior_to, &f->new_cid.cid,
-                                   f->new_cid.reset_token, XL_MAX_PATHS, &in_use_retired);
-    if (error)
-        return error;
-    for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
-        if (!p->has_dcid || xl_cids_by_sequence(&c->remote_cids, p->remote_id))
-            continue;
-        xl_cid_entry *fresh = c->multipath ? NULL : xl_cids_take_unused(&c->remote_cids);
-        if (fresh) {
-            p->dcid = fresh->cid;
-            p->remote_id = fresh->sequence;
-        } else {
-            /* With multipath the CID is the path's identity: the path ends with it. */
-            xl_conn_path_closed(c, p, "its connection ID was retired");
-        }
-    }
-    xl_conn_open_paths(c);
-    return 0;
-}
-
-static uint64_t take_retire_cid(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
-    xl_cid gone;
-    bool was_present;
-    (void)ctx;
-    uint64_t error = xl_cids_retired_by_peer(&c->local_cids, f->retire_cid.sequence, &gone, &was_present);
-    if (error || !was_present)
-        return error;
-    c->hooks.cid_removed(c->hooks.user, &gone);
-    xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, f->retire_cid.sequence) : NULL;
-    if (p && p->state != XL_PATH_CLOSED)
-        xl_conn_path_closed(c, p, "the peer retired its connection ID");
-    xl_conn_issue_cids(c);
-    return 0;
-}
-
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     char words[sizeof(c->closing.words)];
     size_t n = f->close.reason_len < sizeof(words) - 1 ? f->close.reason_len : sizeof(words) - 1;
@@ -178,16 +139,34 @@ static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, cons
  * number space; what is beyond twice as many counts as never heard. */
 #define ACKS_IN_PACKET_MAX (2 * XL_MAX_PATHS)
 
+static bool speaks_xlink(const xl_connection *c) {
+    return c->multipath && !c->path_ids;
+}
+
+/* Of a path that never was nothing can be acknowledged; of one that was, PATH_ACK is ignored once it is abandoned. */
+static uint64_t check_acked_id(const xl_connection *c, uint64_t path_id) {
+    xl_path_id *id;
+    uint64_t error = xl_path_ids_named(c->path_ids, path_id, &id);
+    return error == 0 && id && !id->is_used && !id->is_abandoned ? XL_QERR_PROTOCOL_VIOLATION : error;
+}
+
 static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
     if (++c->acks_in_packet > ACKS_IN_PACKET_MAX)
         return 0;
-    bool is_mp = f->type == XL_FRAME_ACK_MP || f->type == XL_FRAME_ACK_MP_ECN;
+    bool is_ietf = f->type == XL_FRAME_PATH_ACK || f->type == XL_FRAME_PATH_ACK_ECN;
+    bool is_mp = is_ietf || f->type == XL_FRAME_ACK_MP || f->type == XL_FRAME_ACK_MP_ECN;
     xl_space *space = ctx->space;
     if (is_mp) {
-        if (!c->multipath)
+        if (!is_ietf && !speaks_xlink(c))
             return XL_QERR_MP_PROTOCOL_VIOLATION;
+        uint64_t error = is_ietf ? check_acked_id(c, f->ack.path_id) : 0;
+        if (error)
+            return error;
         xl_path *acked = xl_conn_path_by_remote_id(c, f->ack.path_id);
-        if (!acked) /* a path long gone; one that never was is the peer's mistake, and harmless */
+        if (!acked ||
+            (is_ietf &&
+             acked->state ==
+                 XL_PATH_CLOSED)) /* a path long gone; one that never was is the peer's mistake, and harmless */
             return 0;
         space = acked->space;
         uint64_t made_after = acknowledged_after(c, space, &f->ack);
@@ -203,7 +182,28 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     return xl_conn_take_ack(c, space, ctx->level, ctx->path, &f->ack);
 }
 
+static uint64_t take_ietf(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    if (!c->path_ids)
+        return XL_QERR_FRAME_ENCODING; /* an unknown type (RFC 9000 section 12.4) */
+    switch (f->type) {
+    case XL_FRAME_PATH_ACK:
+    case XL_FRAME_PATH_ACK_ECN:
+        return take_any_ack(c, f, ctx);
+    case XL_FRAME_PATH_NEW_CONNECTION_ID:
+        return xl_conn_take_new_cid(c, f);
+    case XL_FRAME_PATH_RETIRE_CONNECTION_ID:
+        return xl_conn_take_retire_cid(c, f);
+    case XL_FRAME_PATH_STATUS_BACKUP:
+    case XL_FRAME_PATH_STATUS_AVAILABLE:
+        return xl_conn_take_path_status(c, f);
+    default:
+        return xl_conn_take_path_id_frame(c, f);
+    }
+}
+
 uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    if (xl_frame_is_ietf(f->type))
+        return take_ietf(c, f, ctx);
     switch (f->type) {
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_ECN:
@@ -227,9 +227,9 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_MAX_STREAMS_UNI:
         return take_max_streams(c, f);
     case XL_FRAME_NEW_CONNECTION_ID:
-        return take_new_cid(c, f);
+        return xl_conn_take_new_cid(c, f);
     case XL_FRAME_RETIRE_CONNECTION_ID:
-        return take_retire_cid(c, f, ctx);
+        return xl_conn_take_retire_cid(c, f);
     case XL_FRAME_PATH_CHALLENGE:
         xl_path_queue_response(ctx->path, f->path.data);
         return 0;
@@ -237,9 +237,9 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
         take_path_response(c, f);
         return 0;
     case XL_FRAME_PATH_STATUS:
-        return xl_conn_take_path_status(c, f);
+        return speaks_xlink(c) ? xl_conn_take_path_status(c, f) : XL_QERR_MP_PROTOCOL_VIOLATION;
     case XL_FRAME_QOE_CONTROL_SIGNALS:
-        if (!c->multipath)
+        if (!c->multipath || (c->path_ids && !c->qoe.has_field))
             return XL_QERR_MP_PROTOCOL_VIOLATION;
         if (f->qoe.has_qoe)
             xl_conn_take_qoe_signal(c, &f->qoe.qoe, ctx);

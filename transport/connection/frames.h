@@ -13,7 +13,8 @@ typedef struct {
     xl_packet_type type;
     xl_level level;
     xl_space *space;
-    uint64_t local_id; /* 1-RTT: path ID, the sequence number of its destination CID */
+    uint64_t local_id;     /* 1-RTT: path ID */
+    uint64_t cid_sequence; /* … and sequence number of its destination CID */
     uint64_t pn;
 } xl_packet_context;
 

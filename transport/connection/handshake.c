@@ -49,6 +49,39 @@ static bool cids_are_authentic(const xl_connection *c, const xl_transport_params
     return !c->handshake.has_retry || xl_cid_equal(&p->retry_scid, &c->handshake.retry_scid);
 }
 
+/* ---- Which dialect: a client offers both, the server answers with one ---- */
+
+/* A server keeps of its parameters those of the dialect that it chooses. */
+static int choose_dialect(xl_connection *c) {
+    const xl_transport_params *theirs = &c->peer_params;
+    xl_transport_params *ours = &c->local_params;
+    bool both = theirs->enable_multipath && theirs->has_initial_max_path_id;
+    bool is_ietf = both ? c->config->scheme.dialect == XL_DIALECT_IETF : theirs->has_initial_max_path_id;
+    uint8_t params[512];
+    ours->enable_multipath = ours->enable_multipath && theirs->enable_multipath && !is_ietf;
+    ours->has_initial_max_path_id = ours->has_initial_max_path_id && is_ietf;
+    size_t len = xl_transport_params_encode(ours, params, sizeof(params));
+    return len > 0 ? xl_tls_set_params(c->handshake.tls, params, len) : XL_ERR_CRYPTO;
+}
+
+/* 0 or the transport error to close with. */
+static uint64_t agree_on_dialect(xl_connection *c) {
+    const xl_transport_params *ours = &c->local_params, *theirs = &c->peer_params;
+    bool has_ietf = ours->has_initial_max_path_id && theirs->has_initial_max_path_id;
+    if (has_ietf && ours->enable_multipath && theirs->enable_multipath)
+        return XL_QERR_TRANSPORT_PARAMETER; /* the server has to choose one */
+    if (has_ietf && c->handshake.initial_scid_peer.len == 0)
+        return XL_QERR_PROTOCOL_VIOLATION; /* RFC 10069 section 2.1 */
+    c->multipath = has_ietf || (ours->enable_multipath && theirs->enable_multipath);
+    if (!has_ietf)
+        return 0;
+    c->path_ids = malloc(sizeof(*c->path_ids));
+    if (!c->path_ids)
+        return XL_QERR_INTERNAL;
+    xl_path_ids_init(c->path_ids, &c->local_cids, &c->remote_cids, theirs->initial_max_path_id);
+    return 0;
+}
+
 static void apply_peer_params(xl_connection *c) {
     const xl_transport_params *p = &c->peer_params;
     uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
@@ -57,7 +90,6 @@ static void apply_peer_params(xl_connection *c) {
     xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
     c->streams.max_peer[0] = p->initial_max_streams_bidi;
     c->streams.max_peer[1] = p->initial_max_streams_uni;
-    c->multipath = c->local_params.enable_multipath && p->enable_multipath && p->active_connection_id_limit >= 2;
     c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
         xl_conn_restart_mtu_search(c, &c->path[i]);
@@ -65,9 +97,10 @@ static void apply_peer_params(xl_connection *c) {
         memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
         c->remote_cids.at[0].has_token = true;
     }
-    xl_qlog_params(c->qlog, c->now, true, c->local_params.enable_multipath, c->local_params.max_idle_timeout_ms,
-                   c->local_params.initial_max_data);
-    xl_qlog_params(c->qlog, c->now, false, p->enable_multipath, p->max_idle_timeout_ms, p->initial_max_data);
+    bool own = c->local_params.enable_multipath || c->local_params.has_initial_max_path_id;
+    xl_qlog_params(c->qlog, c->now, true, own, c->local_params.max_idle_timeout_ms, c->local_params.initial_max_data);
+    xl_qlog_params(c->qlog, c->now, false, p->enable_multipath || p->has_initial_max_path_id, p->max_idle_timeout_ms,
+                   p->initial_max_data);
 }
 
 static int on_peer_params(void *user, const uint8_t *data, size_t len) {
@@ -75,6 +108,10 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
     uint64_t error = xl_transport_params_decode(data, len, !c->is_server, &c->peer_params);
     if (error == 0 && !cids_are_authentic(c, &c->peer_params))
         error = XL_QERR_TRANSPORT_PARAMETER;
+    if (error == 0 && c->is_server && choose_dialect(c) != 0)
+        error = XL_QERR_INTERNAL;
+    if (error == 0)
+        error = agree_on_dialect(c);
     if (error) {
         xl_conn_fail(c, error, "bad transport parameters");
         return XL_ERR_CRYPTO;

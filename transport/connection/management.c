@@ -129,7 +129,7 @@ static void judge_dead(xl_connection *c, xl_path *p) {
     snprintf(why, sizeof why, "abandon: no answer for %" PRIu64 " ms", dead / 1000);
     log_decision(c, p, why);
     p->watch.reopen_at = c->now + m->reopen_us;
-    xl_conn_path_closed(c, p, "dead for too long");
+    xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "dead for too long");
 }
 
 static void reopen(xl_connection *c, xl_path *p) {

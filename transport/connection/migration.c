@@ -28,7 +28,7 @@ static void leave_cid(xl_connection *c, xl_path *old) {
         return;
     retire_old_cid(c);
     c->migration.has_old_cid = true;
-    c->migration.old_seq = old->remote_id;
+    c->migration.old_seq = old->dcid_sequence;
     c->migration.old_cid_until = XL_NEVER;
     old->has_dcid = false;
 }

@@ -2,11 +2,15 @@
 #ifndef XL_CONNECTION_OWN_CIDS_H
 #define XL_CONNECTION_OWN_CIDS_H
 
+#include "path/cids.h"
 #include "xlink/xlink.h"
 
-/* One more, known to the endpoint and in the table of local CIDs. 0 or XL_ERR_*. */
-int xl_conn_add_cid(xl_connection *);
-/* As many as the peer takes. */
+/* One more, known to the endpoint and in this table of local CIDs. 0 or XL_ERR_*. */
+int xl_conn_add_cid(xl_connection *, xl_cids *);
+/* As many as the peer takes; in the dialect `ietf` one for each path ID that may still be opened, and one to spare for
+ * each that is in use (RFC 10069 section 3.2.1). */
 void xl_conn_issue_cids(xl_connection *);
+/* None of this table is known to the endpoint any more. */
+void xl_conn_withdraw_cids(xl_connection *, xl_cids *);
 
 #endif

@@ -39,8 +39,14 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
 }
 
 uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
-    if (!c->multipath)
-        return XL_QERR_MP_PROTOCOL_VIOLATION;
+    xl_path_id *id = NULL;
+    uint64_t error = c->path_ids ? xl_path_ids_named(c->path_ids, f->path_status.path_id, &id) : 0;
+    if (error)
+        return error;
+    if (id && !id->is_used) {
+        xl_path_id_take_status(id, f->path_status.sequence, f->path_status.status);
+        return 0;
+    }
     xl_path *p = xl_conn_path_by_local_id(c, f->path_status.path_id);
     if (!p || p->state == XL_PATH_CLOSED)
         return 0; /* already gone on our side */
@@ -50,7 +56,7 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
     p->peer_status_seq = f->path_status.sequence;
     p->peer_status = f->path_status.status;
     if (f->path_status.status == XL_STATUS_ABANDON)
-        xl_conn_path_closed(c, p, "abandoned by the peer");
+        xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "abandoned by the peer");
     else
         xl_conn_path_apply_status(
             c, p, f->path_status.status == XL_STATUS_STANDBY ? "standby by the peer" : "available by the peer");

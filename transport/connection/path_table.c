@@ -12,7 +12,7 @@ xl_path *xl_conn_path_by_local_id(xl_connection *c, uint64_t local_id) {
 
 xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_dcid && c->path[i].remote_id == remote_id)
+        if ((c->path_ids ? c->path[i].has_local_id : c->path[i].has_dcid) && c->path[i].remote_id == remote_id)
             return &c->path[i];
     return NULL;
 }
@@ -80,11 +80,16 @@ void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, c
 }
 
 bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
-    xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, p->remote_id) : NULL;
+    if (c->path_ids && !id)
+        return false;
+    xl_cid_entry *e = xl_cids_take_unused(id ? id->remote : &c->remote_cids);
     if (!e)
         return false;
     p->dcid = e->cid;
-    p->remote_id = e->sequence;
+    p->dcid_sequence = e->sequence;
+    if (!id)
+        p->remote_id = e->sequence;
     p->has_dcid = true;
     return true;
 }

@@ -18,7 +18,8 @@ xl_path *xl_conn_path_by_remote_id(xl_connection *, uint64_t remote_id);
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
 void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const char *why);
-bool xl_conn_take_dcid(xl_connection *, xl_path *); /* an unused CID of the peer; false: there is none */
+/* An unused CID of the peer, in the dialect `ietf` of the path's ID; false: there is none. */
+bool xl_conn_take_dcid(xl_connection *, xl_path *);
 void xl_conn_start_challenge(xl_connection *, xl_path *);
 void xl_conn_start_rtt_probe(xl_connection *, xl_path *);
 

@@ -8,6 +8,7 @@
 #include "connection/acks.h"
 #include "connection/connection.h"
 #include "connection/migration.h"
+#include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/rebinding.h"
 #include "connection/state.h"
@@ -64,15 +65,46 @@ static bool give_own_space(xl_path *p) {
     return true;
 }
 
-/* The server's side of a new path: an unused CID in each direction (dialect `xlink`). */
+/* The path ID is the path's now. What the peer said of it before it was open counts (RFC 10069 section 4.3). */
+static void use_path_id(xl_path *p, xl_path_id *id) {
+    id->is_used = true;
+    p->local_id = p->remote_id = id->id;
+    p->has_local_id = true;
+    p->peer_status_seen = id->has_status;
+    p->peer_status_seq = id->status_seq;
+    if (id->has_status)
+        p->peer_status = id->status;
+}
+
+/* Another path proved the addresses (RFC 10069 section 3.1): bytes that come from there count for that one, so this one
+ * would have no allowance. */
+static bool is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q != p && q->validated && q->state != XL_PATH_CLOSED && xl_addr_equal(&q->local, &p->local) &&
+            xl_addr_equal(&q->remote, &p->remote))
+            return true;
+    }
+    return false;
+}
+
+/* The server's side of a new path: an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
 static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote) {
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, local_id) : NULL;
     xl_path *p = xl_conn_path_new(c, local, remote, XL_TECH_UNKNOWN);
+    if (!p && id)
+        xl_path_ids_abandon(id, XL_QERR_PATH_RESOURCE_LIMIT);
     if (!p)
         return NULL;
     p->local_id = local_id;
     p->has_local_id = true;
+    if (id) {
+        use_path_id(p, id);
+        p->validated = is_proven_elsewhere(c, p);
+        xl_conn_issue_cids(c);
+    }
     if (c->multipath && !give_own_space(p)) {
-        xl_conn_path_closed(c, p, "out of memory");
+        xl_conn_path_closed(c, p, XL_QERR_PATH_RESOURCE_LIMIT, "out of memory");
         return NULL;
     }
     /* With multipath a CID may still be on its way over a slower path: xl_conn_open_paths() gives it then. */
@@ -80,6 +112,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
         /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
         p->dcid = c->path[c->active].dcid;
         p->remote_id = c->path[c->active].remote_id;
+        p->dcid_sequence = c->path[c->active].dcid_sequence;
         p->has_dcid = true;
     }
     return p;
@@ -96,10 +129,17 @@ static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, c
     return NULL;
 }
 
+static bool may_open_path(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote) {
+    if (!c->path_ids)
+        return c->is_server || (c->multipath && path_without_local_cid(c, local, remote));
+    const xl_path_id *id = xl_path_ids_find(c->path_ids, local_id);
+    return c->is_server && id && !id->is_used && !id->is_abandoned;
+}
+
 xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
                                  bool *may_open) {
     xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, local_id) : xl_conn_path_by_address(c, local, remote);
-    *may_open = !p && (c->is_server || (c->multipath && path_without_local_cid(c, local, remote)));
+    *may_open = !p && may_open_path(c, local_id, local, remote);
     if (c->multipath)
         return p && p->state != XL_PATH_CLOSED ? p : NULL;
     if (p)
@@ -111,7 +151,7 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
 
 xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, const xl_addr *local,
                                            const xl_addr *remote) {
-    xl_path *p = c->multipath ? path_without_local_cid(c, local, remote) : NULL;
+    xl_path *p = c->multipath && !c->path_ids ? path_without_local_cid(c, local, remote) : NULL;
     if (!p)
         return c->is_server ? accept_path(c, local_id, local, remote) : NULL;
     p->local_id = local_id;
@@ -121,9 +161,30 @@ xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, 
 
 /* ---- Client: opening paths with multipath ---- */
 
+/* Dialect `ietf`: a path begins with an ID that neither side has used, and for which both have issued a CID (RFC 10069
+ * section 3). */
+static bool take_path_id(xl_connection *c, xl_path *p) {
+    xl_path_id *id = xl_path_ids_unused(c->path_ids);
+    if (!id) {
+        xl_path_ids_note_blocked(c->path_ids);
+        xl_conn_wake(c);
+        return false;
+    }
+    if (id->local->count == 0)
+        return false;
+    if (id->remote->count == 0) {
+        xl_path_id_note_blocked(id);
+        xl_conn_wake(c);
+        return false;
+    }
+    use_path_id(p, id);
+    return true;
+}
+
 static void open_path(xl_connection *c, xl_path *p) {
-    if (!xl_conn_take_dcid(c, p))
+    if ((c->path_ids && !take_path_id(c, p)) || !xl_conn_take_dcid(c, p))
         return;
+    xl_conn_issue_cids(c);
     if (!give_own_space(p)) {
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
         return;
@@ -162,7 +223,15 @@ int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr
     return p->index;
 }
 
-void xl_conn_path_closed(xl_connection *c, xl_path *p, const char *why) {
+/* Nothing is sent on it any more: not even with the CIDs that the peer issued for it. */
+static void abandon_path_id(xl_connection *c, xl_path *p, uint64_t error) {
+    xl_path_id *id = p->has_local_id ? xl_path_ids_find(c->path_ids, p->local_id) : NULL;
+    if (id)
+        xl_path_ids_abandon(id, error);
+    p->has_dcid = p->status_pending = false;
+}
+
+void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const char *why) {
     if (p->state == XL_PATH_CLOSED)
         return;
     xl_conn_give_up_in_flight(c, p);
@@ -174,8 +243,10 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, const char *why) {
     p->status = XL_STATUS_ABANDON;
     p->status_seq++;
     p->status_pending = c->multipath;
-    if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->remote_id))
-        xl_cids_retire(&c->remote_cids, p->remote_id);
+    if (c->path_ids)
+        abandon_path_id(c, p, error);
+    else if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->dcid_sequence))
+        xl_cids_retire(&c->remote_cids, p->dcid_sequence);
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].has_proven))
             return;
@@ -186,7 +257,30 @@ int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
     if (!c->multipath || index < 0 || (size_t)index >= c->path_count || !xl_path_is_open(&c->path[index]))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
-    xl_conn_path_closed(c, &c->path[index], "closed by the application");
+    xl_conn_path_closed(c, &c->path[index], XL_QERR_APPLICATION_ABANDON_PATH, "closed by the application");
+    return 0;
+}
+
+int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, uint64_t now) {
+    if (c->is_server || !c->path_ids || index < 0 || (size_t)index >= c->path_count ||
+        !xl_path_may_carry_data(&c->path[index]))
+        return XL_ERR_PATH;
+    xl_conn_enter(c, now);
+    xl_path *p = &c->path[index];
+    xl_path_id *id = xl_path_ids_find(c->path_ids, p->remote_id);
+    uint64_t old = p->dcid_sequence;
+    if (!xl_conn_take_dcid(c, p)) {
+        xl_path_id_note_blocked(id);
+        return XL_ERR_PATH;
+    }
+    xl_cids_retire(id->remote, old); /* RFC 9000 section 9.5 */
+    p->local = *local;
+    xl_conn_give_up_in_flight(c, p);
+    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
+    xl_conn_restart_mtu_search(c, p);
+    p->challenge_tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, &p->local, &p->remote, "moved");
+    xl_conn_start_challenge(c, p);
     return 0;
 }
 
@@ -228,25 +322,42 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
         p->challenge_tries = CHALLENGE_TRIES_MAX - 1;
         xl_conn_start_challenge(c, p);
     } else if (c->multipath) {
-        xl_conn_path_closed(c, p, "validation failed");
+        xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "validation failed");
     } else {
         p->challenge_outstanding = false;
     }
 }
 
-void xl_conn_path_packet_seen(xl_connection *c, xl_path *p, bool is_probing, bool is_newest, const xl_addr *local,
-                              const xl_addr *remote) {
+/* The peer moved the path, and not some NAT: it has taken another CID, so we do too (RFC 9000 section 9.5). */
+static void follow_with_new_dcid(xl_connection *c, xl_path *p) {
+    xl_path_id *id = xl_path_ids_find(c->path_ids, p->remote_id);
+    uint64_t old = p->dcid_sequence;
+    if (id && p->has_dcid && xl_conn_take_dcid(c, p))
+        xl_cids_retire(id->remote, old);
+}
+
+void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bool is_probing, bool is_newest,
+                              const xl_addr *local, const xl_addr *remote) {
+    xl_path *p = ctx->path;
+    bool has_new_cid = ctx->cid_sequence != p->local_cid_sequence;
+    if (is_newest)
+        p->local_cid_sequence = ctx->cid_sequence;
     if (c->multipath && c->is_server && p->state == XL_PATH_NEW) {
         xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened by the peer");
         xl_conn_start_challenge(c, p);
     }
     if (!c->is_server && !is_probing)
         xl_conn_migration_followed(c, p);
-    if (!c->is_server || is_probing || !is_newest)
+    if (!c->is_server || !is_newest)
+        return;
+    /* RFC 10069 section 3.1.2: with path IDs any packet from another address moves its path. */
+    if (is_probing && !c->path_ids)
         return;
     bool moved = !xl_addr_equal(&p->remote, remote) || !xl_addr_equal(&p->local, local);
     if (moved && (c->multipath || (p->index == c->active && c->handshake.is_confirmed)))
         xl_conn_path_rebind(c, p, local, remote);
+    if (moved && c->path_ids && has_new_cid)
+        follow_with_new_dcid(c, p);
     if (c->multipath)
         return;
     if (p->index == c->active || !c->handshake.is_confirmed)

@@ -31,6 +31,8 @@ static bool is_equal(const xl_qoe *a, const xl_qoe *b) {
 
 void xl_connection_set_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t now) {
     xl_qoe_carrier carrier = c->is_server ? XL_QOE_OFF : c->config->scheme.qoe_carrier;
+    if (c->path_ids && carrier != XL_QOE_OFF) /* PATH_ACK has no field for it */
+        carrier = XL_QOE_IN_SIGNALS;
     xl_conn_enter(c, now);
     c->qoe.own = *qoe;
     c->qoe.is_fresh = (carrier & XL_QOE_IN_ACK) != 0;

@@ -68,7 +68,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     }
     log_received(c, ctx, payload, len, packet_bytes);
     if (ctx->level == XL_LEVEL_APP)
-        xl_conn_path_packet_seen(c, ctx->path, probing, newest, &d->local, &d->remote);
+        xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
     c->acks_in_packet = 0;
@@ -87,16 +87,24 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
 }
 
-static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, size_t len) {
-    if (len < 21)
-        return false;
-    for (size_t i = 0; i < c->remote_cids.count; i++) {
-        const xl_cid_entry *e = &c->remote_cids.at[i];
-        /* Only of CIDs that were used (RFC 9000 section 10.3.1). */
-        if (e->has_token && e->in_use && xl_is_equal(e->reset_token, packet + len - 16, 16))
+/* Only of CIDs that were used (RFC 9000 section 10.3.1). */
+static bool has_token(const xl_cids *cids, const uint8_t *token) {
+    for (size_t i = 0; i < cids->count; i++) {
+        const xl_cid_entry *e = &cids->at[i];
+        if (e->has_token && e->in_use && xl_is_equal(e->reset_token, token, 16))
             return true;
     }
     return false;
+}
+
+static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, size_t len) {
+    if (len < 21)
+        return false;
+    const uint8_t *token = packet + len - 16;
+    for (size_t i = 0; c->path_ids && i < XL_PATH_IDS_MAX; i++)
+        if (has_token(c->path_ids->at[i].remote, token))
+            return true;
+    return has_token(&c->remote_cids, token);
 }
 
 static void on_stateless_reset(xl_connection *c) {
@@ -112,12 +120,15 @@ static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_d
         ctx->space = &c->space[ctx->level];
         return true;
     }
-    const xl_cid_entry *e = xl_cids_find(&c->local_cids, &h->dcid);
+    xl_path_id *id = NULL;
+    const xl_cid_entry *e =
+        c->path_ids ? xl_path_ids_find_local(c->path_ids, &h->dcid, &id) : xl_cids_find(&c->local_cids, &h->dcid);
     if (!e || !c->handshake.is_complete)
         return false;
     bool may_open;
-    ctx->local_id = e->sequence;
-    ctx->path = xl_conn_path_for_packet(c, e->sequence, &d->local, &d->remote, &may_open);
+    ctx->local_id = id ? id->id : e->sequence;
+    ctx->cid_sequence = e->sequence;
+    ctx->path = xl_conn_path_for_packet(c, ctx->local_id, &d->local, &d->remote, &may_open);
     if (ctx->path)
         ctx->space = ctx->path->space;
     else if (!c->multipath)

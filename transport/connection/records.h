@@ -22,6 +22,10 @@ typedef enum {
     XL_SF_NEW_CID,
     XL_SF_RETIRE_CID,
     XL_SF_HANDSHAKE_DONE,
+    XL_SF_PATH_ABANDON,
+    XL_SF_MAX_PATH_ID,
+    XL_SF_PATHS_BLOCKED,
+    XL_SF_PATH_CIDS_BLOCKED,
     XL_SF_PATH_STATUS,
     XL_SF_QOE,
 } xl_sf_kind;
@@ -36,8 +40,9 @@ struct xl_sent_frame {
     int8_t path;                  /* index of the path it is in flight on */
     uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
     uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space;
-                                   * SF_STREAMS_BLOCKED: 1 unidirectional */
-    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit */
+                                   * SF_STREAMS_BLOCKED: 1 unidirectional; path ID */
+    uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit;
+                                   * NEW_CID, RETIRE_CID: path ID */
     uint64_t sent_at, sent_total; /* when, and the path's bytes ever sent by then */
     xl_sent_frame *queue_prev, *queue_next; /* unacked queue of its stream */
 };

@@ -74,10 +74,14 @@ typedef struct {
 
 /* server_name only for a client: a DNS name, or an IP address as text (then there is no SNI); a client that verifies
  * must have one. alpn: names with commas between them, the server's preferred one first. params: our transport
- * parameters, copied. NULL on failure. The credentials must outlive it. No callback may call back into the session. */
+ * parameters, copied. NULL on failure. The credentials must outlive it. No callback may call back into the session, but
+ * for xl_tls_set_params(). */
 xl_tls *xl_tls_new(bool is_server, xl_credentials *, const char *server_name, const char *alpn, const uint8_t *params,
                    size_t params_len, const xl_tls_callbacks *);
 void xl_tls_free(xl_tls *);
+/* A server, within peer_params(): these are its own transport parameters then, now that the client's are known. 0 or
+ * negative. */
+int xl_tls_set_params(xl_tls *, const uint8_t *params, size_t len);
 /* Client: produces the ClientHello. Returns 0 or negative. */
 int xl_tls_start(xl_tls *);
 /* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:

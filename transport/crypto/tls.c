@@ -340,6 +340,18 @@ void xl_tls_free(xl_tls *tls) {
     free(tls);
 }
 
+int xl_tls_set_params(xl_tls *tls, const uint8_t *params, size_t len) {
+    uint8_t *copy = malloc(len ? len : 1);
+    if (!copy)
+        return -1;
+    if (len)
+        memcpy(copy, params, len);
+    free(tls->params);
+    tls->params = copy;
+    tls->params_len = len;
+    return 0;
+}
+
 /* ---- Driving it. ---- */
 
 static int advance(xl_tls *tls) {

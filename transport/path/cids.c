@@ -42,9 +42,7 @@ static void erase(xl_cids *cids, xl_cid_entry *entry) {
 xl_cid_entry *xl_cids_issue(xl_cids *cids, const xl_cid *cid, const uint8_t token[16]) {
     if (cids->count == XL_CIDS_MAX)
         return NULL;
-    xl_cid_entry *entry = append(cids, cids->next_sequence++, cid, token);
-    entry->announced = entry->sequence == 0;
-    return entry;
+    return append(cids, cids->next_sequence++, cid, token);
 }
 
 uint64_t xl_cids_retired_by_peer(xl_cids *cids, uint64_t sequence, xl_cid *gone, bool *was_present) {
@@ -114,6 +112,8 @@ uint64_t xl_cids_learn(xl_cids *cids, uint64_t sequence, uint64_t retire_prior_t
         return XL_QERR_FRAME_ENCODING;
     if (contradicts(cids, sequence, cid, token))
         return XL_QERR_PROTOCOL_VIOLATION;
+    if (sequence >= cids->next_sequence)
+        cids->next_sequence = sequence + 1;
     bool is_new = !xl_cids_by_sequence(cids, sequence) && !was_retired(cids, sequence);
     /* Every active CID has a place kept in the retire queue, so no retirement can be lost. */
     if (is_new && cids->count + cids->retire_count >= QUEUE_MAX)

@@ -15,13 +15,13 @@ typedef struct {
     uint8_t reset_token[16];
     bool has_token;
     bool in_use;    /* on a path */
-    bool announced; /* local: NEW_CONNECTION_ID need not be sent: it was, or it is the handshake's */
+    bool announced; /* local: (PATH_)NEW_CONNECTION_ID need not be sent: it was, or it is the handshake's */
 } xl_cid_entry;
 
 typedef struct {
     xl_cid_entry at[XL_CIDS_MAX];
     size_t count;
-    uint64_t next_sequence;                 /* local: of the next one we issue */
+    uint64_t next_sequence;                 /* local: of the next one we issue; remote: above all that came */
     uint64_t retire_prior_to;               /* remote: highest seen */
     uint64_t retire_queue[4 * XL_CIDS_MAX]; /* remote: sequence numbers whose RETIRE_CONNECTION_ID is to be sent */
     size_t retire_count;
@@ -33,7 +33,7 @@ void xl_cids_init(xl_cids *);
 xl_cid_entry *xl_cids_find(xl_cids *, const xl_cid *);
 xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
 /* Pointers to entries last until the next call that adds or removes one. A token may be NULL: the handshake's CID has
- * none. Local: adds one with the next sequence number, announced = it is number 0 (the handshake's); NULL when full. */
+ * none. Local: adds one with the next sequence number, not announced; NULL when full. */
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
 /* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence never issued. *gone = its CID
  * when *was_present. `announced` is not asked: it may have been cleared to send the frame again after a loss that was

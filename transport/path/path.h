@@ -65,9 +65,12 @@ typedef struct {
     xl_technology technology;
     xl_addr local, remote;
 
-    xl_cid dcid;        /* the peer's CID that our packets carry */
-    uint64_t remote_id; /* path ID of the packets that we send: the sequence number of that CID */
-    uint64_t local_id;  /* path ID of the packets that we receive: the sequence number of our CID */
+    xl_cid dcid;            /* the peer's CID that our packets carry */
+    uint64_t dcid_sequence; /* its sequence number */
+    /* Path IDs of the packets that we send and that we receive: in the dialect `xlink` the sequence numbers of their
+     * destination CIDs, in `ietf` the same number in both directions. */
+    uint64_t remote_id, local_id;
+    uint64_t local_cid_sequence; /* of our CID that the peer's newest packet carried */
     bool has_dcid, has_local_id;
 
     xl_space *space; /* the path's own, or the connection's when multipath is off */

@@ -71,6 +71,14 @@ uint64_t xl_path_ids_raise_peer_max(xl_path_ids *ids, uint64_t initial, uint64_t
     return 0;
 }
 
+void xl_path_id_take_status(xl_path_id *p, uint64_t sequence, uint64_t status) {
+    if (p->is_abandoned || (p->has_status && sequence <= p->status_seq))
+        return;
+    p->has_status = true;
+    p->status_seq = sequence;
+    p->status = status;
+}
+
 void xl_path_ids_abandon(xl_path_id *p, uint64_t error_code) {
     if (p->is_abandoned)
         return;
@@ -78,6 +86,56 @@ void xl_path_ids_abandon(xl_path_id *p, uint64_t error_code) {
     p->abandon_error = error_code;
     p->cids_blocked_pending = false;
     xl_cids_init(p->remote);
+}
+
+void xl_path_ids_abandon_lost(xl_path_ids *ids, uint64_t id) {
+    xl_path_id *p = xl_path_ids_find(ids, id);
+    if (p && p->is_abandoned)
+        p->abandon_pending = !p->abandon_confirmed;
+}
+
+void xl_path_ids_abandon_acked(xl_path_ids *ids, uint64_t id) {
+    xl_path_id *p = xl_path_ids_find(ids, id);
+    if (p && p->is_abandoned) {
+        p->abandon_confirmed = true;
+        p->abandon_pending = false;
+    }
+}
+
+void xl_path_ids_max_lost(xl_path_ids *ids, uint64_t maximum) {
+    ids->max_pending |= maximum == ids->local_max;
+}
+
+void xl_path_ids_blocked_lost(xl_path_ids *ids, uint64_t maximum) {
+    ids->blocked_pending |= maximum == ids->peer_max && !xl_path_ids_unused(ids);
+}
+
+void xl_path_ids_cids_blocked_lost(xl_path_ids *ids, uint64_t id, uint64_t sequence) {
+    xl_path_id *p = xl_path_ids_find(ids, id);
+    if (p && !p->is_abandoned && p->remote->next_sequence == sequence)
+        p->cids_blocked_pending = true;
+}
+
+uint64_t xl_path_ids_deadline(const xl_path_ids *ids) {
+    uint64_t at = XL_NEVER;
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++)
+        if (ids->at[i].abandon_confirmed && ids->at[i].forget_at < at)
+            at = ids->at[i].forget_at;
+    return at;
+}
+
+void xl_path_ids_note_blocked(xl_path_ids *ids) {
+    if (ids->blocked_max == ids->peer_max || ids->peer_max >= ids->local_max) /* then it is our own limit */
+        return;
+    ids->blocked_max = ids->peer_max;
+    ids->blocked_pending = true;
+}
+
+void xl_path_id_note_blocked(xl_path_id *p) {
+    if (p->cids_blocked_sequence == p->remote->next_sequence)
+        return;
+    p->cids_blocked_sequence = p->remote->next_sequence;
+    p->cids_blocked_pending = true;
 }
 
 void xl_path_ids_forget(xl_path_ids *ids, xl_path_id *p) {

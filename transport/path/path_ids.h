@@ -54,8 +54,22 @@ bool xl_path_ids_has_elsewhere(xl_path_ids *, uint64_t id, const xl_cid *);
 /* MAX_PATH_ID: 0, or XL_QERR_PROTOCOL_VIOLATION for more than 32 bits or less than the peer's transport parameter said
  * (section 4.6). One that raises nothing is ignored. */
 uint64_t xl_path_ids_raise_peer_max(xl_path_ids *, uint64_t initial, uint64_t maximum);
+/* PATH_STATUS_* for a path that is not open yet: the newest is kept (section 4.3). */
+void xl_path_id_take_status(xl_path_id *, uint64_t sequence, uint64_t status);
 /* We give the path up: the peer's CIDs are retired at once, without a frame (section 3.4). PATH_ABANDON follows. */
 void xl_path_ids_abandon(xl_path_id *, uint64_t error_code);
+/* Frames of ours were lost: sent again where they still say something (sections 4.2, 4.6, 4.7). */
+void xl_path_ids_abandon_lost(xl_path_ids *, uint64_t id);
+void xl_path_ids_max_lost(xl_path_ids *, uint64_t maximum);
+void xl_path_ids_blocked_lost(xl_path_ids *, uint64_t maximum);
+void xl_path_ids_cids_blocked_lost(xl_path_ids *, uint64_t id, uint64_t sequence);
+void xl_path_ids_abandon_acked(xl_path_ids *, uint64_t id);
+/* When the first ID may be forgotten: both sides gave it up, and the peer's late packets have come. */
+uint64_t xl_path_ids_deadline(const xl_path_ids *);
+/* No path can be opened: PATHS_BLOCKED, once for each limit. Or `unused` lacks a CID: PATH_CIDS_BLOCKED, once for each
+ * number that is waited for. */
+void xl_path_ids_note_blocked(xl_path_ids *);
+void xl_path_id_note_blocked(xl_path_id *);
 /* The ID is used up: its place is the next one's. Its local CIDs must have been withdrawn. */
 void xl_path_ids_forget(xl_path_ids *, xl_path_id *);
 

@@ -156,8 +156,9 @@ const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ac
 /* Writers. Each writes one whole frame or sets writer->failed. */
 void xl_frame_put_ping(xl_writer *);
 /* ranges descending, ranges[0] the largest. Writes as many ranges as fit. type: XL_FRAME_ACK, or XL_FRAME_ACK_MP or
- * XL_FRAME_PATH_ACK with path_id; qoe_field: ACK_MP's was negotiated, qoe NULL = "nothing new". Returns how many ranges were written, 0 when not even one fits: then
- * nothing was written and the writer has not failed, so that other frames may follow. */
+ * XL_FRAME_PATH_ACK with path_id; qoe_field: that of ACK_MP was negotiated, qoe NULL = "nothing new". Returns how many
+ * ranges were written, 0 when not even one fits: then nothing was written and the writer has not failed, so that other
+ * frames may follow. */
 size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, uint64_t type,
                         uint64_t path_id, bool qoe_field, const xl_qoe *qoe);
 void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);

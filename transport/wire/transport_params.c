@@ -76,6 +76,8 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
         put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
     put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
     put_integer(&w, XL_TP_ENABLE_MULTIPATH, tp->enable_multipath, 0);
+    if (tp->has_initial_max_path_id)
+        put_integer(&w, XL_TP_INITIAL_MAX_PATH_ID, tp->initial_max_path_id, UINT64_MAX);
     put_integer(&w, XL_TP_QOE_FIELD, tp->qoe_field, 0);
     return w.failed ? 0 : (size_t)(w.p - buf);
 }
@@ -174,6 +176,9 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
         return get_integer(value, 2, XL_VARINT_MAX, &tp->active_connection_id_limit);
     case XL_TP_ENABLE_MULTIPATH:
         return get_switch(value, &tp->enable_multipath);
+    case XL_TP_INITIAL_MAX_PATH_ID:
+        tp->has_initial_max_path_id = true;
+        return get_integer(value, 0, XL_PATH_ID_MAX, &tp->initial_max_path_id);
     case XL_TP_QOE_FIELD:
         return get_switch(value, &tp->qoe_field);
     default:
@@ -183,16 +188,17 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
 
 /* Bounded: every known parameter, and as many unknown ones as an honest peer would send, are told apart. */
 typedef struct {
-    uint64_t known; /* bit i: parameter i; two more for the dialect's */
+    uint64_t known; /* bit i: parameter i; three more for the dialects' */
     uint64_t others[32];
     size_t other_count;
 } seen_set;
 
 static bool seen_before(seen_set *seen, uint64_t id) {
-    unsigned bit = id <= TP_RETRY_SCID            ? (unsigned)id
-                   : id == XL_TP_ENABLE_MULTIPATH ? 62
-                   : id == XL_TP_QOE_FIELD        ? 63
-                                                  : 64;
+    unsigned bit = id <= TP_RETRY_SCID               ? (unsigned)id
+                   : id == XL_TP_INITIAL_MAX_PATH_ID ? 61
+                   : id == XL_TP_ENABLE_MULTIPATH    ? 62
+                   : id == XL_TP_QOE_FIELD           ? 63
+                                                     : 64;
     if (bit < 64) {
         bool before = seen->known >> bit & 1;
         seen->known |= UINT64_C(1) << bit;

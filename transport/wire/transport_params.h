@@ -1,12 +1,14 @@
-/* Transport parameters: RFC 9000 section 18, enable_multipath of the dialect `xlink`, and the private parameter that
- * negotiates the QoE field of ACK_MP. */
+/* Transport parameters: RFC 9000 section 18, enable_multipath of the dialect `xlink`, initial_max_path_id of `ietf`
+ * (RFC 10069 section 2.1), and the private parameter that negotiates the player's signal: in `xlink` the QoE field of
+ * ACK_MP, in `ietf` QOE_CONTROL_SIGNALS. */
 #ifndef XL_WIRE_TRANSPORT_PARAMS_H
 #define XL_WIRE_TRANSPORT_PARAMS_H
 
 #include "wire/packet.h"
 
-#define XL_TP_ENABLE_MULTIPATH 0xbaba
-#define XL_TP_QOE_FIELD        0x2e3a71c5 /* private; value: varint 1 */
+#define XL_TP_ENABLE_MULTIPATH    0xbaba
+#define XL_TP_INITIAL_MAX_PATH_ID 0x3e
+#define XL_TP_QOE_FIELD           0x2e3a71c5 /* private; value: varint 1 */
 
 /* A longer timeout is read as this one, 146,000 years: so that it and a time are numbers of µs, and so is their sum. */
 #define XL_IDLE_TIMEOUT_MAX_MS (XL_VARINT_MAX / 1000)
@@ -25,6 +27,8 @@ typedef struct {
     bool disable_active_migration;
     uint64_t active_connection_id_limit; /* 2 when absent */
     bool enable_multipath;
+    bool has_initial_max_path_id;
+    uint64_t initial_max_path_id; /* of 32 bits */
     bool qoe_field;
 } xl_transport_params;
 

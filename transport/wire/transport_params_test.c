@@ -220,8 +220,31 @@ static void random_bytes_never_crash_the_decoder(void **state) {
     assert_true(accepted > 1000);
 }
 
+static void initial_max_path_id_has_32_bits(void **state) {
+    (void)state;
+    xl_transport_params tp, back;
+    uint8_t buf[64];
+    for (uint64_t max = 0; max <= XL_PATH_ID_MAX; max += XL_PATH_ID_MAX / 3) {
+        xl_transport_params_init(&tp);
+        tp.has_initial_max_path_id = true;
+        tp.initial_max_path_id = max;
+        size_t n = xl_transport_params_encode(&tp, buf, sizeof(buf));
+        assert_int_equal(xl_transport_params_decode(buf, n, false, &back), 0);
+        assert_true(back.has_initial_max_path_id);
+        assert_int_equal(back.initial_max_path_id, max);
+    }
+    const uint8_t too_great[] = {0x3e, 8, 0xc0, 0, 0, 1, 0, 0, 0, 0};
+    assert_int_equal(xl_transport_params_decode(too_great, sizeof(too_great), true, &back),
+                     XL_QERR_TRANSPORT_PARAMETER);
+    const uint8_t twice[] = {0x3e, 1, 2, 0x3e, 1, 2};
+    assert_int_equal(xl_transport_params_decode(twice, sizeof(twice), true, &back), XL_QERR_TRANSPORT_PARAMETER);
+    xl_transport_params_init(&tp);
+    assert_false(tp.has_initial_max_path_id);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(initial_max_path_id_has_32_bits),
         cmocka_unit_test(every_parameter_round_trips),
         cmocka_unit_test(absent_parameters_have_the_defaults_of_the_rfc),
         cmocka_unit_test(multipath_parameters_have_their_bytes),

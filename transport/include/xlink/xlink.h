@@ -94,6 +94,12 @@ typedef struct {
     uint64_t fps;           /* frames per second */
 } xl_qoe;
 
+/* How multipath is spoken. A client offers both, a server chooses one. */
+typedef enum {
+    XL_DIALECT_XLINK = 0, /* draft-liu-multipath-quic, with the QoE field of the XLINK paper in ACK_MP */
+    XL_DIALECT_IETF = 1,  /* RFC 10069 */
+} xl_dialect;
+
 typedef enum {
     XL_ACK_ORIGINAL = 0, /* ACK_MP is sent on the path that it acknowledges */
     XL_ACK_FASTEST = 1,  /* ACK_MP is sent on the live path with the smallest RTT (paper section 5.3) */
@@ -167,7 +173,8 @@ typedef struct {
 
 /* The algorithms and their settings: what xl_endpoint_reconfigure() may change. NULL selects a name's default. */
 typedef struct {
-    bool enable_multipath;    /* Offer transport parameter enable_multipath = 1. Default: false. */
+    bool enable_multipath;    /* Offer multipath, in both dialects. Default: false. */
+    xl_dialect dialect;       /* Server: the dialect chosen where a client offers both. Default: XL_DIALECT_XLINK. */
     bool enable_migration;    /* Client, single path: move to another registered path when the current path fails.
                               * Default: false. */
     const char *scheduler;    /* A name of xl_scheduler_name(). Default: "minrtt". */
@@ -375,11 +382,15 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
-bool xl_connection_is_multipath(const xl_connection *); /* whether both sides negotiated multipath */
+bool xl_connection_is_multipath(const xl_connection *);  /* whether both sides negotiated multipath */
+xl_dialect xl_connection_dialect(const xl_connection *); /* of a multipath connection: the one negotiated */
 /* Whether the peer is known to have completed the handshake too (RFC 9001 section 4.1.2). */
 bool xl_connection_is_confirmed(const xl_connection *);
 const char *xl_connection_alpn(const xl_connection *);
 
+/* Client, dialect `ietf`: the path continues from another local address, under its path ID and with another connection
+ * ID (RFC 10069 section 5.1). XL_ERR_PATH: no such path is usable, or the server has issued no spare connection ID. */
+int xl_connection_move_path(xl_connection *, int path, const xl_addr *local, uint64_t now);
 /* Client: registers another path, before or after the handshake. With multipath the path is opened as soon as the
  * handshake is confirmed and a CID is available. With enable_migration it is a candidate for migration. Otherwise it is
  * never used. Returns its index (>= 1), which events and statistics use, or XL_ERR_PATH. */

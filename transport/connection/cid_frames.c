@@ -1,0 +1,247 @@
+#include "connection/cid_frames.h"
+
+#include "connection/connection.h"
+#include "connection/own_cids.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/state.h"
+
+#define RETAIN_PTOS  3  /* an abandoned path ID is kept so long after the peer's PATH_ABANDON (RFC 10069 section 3.4) */
+#define CID_ROOM     64 /* the longest (PATH_)NEW_CONNECTION_ID, and more */
+#define CONTROL_ROOM 32 /* the longest of the other frames */
+
+/* ---- What is due ---- */
+
+static bool has_unannounced(const xl_cids *cids) {
+    for (size_t i = 0; i < cids->count; i++)
+        if (!cids->at[i].announced)
+            return true;
+    return false;
+}
+
+static bool is_due(const xl_path_id *p) {
+    return p->abandon_pending || p->cids_blocked_pending || p->remote->retire_count > 0 ||
+           (!p->is_abandoned && has_unannounced(p->local));
+}
+
+bool xl_cid_frames_are_due(const xl_connection *c) {
+    const xl_path_ids *ids = c->path_ids;
+    if (!c->handshake.is_complete)
+        return c->remote_cids.retire_count > 0;
+    if (!ids)
+        return c->remote_cids.retire_count > 0 || has_unannounced(&c->local_cids);
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++)
+        if (is_due(&ids->at[i]))
+            return true;
+    return ids->max_pending || ids->blocked_pending;
+}
+
+/* ---- What is written ---- */
+
+static bool note(xl_builder *b, size_t room, xl_sf_kind kind, uint64_t id, uint64_t offset) {
+    return xl_builder_left(b) >= room && xl_builder_note(b, kind, id, offset);
+}
+
+static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
+    uint64_t path_id = path ? path->id : 0;
+    for (size_t i = 0; i < cids->count; i++) {
+        xl_cid_entry *e = &cids->at[i];
+        if (e->announced || !note(b, path ? CID_ROOM : 48, XL_SF_NEW_CID, e->sequence, path_id))
+            continue;
+        if (path)
+            xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, 0, &e->cid, e->reset_token);
+        else
+            xl_frame_put_new_cid(&b->w, e->sequence, 0, &e->cid, e->reset_token);
+        e->announced = true;
+    }
+}
+
+static void put_retirements(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
+    uint64_t path_id = path ? path->id : 0;
+    while (cids->retire_count > 0 && xl_builder_left(b) >= (path ? CONTROL_ROOM : 12)) {
+        uint64_t sequence = cids->retire_queue[cids->retire_count - 1];
+        if (!xl_builder_note(b, XL_SF_RETIRE_CID, sequence, path_id))
+            return;
+        cids->retire_count--;
+        if (path)
+            xl_frame_put_path_retire_cid(&b->w, path_id, sequence);
+        else
+            xl_frame_put_retire_cid(&b->w, sequence);
+    }
+}
+
+static void put_of_path_id(xl_builder *b, xl_path_id *p) {
+    if (p->abandon_pending && note(b, CONTROL_ROOM, XL_SF_PATH_ABANDON, p->id, 0)) {
+        xl_frame_put_path_abandon(&b->w, p->id, p->abandon_error);
+        p->abandon_pending = false;
+    }
+    if (p->is_abandoned)
+        return;
+    put_new_cids(b, p->local, p);
+    put_retirements(b, p->remote, p);
+    uint64_t next = p->remote->next_sequence;
+    if (p->cids_blocked_sequence != next) /* one came since */
+        p->cids_blocked_pending = false;
+    if (p->cids_blocked_pending && note(b, CONTROL_ROOM, XL_SF_PATH_CIDS_BLOCKED, p->id, next)) {
+        xl_frame_put_path_cids_blocked(&b->w, p->id, next);
+        p->cids_blocked_pending = false;
+    }
+}
+
+static void put_limits(xl_builder *b, xl_path_ids *ids) {
+    if (ids->max_pending && note(b, CONTROL_ROOM, XL_SF_MAX_PATH_ID, 0, ids->local_max)) {
+        xl_frame_put_max_path_id(&b->w, ids->local_max);
+        ids->max_pending = false;
+    }
+    if (ids->blocked_max != ids->peer_max) /* it was raised since */
+        ids->blocked_pending = false;
+    if (ids->blocked_pending && note(b, CONTROL_ROOM, XL_SF_PATHS_BLOCKED, 0, ids->peer_max)) {
+        xl_frame_put_paths_blocked(&b->w, ids->peer_max);
+        ids->blocked_pending = false;
+    }
+}
+
+void xl_cid_frames_put(xl_builder *b) {
+    xl_connection *c = b->c;
+    if (!c->path_ids) {
+        if (c->handshake.is_complete)
+            put_new_cids(b, &c->local_cids, NULL);
+        put_retirements(b, &c->remote_cids, NULL);
+        return;
+    }
+    if (!c->handshake.is_complete)
+        return;
+    put_limits(b, c->path_ids);
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++)
+        put_of_path_id(b, &c->path_ids->at[i]);
+}
+
+/* ---- What is received ---- */
+
+/* A path whose connection ID the peer wants back takes another one. In the dialect `xlink` the CID is the path's
+ * identity: the path ends with it. In `ietf` a path may wait for one. */
+static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
+    xl_cid_entry *fresh = c->multipath && !c->path_ids ? NULL : xl_cids_take_unused(cids);
+    if (fresh) {
+        p->dcid = fresh->cid;
+        p->dcid_sequence = fresh->sequence;
+        if (!c->path_ids)
+            p->remote_id = fresh->sequence;
+    } else if (c->path_ids) {
+        p->has_dcid = false;
+        xl_path_id_note_blocked(xl_path_ids_find(c->path_ids, p->remote_id));
+    } else {
+        xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "its connection ID was retired");
+    }
+}
+
+uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
+    bool in_use_retired = false;
+    uint64_t path_id = f->new_cid.path_id;
+    xl_cids *cids = &c->remote_cids;
+    if (c->remote_cids.at[0].cid.len == 0 && c->remote_cids.count)
+        return XL_QERR_PROTOCOL_VIOLATION; /* the peer uses a zero-length CID (19.15) */
+    if (c->path_ids) {
+        xl_path_id *id;
+        uint64_t error = xl_path_ids_named(c->path_ids, path_id, &id);
+        if (error || !id || id->is_abandoned)
+            return error;
+        if (xl_path_ids_has_elsewhere(c->path_ids, path_id, &f->new_cid.cid))
+            return XL_QERR_PROTOCOL_VIOLATION;
+        cids = id->remote;
+    }
+    uint64_t error = xl_cids_learn(cids, f->new_cid.sequence, f->new_cid.retire_prior_to, &f->new_cid.cid,
+                                   f->new_cid.reset_token, XL_MAX_PATHS, &in_use_retired);
+    if (error)
+        return error;
+    for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        bool is_other = c->path_ids && p->remote_id != path_id;
+        if (p->has_dcid && !is_other && !xl_cids_by_sequence(cids, p->dcid_sequence))
+            replace_dcid(c, p, cids);
+    }
+    xl_conn_open_paths(c);
+    return 0;
+}
+
+uint64_t xl_conn_take_retire_cid(xl_connection *c, const xl_frame *f) {
+    xl_cid gone;
+    bool was_present;
+    xl_cids *cids = &c->local_cids;
+    if (c->path_ids) {
+        xl_path_id *id;
+        uint64_t error = xl_path_ids_named(c->path_ids, f->retire_cid.path_id, &id);
+        if (error || !id)
+            return error;
+        cids = id->local;
+    }
+    uint64_t error = xl_cids_retired_by_peer(cids, f->retire_cid.sequence, &gone, &was_present);
+    if (error || !was_present)
+        return error;
+    c->hooks.cid_removed(c->hooks.user, &gone);
+    xl_path *p = c->multipath && !c->path_ids ? xl_conn_path_by_local_id(c, f->retire_cid.sequence) : NULL;
+    if (p && p->state != XL_PATH_CLOSED)
+        xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "the peer retired its connection ID");
+    xl_conn_issue_cids(c);
+    return 0;
+}
+
+/* Section 3.4: we answer with the same, and packets of the peer that are on their way find their connection ID for a
+ * while. */
+static void take_abandon(xl_connection *c, xl_path_id *id) {
+    xl_path *p = xl_conn_path_by_local_id(c, id->id);
+    if (id->forget_at == XL_NEVER)
+        id->forget_at = c->now + RETAIN_PTOS * xl_conn_max_pto(c);
+    if (p && p->state != XL_PATH_CLOSED)
+        xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "abandoned by the peer");
+    else
+        xl_path_ids_abandon(id, XL_QERR_NO_ERROR);
+    xl_conn_wake(c);
+}
+
+/* Sections 4.6, 4.7. */
+static uint64_t take_limit(xl_connection *c, const xl_frame *f) {
+    xl_path_ids *ids = c->path_ids;
+    if (f->type == XL_FRAME_PATHS_BLOCKED)
+        return f->max.maximum > ids->local_max ? XL_QERR_PROTOCOL_VIOLATION : 0;
+    uint64_t error = xl_path_ids_raise_peer_max(ids, c->peer_params.initial_max_path_id, f->max.maximum);
+    if (error)
+        return error;
+    xl_conn_issue_cids(c);
+    xl_conn_open_paths(c);
+    return 0;
+}
+
+uint64_t xl_conn_take_path_id_frame(xl_connection *c, const xl_frame *f) {
+    if (f->type == XL_FRAME_MAX_PATH_ID || f->type == XL_FRAME_PATHS_BLOCKED)
+        return take_limit(c, f);
+    bool abandons = f->type == XL_FRAME_PATH_ABANDON;
+    xl_path_id *id;
+    uint64_t error =
+        xl_path_ids_named(c->path_ids, abandons ? f->path_abandon.path_id : f->path_cids_blocked.path_id, &id);
+    if (error || !id)
+        return error;
+    if (abandons)
+        take_abandon(c, id);
+    else if (f->path_cids_blocked.next_sequence > id->local->next_sequence)
+        return XL_QERR_PROTOCOL_VIOLATION;
+    return 0;
+}
+
+/* ---- Time ---- */
+
+uint64_t xl_conn_path_ids_deadline(const xl_connection *c) {
+    return c->path_ids ? xl_path_ids_deadline(c->path_ids) : XL_NEVER;
+}
+
+void xl_conn_path_ids_timer(xl_connection *c) {
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++) {
+        xl_path_id *p = &c->path_ids->at[i];
+        if (!p->abandon_confirmed || p->forget_at > c->now)
+            continue;
+        xl_conn_withdraw_cids(c, p->local);
+        xl_path_ids_forget(c->path_ids, p);
+    }
+    xl_conn_issue_cids(c);
+    xl_conn_open_paths(c);
+}
