@@ -201,7 +201,7 @@ def test_options_of_programs_exist(program: str) -> None:
 def test_yaml_examples_are_valid(tmp_path: Path) -> None:
     found = 0
     for block in ALL_BLOCKS:
-        if block.language != "yaml":
+        if block.language != "yaml" or block.test.startswith("howto"):  # test_one_file.py follows these
             continue
         data = yaml.safe_load(block.text)
         if not isinstance(data, dict) or {"floors", "alpha"} & data.keys():
@@ -210,7 +210,7 @@ def test_yaml_examples_are_valid(tmp_path: Path) -> None:
             (tmp_path / "example.yaml").write_text(block.text)
             assert isinstance(load_experiment(tmp_path / "example.yaml")[0], Experiment)
             found += 1
-    assert found >= 4
+    assert found >= 3
     [index] = blocks_for("index")
     assert TraceIndex.model_validate(yaml.safe_load(index.text)).pairs[0].name == "my-drive"
 

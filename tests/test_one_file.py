@@ -1,0 +1,123 @@
+"""What takes one file: a scheduler, by docs/howto/scheduler.md from its first line to its last, and a setting.
+
+Each in a copy of the tree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from railyard.base.paths import ROOT
+
+PAGE = ROOT / "docs" / "howto" / "scheduler.md"
+STEP = re.compile(
+    r"<!-- test: howto(?: file (?P<file>\S+))?(?: exits (?P<status>\d))? -->\n```\w+\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+BUILT = ("bin", "release", "generated")  # taken over, so that make compiles only what is new
+STEPS_S = 250
+EXPERIMENT = """
+name: setting
+arena: sim
+pairs: [subway-1]
+schemes: [{scheme: xlink, standby_probe_ms: 9}]
+seeds: 1
+player: {bitrate_bps: 3000000, duration_s: 5}
+"""
+
+Follow = Callable[..., str]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """What git tracks, as it is in the working tree, and what was built of it."""
+    if not (ROOT / "build" / "release").is_dir():
+        pytest.skip("needs the objects of the programs: run `make build`")
+    copy = tmp_path / "tree"
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    for name in BUILT:
+        if (ROOT / "build" / name).is_dir():
+            shutil.copytree(ROOT / "build" / name, copy / "build" / name, symlinks=True)
+    return copy
+
+
+@pytest.fixture
+def follow(tree: Path, tmp_path: Path) -> Follow:
+    """Runs a step, lines for bash, in the copy; gives what it wrote."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
+    (programs / "railyard").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD_", "MAKE"))}
+    environment |= {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(tree), "COLUMNS": "120"}
+
+    def run(step: str, status: int = 0) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", step],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STEPS_S,
+        )
+        assert done.returncode == status, f"{step}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_the_page_adds_a_scheduler_by_one_file(tree: Path, follow: Follow) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    steps = list(STEP.finditer(text))
+    assert len(steps) == len(re.findall(r"^```\w+$", text, re.MULTILINE)) > 5, "a block of the page is not followed"
+    files = []
+    for step in steps:
+        if step["file"]:
+            files.append(step["file"])
+            assert not (tree / step["file"]).exists()
+            (tree / step["file"]).write_text(step["text"], encoding="utf-8")
+        else:
+            follow(step["text"], int(step["status"] or 0))
+    assert files == ["transport/scheduler/widest.c", "transport/scheduler/widest_test.c", "my-scheduler.yaml"]
+
+
+ROW = """
+    {"standby_probe_ms", SETTING_WHOLE, FIELD(limits.standby_probe_us), .least = 10, .most = 60000, .scale = 1000,
+     .sides = BOTH, .can_reload = true, .value = "MS", .fallback = "1000", .help = "Time between probes."},
+"""
+
+
+def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
+    """Of what the transport can do already. Options, help, jobs, files, JSON and experiments follow from the row."""
+    file = tree / "schemes" / "quic_settings.c"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(
+        text.replace("const setting quic_setting_rows[] = {", f"const setting quic_setting_rows[] = {{{ROW}")
+    )
+    follow("make -j2 build")
+    for program in ("server", "player", "load"):
+        assert "--standby-probe-ms MS" in follow(f"build/bin/xlink-{program} --help")
+    wrong = "takes a whole number from 10 to 60000, not"
+    assert wrong in follow("build/bin/xlink-server --quic 127.0.0.1:0 --standby-probe-ms 9", 2)
+    (tree / "params.yaml").write_text("standby_probe_ms: 9\n")
+    assert wrong in follow("build/bin/xlink-server --quic 127.0.0.1:0 --params params.yaml", 2)
+    job = '{"scheme": "xlink", "standby_probe_ms": 9}'
+    assert wrong in follow(f"echo '{job}' | build/bin/xlink-sim - --out out", 2)
+    follow(f"{sys.executable} -m railyard.cli.reference")  # make docs
+    for page in ("formats.md", "experiment.schema.json"):
+        assert "standby_probe_ms" in (tree / "docs" / "reference" / page).read_text(), page
+    (tree / "e.yaml").write_text(EXPERIMENT)
+    assert "standby_probe_ms" in follow("railyard run e.yaml", 2)
