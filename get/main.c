@@ -18,7 +18,8 @@
 #include "xlink/log_files.h"
 #include "xlink/udp.h"
 
-#define PROGRAM "xlink-get"
+#define PROGRAM         "xlink-get"
+#define SESSION_WAIT_US 1000000
 
 typedef struct {
     uint64_t bytes;
@@ -36,6 +37,8 @@ typedef struct {
     target *targets;
     size_t complete, failed, connections;
     uint64_t start_us;
+    uint8_t *session; /* the newest of the server, XL_SESSION_MAX_BYTES; all URLs are of one server */
+    size_t session_len;
     bool cannot_write;
     char error[SETTINGS_ERROR_BYTES];
 } get;
@@ -102,6 +105,24 @@ static void on_done(void *user, size_t url, const char *problem) {
         xl_udp_now());
 }
 
+/* ---- Sessions ---- */
+
+static void save_session(void *user, const char *server_name, const uint8_t *session, size_t len) {
+    get *g = user;
+    (void)server_name;
+    memcpy(g->session, session, len);
+    g->session_len = len;
+}
+
+static size_t load_session(void *user, const char *server_name, uint8_t *session, size_t cap) {
+    const get *g = user;
+    (void)server_name;
+    if (g->session_len > cap)
+        return 0;
+    memcpy(session, g->session, g->session_len);
+    return g->session_len;
+}
+
 /* ---- One connection ---- */
 
 static void wait_for(get *g, uint64_t until) {
@@ -115,9 +136,10 @@ static void log_connection(get *g, const xl_connection *connection) {
     xl_connection_stats s;
     xl_connection_get_stats(connection, &s);
     jsonl_write(g->log, "connection_closed",
-                json_pack("{s:I, s:s, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
-                          xl_connection_alpn(connection), "multipath", (int)s.multipath, "stream_bytes_received",
-                          (json_int_t)s.stream_bytes_received, "datagrams_received", (json_int_t)s.datagrams_received),
+                json_pack("{s:I, s:s, s:b, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
+                          xl_connection_alpn(connection), "resumed", (int)xl_connection_is_resumed(connection),
+                          "multipath", (int)s.multipath, "stream_bytes_received", (json_int_t)s.stream_bytes_received,
+                          "datagrams_received", (json_int_t)s.datagrams_received),
                 xl_udp_now());
 }
 
@@ -129,9 +151,13 @@ static void step(get *g, get_client *client) {
     get_client_step(client, now);
     if (now >= limit || interrupted)
         get_client_close(client, interrupted ? "interrupted" : "the time limit came first", now);
-    else if (get_client_is_done(client))
-        get_client_close(client, "", now);
     xl_udp_flush(g->udp, g->endpoint, now);
+}
+
+/* The ticket may come after the last body: a connection that the next one is to resume waits for it a little. */
+static bool awaits_session(const get *g, size_t next, uint64_t done_at) {
+    return g->o.split != GET_SPLIT_NONE && next < g->o.url_count && g->session_len == 0 &&
+           xl_udp_now() < done_at + SESSION_WAIT_US;
 }
 
 /* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
@@ -145,11 +171,19 @@ static bool run_connection(get *g, size_t first, size_t count) {
         snprintf(g->error, sizeof g->error, "out of memory");
         return false;
     }
-    while (!get_client_is_done(client)) {
+    uint64_t done_at = XL_NEVER;
+    while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
-        wait_for(g, xl_endpoint_next_timeout(g->endpoint));
+        uint64_t until = xl_endpoint_next_timeout(g->endpoint);
+        wait_for(g, done_at < XL_NEVER - SESSION_WAIT_US && done_at + SESSION_WAIT_US < until
+                        ? done_at + SESSION_WAIT_US
+                        : until);
         step(g, client);
+        if (done_at == XL_NEVER && get_client_is_done(client))
+            done_at = xl_udp_now();
     }
+    get_client_close(client, "", xl_udp_now());
+    xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
     log_connection(g, get_client_connection(client));
     get_client_free(client);
     return true;
@@ -232,6 +266,9 @@ static bool open_credentials(get *g) {
     if (!g->credentials)
         snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
                  g->o.insecure ? "" : g->o.ca_file);
+    const xl_sessions sessions = {.user = g, .save = save_session, .load = load_session};
+    if (g->credentials && xl_credentials_keep_sessions(g->credentials, &sessions) != 0)
+        return false;
     if (g->credentials && g->o.ciphers && xl_credentials_set_ciphers(g->credentials, g->o.ciphers) != 0) {
         snprintf(g->error, sizeof g->error,
                  "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%s'", g->o.ciphers);
@@ -263,7 +300,9 @@ static bool open_endpoint(get *g) {
 static bool open_all(get *g, int argc, char **argv) {
     g->start_us = xl_udp_now();
     g->plan = (get_plan){.alpn = g->o.alpn, .urls = g->o.urls};
-    if (!(g->targets = calloc(g->o.url_count, sizeof *g->targets))) {
+    g->targets = calloc(g->o.url_count, sizeof *g->targets);
+    g->session = malloc(XL_SESSION_MAX_BYTES);
+    if (!g->targets || !g->session) {
         snprintf(g->error, sizeof g->error, "out of memory");
         return false;
     }
@@ -286,6 +325,7 @@ static void close_all(get *g) {
         xl_credentials_free(g->credentials);
     xl_log_files_close(g->logs);
     free(g->targets);
+    free(g->session);
     free(g->o.urls);
 }
 

@@ -121,8 +121,20 @@ static bool load_credentials(server_service *s, const server_config *config, cha
     return s->credentials != NULL;
 }
 
+/* All workers, and servers of one deployment, resume each other's sessions. */
+static bool issue_tickets(server_service *s, const server_config *config, char *error) {
+    const xl_deployment *d = server_get_deployment(s->owner);
+    xl_static_keys keys;
+    bool ok = d || xl_static_keys_from(config->random_key, &keys) == 0;
+    ok = ok && xl_credentials_issue_tickets(s->credentials, d ? d->keys.ticket : keys.ticket) == 0;
+    memset(&keys, 0, sizeof keys);
+    if (!ok)
+        snprintf(error, SERVER_ERROR_BYTES, "cannot make the key of session tickets");
+    return ok;
+}
+
 static bool make_credentials(server_service *s, const server_config *config, char *error) {
-    if (!load_credentials(s, config, error))
+    if (!load_credentials(s, config, error) || !issue_tickets(s, config, error))
         return false;
     bool ok = !config->ciphers || xl_credentials_set_ciphers(s->credentials, config->ciphers) == 0;
     if (!ok)

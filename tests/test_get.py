@@ -48,6 +48,7 @@ def test_get_writes_what_the_server_has(tmp_path: Path, root: Path, alpn: str, s
         assert (tmp_path / name).read_bytes() == (root / name).read_bytes()
     closed = events(read_jsonl(tmp_path / "get.jsonl"), "connection_closed")
     assert [record["alpn"] for record in closed] == [alpn] * connections
+    assert [record["resumed"] for record in closed] == [number > 0 for number in range(connections)]
     assert [record["path"] for record in events(server.records(), "request")] == [f"/{name}" for name in names]
 
 
@@ -60,6 +61,16 @@ def test_get_says_which_url_failed(tmp_path: Path, root: Path, alpn: str, words:
     assert words in done.stderr
     assert (tmp_path / "small").read_bytes() == b"hello"
     assert not (tmp_path / "missing").exists()
+
+
+def test_workers_resume_each_others_sessions_and_a_seed_those_before_a_restart(tmp_path: Path) -> None:
+    names = tuple(f"synthetic/{size}" for size in range(1000, 1008))
+    with Server(tmp_path, "--workers", "2") as server:
+        done = get(server.port, "--split", "each", "--out", tmp_path / "get.jsonl", names=names)
+    assert done.returncode == 0, done.stderr
+    closed = events(read_jsonl(tmp_path / "get.jsonl"), "connection_closed")
+    assert [record["resumed"] for record in closed] == [False] + [True] * (len(names) - 1)
+    assert len({record["worker"] for record in events(server.records(), "connection_closed")}) == 2
 
 
 class Raw(QuicConnectionProtocol):

@@ -24,6 +24,7 @@ chacha20)
     client_options=(--ciphers chacha20)
     ;;
 keyupdate) client_options=(--packets-per-key 1000) ;;
+resumption) split=first ;;
 retry) server_options=(--retry-above 0) ;;
 http3) alpn=h3 ;;
 *) exit 127 ;;

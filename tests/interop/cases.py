@@ -26,6 +26,7 @@ class Case:
     big_certificate: bool = False
     most_amplification: float | None = None
     qlog_event: str | None = None  # what the qlog of our end must hold
+    resumes: bool = False  # the second connection; a foreign client has to look by itself
     timeout_s: int = 60
 
 
@@ -39,10 +40,21 @@ CASES = (
     Case("retry", "the server asks for Retry", "retry", (1024,), needs=("server v1 retry",), connections=None),
     Case("chacha20", "ChaCha20-Poly1305 is all that is offered", "chacha20", (MB,)),
     Case(
-        "resumption", "the second connection resumes the first one's session", "resumption", (1024, 1024), connections=2
+        "resumption",
+        "the second connection resumes the first one's session",
+        "resumption",
+        (1024, 1024),
+        connections=2,
+        resumes=True,
     ),
     Case(
-        "zerortt", "the second one sends its requests in 0-RTT", "zerortt", (32,) * 10, needs=("0rtt",), connections=2
+        "zerortt",
+        "the second one sends its requests in 0-RTT",
+        "zerortt",
+        (32,) * 10,
+        needs=("0rtt",),
+        connections=2,
+        resumes=True,
     ),
     Case("keyupdate", "the client updates the keys", "keyupdate", (3 * MB,), qlog_event="key_updated"),
     Case("v2", "the handshake changes to QUIC v2", "v2", (1024,), needs=("client v2", "server v2")),
@@ -99,4 +111,4 @@ CASES = (
 )
 BY_NAME = {case.name: case for case in CASES}
 # Enough for every change: both HTTPs, Retry, loss, and a change of address.
-SMALL = ("handshake", "http3", "retry", "rebind-addr")
+SMALL = ("handshake", "http3", "retry", "resumption", "rebind-addr")

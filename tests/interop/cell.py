@@ -157,6 +157,15 @@ def problem_with_qlog(case: Case, folder: Path) -> str | None:
     return f"no {case.qlog_event} in our qlog"
 
 
+def problem_with_resumption(case: Case, folder: Path) -> str | None:
+    log = folder / "client-logs" / "client.jsonl"  # of our client
+    if not case.resumes or not log.exists():
+        return None
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    resumed = [record["resumed"] for record in records if record["event"] == "connection_closed"]
+    return None if resumed == [False, True] else f"resumed: {resumed}"
+
+
 def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
     for needed in case.needs:
         if not any(needed in packet for packet in seen.packets):
@@ -213,7 +222,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
     if client.returncode == UNSUPPORTED:
         raise CellError("unsupported")
     problem = problem_with_files(folder, names) or problem_with_packets(case, forwarding.seen)
-    problem = problem or problem_with_qlog(case, folder)
+    problem = problem or problem_with_qlog(case, folder) or problem_with_resumption(case, folder)
     if problem is None and client.returncode != 0:
         problem = f"the client ended with status {client.returncode}"
     if seconds >= case.timeout_s:

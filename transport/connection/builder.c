@@ -72,6 +72,21 @@ xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint
     return r;
 }
 
+void xl_builder_put_crypto(xl_builder *b) {
+    xl_send *s = &b->c->level[b->level].send;
+    xl_send_piece piece;
+    while (xl_builder_left(b) > 32 && xl_send_next(s, UINT64_MAX, xl_builder_left(b) - 16, &piece)) {
+        xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
+        if (!r)
+            return;
+        r->len = (uint32_t)piece.len;
+        xl_frame_put_crypto_header(&b->w, piece.offset, piece.len);
+        xl_send_copy(s, piece.offset, b->w.p, piece.len);
+        b->w.p += piece.len;
+        xl_send_mark_sent(s, &piece);
+    }
+}
+
 void xl_builder_pad_to(xl_builder *b, size_t packet_bytes) {
     size_t now = (size_t)(b->w.p - b->packet) + XL_AEAD_TAG;
     size_t pad = packet_bytes > now ? packet_bytes - now : 0;

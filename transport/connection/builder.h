@@ -31,6 +31,8 @@ size_t xl_builder_left(const xl_builder *);
 /* Adds a record of a frame that is about to be written; NULL when out of memory: do not write it then. All kinds but
  * ACK make the packet ack-eliciting. */
 xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
+/* What the level's TLS messages have to be sent of, or sent again. */
+void xl_builder_put_crypto(xl_builder *);
 void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
 /* Protects and registers the packet. Returns its length, 0 when nothing was written. */
 size_t xl_builder_finish(xl_builder *);

@@ -337,6 +337,10 @@ bool xl_connection_is_confirmed(const xl_connection *c) {
     return c->handshake.is_confirmed;
 }
 
+bool xl_connection_is_resumed(const xl_connection *c) {
+    return c->handshake.is_complete && xl_tls_is_resumed(c->handshake.tls);
+}
+
 const char *xl_connection_alpn(const xl_connection *c) {
     return c->handshake.tls ? xl_tls_alpn(c->handshake.tls) : "";
 }

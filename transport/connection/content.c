@@ -99,6 +99,8 @@ bool xl_content_has_control(const xl_connection *c) {
         return true;
     if (xl_cid_frames_are_due(c))
         return true;
+    if (c->handshake.is_complete && xl_send_pending(&c->level[XL_LEVEL_APP].send, UINT64_MAX)) /* session tickets */
+        return true;
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_status_is_due(&c->path[i]))
             return true;
@@ -175,6 +177,7 @@ void xl_content_put_control(xl_builder *b) {
         xl_frame_put_handshake_done(&b->w);
         c->handshake.done_pending = false;
     }
+    xl_builder_put_crypto(b);
     if (c->streams.max_data_pending && room_for(b, 12)) {
         c->streams.max_data_pending = false;
         if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))

@@ -26,21 +26,6 @@ static bool level_has_keys(const xl_connection *c, xl_level level) {
     return c->level[level].write && !c->level_discarded[level];
 }
 
-static void put_crypto(xl_builder *b) {
-    xl_send *s = &b->c->level[b->level].send;
-    xl_send_piece piece;
-    while (xl_builder_left(b) > 32 && xl_send_next(s, UINT64_MAX, xl_builder_left(b) - 16, &piece)) {
-        xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
-        if (!r)
-            return;
-        r->len = (uint32_t)piece.len;
-        xl_frame_put_crypto_header(&b->w, piece.offset, piece.len);
-        xl_send_copy(s, piece.offset, b->w.p, piece.len);
-        b->w.p += piece.len;
-        xl_send_mark_sent(s, &piece);
-    }
-}
-
 /* What a level has to say now: CRYPTO data, a due acknowledgement, or a probe on the highest level with keys. */
 static bool level_has_content(const xl_connection *c, xl_level level, bool may_send_data) {
     if (!level_has_keys(c, level))
@@ -71,7 +56,7 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
             continue;
         xl_content_put_acks(&b);
         if (may_send_data)
-            put_crypto(&b);
+            xl_builder_put_crypto(&b);
         if (p->probes > 0 && !b.ack_eliciting)
             xl_content_put_ping(&b);
         bool is_last = level == XL_LEVEL_HANDSHAKE || !wants[XL_LEVEL_HANDSHAKE];

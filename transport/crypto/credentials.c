@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include <gnutls/abstract.h>
+#include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 
 #include "crypto/crypto.h"
@@ -44,6 +45,21 @@ static xl_credentials *credentials_new(bool is_server) {
         return NULL;
     }
     return c;
+}
+
+int xl_credentials_keep_sessions(xl_credentials *c, const xl_sessions *sessions) {
+    if (c->is_server || !sessions->save || !sessions->load)
+        return XL_ERR_ARGUMENT;
+    c->sessions = *sessions;
+    return 0;
+}
+
+int xl_credentials_issue_tickets(xl_credentials *c, const uint8_t key[XL_TICKET_KEY_BYTES]) {
+    if (!c->is_server)
+        return XL_ERR_ARGUMENT;
+    memcpy(c->ticket_key, key, sizeof c->ticket_key);
+    c->issues_tickets = true;
+    return 0;
 }
 
 /* The suite that the first len bytes of text name; NULL: none. */
@@ -85,6 +101,7 @@ void xl_credentials_free(xl_credentials *c) {
         gnutls_priority_deinit(c->priority);
     if (c->certificates)
         gnutls_certificate_free_credentials(c->certificates);
+    gnutls_memset(c->ticket_key, 0, sizeof c->ticket_key);
     free(c);
 }
 

@@ -13,6 +13,9 @@ struct xl_credentials {
     bool verify_peer; /* client: check the server's chain and name against the CA certificates */
     gnutls_certificate_credentials_t certificates;
     gnutls_priority_t priority; /* TLS 1.3 with the cipher suites and groups of this library */
+    bool issues_tickets;        /* server */
+    uint8_t ticket_key[XL_TICKET_KEY_BYTES];
+    xl_sessions sessions; /* client: load is NULL where nothing is resumed */
 };
 
 #endif

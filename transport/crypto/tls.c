@@ -20,6 +20,7 @@
 #include "crypto/credentials.h"
 #include "crypto/crypto.h"
 #include "crypto/kdf.h"
+#include "wire/cursor.h"
 
 #define EXT_QUIC_TRANSPORT_PARAMETERS 0x39 /* RFC 9001 section 8.2 */
 #define MESSAGE_HEADER                4
@@ -29,9 +30,13 @@
 #define ALPN_MAX                      255                       /* bytes of a whole list */
 #define ALPNS_MAX                     8
 #define CLIENT_RANDOM_BYTES           32
+#define MAX_TICKET_MESSAGE            8192 /* a longer NewSessionTicket is skipped */
+#define MAX_TICKETS                   4    /* those after them are skipped */
+#define SESSION_FORM                  1    /* first byte of a saved session */
+#define MAX_SAVED_PARAMS              1024
 
 struct xl_tls {
-    bool is_server, verify_peer;
+    bool is_server, verify_peer, issues_tickets;
     bool complete, failed;
     bool peer_params_seen;
     bool alert_set;
@@ -49,6 +54,10 @@ struct xl_tls {
     size_t message_len, message_cap;
     uint8_t header[MESSAGE_HEADER]; /* of the post-handshake message that is being skipped */
     size_t header_len, skip_left;
+    const xl_sessions *sessions; /* the credentials'; NULL: nothing is resumed */
+    unsigned tickets;            /* taken */
+    uint8_t *peer_params;        /* as they came, to be saved with a session */
+    size_t peer_params_len;
 };
 
 /* The first alert is the one that tells what went wrong. */
@@ -154,6 +163,10 @@ static int on_peer_params(gnutls_session_t session, const unsigned char *data, s
     if (tls->peer_params_seen)
         return 0; /* the second ClientHello, after a HelloRetryRequest */
     tls->peer_params_seen = true;
+    if (tls->sessions && len <= MAX_SAVED_PARAMS && (tls->peer_params = malloc(len ? len : 1))) {
+        memcpy(tls->peer_params, data, len);
+        tls->peer_params_len = len;
+    }
     if (tls->callbacks.peer_params(tls->callbacks.user, data, len) != 0) {
         fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
         return GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER;
@@ -262,8 +275,72 @@ static int set_server_name(xl_tls *tls) {
     return gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, tls->server_name, strlen(tls->server_name));
 }
 
+static int enable_tickets(const xl_tls *tls, xl_credentials *credentials) {
+    const gnutls_datum_t key = {credentials->ticket_key, sizeof credentials->ticket_key};
+    return gnutls_session_ticket_enable_server(tls->session, &key);
+}
+
+/* ---- Saved sessions: form, ALPN list, transport parameters, GnuTLS's data, each but the first with its length. ---- */
+
+static void put_part(xl_writer *w, const void *data, size_t len) {
+    xl_write_u16(w, (uint16_t)len);
+    xl_write_bytes(w, data, len);
+}
+
+static const uint8_t *get_part(xl_reader *r, size_t *len) {
+    *len = (size_t)xl_read_u8(r) << 8;
+    *len |= xl_read_u8(r);
+    return xl_read_bytes(r, *len);
+}
+
+static void save_session(xl_tls *tls) {
+    gnutls_datum_t data = {NULL, 0};
+    if (gnutls_session_get_data2(tls->session, &data) != 0)
+        return;
+    uint8_t *session = malloc(XL_SESSION_MAX_BYTES);
+    if (session && data.size <= UINT16_MAX && tls->peer_params) {
+        xl_writer w = xl_writer_of(session, XL_SESSION_MAX_BYTES);
+        xl_write_u8(&w, SESSION_FORM);
+        put_part(&w, tls->alpn, strlen(tls->alpn));
+        put_part(&w, tls->peer_params, tls->peer_params_len);
+        put_part(&w, data.data, data.size);
+        if (!w.failed)
+            tls->sessions->save(tls->sessions->user, tls->server_name, session, (size_t)(w.p - session));
+        gnutls_memset(session, 0, XL_SESSION_MAX_BYTES);
+    }
+    free(session);
+    gnutls_memset(data.data, 0, data.size);
+    gnutls_free(data.data);
+}
+
+/* A session that cannot be read, or is of another protocol, is as none: the handshake is a full one. */
+static void take_session(xl_tls *tls, const uint8_t *session, size_t len) {
+    xl_reader r = xl_reader_of(session, len);
+    size_t alpn_len, params_len, data_len;
+    const uint8_t form = xl_read_u8(&r);
+    const uint8_t *alpn = get_part(&r, &alpn_len);
+    get_part(&r, &params_len);
+    const uint8_t *data = get_part(&r, &data_len);
+    if (r.failed || form != SESSION_FORM ||
+        !is_wanted(tls, &(gnutls_datum_t){(unsigned char *)alpn, (unsigned int)alpn_len}))
+        return;
+    (void)gnutls_session_set_data(tls->session, data, data_len);
+}
+
+static void load_session(xl_tls *tls) {
+    uint8_t *session = malloc(XL_SESSION_MAX_BYTES);
+    if (!session)
+        return;
+    const size_t len = tls->sessions->load(tls->sessions->user, tls->server_name, session, XL_SESSION_MAX_BYTES);
+    if (len > 0 && len <= XL_SESSION_MAX_BYTES)
+        take_session(tls, session, len);
+    gnutls_memset(session, 0, XL_SESSION_MAX_BYTES);
+    free(session);
+}
+
 static int open_session(xl_tls *tls, xl_credentials *credentials) {
-    const unsigned int flags = GNUTLS_NO_TICKETS | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
+    const bool resumes = credentials->issues_tickets || credentials->sessions.load;
+    const unsigned int flags = (resumes ? 0 : GNUTLS_NO_TICKETS) | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
                                (tls->is_server ? GNUTLS_SERVER : GNUTLS_CLIENT | GNUTLS_KEY_SHARE_TOP);
     if (gnutls_init(&tls->session, flags) != 0) {
         tls->session = NULL;
@@ -285,7 +362,10 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
         gnutls_session_ext_register(tls->session, "quic_transport_parameters", EXT_QUIC_TRANSPORT_PARAMETERS,
                                     GNUTLS_EXT_TLS, on_peer_params, on_own_params, NULL, NULL, NULL,
                                     GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) == 0 &&
-        (!tls->server_name || set_server_name(tls) == 0);
+        (!tls->server_name || set_server_name(tls) == 0) &&
+        (!credentials->issues_tickets || enable_tickets(tls, credentials) == 0);
+    if (ok && tls->sessions)
+        load_session(tls);
     return ok ? 0 : -1;
 }
 
@@ -314,6 +394,7 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
         return NULL;
     tls->is_server = is_server;
     tls->verify_peer = credentials->verify_peer;
+    tls->issues_tickets = credentials->issues_tickets;
     tls->callbacks = *callbacks;
     tls->read_level = XL_LEVEL_INITIAL;
     tls->params_len = params_len;
@@ -321,6 +402,7 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
     if (tls->params && params_len)
         memcpy(tls->params, params, params_len);
     tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
+    tls->sessions = credentials->sessions.load && tls->server_name ? &credentials->sessions : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
     if (!copied || !take_alpns(tls, alpn) || open_session(tls, credentials) != 0) {
         xl_tls_free(tls);
@@ -337,6 +419,7 @@ void xl_tls_free(xl_tls *tls) {
     free(tls->params);
     free(tls->server_name);
     free(tls->message);
+    free(tls->peer_params);
     free(tls);
 }
 
@@ -368,6 +451,8 @@ static int advance(xl_tls *tls) {
     if (rc == 0 && check_negotiated(tls) != 0)
         return -1;
     tls->complete = rc == 0;
+    if (tls->complete && tls->issues_tickets)
+        (void)gnutls_session_ticket_send(tls->session, 1, 0); /* without one the next handshake is a full one */
     return 0;
 }
 
@@ -445,25 +530,60 @@ static ssize_t take_message_bytes(xl_tls *tls, const uint8_t *data, size_t len) 
     return (ssize_t)taken;
 }
 
-/* After the handshake only a server speaks, and only NewSessionTicket: it is not kept, as nothing is ever resumed. A
+/* The bytes of a NewSessionTicket that is kept. */
+static int collect_ticket(xl_tls *tls, const uint8_t *data, size_t len) {
+    if (reserve(tls, len) != 0)
+        return -1;
+    memcpy(tls->message + tls->message_len, data, len);
+    tls->message_len += len;
+    return 0;
+}
+
+/* One that GnuTLS does not take costs the session, not the connection. */
+static void take_ticket(xl_tls *tls) {
+    const size_t len = tls->message_len;
+    tls->message_len = 0;
+    tls->tickets++;
+    if (gnutls_handshake_write(tls->session, GNUTLS_ENCRYPTION_LEVEL_APPLICATION, tls->message, len) >= 0)
+        save_session(tls);
+}
+
+/* Of the message whose header has come: up to its end. */
+static int take_ticket_body(xl_tls *tls, const uint8_t *data, size_t len) {
+    tls->skip_left -= len;
+    if (tls->message_len == 0)
+        return 0;
+    if (collect_ticket(tls, data, len) != 0)
+        return -1;
+    if (tls->skip_left == 0)
+        take_ticket(tls);
+    return 0;
+}
+
+/* After the handshake only a server speaks, and only NewSessionTicket: saved where sessions are kept, else skipped. A
  * KeyUpdate is a connection error (RFC 9001 section 6). */
-static int skip_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
+static int take_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
     while (len > 0) {
         if (tls->skip_left > 0) {
-            const size_t skipped = len < tls->skip_left ? len : tls->skip_left;
-            tls->skip_left -= skipped;
-            data += skipped;
-            len -= skipped;
+            const size_t taken = len < tls->skip_left ? len : tls->skip_left;
+            if (take_ticket_body(tls, data, taken) != 0)
+                return -1;
+            data += taken;
+            len -= taken;
             continue;
         }
         if (tls->header_len == 0 && (tls->is_server || data[0] != GNUTLS_HANDSHAKE_NEW_SESSION_TICKET))
             return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
         tls->header[tls->header_len++] = *data++;
         len--;
-        if (tls->header_len == MESSAGE_HEADER) {
-            tls->skip_left = body_len(tls->header);
-            tls->header_len = 0;
-        }
+        if (tls->header_len < MESSAGE_HEADER)
+            continue;
+        tls->skip_left = body_len(tls->header);
+        tls->header_len = 0;
+        const bool is_kept =
+            tls->sessions && tls->tickets < MAX_TICKETS && tls->skip_left > 0 && tls->skip_left <= MAX_TICKET_MESSAGE;
+        if (is_kept && collect_ticket(tls, tls->header, MESSAGE_HEADER) != 0)
+            return -1;
     }
     return 0;
 }
@@ -476,7 +596,7 @@ int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len)
         if (level != tls->read_level)
             return fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
         if (tls->complete)
-            return skip_tickets(tls, data, len);
+            return take_tickets(tls, data, len);
         const ssize_t taken = take_message_bytes(tls, data, len);
         if (taken < 0)
             return -1;
@@ -484,6 +604,10 @@ int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len)
         len -= (size_t)taken;
     }
     return tls->failed ? -1 : 0;
+}
+
+bool xl_tls_is_resumed(const xl_tls *tls) {
+    return gnutls_session_is_resumed(tls->session) != 0;
 }
 
 bool xl_tls_is_complete(const xl_tls *tls) {

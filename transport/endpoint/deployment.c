@@ -47,6 +47,8 @@ int xl_static_keys_from(const uint8_t secret[XL_STATIC_SECRET_BYTES], xl_static_
     if (!error)
         error = xl_random_subkey(secret, "retry tokens", keys->retry, sizeof(keys->retry));
     if (!error)
+        error = xl_random_subkey(secret, "session tickets", keys->ticket, sizeof(keys->ticket));
+    if (!error)
         error = xl_random_subkey(secret, "process octets", hash, sizeof(hash));
     if (!error)
         error = xl_random_subkey(secret, "balancer", balancer, sizeof(balancer));

@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
     uint8_t reset[XL_STATIC_SECRET_BYTES]; /* stateless reset tokens (RFC 9000 section 10.3.2) */
     uint8_t retry[XL_STATIC_SECRET_BYTES]; /* tokens of Retry packets (section 8.1.4) */
+    uint8_t ticket[XL_TICKET_KEY_BYTES];   /* session tickets: xl_credentials_issue_tickets() */
     xl_hash_key cid_hash;                  /* H */
     uint64_t balancer[2];                  /* a balancer's hashes: [0] connection IDs, [1] flows */
 } xl_static_keys;

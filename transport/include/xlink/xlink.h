@@ -133,6 +133,25 @@ xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t rando
 /* Credentials of a client, which verifies servers against the CA certificates in ca_pem. NULL: the client verifies
  * nothing, for the self-signed servers of a testbed. */
 xl_credentials *xl_credentials_client(const char *ca_pem);
+/* Sessions that a client can resume (RFC 8446 section 2.2), kept by the caller: each by the server's name. A session
+ * holds secrets; its bytes are the library's own. */
+#define XL_SESSION_MAX_BYTES 16384
+typedef struct {
+    void *user;
+    /* A newer session with this server, to take the place of the one before. */
+    void (*save)(void *user, const char *server_name, const uint8_t *session, size_t len);
+    /* Copies the session with this server. Its length, or 0 where there is none. cap is XL_SESSION_MAX_BYTES. */
+    size_t (*load)(void *user, const char *server_name, uint8_t *session, size_t cap);
+} xl_sessions;
+
+/* Client: sessions are saved and resumed. Both functions must be there. Sessions of credentials that verify nothing are
+ * not for credentials that do. 0 or XL_ERR_ARGUMENT. Default: nothing is resumed. */
+int xl_credentials_keep_sessions(xl_credentials *, const xl_sessions *);
+/* Server: sends a session ticket after each handshake. The keys that protect tickets are derived from this key and the
+ * time of day; servers that share it resume each other's sessions. 0 or XL_ERR_ARGUMENT. Default: no tickets. */
+#define XL_TICKET_KEY_BYTES 64
+int xl_credentials_issue_tickets(xl_credentials *, const uint8_t key[XL_TICKET_KEY_BYTES]);
+
 /* Chooses the cipher suites that are offered or taken, the preferred one first: of aes128, aes256 and chacha20, with
  * commas between them; all three by default. Call it before the credentials are used. 0, XL_ERR_ARGUMENT or
  * XL_ERR_CRYPTO. */
@@ -382,6 +401,8 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
+/* Whether the handshake resumed an earlier session: no certificate was sent. */
+bool xl_connection_is_resumed(const xl_connection *);
 bool xl_connection_is_multipath(const xl_connection *);  /* whether both sides negotiated multipath */
 xl_dialect xl_connection_dialect(const xl_connection *); /* of a multipath connection: the one negotiated */
 /* Whether the peer is known to have completed the handshake too (RFC 9001 section 4.1.2). */
