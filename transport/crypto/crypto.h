@@ -85,10 +85,10 @@ int xl_tls_set_params(xl_tls *, const uint8_t *params, size_t len);
 /* Client: produces the ClientHello. Returns 0 or negative. */
 int xl_tls_start(xl_tls *);
 /* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:
- * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). Of post-handshake
- * messages NewSessionTicket is taken, and saved where the credentials keep sessions; a KeyUpdate message is an error (RFC 9001 section 6). Bytes at another
- * level than that of the newest read keys are an error as well (unexpected_message): duplicates must have been dropped.
- */
+ * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). Of post-handshake messages
+ * NewSessionTicket is taken, and saved where the credentials keep sessions; a KeyUpdate message is an error (RFC 9001
+ * section 6). Bytes at another level than that of the newest read keys are an error as well (unexpected_message):
+ * duplicates must have been dropped. */
 int xl_tls_receive(xl_tls *, xl_level level, const uint8_t *data, size_t len);
 bool xl_tls_is_resumed(const xl_tls *);  /* once complete */
 bool xl_tls_is_complete(const xl_tls *); /* handshake complete in the sense of RFC 9001 section 4.1.1 */

@@ -280,7 +280,7 @@ static int enable_tickets(const xl_tls *tls, xl_credentials *credentials) {
     return gnutls_session_ticket_enable_server(tls->session, &key);
 }
 
-/* ---- Saved sessions: form, ALPN list, transport parameters, GnuTLS's data, each but the first with its length. ---- */
+/* ---- Saved sessions: form, protocol, transport parameters, GnuTLS's data, each but the first with its length. ---- */
 
 static void put_part(xl_writer *w, const void *data, size_t len) {
     xl_write_u16(w, (uint16_t)len);
