@@ -59,6 +59,7 @@ void quic_settings_init(quic_settings *s) {
     xl_limits_init(&s->limits);
     s->scheme.scheduler = s->scheme.congestion = NULL;
     s->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
+    s->limits.enable_ecn = true;
     s->limits.idle_timeout_us = IDLE_TIMEOUT_US;
     s->limits.send_buffer_bytes = 0;
     s->reconnect = QUIC_RECONNECT_NEXT;

@@ -274,6 +274,13 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
     (void)state, (void)sent_time, (void)bytes, (void)now;
 }
 
+/* Version 1 has no answer to CE. */
+static void on_congestion(void *state, uint64_t sent_time, uint64_t now) {
+    (void)state;
+    (void)sent_time;
+    (void)now;
+}
+
 static void on_rate_sample(void *state, const xl_rate_sample *r) {
     bbr *s = state;
     update_round(s, r);
@@ -322,6 +329,7 @@ const xl_cc_ops xl_cc_bbr = {
     .on_sent = on_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,
+    .on_congestion = on_congestion,
     .on_rate_sample = on_rate_sample,
     .on_persistent_congestion = on_persistent_congestion,
     .window = window,

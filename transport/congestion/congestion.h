@@ -45,6 +45,8 @@ typedef struct {
     void (*on_ack)(void *state, const xl_cc_ack *);
     /* A packet sent at sent_time was lost; the controller itself recognises what belongs to one congestion event. */
     void (*on_loss)(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now);
+    /* A packet sent at sent_time arrived with a CE mark. NULL: as on_loss, with 0 bytes. */
+    void (*on_congestion)(void *state, uint64_t sent_time, uint64_t now);
     void (*on_persistent_congestion)(void *state, uint64_t now);
     /* Once for each ACK that acknowledged packets of the path, after on_ack and on_loss of these; may be NULL. */
     void (*on_rate_sample)(void *state, const xl_rate_sample *);

@@ -187,22 +187,9 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
         avoid_congestion(s, ack);
 }
 
-static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now) {
-    (void)bytes;
-    cubic *s = state;
+static void begin_event(cubic *s, uint64_t now) {
     curve *c = &s->c;
-    s->loss_rate += (1 - s->loss_rate) * LOSS_RATE_GAIN;
-    if (is_of_last_event(s, sent_time)) {
-        s->lost++;
-        return;
-    }
-    if (!is_congestion(s)) {
-        s->has_uncounted = true;
-        s->uncounted_sent_at = sent_time;
-        return;
-    }
     s->undo = *c;
-    s->lost = 1;
     s->spurious = 0;
     s->collapsed = false;
     /* Fast convergence, section 4.7: below the last maximum, so make room for others. */
@@ -213,6 +200,32 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
     c->in_epoch = false;
     c->has_event = true;
     c->recovery_start = now;
+}
+
+static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t now) {
+    (void)bytes;
+    cubic *s = state;
+    s->loss_rate += (1 - s->loss_rate) * LOSS_RATE_GAIN;
+    if (is_of_last_event(s, sent_time)) {
+        s->lost++;
+        return;
+    }
+    if (!is_congestion(s)) {
+        s->has_uncounted = true;
+        s->uncounted_sent_at = sent_time;
+        return;
+    }
+    begin_event(s, now);
+    s->lost = 1;
+}
+
+/* Whatever the path looks like. Nothing can show later that there was none. */
+static void on_congestion(void *state, uint64_t sent_time, uint64_t now) {
+    cubic *s = state;
+    if (is_of_last_event(s, sent_time))
+        return;
+    begin_event(s, now);
+    s->lost = UINT64_MAX / 2;
 }
 
 /* The boundary of the event moves to now, where RFC 9002 appendix B.8 clears it: what was sent before the collapse and
@@ -263,6 +276,7 @@ const xl_cc_ops xl_cc_cubic_tolerant = {
     .on_sent = on_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,
+    .on_congestion = on_congestion,
     .on_persistent_congestion = on_persistent_congestion,
     .on_spurious_loss = on_spurious_loss,
     .window = window,
@@ -276,6 +290,7 @@ const xl_cc_ops xl_cc_cubic = {
     .on_sent = on_sent,
     .on_ack = on_ack,
     .on_loss = on_loss,
+    .on_congestion = on_congestion,
     .on_persistent_congestion = on_persistent_congestion,
     .on_spurious_loss = on_spurious_loss,
     .window = window,

@@ -30,6 +30,9 @@ typedef struct {
     uint64_t lost_packets;
     bool is_out_of_phase; /* a packet under new keys was acknowledged by one under old keys */
     const char *trigger;
+    uint64_t marked[XL_MAX_PATHS]; /* packets with ECT(0) that this ACK newly acknowledges */
+    uint64_t marked_in_all, newest_marked_at;
+    int newest_marked_on; /* path */
 } settlement;
 
 uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
@@ -246,6 +249,45 @@ static void mtu_packet_lost(xl_connection *c, xl_path *p, const xl_sent_packet *
     xl_conn_apply_mtu(c, p);
 }
 
+/* ---- ECN ---- */
+
+static void note_marked(settlement *m, const xl_sent_packet *pkt) {
+    if (!pkt->is_ect0)
+        return;
+    m->marked[pkt->path]++;
+    m->marked_in_all++;
+    if (pkt->time_us >= m->newest_marked_at) {
+        m->newest_marked_at = pkt->time_us;
+        m->newest_marked_on = pkt->path;
+    }
+}
+
+/* A CE mark is a congestion event like a loss (RFC 9002 section 7.1). */
+static void congestion_was_signalled(xl_connection *c, xl_path *p, uint64_t sent_at) {
+    p->stats.ce_marks++;
+    if (p->cc->on_congestion)
+        p->cc->on_congestion(p->cc_state, sent_at, c->now);
+    else
+        p->cc->on_loss(p->cc_state, sent_at, 0, c->now);
+}
+
+/* RFC 9000 section 13.4.2.1. An ACK that does not raise the largest number may be a late one. */
+static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame *f, bool is_newest) {
+    if (m->level != XL_LEVEL_APP || !is_newest || m->marked_in_all == 0)
+        return;
+    xl_ecn_counts counts = {.ect0 = f->ect0, .ect1 = f->ect1, .ce = f->ce};
+    uint64_t new_ce;
+    bool is_valid = xl_ecn_take_counts(&m->space->ecn, f->has_ecn ? &counts : NULL, m->marked_in_all, &new_ce);
+    for (size_t i = 0; i < c->path_count; i++) {
+        const char *before = xl_ecn_state_name(c->path[i].ecn.state);
+        if (m->marked[i])
+            xl_ecn_validated(&c->path[i].ecn, is_valid);
+        xl_qlog_ecn_state(c->qlog, c->now, (int)i, before, xl_ecn_state_name(c->path[i].ecn.state));
+    }
+    if (new_ce > 0)
+        congestion_was_signalled(c, &c->path[m->newest_marked_on], m->newest_marked_at);
+}
+
 /* ---- Acknowledgement ---- */
 
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {
@@ -257,6 +299,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
         p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
     m->any_acked[p->index] |= pkt->ack_eliciting;
+    note_marked(m, pkt);
     if (m->level == XL_LEVEL_APP)
         mtu_packet_acked(c, p, pkt);
     if (pkt->in_flight && !was_lost) {
@@ -354,10 +397,13 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
     for (size_t i = 0; i < c->path_count; i++)
         c->cc_group.member[i].is_active = c->path[i].state == XL_PATH_ACTIVE;
+    uint64_t largest = space->ledger.largest_acked;
+    bool is_newest = f->range_count > 0 && (largest == UINT64_MAX || f->ranges[0].largest > largest);
     sample_rtt(&m, f);
     for (size_t i = 0; i < f->range_count; i++)
         if (xl_ledger_ack(&space->ledger, f->ranges[i].smallest, f->ranges[i].largest, on_packet_acked, &m) != 0)
             return XL_QERR_PROTOCOL_VIOLATION;
+    take_ecn_counts(c, &m, f, is_newest);
     if (level == XL_LEVEL_HANDSHAKE)
         c->handshake.address_validated_by_peer = true;
     for (size_t i = 0; i < c->path_count; i++) {

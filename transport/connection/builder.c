@@ -112,6 +112,19 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_qlog_packet_end(c->qlog);
 }
 
+/* One mark for a datagram: long headers have none, and whatever may be joined to them. */
+static void mark(xl_builder *b, xl_sent_packet *pkt) {
+    xl_ecn *ecn = &b->path->ecn;
+    if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed) {
+        ecn->last_marked = false;
+        return;
+    }
+    const char *before = xl_ecn_state_name(ecn->state);
+    pkt->is_ect0 = xl_ecn_mark(ecn, b->path->pto_count);
+    b->space->ecn.sent += pkt->is_ect0;
+    xl_qlog_ecn_state(b->c->qlog, b->c->now, b->path->index, before, xl_ecn_state_name(ecn->state));
+}
+
 static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     xl_connection *c = b->c;
     xl_path *p = b->path;
@@ -121,6 +134,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->in_flight = b->ack_eliciting || b->has_padding;
     pkt->path = (int8_t)p->index;
     pkt->is_mtu_probe = b->is_mtu_probe;
+    mark(b, pkt);
     pkt->frames = b->frames;
     if (pkt->in_flight) {
         xl_rate_sent(&p->rate, pkt, p->bytes_in_flight, c->now);

@@ -42,6 +42,19 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
     return best;
 }
 
+static size_t qoe_field_bytes(const xl_qoe *qoe) {
+    return !qoe ? 1
+                : 1 + xl_varint_len(qoe->cached_bytes) + xl_varint_len(qoe->cached_frames) + xl_varint_len(qoe->bps) +
+                      xl_varint_len(qoe->fps);
+}
+
+static void add_ecn_counts(xl_builder *b, const xl_space *space, uint8_t *frame, bool has_qoe_field,
+                           const xl_qoe *qoe) {
+    const xl_ecn_counts *n = &space->ecn.received;
+    if (n->ect0 + n->ect1 + n->ce > 0)
+        xl_frame_add_ecn_counts(&b->w, frame, has_qoe_field ? qoe_field_bytes(qoe) : 0, n->ect0, n->ect1, n->ce);
+}
+
 static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     xl_connection *c = b->c;
     xl_ack_range ranges[XL_ACK_RANGES_MAX];
@@ -52,6 +65,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
         return;
     uint64_t delay = b->level == XL_LEVEL_APP ? (c->now - space->largest_received_at) >> XL_ACK_DELAY_EXPONENT : 0;
     const xl_qoe *qoe = xl_conn_qoe_for_ack(c);
+    uint8_t *frame = b->w.p;
     xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
     if (!r)
         return;
@@ -59,6 +73,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
         r->id = UINT64_MAX; /* no room: the record stands for nothing */
         return;
     }
+    add_ecn_counts(b, space, frame, type == XL_FRAME_ACK_MP && c->qoe.has_field, qoe);
     if (type == XL_FRAME_ACK_MP && qoe)
         xl_conn_qoe_left_in_ack(c);
     xl_space_ack_sent(space);

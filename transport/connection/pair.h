@@ -35,6 +35,9 @@ typedef struct pair_link {
     struct pair_link *bottleneck; /* whose rate and queue it shares, possibly another pair's; NULL = its own */
     uint64_t longest_wait_us;     /* of a packet in its queue */
     size_t mtu;                   /* longer datagrams are dropped without a word; 0 = none are */
+    double ce;                    /* probability that a datagram marked ECT comes with CE */
+    bool bleaches, drops_marked;  /* sets the ECN field to 0; drops what is marked */
+    uint64_t marked[2];           /* datagrams that left with a mark */
 } pair_link;
 
 typedef struct pair_datagram {
@@ -191,7 +194,8 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
         return;
     l->packets[dir]++;
     l->bytes[dir] += d->len;
-    if (l->mtu && d->len > l->mtu)
+    l->marked[dir] += d->ecn != XL_IP_NOT_ECT;
+    if ((l->mtu && d->len > l->mtu) || (l->drops_marked && d->ecn))
         return;
     uint64_t at = p->now;
     pair_link *neck = l->bottleneck ? l->bottleneck : l;
@@ -214,6 +218,9 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
     q->order = p->order++;
     q->to_server = to_server;
     q->d = (xl_datagram){.local = d->remote, .remote = d->local, .len = d->len};
+    q->d.ecn = l->bleaches ? XL_IP_NOT_ECT : d->ecn;
+    if (q->d.ecn && l->ce > 0 && pair_draw(p) < l->ce)
+        q->d.ecn = XL_IP_CE;
     if (l->nat.family && to_server)
         q->d.remote = l->nat;
     else if (l->nat.family)

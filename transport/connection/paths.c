@@ -52,6 +52,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     p->space = &c->space[XL_LEVEL_APP];
     xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
     xl_conn_restart_mtu_search(c, p);
+    xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
     return p;
 }
 

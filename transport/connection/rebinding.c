@@ -44,6 +44,7 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         xl_conn_give_up_in_flight(c, p);
         xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
         xl_conn_restart_mtu_search(c, p);
+        xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
     }
     xl_conn_start_challenge(c, p);
 }

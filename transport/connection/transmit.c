@@ -14,6 +14,7 @@
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
     *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
+    out->ecn = p->ecn.last_marked ? XL_IP_ECT0 : XL_IP_NOT_ECT;
 }
 
 static size_t least(size_t a, uint64_t b) {

@@ -6,6 +6,7 @@
 #include <stdalign.h>
 
 #include "congestion/congestion.h"
+#include "path/ecn.h"
 #include "path/mtu.h"
 #include "recovery/ledger.h"
 #include "recovery/pacer.h"
@@ -30,6 +31,7 @@ typedef struct {
     /* Packet numbers received: the smallest of the present key phase, the largest of those before; UINT64_MAX = none */
     uint64_t phase_first, before_phase;
     bool ack_now;
+    xl_ecn_space ecn;
 } xl_space;
 
 void xl_space_init(xl_space *);
@@ -87,6 +89,7 @@ typedef struct {
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
     uint64_t mtu;      /* UDP payload bytes that packets may have now: mtu_search.size, 1200 during the handshake */
     xl_mtu mtu_search; /* DPLPMTUD */
+    xl_ecn ecn;
     uint64_t bytes_in_flight;
     uint64_t last_eliciting_at;   /* when the last ack-eliciting packet left */
     uint64_t eliciting_in_flight; /* packets */

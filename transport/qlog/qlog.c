@@ -402,6 +402,16 @@ void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s)
     end_event(q);
 }
 
+void xl_qlog_ecn_state(xl_qlog *q, uint64_t now, int path, const char *before, const char *after) {
+    if (!q || before == after)
+        return;
+    begin_event(q, &q->out, now, "recovery", "ecn_state_updated");
+    member_path(q, &q->out, "path", "path_id", path);
+    member_string(&q->out, "old", before);
+    member_string(&q->out, "new", after);
+    end_event(q);
+}
+
 void xl_qlog_mtu(xl_qlog *q, uint64_t now, int path, uint64_t old_bytes, uint64_t new_bytes) {
     if (!q)
         return;

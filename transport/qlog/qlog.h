@@ -45,6 +45,8 @@ void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, i
  * "path_standby", "path_closed", "migrated". */
 void xl_qlog_path(xl_qlog *, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
                   const xl_addr *remote, const char *why);
+/* recovery:ecn_state_updated: of a path; nothing where both are the same. */
+void xl_qlog_ecn_state(xl_qlog *, uint64_t now, int path, const char *before, const char *after);
 /* connectivity:mtu_updated: UDP payload bytes that packets on the path may have. */
 void xl_qlog_mtu(xl_qlog *, uint64_t now, int path, uint64_t old_bytes, uint64_t new_bytes);
 /* multipath:path_selected: why a packet with data or control frames left on this path: what kept it off the paths with

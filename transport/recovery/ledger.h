@@ -22,6 +22,7 @@ typedef struct {
     uint8_t state;  /* xl_sent_state */
     bool ack_eliciting, in_flight;
     bool is_app_limited;   /* rate.h's, too */
+    bool is_ect0;          /* left with that ECN mark */
     bool is_mtu_probe;     /* its loss says nothing of congestion */
     bool loss_charged;     /* its loss was reported to the congestion controller */
     int8_t path;           /* index of the path that it left on */

@@ -236,6 +236,8 @@ typedef struct {
                                     * is divided equally among max_connections. Default: 256 MiB, or
                                     * 2 * connection_send_bytes if that is more. */
     size_t max_udp_payload_bytes;  /* Largest datagram to send. 1452 fits IPv6 packets of 1500 bytes. Default: 1200. */
+    bool enable_ecn;               /* Packets leave as ECT(0), on each path that passes validation (RFC 9000 section
+                                    * 13.4). Marks of the peer's packets are always reported. Default: false. */
     size_t path_mtu_bytes;         /* UDP payload that every path is known to carry. What is between it and
                                     * max_udp_payload_bytes is probed on each path (RFC 8899). Default: 1200. */
     size_t max_connections;        /* Server: further clients are refused. Default: 1024. */
@@ -313,7 +315,7 @@ void xl_endpoint_free(xl_endpoint *); /* frees its connections too; sends nothin
 
 typedef struct {
     xl_addr local, remote;
-    uint8_t ecn;       /* ECN field of the IP header. The library does not read it and sets 0 in datagrams to send. */
+    uint8_t ecn;       /* ECN field of the IP header: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE. */
     bool forwarded;    /* another worker received it and passed it on (xlink/deployment.h) */
     bool is_mtu_probe; /* to be sent on its own: the path may not carry it */
     size_t len;
@@ -471,6 +473,7 @@ typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
     uint64_t srtt_us, min_rtt_us, rttvar_us, cwnd_bytes, bytes_in_flight;
     uint64_t mtu_bytes; /* UDP payload that packets may have now */
+    uint64_t ce_marks;  /* acknowledgements that reported new ECN-CE marks */
 } xl_path_stats;
 
 typedef struct {
