@@ -49,7 +49,7 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
 DRIVER_SRC := $(filter-out %_test.c,$(wildcard driver/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c get/*.c))
+HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c get/*.c peers/relay/*.c))
 TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c video/*_test.c driver/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
 	balancer/*_test.c load/*_test.c get/*_test.c)
 
@@ -84,7 +84,8 @@ LIBXLINK := $(OUT)/libxlink.a
 LIBUDP := $(OUT)/libxlink-udp.a
 LIBHOUSE := $(OUT)/libhouse.a
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
-	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench
+	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench \
+	$(BIN)/xlink-relay $(BIN)/relay-run
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -163,6 +164,12 @@ $(BIN)/xlink-get: $(OUT)/get/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/relay-run: $(OUT)/peers/run/main.o $(LIBHOUSE)
+	$(LINK)
+
+$(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)

@@ -13,14 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model,
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
+from railyard.experiment import stacks
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
-TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {"mptcp": "mptcp", "tcp": "tcp"}
+TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
+    "mptcp": "mptcp",
+    "tcp": "tcp",
+    stacks.STACK_SCHEME: "stream",
+}
 SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items()} | {
     "mptcp": "kernel MPTCP v1, default scheduler",
     "tcp": "single-path kernel TCP",
+    stacks.STACK_SCHEME: "another stack, over relays",
 }
 ARENAS = ("mpshell", "sim", "docker")
 # The kernel's transports need a kernel, and the wall clock that it runs on.
@@ -93,10 +99,15 @@ class _SchemeEntry(Strict):
     # docs/reference/paths.md has its grammar. The player checks it too; here an experiment fails before its first run.
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
     cc: Congestion | None = None
+    # Another stack, by name or as ./FILE, and its options; then the scheme is 'stack'.
+    stack: str | None = None
+    stack_options: dict[str, str] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "stack" in value and "scheme" not in value:
+            return stacks.entry_from(value)
         if isinstance(value, str):
             scheme, _, path = value.partition(":")
             return {"scheme": scheme, "path": path} if path else {"scheme": scheme}
@@ -127,6 +138,8 @@ class _SchemeEntry(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if (self.scheme == stacks.STACK_SCHEME) != (self.stack is not None):
+            raise FieldError("scheme", "a stack is named by 'stack: NAME' in place of 'scheme'.")
         if self.path != "each" and self.scheme not in ("sp", "tcp"):
             raise FieldError("path", f"'path' is for sp and tcp; {self.scheme} uses all paths, so leave it out.")
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.quic_parameters():
@@ -188,6 +201,9 @@ class _SchemeEntry(Strict):
         """The name in tables: the label given, else the scheme with those parameters that differ from the default."""
         if self.label:
             return self.label
+        if self.stack is not None:
+            name = (Path(self.stack).parent.name or Path(self.stack).stem) if "/" in self.stack else self.stack
+            return name + "".join(f",{key}={value}" for key, value in self.stack_options.items())
         extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
         if self.thresholds is not None:
             given = self.thresholds

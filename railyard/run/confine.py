@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
@@ -33,6 +34,15 @@ def user() -> pwd.struct_passwd | None:
         return pwd.getpwuid(int(caller)) if caller.isdecimal() and int(caller) else pwd.getpwnam(NOBODY)
     except KeyError:
         return None
+
+
+def can_reach(files: Iterable[Path]) -> bool:
+    """Whether everybody may read these files and enter the folders above them."""
+    return all(
+        path.stat().st_mode & (stat.S_IXOTH if path.is_dir() else stat.S_IROTH)
+        for file in files
+        for path in (file, *file.parents)
+    )
 
 
 def words(who: pwd.struct_passwd, capability: str | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from railyard.experiment.model import (
     SchemeEntry,
     Technology,
 )
+from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run import containers
 from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
@@ -140,6 +141,16 @@ def runs_in(arena: str, scheme: str) -> bool:
     return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
 
 
+def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:
+    """The stack of an entry. Errors name its line."""
+    if entry.stack is None:
+        return None
+    try:
+        return resolve_stack(entry.stack, entry.stack_options, document.path.parent)
+    except UserError as error:
+        raise document.error(location, str(error)) from None
+
+
 def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, str]]:
     """The rows of the experiment that its arena cannot run, as pair, label, scheme and reason: to be named."""
     rows: list[dict[str, str]] = []
@@ -179,6 +190,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
     programs = _programs(experiment.arena)
+    stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
@@ -219,6 +231,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             link_events=tuple(experiment.link_events),
                             keep_awake=experiment.keep_awake,
                             programs_sha256=programs,
+                            stack=stacks[scheme_index],
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )
                     )

@@ -18,6 +18,7 @@ from railyard.experiment.model import (
     SchemeEntry,
 )
 from railyard.experiment.settings import SETTINGS
+from railyard.experiment.stacks import StackRun
 from railyard.traces.settings import Value, mpshell_keys
 
 QUIC_PORT = 4433
@@ -81,6 +82,8 @@ class RunSpec(BaseModel):
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
+    # Scheme 'stack' only: the stack.
+    stack: StackRun | None = None
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
 
@@ -99,6 +102,7 @@ class RunSpec(BaseModel):
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
         left_out = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
+        not_set |= {"stack"} if self.stack is None else set()
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
         facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()
@@ -157,8 +161,9 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
         command += ["--scheme", spec.scheme, "--insecure"]
         command += _options(spec, "player")
         command += ["--cc", spec.congestion]
-    port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
-    command += ["--server", f"@:{port}"]
+    if spec.stack is None:  # relay_command() names the relay's socket
+        port = QUIC_PORT if spec.transport == "quic" else HTTP_PORT
+        command += ["--server", f"@:{port}"]
     for index, path in enumerate(spec.paths):
         command += ["--path", f"{path.name}:@{index}:{path.technology}"]
     command += ["--primary", spec.primary]
@@ -183,6 +188,22 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     if spec.qlog and spec.transport == "quic":
         command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "player.keys")]
     return command
+
+
+def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, player: list[str]) -> list[str]:
+    """The player over the client's relay; the primary path comes first."""
+    command = [str(program), "--server", f"@:{QUIC_PORT}", "--out", str(run_dir / "relay.jsonl")]
+    for path in sorted(spec.paths, key=lambda path: path.name != spec.primary):
+        command += ["--path", f"{path.name}:@{spec.paths.index(path)}"]
+    return [*command, "--", *stack.client, "--", *player]
+
+
+CERTIFICATE_FILE, KEY_FILE = "relay-certificate.pem", "relay-key.pem"  # in the relay's current folder
+
+
+def relay_server_command(stack: StackRun) -> list[str]:
+    command = [*stack.server, "--listen", f"0.0.0.0:{QUIC_PORT}", "--upstream", f"127.0.0.1:{HTTP_PORT}"]
+    return [*command, "--certificate", CERTIFICATE_FILE, "--key", KEY_FILE] if stack.certificate else command
 
 
 def mpshell_command(

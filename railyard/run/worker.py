@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pwd
+import resource
 import select
 import shutil
 import signal
@@ -37,6 +39,7 @@ from railyard.run.runspec import RunSpec
 SCHEMA = 1
 LISTEN_LIMIT_S = 15.0
 STOP_LIMIT_S = 10.0
+RELAY_OUTPUT_BYTES = 64 << 20
 PR_SET_CHILD_SUBREAPER = 36
 SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
 
@@ -110,6 +113,34 @@ def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any
     return line
 
 
+def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> subprocess.Popen[bytes] | None:
+    """The server's relay of a stack, once it is ready; its records go to relay-server.jsonl."""
+    starting = site.relay()
+    if starting is None:
+        return None
+    commands["relay"] = starting.recorded
+    records, log = run_dir / "relay-server.jsonl", run_dir / "relay-server.stderr"
+    with records.open("wb") as out:
+        relay = _spawn(starting, log, stdout=out, preexec_fn=_bound_files)
+    deadline = time.monotonic() + LISTEN_LIMIT_S
+    descriptor = os.pidfd_open(relay.pid)
+    try:
+        while not any(record.get("event") == "ready" for record in read_jsonl(records)):
+            ended = select.select([descriptor], [], [], 0.01)[0]
+            if ended or time.monotonic() > deadline:
+                _stop(relay)
+                how = "ended before it was ready" if ended else f"was not ready within {LISTEN_LIMIT_S:g} s"
+                raise StartError(f"the server's relay {starting.recorded[0]} {how}: {_last_words(log)}")
+    finally:
+        os.close(descriptor)
+    return relay
+
+
+def _bound_files() -> None:
+    """A relay that floods its output ends, rather than filling the disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (RELAY_OUTPUT_BYTES, RELAY_OUTPUT_BYTES))
+
+
 def _exit_state(returncode: int | None) -> dict[str, Any]:
     if returncode is None:
         return {"code": None, "signal": None}
@@ -132,6 +163,10 @@ class Site(Protocol):
     def prepare(self) -> None: ...
 
     def server(self) -> Start: ...
+
+    def relay(self) -> Start | None:
+        """The server's relay of a stack, none for other schemes."""
+        ...
 
     def mpshell(self, control: str) -> Start:
         """Once the server listens; does what has to be done before mpshell starts. `control` is the socket that the
@@ -167,6 +202,20 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
     return {name: provenance.read_sysctl(name) or "" for name in settings}
 
 
+def _make_certificate(folder: Path, user: pwd.struct_passwd | None) -> None:
+    """A self-signed certificate of P-256 and its key, for a relay that cannot make its own."""
+    certificate, key = folder / runspec.CERTIFICATE_FILE, folder / runspec.KEY_FILE
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=localhost", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        raise StartError("openssl is not there to make the relay's certificate; install the package openssl") from None
+    if user is not None:
+        for file in (certificate, key):
+            os.chown(file, user.pw_uid, user.pw_gid)
+
+
 class Namespace:
     """The worker's own network namespace. Player and server run as an unprivileged user, where there is the right to
     change users."""
@@ -177,7 +226,8 @@ class Namespace:
         self.spec, self.run_dir = spec, run_dir
         self.settings: dict[str, str] = {}
         self.control_folder = run_dir
-        self.user = confine.user()
+        # A stack that the unprivileged user cannot reach runs as who started the worker, and the player with it.
+        self.user = confine.user() if spec.stack is None or confine.can_reach(spec.stack.files()) else None
         self.programs: dict[str, int] = {}  # descriptors of their folders
 
     def prepare(self) -> None:
@@ -185,12 +235,28 @@ class Namespace:
         if self.user is not None:
             for name in (SERVER_FOLDER, PLAYER_FOLDER):
                 confine.make_folder(self.run_dir / name, self.user)
-            for name in ("xlink-server", "xlink-player"):
+            relays = ("relay-run",) if self.spec.stack else ()
+            for name in ("xlink-server", "xlink-player", *relays):
                 self.programs[name] = os.open(program(name).parent, os.O_PATH)
 
     def _found(self, name: str) -> Path:
         """The program for those who may not enter the folders above it."""
         return Path(f"/proc/self/fd/{self.programs[name]}", name)
+
+    def _server_folder(self) -> Path:
+        return self.run_dir if self.user is None else self.run_dir / SERVER_FOLDER
+
+    def relay(self) -> Start | None:
+        stack = self.spec.stack
+        if stack is None:
+            return None
+        recorded = runspec.relay_server_command(stack)
+        folder = self._server_folder()
+        if stack.certificate:
+            _make_certificate(folder, self.user)
+        if self.user is None:
+            return Start(recorded, recorded, folder=folder)
+        return Start(recorded, recorded, rights=confine.words(self.user, None), folder=folder)
 
     def server(self) -> Start:
         recorded = runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
@@ -214,21 +280,28 @@ class Namespace:
             shell = program("mpshell")
             return runspec.mpshell_command(self.spec, shell, self.run_dir, inner, events, settings=settings, user=user)
 
-        recorded = command(runspec.player_command(self.spec, program("xlink-player"), self.run_dir), None)
+        player = runspec.player_command(self.spec, program("xlink-player"), self.run_dir)
+        if stack := self.spec.stack:
+            player = runspec.relay_command(self.spec, stack, program("relay-run"), self.run_dir, player)
+        recorded = command(player, None)
         if self.user is None:
             return Start(recorded, recorded)
         inner = runspec.player_command(self.spec, self._found("xlink-player"), Path())
+        if stack:
+            inner = runspec.relay_command(self.spec, stack, self._found("relay-run"), Path(), inner)
         return Start(
             recorded,
             command(inner, self.user.pw_name),
             folder=self.run_dir / PLAYER_FOLDER,
-            fds=(self.programs["xlink-player"],),
+            fds=tuple(self.programs.values()) if stack else (self.programs["xlink-player"],),
         )
 
     def netstat(self) -> str:
         return Path("/proc/net/netstat").read_text()
 
     def gather(self) -> None:
+        for name in (runspec.CERTIFICATE_FILE, runspec.KEY_FILE):  # of this run only
+            (self._server_folder() / name).unlink(missing_ok=True)
         for name in (SERVER_FOLDER, PLAYER_FOLDER):
             confine.gather(self.run_dir / name, self.run_dir)
 
@@ -271,6 +344,9 @@ class Containers:
     def server(self) -> Start:
         command = containers.server_command(self.spec, self.run_dir, self.names["server"], self.owner)
         return Start(command, command)
+
+    def relay(self) -> Start | None:
+        return None
 
     def mpshell(self, control: str) -> Start:
         del control  # another path inside
@@ -354,9 +430,11 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     started, begin = datetime.now(UTC), time.monotonic()
     watch = Watch()
     hung = False
+    relay: subprocess.Popen[bytes] | None = None
     with _spawn(starting, run_dir / "server.stderr", stdout=subprocess.PIPE) as server:
         try:
             listening = _wait_listening(server, run_dir / "server.stderr")
+            relay = _start_relay(site, run_dir, commands)
             inner = site.mpshell(conductor.control)
             commands["mpshell"] = inner.recorded
             with (run_dir / "player.stdout").open("wb") as stdout:
@@ -375,6 +453,8 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
             server_died = server.poll() is not None
             netstat = site.netstat()
         finally:
+            if relay is not None:
+                _stop(relay)
             _stop(server)
     machine = watch.stop(own_children=site.own_children)
     site.gather()

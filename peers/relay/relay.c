@@ -1,0 +1,427 @@
+#include "peers/relay/relay.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/net.h"
+
+#define MAX_EVENTS     64
+#define BACKLOG        64
+#define REPORT_US      UINT64_C(1000000) /* a record of each path, at most that often */
+#define ACCEPT_A_ROUND 16
+
+typedef struct {
+    uint8_t bytes[RELAY_BUFFER_BYTES];
+    size_t from, len; /* bytes[from .. from + len) wait */
+} buffer;
+
+struct relay_stream {
+    relay *owner;
+    relay_stream *next, **link; /* in the relay's list */
+    void *user;
+    int fd; /* -1: dead, freed at the end of the round */
+    uint32_t events;
+    bool is_connecting;
+    buffer in, out;
+    bool in_ended, in_fin_taken; /* end of file was read; the stack has taken it */
+    bool out_fin, out_ended;     /* the peer has finished; shutdown() was called */
+    bool is_full;                /* relay_push() has filled the buffer: writable() is due */
+};
+
+struct relay {
+    const relay_options *options;
+    relay_stack ops;
+    void *stack;
+    int epoll, listener, signals;
+    relay_stream *streams, *dead;
+    bool is_over, has_failed;
+    uint64_t report_at;
+    relay_path_facts reported[RELAY_MAX_PATHS];
+};
+
+static uint64_t clock_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* ---- records ---- */
+
+static void print_record(json_t *record) {
+    json_dumpf(record, stdout, JSON_COMPACT);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(record);
+}
+
+static void report_path(relay *r, size_t i) {
+    relay_path_facts now = {0}, *last = &r->reported[i];
+    r->ops.path(r->stack, i, &now);
+    if (!now.state || (last->state && strcmp(last->state, now.state) == 0 && last->bytes_sent == now.bytes_sent &&
+                       last->bytes_received == now.bytes_received))
+        return;
+    *last = now;
+    print_record(json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "event", "path", "name", r->options->paths[i].name,
+                           "state", now.state, "bytes_sent", (json_int_t)now.bytes_sent, "bytes_received",
+                           (json_int_t)now.bytes_received, "srtt_us",
+                           now.srtt_us > 0 ? json_integer((json_int_t)now.srtt_us) : json_null()));
+}
+
+/* A record of each path that has news. */
+static void report_paths(relay *r) {
+    for (size_t i = 0; r->ops.path && i < r->options->path_count; i++)
+        report_path(r, i);
+}
+
+void relay_close(relay *r, const char *reason, bool is_failure) {
+    if (r->is_over)
+        return;
+    r->is_over = true;
+    r->has_failed = is_failure;
+    report_paths(r);
+    print_record(json_pack("{s:s, s:s}", "event", "closed", "reason", reason));
+}
+
+/* ---- streams ---- */
+
+static relay_stream *stream_new(relay *r, int fd) {
+    relay_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->owner = r;
+    s->fd = fd;
+    s->next = r->streams;
+    s->link = &r->streams;
+    if (s->next)
+        s->next->link = &s->next;
+    r->streams = s;
+    return s;
+}
+
+/* Closes the socket; the memory stays until the round is over, since a caller may still hold the pointer. */
+static void stream_end(relay_stream *s) {
+    if (s->fd < 0)
+        return;
+    close(s->fd); /* and so out of the epoll set */
+    s->fd = -1;
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    s->next = s->owner->dead;
+    s->owner->dead = s;
+}
+
+static void free_dead(relay *r) {
+    while (r->dead) {
+        relay_stream *s = r->dead;
+        r->dead = s->next;
+        free(s);
+    }
+}
+
+static void watch_stream(relay_stream *s) {
+    if (s->fd < 0)
+        return;
+    const bool has_room = !s->in_ended && s->in.len < RELAY_BUFFER_BYTES;
+    const uint32_t events =
+        (has_room && !s->is_connecting ? EPOLLIN : 0u) | (s->out.len > 0 || s->is_connecting ? EPOLLOUT : 0u);
+    if (events == s->events)
+        return;
+    s->events = events;
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    epoll_ctl(s->owner->epoll, EPOLL_CTL_MOD, s->fd, &event);
+}
+
+static bool begin_watch(relay_stream *s) {
+    struct epoll_event event = {.events = 0, .data.ptr = s};
+    return epoll_ctl(s->owner->epoll, EPOLL_CTL_ADD, s->fd, &event) == 0;
+}
+
+static void end_if_complete(relay_stream *s) {
+    if (s->fd < 0 || !s->in_fin_taken || !s->out_ended)
+        return;
+    s->owner->ops.ended(s->owner->stack, s);
+    stream_end(s);
+}
+
+static void stream_failed(relay_stream *s) {
+    if (s->fd < 0)
+        return;
+    s->owner->ops.gone(s->owner->stack, s);
+    stream_end(s);
+}
+
+static void write_out(relay_stream *s) {
+    while (s->fd >= 0 && s->out.len > 0 && !s->is_connecting) {
+        const ssize_t n = send(s->fd, s->out.bytes + s->out.from, s->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0) {
+            stream_failed(s);
+            return;
+        }
+        s->out.from += (size_t)n;
+        s->out.len -= (size_t)n;
+    }
+    if (s->out.len == 0 && s->out_fin && !s->out_ended && !s->is_connecting) {
+        shutdown(s->fd, SHUT_WR);
+        s->out_ended = true;
+        end_if_complete(s);
+    }
+}
+
+static void compact(buffer *b) {
+    if (b->from > 0)
+        memmove(b->bytes, b->bytes + b->from, b->len);
+    b->from = 0;
+}
+
+static void read_in(relay_stream *s) {
+    compact(&s->in);
+    const size_t room = RELAY_BUFFER_BYTES - s->in.len;
+    if (room == 0 || s->in_ended)
+        return;
+    const ssize_t n = recv(s->fd, s->in.bytes + s->in.len, room, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        stream_failed(s);
+        return;
+    }
+    s->in.len += (size_t)n;
+    s->in_ended = n == 0;
+    s->owner->ops.readable(s->owner->stack, s);
+}
+
+static void finish_connecting(relay_stream *s) {
+    int error = 0;
+    socklen_t len = sizeof error;
+    getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    s->is_connecting = false;
+    if (error != 0)
+        stream_failed(s);
+}
+
+static void stream_ready(relay_stream *s, uint32_t events) {
+    if (s->is_connecting && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
+        finish_connecting(s);
+    if (s->fd >= 0 && (events & EPOLLOUT))
+        write_out(s);
+    if (s->fd >= 0 && s->is_full && s->out.len < RELAY_BUFFER_BYTES) {
+        s->is_full = false;
+        s->owner->ops.writable(s->owner->stack, s);
+    }
+    if (s->fd >= 0 && (events & EPOLLIN))
+        read_in(s);
+    else if (s->fd >= 0 && (events & (EPOLLERR | EPOLLHUP)) && (events & EPOLLERR || s->in_ended))
+        stream_failed(s);
+    watch_stream(s);
+}
+
+static void accept_streams(relay *r) {
+    for (int i = 0; i < ACCEPT_A_ROUND; i++) {
+        const int fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        relay_stream *s = stream_new(r, fd);
+        if (!s) {
+            close(fd);
+            return;
+        }
+        if (!begin_watch(s)) {
+            stream_end(s);
+            return;
+        }
+        r->ops.open(r->stack, s);
+        watch_stream(s);
+    }
+}
+
+relay_stream *relay_connect(relay *r) {
+    struct sockaddr_storage to;
+    const socklen_t len = net_to_sockaddr(&r->options->upstream, &to);
+    const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    relay_stream *s = fd >= 0 ? stream_new(r, fd) : NULL;
+    if (!s) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    s->is_connecting = true;
+    if ((connect(fd, (struct sockaddr *)&to, len) != 0 && errno != EINPROGRESS) || !begin_watch(s)) {
+        stream_end(s);
+        return NULL;
+    }
+    watch_stream(s);
+    return s;
+}
+
+void relay_set_user(relay_stream *s, void *user) {
+    s->user = user;
+}
+
+void *relay_user(const relay_stream *s) {
+    return s->user;
+}
+
+size_t relay_peek(const relay_stream *s, const uint8_t **data, bool *fin) {
+    *data = s->in.bytes + s->in.from;
+    *fin = s->in_ended;
+    return s->in.len;
+}
+
+void relay_consume(relay_stream *s, size_t len, bool fin) {
+    s->in.from += len;
+    s->in.len -= len;
+    s->in_fin_taken |= fin;
+    end_if_complete(s);
+    watch_stream(s);
+}
+
+size_t relay_room(const relay_stream *s) {
+    return RELAY_BUFFER_BYTES - s->out.len;
+}
+
+void relay_push(relay_stream *s, const uint8_t *data, size_t len) {
+    compact(&s->out);
+    memcpy(s->out.bytes + s->out.len, data, len);
+    s->out.len += len;
+    write_out(s);
+    s->is_full |= s->out.len == RELAY_BUFFER_BYTES;
+    watch_stream(s);
+}
+
+void relay_finish(relay_stream *s) {
+    s->out_fin = true;
+    write_out(s);
+    watch_stream(s);
+}
+
+void relay_abort(relay_stream *s) {
+    const struct linger at_once = {.l_onoff = 1};
+    setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    stream_end(s);
+}
+
+/* ---- the relay ---- */
+
+static bool listen_locally(relay *r, char *error) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const int len = snprintf(at.sun_path, sizeof at.sun_path, "%s", r->options->socket_file);
+    if ((size_t)len >= sizeof at.sun_path) {
+        snprintf(error, RELAY_ERROR_BYTES, "The name of the socket is longer than %zu bytes.", sizeof at.sun_path - 1);
+        return false;
+    }
+    r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &r->listener};
+    if (r->listener >= 0 && bind(r->listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+        listen(r->listener, BACKLOG) == 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->listener, &event) == 0)
+        return true;
+    snprintf(error, RELAY_ERROR_BYTES, "Cannot listen on %.120s: %s.", r->options->socket_file, strerror(errno));
+    return false;
+}
+
+static bool watch_signals(relay *r) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    r->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &r->signals};
+    return r->signals >= 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->signals, &event) == 0;
+}
+
+relay *relay_new(const relay_options *options, const relay_stack *ops, void *stack, char *error) {
+    relay *r = calloc(1, sizeof *r);
+    if (!r) {
+        snprintf(error, RELAY_ERROR_BYTES, "There is no memory.");
+        return NULL;
+    }
+    r->options = options;
+    r->ops = *ops;
+    r->stack = stack;
+    r->listener = r->signals = -1;
+    r->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (r->epoll < 0 || !watch_signals(r)) {
+        snprintf(error, RELAY_ERROR_BYTES, "Cannot wait for events: %s.", strerror(errno));
+        relay_free(r);
+        return NULL;
+    }
+    if (!options->is_server && !listen_locally(r, error)) {
+        relay_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+bool relay_watch(relay *r, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void wait_and_handle(relay *r) {
+    struct epoll_event events[MAX_EVENTS];
+    const uint64_t at = r->ops.next_timeout(r->stack), now = clock_us(), left = at > now ? at - now : 0;
+    const struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
+    const int n = epoll_pwait2(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? NULL : &timeout, NULL);
+    for (int i = 0; i < n && !r->is_over; i++) {
+        void *of = events[i].data.ptr;
+        if (of == &r->signals)
+            relay_close(r, "signal", false);
+        else if (of == &r->listener)
+            accept_streams(r);
+        else if (of && ((relay_stream *)of)->fd >= 0)
+            stream_ready(of, events[i].events);
+    }
+    r->ops.step(r->stack, clock_us());
+    free_dead(r);
+}
+
+int relay_run(relay *r) {
+    char text[64];
+    if (r->options->is_server)
+        print_record(json_pack("{s:s, s:s}", "event", "ready", "listen",
+                               xl_addr_format(&r->options->listen, text, sizeof text)));
+    else
+        print_record(json_pack("{s:s, s:s}", "event", "ready", "socket", r->options->socket_file));
+    while (!r->is_over) {
+        wait_and_handle(r);
+        const uint64_t now = clock_us();
+        if (!r->is_over && now >= r->report_at) {
+            report_paths(r);
+            r->report_at = now + REPORT_US;
+        }
+    }
+    r->ops.step(r->stack, clock_us());
+    return r->has_failed ? 1 : 0;
+}
+
+void relay_free(relay *r) {
+    if (!r)
+        return;
+    while (r->streams)
+        stream_end(r->streams);
+    free_dead(r);
+    if (r->listener >= 0) {
+        close(r->listener);
+        unlink(r->options->socket_file);
+    }
+    if (r->signals >= 0)
+        close(r->signals);
+    if (r->epoll >= 0)
+        close(r->epoll);
+    free(r);
+}

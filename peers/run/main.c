@@ -1,0 +1,352 @@
+/* Runs a player over a relay: starts the client side of a relay, waits until it is ready, runs the player on the relay's
+ * socket, and ends the relay when the player has ended. The exit status is the player's.
+ *
+ *     relay-run --path wifi:@0 --path lte:@1 --server @:4433 --out relay.jsonl -- RELAY ... -- PLAYER ...
+ *
+ * RELAY gets `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` and PLAYER `--server unix:FILE` after its words. The
+ * relay's records go to --out. A relay that says nothing useful costs the player nothing: without `ready` in time, one
+ * sentence and exit status 2; records beyond a bound are left out. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/settings.h"
+
+#define PROGRAM       "relay-run"
+#define MAX_PATHS     8
+#define MAX_WORDS     256
+#define TEXT_BYTES    160
+#define LINE_BYTES    4096
+#define OUT_MAX_BYTES (16u << 20)
+#define STOP_MS       2000
+
+typedef struct {
+    char path[MAX_PATHS][TEXT_BYTES]; /* NAME:ADDR */
+    size_t path_count;
+    char server[TEXT_BYTES];
+    const char *out_file;
+    uint64_t wait_ms;
+} options;
+
+typedef struct {
+    options o;
+    char folder[64], socket[96];
+    char **relay_words, **player_words;
+    FILE *out;
+    size_t out_bytes;
+    char line[LINE_BYTES]; /* of the relay, not whole yet */
+    size_t line_len;
+    bool is_ready;
+    pid_t relay, player;
+    int from_relay, signals;
+} runner;
+
+/* ---- the command line ---- */
+
+/* "@I" is the address of mpshell's path I, "@" its gateway. */
+static const char *address(const char *text, size_t len, char *copy, size_t cap) {
+    char variable[48];
+    snprintf(copy, cap, "%.*s", (int)len, text);
+    if (copy[0] != '@')
+        return copy;
+    if (len == 1)
+        snprintf(variable, sizeof variable, "MPSHELL_GATEWAY");
+    else
+        snprintf(variable, sizeof variable, "MPSHELL_PATH_%.8s_ADDR", copy + 1);
+    return getenv(variable);
+}
+
+static bool refuse(char *reason, size_t cap, const char *what, const char *text) {
+    snprintf(reason, cap, "takes %s, not '%.80s' ('@' needs mpshell)", what, text);
+    return false;
+}
+
+static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+    options *o = into;
+    char copy[TEXT_BYTES];
+    const char *colon = strchr(text, ':');
+    const char *ip = colon ? address(colon + 1, strlen(colon + 1), copy, sizeof copy) : NULL;
+    if (!ip || colon == text || o->path_count == MAX_PATHS)
+        return refuse(reason, cap, "NAME:ADDR, at most 8 times", text);
+    (void)snprintf(o->path[o->path_count++], TEXT_BYTES, "%.*s:%.100s", (int)(colon - text), text, ip);
+    return true;
+}
+
+static bool read_server(void *into, const char *text, char *reason, size_t cap) {
+    options *o = into;
+    char copy[TEXT_BYTES];
+    const char *colon = strrchr(text, ':');
+    const char *ip = colon ? address(text, (size_t)(colon - text), copy, sizeof copy) : NULL;
+    if (!ip)
+        return refuse(reason, cap, "ADDR:PORT", text);
+    (void)snprintf(o->server, sizeof o->server, "%.100s%.8s", ip, colon);
+    return true;
+}
+
+#define FIELD(member) SETTING_FIELD(options, member)
+
+static const setting rows[] = {
+    {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR", .repeats = true,
+     .help = "A path and its local address; @I is path I of mpshell. The first is the primary path."},
+    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
+     .help = "The relay of the server side; @:PORT is the gateway of mpshell."},
+    {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE", .help = "Where the relay's records go."},
+    {"wait_ms", SETTING_WHOLE, FIELD(wait_ms), .least = 1, .most = 600000, .value = "MS", .fallback = "15000",
+     .help = "How long the relay may take to get ready."},
+    {0},
+};
+
+static bool say(char *error, const char *sentence) {
+    snprintf(error, SETTINGS_ERROR_BYTES, "%s", sentence);
+    return false;
+}
+
+static int print_usage(void) {
+    char *help = settings_help(rows, 0);
+    printf("usage: " PROGRAM " [options] -- RELAY ... -- PLAYER ...\n%s", help ? help : "");
+    free(help);
+    return 0;
+}
+
+/* Cuts argv at the two "--". */
+static bool split(runner *r, int argc, char **argv, int rest, char *error) {
+    r->relay_words = argv + rest;
+    for (int i = rest; i < argc && !r->player_words; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            argv[i] = NULL;
+            r->player_words = argv + i + 1;
+        }
+    }
+    return (r->player_words && r->relay_words[0] && r->player_words[0]) ||
+           say(error, "This takes -- RELAY ... -- PLAYER ...; see --help.");
+}
+
+/* ---- children ---- */
+
+static size_t add_words(char **out, char *const *words) {
+    size_t n = 0;
+    while (words[n] && n < MAX_WORDS / 2) {
+        out[n] = words[n];
+        n++;
+    }
+    return n;
+}
+
+static pid_t start_child(char **words, int stdout_fd) {
+    const pid_t parent = getpid(), pid = fork();
+    if (pid != 0)
+        return pid;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent || (stdout_fd >= 0 && dup2(stdout_fd, STDOUT_FILENO) < 0))
+        _exit(127);
+    if (stdout_fd >= 0)
+        unsetenv("MPSHELL_READY_FD"); /* it is the player's */
+    execvp(words[0], words);
+    fprintf(stderr, PROGRAM ": %s cannot be started: %s.\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+static bool start_relay(runner *r) {
+    static char option[3][16] = {"--socket", "--server", "--path"};
+    char *words[MAX_WORDS];
+    size_t n = add_words(words, r->relay_words);
+    int fds[2];
+    if (pipe(fds) != 0)
+        return false;
+    words[n++] = option[0];
+    words[n++] = r->socket;
+    words[n++] = option[1];
+    words[n++] = r->o.server;
+    for (size_t i = 0; i < r->o.path_count; i++) {
+        words[n++] = option[2];
+        words[n++] = r->o.path[i];
+    }
+    words[n] = NULL;
+    r->relay = start_child(words, fds[1]);
+    close(fds[1]);
+    r->from_relay = fds[0];
+    return r->relay > 0;
+}
+
+static bool start_player(runner *r) {
+    static char option[] = "--server";
+    char *words[MAX_WORDS], server[128];
+    size_t n = add_words(words, r->player_words);
+    snprintf(server, sizeof server, "unix:%s", r->socket);
+    words[n++] = option;
+    words[n++] = server;
+    words[n] = NULL;
+    r->player = start_child(words, -1);
+    return r->player > 0;
+}
+
+/* ---- what the relay says ---- */
+
+static bool says_ready(const char *line) {
+    json_t *record = json_loads(line, 0, NULL);
+    const char *event = json_string_value(json_object_get(record, "event"));
+    const bool is_ready = event && strcmp(event, "ready") == 0;
+    json_decref(record);
+    return is_ready;
+}
+
+static void take_line(runner *r) {
+    r->line[r->line_len] = '\0';
+    r->is_ready |= says_ready(r->line);
+    if (r->out && r->out_bytes + r->line_len < OUT_MAX_BYTES) {
+        r->out_bytes += r->line_len + 1;
+        fprintf(r->out, "%s\n", r->line);
+    }
+    r->line_len = 0;
+}
+
+/* False at the end of the relay's output. */
+static bool read_relay(runner *r) {
+    char piece[LINE_BYTES];
+    const ssize_t n = read(r->from_relay, piece, sizeof piece);
+    for (ssize_t i = 0; i < n; i++)
+        if (piece[i] == '\n')
+            take_line(r);
+        else if (r->line_len < LINE_BYTES - 1)
+            r->line[r->line_len++] = piece[i];
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+static uint64_t clock_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool wait_ready(runner *r) {
+    const uint64_t until = clock_ms() + r->o.wait_ms;
+    while (!r->is_ready) {
+        const uint64_t now = clock_ms();
+        struct pollfd wait[] = {{.fd = r->from_relay, .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
+        if (now >= until || poll(wait, 2, (int)(until - now)) == 0) {
+            fprintf(stderr, PROGRAM ": %s was not ready within %.3g s.\n", r->relay_words[0],
+                    (double)r->o.wait_ms / 1000);
+            return false;
+        }
+        struct signalfd_siginfo info;
+        if (wait[1].revents && read(r->signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
+            return false;
+        if ((wait[0].revents & (POLLIN | POLLHUP)) && !read_relay(r) && !r->is_ready) {
+            fprintf(stderr, PROGRAM ": %s ended before it was ready.\n", r->relay_words[0]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Until the player has ended; its status. A relay that ends is seen by the player, whose connections close. */
+static int wait_player(runner *r) {
+    for (bool is_open = true;;) {
+        int status;
+        const pid_t ended = waitpid(r->player, &status, WNOHANG);
+        if (ended == r->player)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        struct pollfd wait[] = {{.fd = r->signals, .events = POLLIN},
+                                {.fd = is_open ? r->from_relay : -1, .events = POLLIN}};
+        poll(wait, 2, -1);
+        struct signalfd_siginfo info;
+        if (wait[0].revents && read(r->signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
+            kill(r->player, (int)info.ssi_signo);
+        if (wait[1].revents)
+            is_open = read_relay(r);
+    }
+}
+
+/* SIGTERM, and SIGKILL if that does not end it; its last records are kept. */
+static void stop_relay(runner *r) {
+    const uint64_t until = clock_ms() + STOP_MS;
+    kill(r->relay, SIGTERM);
+    for (bool is_open = true; is_open;) {
+        const uint64_t now = clock_ms();
+        struct pollfd wait = {.fd = r->from_relay, .events = POLLIN};
+        if (now >= until || poll(&wait, 1, (int)(until - now)) == 0)
+            break;
+        is_open = read_relay(r);
+    }
+    if (r->line_len > 0)
+        take_line(r);
+    while (clock_ms() < until && waitpid(r->relay, NULL, WNOHANG) == 0) {
+        struct pollfd wait = {.fd = r->signals, .events = POLLIN};
+        struct signalfd_siginfo info;
+        poll(&wait, 1, (int)(until - clock_ms()) + 1);
+        (void)!read(r->signals, &info, sizeof info);
+    }
+    kill(r->relay, SIGKILL);
+    waitpid(r->relay, NULL, 0);
+}
+
+static void watch_signals(runner *r) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(runner *r) {
+    int status = 2;
+    if (!start_relay(r)) {
+        fprintf(stderr, PROGRAM ": cannot start %s: %s.\n", r->relay_words[0], strerror(errno));
+        return 2;
+    }
+    if (wait_ready(r) && start_player(r))
+        status = wait_player(r);
+    stop_relay(r);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static runner r;
+    char error[SETTINGS_ERROR_BYTES];
+    bool help = false;
+    int rest = 0;
+    r.o.wait_ms = 15000;
+    const setting_tables tables = {.table = {{rows, &r.o, 0}}, .count = 1};
+    if (!settings_read_args(&tables, argc, argv, &help, &rest, error) ||
+        (!help &&
+         (!split(&r, argc, argv, rest, error) || ((r.o.path_count == 0 || r.o.server[0] == '\0') &&
+                                                  !say(error, "--path and --server are required; see --help."))))) {
+        fprintf(stderr, PROGRAM ": %s\n", error);
+        return 2;
+    }
+    if (help)
+        return print_usage();
+    snprintf(r.folder, sizeof r.folder, "/tmp/railyard-relay-XXXXXX");
+    if (!mkdtemp(r.folder)) {
+        fprintf(stderr, PROGRAM ": cannot make a folder for the socket: %s.\n", strerror(errno));
+        return 2;
+    }
+    snprintf(r.socket, sizeof r.socket, "%s/relay", r.folder);
+    if (r.o.out_file && !(r.out = fopen(r.o.out_file, "we"))) {
+        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", r.o.out_file, strerror(errno));
+        rmdir(r.folder);
+        return 2;
+    }
+    watch_signals(&r);
+    const int status = run(&r);
+    if (r.out && fclose(r.out) != 0)
+        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", r.o.out_file, strerror(errno));
+    unlink(r.socket);
+    rmdir(r.folder);
+    return status;
+}

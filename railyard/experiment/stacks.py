@@ -1,0 +1,199 @@
+"""Other people's stacks: the files `peers/NAME/peer.yaml`, and the scheme entries `{stack: NAME, OPTION: VALUE}`.
+
+A stack joins as two programs, the relays of both sides (docs/reference/stacks.md). The player speaks HTTP/1.1 to the
+client's relay over a Unix socket; the server's relay opens connections to xlink-server. Railyard knows nothing else of
+a stack than what its file says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, programs_dir
+from railyard.base.provenance import sha256_of
+from railyard.base.yamlfile import find_yaml, load_yaml, near_miss, parse
+
+PEERS_DIR = ROOT / "peers"
+FILE_NAME = "peer.yaml"
+STACK_SCHEME = "stack"  # the scheme of every entry that names a stack
+REVISION_LIMIT_S = 10
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StackOption(_Strict):
+    """An option of a stack: passed as `--NAME VALUE` to the relays of these sides."""
+
+    help: str = ""
+    sides: tuple[Literal["client", "server"], ...] = ("client", "server")
+    values: tuple[str, ...] = ()  # none: any text
+    default: str | None = None  # none: the option is left out
+
+
+class Can(_Strict):
+    """What a stack can do."""
+
+    multipath: bool = False
+    migration: bool = False
+    dialect: str | None = None  # of multipath QUIC, such as rfc10069
+
+
+class Stack(_Strict):
+    """A file peer.yaml."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}$")
+    about: str
+    licence: str
+    version: str | None = None
+    revision: tuple[str, ...] = ()  # a command whose first line says what was built
+    build: tuple[str, ...] = ()  # a command that builds both relays
+    client: tuple[str, ...] = Field(min_length=1)
+    server: tuple[str, ...] = Field(min_length=1)
+    can: Can = Can()
+    options: dict[str, StackOption] = {}
+    # Whether the server's relay gets `--certificate FILE --key FILE`, a self-signed certificate of P-256 in PEM form.
+    certificate: bool = False
+    # What must be there for the build, as a sentence: shown where a program is missing.
+    needs: str = ""
+
+    @model_validator(mode="after")
+    def _defaults_fit(self) -> Self:
+        for name, option in self.options.items():
+            if option.values and option.default is not None and option.default not in option.values:
+                raise ValueError(f"the default of '{name}', {option.default}, is none of its values.")
+        return self
+
+
+class StackRun(BaseModel):
+    """A stack as one run uses it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    about: str
+    file: Path
+    client: tuple[str, ...]
+    server: tuple[str, ...]
+    options: dict[str, str]
+    multipath: bool
+    certificate: bool = False
+    version: str | None
+    sha256: dict[str, str]  # of peer.yaml and of the files among the words of both commands
+
+    def files(self) -> list[Path]:
+        """The files among the words of both commands, with links followed."""
+        return _files((*self.client, *self.server))
+
+
+def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
+    """`NAME` is a stack of the project, `./FILE` a file beside the experiment."""
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        file = find_yaml(str(folder / name), PEERS_DIR, "stack")
+    else:
+        file = PEERS_DIR / name / FILE_NAME
+        if not file.is_file():
+            known = sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
+            raise UserError(f"there is no stack '{name}'; {near_miss(name, known)}")
+    return file.resolve(), parse(load_yaml(file), Stack)
+
+
+def _word(word: str, folder: Path) -> str:
+    """A word of a command: `bin:NAME` is a program of this project, a relative path is one of the file's folder."""
+    if word.startswith("bin:"):
+        return str(programs_dir() / word[4:])
+    if word.startswith(("./", "../")):
+        return str((folder / word).resolve())
+    return word
+
+
+def _command(stack: Stack, words: tuple[str, ...], file: Path) -> tuple[str, ...]:
+    """The words of a command. Raises UserError where its program is missing."""
+    command = tuple(_word(word, file.parent) for word in words)
+    program = shutil.which(command[0])
+    if program is None:
+        remedy = f"build it with `make peers` ({' '.join(stack.build)})" if stack.build else "install it"
+        raise UserError(f"{file}: {command[0]} is not there; {remedy}. {stack.needs}".rstrip())
+    for word in command[1:]:
+        if os.sep in word and word.startswith(str(file.parent)) and not Path(word).is_file():
+            raise UserError(f"{file}: {word} is not there.")
+    return (program, *command[1:])
+
+
+def _files(words: Iterable[str]) -> list[Path]:
+    """The files among the words, and where links among them lead."""
+    named = [Path(word) for word in words if os.sep in word and Path(word).is_file()]
+    return list(dict.fromkeys(path for file in named for path in (file, file.resolve())))
+
+
+def _options(stack: Stack, given: dict[str, str], file: Path) -> dict[str, str]:
+    """The options of a run: those given, and the defaults of the others."""
+    for name, value in given.items():
+        option = stack.options.get(name)
+        if option is None:
+            raise UserError(f"stack '{stack.name}' has no option '{name}'; {near_miss(name, stack.options)}")
+        if option.values and value not in option.values:
+            raise UserError(f"'{name}' of stack '{stack.name}' takes {', '.join(option.values)}, not '{value}'.")
+    defaults = {name: option.default for name, option in stack.options.items() if option.default is not None}
+    return defaults | given
+
+
+def _revision(stack: Stack, file: Path) -> str | None:
+    if not stack.revision:
+        return stack.version
+    command = _command(stack, stack.revision, file)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=REVISION_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return stack.version
+    lines = done.stdout.strip().splitlines()
+    return lines[0] if lines else stack.version
+
+
+def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
+    """Looks the stack up, checks the options and finds its programs. Raises UserError."""
+    file, stack = find_stack(name, folder)
+    options = _options(stack, given, file)
+
+    def words(side: Literal["client", "server"], command: tuple[str, ...]) -> tuple[str, ...]:
+        own = {key: value for key, value in options.items() if side in stack.options[key].sides}
+        return (*command, *(word for key, value in own.items() for word in (f"--{key}", value)))
+
+    client, server = _command(stack, stack.client, file), _command(stack, stack.server, file)
+    return StackRun(
+        name=stack.name,
+        about=stack.about,
+        file=file,
+        client=words("client", client),
+        server=words("server", server),
+        options=options,
+        multipath=stack.can.multipath,
+        certificate=stack.certificate,
+        version=_revision(stack, file),
+        sha256={FILE_NAME: hashlib.sha256(file.read_bytes()).hexdigest()}
+        | {path.name: sha256_of(path) for path in _files((*client, *server))},
+    )
+
+
+def entry_from(value: dict[str, Any]) -> dict[str, Any]:
+    """`{stack: NAME, label: L, path: P, OPTION: VALUE, ...}` as the fields of a scheme entry."""
+    own = ("stack", "label", "path")
+    options = {str(key): _text(item) for key, item in value.items() if key not in own}
+    return {key: value[key] for key in own if key in value} | {"scheme": STACK_SCHEME, "stack_options": options}
+
+
+def _text(value: Any) -> str:
+    """YAML reads a bare on and off as true and false."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

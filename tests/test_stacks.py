@@ -1,0 +1,180 @@
+"""Other stacks as schemes: the how-to from its first line to its last, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard.base.errors import UserError
+from railyard.experiment.model import load_experiment
+from railyard.experiment.stacks import resolve_stack
+from railyard.run.resolve import resolve
+
+ROOT = Path(__file__).parents[1]
+BIN = ROOT / "build" / "bin"
+HOWTO = ROOT / "docs" / "howto" / "your-own-stack.md"
+
+
+def write_stack(folder: Path, **changes: Any) -> Path:
+    members = {"name": "mine", "about": "a test's", "licence": "MIT", "client": ["sh", "-c", "exit 3"]}
+    members |= {"server": ["sh", "-c", "exit 3"]} | changes
+    (folder / "peer.yaml").write_text(json.dumps(members))
+    return folder / "peer.yaml"
+
+
+def write_experiment(folder: Path, schemes: str, bitrate_bps: int = 2_000_000) -> Path:
+    file = folder / "one.yaml"
+    player = f"{{bitrate_bps: {bitrate_bps}, duration_s: 3, chunk_bytes: 262144}}"
+    file.write_text(
+        f"name: one\narena: mpshell\npairs: [subway-1]\nschemes: {schemes}\nplayer: {player}\ntime_limit_s: 8\n"
+    )
+    return file
+
+
+def run(folder: Path, file: str, results: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "RAILYARD_RESULTS": str(results),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "railyard", "run", file],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+@pytest.mark.slow
+def test_the_how_to_leads_to_a_row_of_the_report(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", HOWTO.read_text(), re.MULTILINE | re.DOTALL)
+    commands = []
+    for language, name, text in blocks:
+        if language == "sh":
+            commands += text.split("\n")[:-1]
+        else:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+    assert commands == ["railyard run first.yaml"]
+    done = run(tmp_path, "first.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ sp .*\n my-stack ", done.stdout, re.MULTILINE), done.stdout
+    record = json.loads(next((tmp_path / "results").glob("first-*/runs/*my-stack*/run.json")).read_text())
+    assert record["config"]["stack"]["name"] == "aioquic"
+    assert set(record["config"]["stack"]["sha256"]) >= {"peer.yaml", "relay.py"}
+    folder = next((tmp_path / "results").glob("first-*/runs/*my-stack*"))
+    assert json.loads((folder / "relay.jsonl").read_text().splitlines()[0]) == {"event": "ready"}
+    assert not list(folder.glob("*.pem")), "the key of the run stays behind"
+    report = next((tmp_path / "results").glob("first-*/report.html")).read_text()
+    assert "my-stack" in report
+
+
+@pytest.mark.parametrize(
+    ("scheme", "phrase"),
+    [
+        ("{stack: libxlnk}", "there is no stack 'libxlnk'; did you mean 'libxlink'?"),
+        ("{stack: libxlink, schedular: x}", "stack 'libxlink' has no option 'schedular'; known are cc, scheme"),
+        ("{stack: libxlink, cc: vegas}", "'cc' of stack 'libxlink' takes cubic, newreno, bbr, not 'vegas'"),
+        ("{stack: ./nowhere/peer.yaml}", "nowhere/peer.yaml"),
+        ("{scheme: stack}", "a stack is named by 'stack: NAME' in place of 'scheme'"),
+    ],
+)
+def test_a_wrong_entry_gets_one_sentence_with_its_line(tmp_path: Path, scheme: str, phrase: str) -> None:
+    file = write_experiment(tmp_path, f"[{scheme}]")
+    with pytest.raises(UserError) as caught:
+        resolve(*load_experiment(file))
+    assert phrase in str(caught.value)
+    assert f"{file}:4" in str(caught.value) or "nowhere" in phrase
+
+
+def test_a_missing_program_names_the_command_that_builds_it(tmp_path: Path) -> None:
+    file = write_stack(tmp_path, client=["./relay"], build=["cargo", "build"], needs="It needs Rust.")
+    with pytest.raises(UserError, match=r"relay is not there; build it with `make peers` \(cargo build\)\. It needs"):
+        resolve_stack(str(file), {}, tmp_path)
+
+
+def test_options_go_to_their_sides_and_defaults_are_said(tmp_path: Path) -> None:
+    options = {"window": {"sides": ["server"], "default": "9"}, "mode": {"values": ["a", "b"]}}
+    file = write_stack(tmp_path, options=options)
+    stack = resolve_stack(str(file), {"mode": "a"}, tmp_path)
+    assert stack.options == {"window": "9", "mode": "a"}
+    assert stack.client[-2:] == ("--mode", "a")
+    assert stack.server[-4:] == ("--window", "9", "--mode", "a")
+
+
+def test_another_relay_program_is_another_run(tmp_path: Path) -> None:
+    relay = tmp_path / "relay.sh"
+    relay.write_text("exit 1\n")
+    write_stack(tmp_path, client=["sh", "./relay.sh"])
+    file = write_experiment(tmp_path, "[{stack: ./peer.yaml}]")
+    before = resolve(*load_experiment(file))[0].identity()
+    assert resolve(*load_experiment(file))[0].identity() == before
+    relay.write_text("exit 2\n")
+    assert resolve(*load_experiment(file))[0].identity() != before
+
+
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+def test_relays_that_fail_get_one_sentence_each(tmp_path: Path) -> None:
+    good = resolve_stack("libxlink", {}, tmp_path)
+    write_stack(tmp_path, server=["sh", "-c", "echo no such luck >&2; exit 3"])
+    write_experiment(tmp_path, "[{stack: ./peer.yaml}]")
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 2
+    assert "the server's relay" in done.stderr
+    assert "ended before it was ready: no such luck" in done.stderr
+    write_stack(tmp_path, server=list(good.server), client=["sh", "-c", "exit 3"])
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 2
+    assert "sh ended before it was ready" in done.stderr
+
+
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+@pytest.mark.long
+def test_a_relay_that_floods_its_output_or_dies_ends_a_run_and_not_the_campaign(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "peers" / "libxlink", tmp_path / "mine")
+    good = resolve_stack("libxlink", {}, tmp_path)
+    client = [*good.client, "$@"]
+    flood = f"yes '{{}}' & exec {' '.join(client)}"
+    dying = f"{' '.join(client)} & sleep 1.5; kill -9 $!"
+    for name, script in (("flood", flood), ("dying", dying)):
+        (tmp_path / name).mkdir()
+        write_stack(tmp_path / name, client=["sh", "-c", script, "sh"], server=list(good.server))
+    write_experiment(tmp_path, "[{stack: ./flood/peer.yaml}, {stack: ./dying/peer.yaml}]", 8_000_000)
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    records = {
+        path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("results/one-*/runs/*/run.json")
+    }
+    outcomes = {name.split("--")[1]: record["outcome"] for name, record in records.items()}
+    assert outcomes["dying"] == "connection_lost"
+    assert outcomes["flood"] in ("complete", "time_limit")
+    relay_log = next(tmp_path.glob("results/one-*/runs/*flood*/relay.jsonl"))
+    assert relay_log.stat().st_size <= 16 << 20
+
+
+def test_relay_run_ends_its_children_with_itself(tmp_path: Path) -> None:
+    pid_file, started = tmp_path / "pid", tmp_path / "started"
+    relay = ["sh", "-c", f'echo $$ > {pid_file}; echo \'{{"event": "ready"}}\'; exec sleep 60']
+    command = [str(BIN / "relay-run"), "--path", "a:127.0.0.1", "--server", "127.0.0.1:1", "--", *relay, "--"]
+    with subprocess.Popen([*command, "sh", "-c", f"touch {started}; exec sleep 60"], stderr=subprocess.PIPE) as process:
+        while not started.exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
