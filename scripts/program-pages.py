@@ -20,12 +20,14 @@ from pathlib import Path
 SUMMARIES = {
     "mpshell": "run a command over emulated links, one for each path",
     "mpshell-ctl": "change the links of a running mpshell",
+    "relay-run": "run a player over a relay of another transport",
     "saturatr": "record the traces of several links at the same time",
     "udp-flow": "send, receive and time UDP datagrams, to measure an emulator",
     "xlink-balancer": "route QUIC datagrams by the server ID in their connection ID",
     "xlink-get": "fetch files over QUIC, over one path or several",
     "xlink-load": "open many QUIC connections to one server",
     "xlink-player": "play a constant-bit-rate video over QUIC, TCP, MPTCP or a relay",
+    "xlink-relay": "carry local connections as streams of libxlink",
     "xlink-server": "serve byte ranges of videos over multipath QUIC, TCP and MPTCP",
     "xlink-sim": "run server, player and links of one job in virtual time",
 }

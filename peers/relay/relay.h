@@ -1,8 +1,8 @@
-/* The part of a relay in C that does not depend on its stack: local sockets, buffers, the event loop and the records on
- * standard output. docs/reference/stacks.md says what a relay is.
+/* The part of a relay in C that does not depend on its stack: local sockets, buffers, the event loop and the records
+ * on standard output. docs/reference/stacks.md says what a relay is.
  *
- * A client relay listens on a Unix socket, a server relay opens connections to an upstream server. Each local connection
- * is a relay_stream: the stack carries its bytes as one bidirectional stream. Bytes wait in two buffers of
+ * A client relay listens on a Unix socket. A server relay opens connections to an upstream server. Each local
+ * connection is a relay_stream, whose bytes the stack carries as one bidirectional stream. Bytes wait in two buffers of
  * RELAY_BUFFER_BYTES each:
  *
  *     local socket --read--> [in] --relay_peek(), relay_consume()--> stack

@@ -1,11 +1,11 @@
-/* Runs a player over a relay: starts the client side of a relay, waits until it is ready, runs the player on the relay's
- * socket, and ends the relay when the player has ended. The exit status is the player's.
+/* Runs a player over a relay: starts the client side of a relay, waits until it is ready, runs the player on the
+ * relay's socket, and ends the relay when the player has ended. The exit status is the player's.
  *
  *     relay-run --path wifi:@0 --path lte:@1 --server @:4433 --out relay.jsonl -- RELAY ... -- PLAYER ...
  *
- * RELAY gets `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` and PLAYER `--server unix:FILE` after its words. The
- * relay's records go to --out. A relay that says nothing useful costs the player nothing: without `ready` in time, one
- * sentence and exit status 2; records beyond a bound are left out. */
+ * RELAY gets `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` and PLAYER `--server unix:FILE` after its words.
+ * The relay's records go to --out. A relay without `ready` in time gets one sentence and exit status 2; records beyond
+ * a bound are left out. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
