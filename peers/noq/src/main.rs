@@ -1,0 +1,23 @@
+//! A multipath QUIC peer that shares no code with libxlink: noq (RFC 10069), with as much of HTTP/3 as a download takes.
+//!
+//!     noq-peer get SERVER URL_PATH [--local IP]... [--abandon IP] [--backup IP]
+//!     noq-peer serve ADDRESS FILE CERTIFICATE KEY
+//!
+//! `get` fetches one resource, opening a path from each --local address beside the first, and prints one JSON line.
+//! `serve` answers every request with the file, ranges too; it prints {"quic": ADDRESS} and, at SIGTERM, one JSON line.
+mod client;
+mod http3;
+mod server;
+mod stats;
+
+use anyhow::{Result, bail};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("get") => client::get(&words[1..]).await,
+        Some("serve") => server::serve(&words[1..]).await,
+        _ => bail!("usage: noq-peer get|serve ..., see the head of main.rs"),
+    }
+}
