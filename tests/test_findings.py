@@ -43,7 +43,7 @@ def test_who_stalled_least_comes_first_and_a_play_that_was_cut_counts_at_least_s
         played("xlink", 0.0, 0.4, pair="p2"),
     ]
     headline = found(make_campaign, *runs, *again).headline
-    assert headline.startswith("xlink stalled least, in 2 plays a scheme. ")
+    assert headline.startswith("xlink stalled least, in 2 plays for each scheme. ")
     assert headline.endswith("xlink 0.5 s, vanilla-mp 3.0 s, sp ≥ 9.0 s.")
 
 
@@ -98,7 +98,7 @@ def test_reinjection_is_judged_by_stalls_and_tail(
     ("lte", "words"),
     [
         ((0.0, 0.2), "does better than every multipath scheme"),
-        ((1.0, 0.5), "does as well as xlink: here multipath pays only where nobody knows the good path."),
+        ((1.0, 0.5), "does as well as xlink: multipath helps only if the good path is not known."),
         ((6.0, 3.0), "does worse than xlink: neither path is enough by itself."),
     ],
 )
@@ -118,10 +118,8 @@ def test_of_two_tails_that_are_both_lower_bounds_nobody_knows_which_is_longer(ma
 
     alike, longer = cut("vanilla-mp", 9.0, 5.1), cut("xlink", 1.0, 9.0)
     against, reinjection = found(make_campaign, cut("sp", 3.0, 5.0), alike, longer).of_pair["p1"]
-    assert "multipath is not seen to help, and does harm with xlink; with vanilla-mp it is open" in against
-    words = (
-        "Re-injection lengthens the stalls, for 5.0 % more bytes; what it does to the tail is open, as plays were cut"
-    )
+    assert "multipath is not seen to help, and does harm with xlink; with vanilla-mp this is open" in against
+    words = "Re-injection lengthens the stalls, for 5.0 % more bytes; its effect on the tail is open, because the time"
     assert reinjection.startswith(words), "both plays were cut after the same time"
 
 
@@ -137,8 +135,10 @@ def test_a_play_that_was_cut_is_not_said_to_have_stalled_less_than_one_that_play
 ) -> None:
     runs = [played("sp", 1.0, 2.0, "time_limit"), played("vanilla-mp", 3.0, 1.0), played("xlink", 3.0, 1.0)]
     findings = found(make_campaign, *runs)
-    assert findings.headline.startswith("Which scheme stalled least is open, in 1 play a scheme: plays were cut. ")
-    assert "it is open whether multipath helps: plays were cut." in findings.of_pair["p1"][0]
+    assert findings.headline.startswith(
+        "Which scheme stalled least is open, in 1 play for each scheme: the time limit ended plays. "
+    )
+    assert "whether multipath helps is open, because the time limit ended plays." in findings.of_pair["p1"][0]
 
 
 def test_the_least_of_plays_that_were_all_cut_is_the_least_up_to_the_limit(make_campaign: Make) -> None:
@@ -196,7 +196,7 @@ def test_only_seeds_are_compared_that_every_scheme_has(make_campaign: Make) -> N
 
     runs = [seeded("sp", 1, 1.0), seeded("sp", 2, 9.0), seeded("xlink", 1, 1.0), seeded("xlink", 2, 9.0, void=True)]
     findings = found(make_campaign, *runs)
-    assert findings.headline.startswith("No scheme stalled for longer than another, in 1 play a scheme.")
+    assert findings.headline.startswith("No scheme stalled for longer than another, in 1 play for each scheme.")
     assert findings.of_pair["p1"][-1].startswith("Compared over the 1 of 2 seeds whose runs are valid")
 
 
@@ -228,7 +228,7 @@ def test_first_frames_that_differ_are_told_since_no_stall_counts_them(make_campa
     late, soon = played("sp", 0.0, 0.5), played("xlink", 0.0, 0.5)
     late.first_frame_s = 7.5
     sentence = found(make_campaign, late, soon).of_pair["p1"][-1]
-    assert sentence == "First frame after 0.40 s (xlink) to 7.50 s (sp); the wait for it counts as no stall."
+    assert sentence == "First frame after 0.40 s (xlink) to 7.50 s (sp); waiting for it is not a stall."
 
 
 def test_there_is_no_sentence_where_there_is_nothing_to_compare(make_campaign: Make) -> None:

@@ -59,7 +59,7 @@ def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_term
     assert done.returncode == 0, done.stderr
     places = " and ".join(f"{offset / 1000:.1f}" for offset in (offsets[1], offsets[2]))
     sentence = f"Starts at {places} s, where wifi, the primary path, has the least capacity over 5 s "
-    sentence += "(worst_of_primary, but for the last 20 s): "
+    sentence += "(worst_of_primary, excluding the last 20 s): "
     assert sentence in done.stdout.replace("\n", " ")
     assert sentence in (tmp_path / "out" / "report.html").read_text()
     record = json.loads((tmp_path / "out" / "runs" / specs[0].run_id / "run.json").read_text())

@@ -87,9 +87,9 @@ def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
 def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     print_table(console, _campaigns(campaigns))
     console.print(
-        f"* the newest of its name, which {shown(results)}/NAME stands for; revision+: the work tree had changes. "
+        f"*: the newest of its name, to which {shown(results)}/NAME links. revision+: the work tree had changes. "
         f"{counted(len(campaigns), 'folder')}, {size_words(disk_bytes(campaign.folder for campaign in campaigns))} "
-        "on disk (a file that two have is counted once); `railyard clean` removes what you name.",
+        "on disk (shared files are counted once). `railyard clean` removes folders.",
         soft_wrap=True,
     )
 

@@ -151,12 +151,12 @@ def _against_single(row: list[Cell], measure: _Measure) -> list[str]:
     if len(better) == len(both):
         verdict = "multipath helps"
     elif len(unclear) == len(both):
-        verdict = "it is open whether multipath helps: plays were cut"
+        verdict = "whether multipath helps is open, because the time limit ended plays"
     else:
         none = "multipath is not seen to help" if unclear else "multipath does not help"
         verdict = f"multipath helps with {', '.join(better)} only" if better else none
         verdict += f", and does harm with {', '.join(worse)}" if worse else ""
-        verdict += f"; with {', '.join(unclear)} it is open, as plays were cut" if unclear else ""
+        verdict += f"; with {', '.join(unclear)} this is open, because the time limit ended plays" if unclear else ""
     figures = "; ".join(f"{cell.label}: {measure.words(cell)}" for cell in both)
     primary = single.runs[0].config["primary"]
     return [f"Against single path on {primary} ({measure.words(single)}) {verdict}. {figures}."]
@@ -164,11 +164,11 @@ def _against_single(row: list[Cell], measure: _Measure) -> list[str]:
 
 def _reinjection_verdict(of_stalls: int | None, of_tails: int | None, cost: str) -> str:
     if of_stalls is None and of_tails is None:
-        return f"may help or not{cost}, as plays were cut"
+        return f"may help or not{cost}, because the time limit ended plays"
     if of_stalls is None or of_tails is None:
         known, what, rest = (of_stalls, "stalls", "tail") if of_tails is None else (of_tails, "tail", "stalls")
         verb = {-1: "shortens", 0: "does not change", 1: "lengthens"}[known or 0]
-        return f"{verb} the {what}{cost}; what it does to the {rest} is open, as plays were cut"
+        return f"{verb} the {what}{cost}; its effect on the {rest} is open, because the time limit ended plays"
     words = {
         (0, 0): "makes no difference beyond 10 %",
         (-1, 1): "shortens the stalls and lengthens the tail",
@@ -205,10 +205,10 @@ def _of_other_path(other: Cell, both: list[Cell], primary: Cell | None, measure:
             return f"{sentence}: neither path is enough by itself."
         return f"{sentence}."
     if None in by_order:
-        return f"{figures} and {by_order[None]}: it is open which does better, as plays were cut."
+        return f"{figures} and {by_order[None]}: which one is better is open, because the time limit ended plays."
     if 0 in by_order:
-        return f"{figures} does as well as {by_order[0]}: here multipath pays only where nobody knows the good path."
-    return f"{figures} does better than every multipath scheme: here a second path is a cost."
+        return f"{figures} does as well as {by_order[0]}: multipath helps only if the good path is not known."
+    return f"{figures} does better than every multipath scheme: here the second path costs time."
 
 
 def _of_starts(row: list[Cell]) -> list[str]:
@@ -218,9 +218,7 @@ def _of_starts(row: list[Cell]) -> list[str]:
     if not ordered or _alike(ordered[0][1].value, ordered[-1][1].value, STALL_FLOOR_S):
         return []
     (first, soonest), (last, latest) = ordered[0], ordered[-1]
-    return [
-        f"First frame after {_s(soonest, 2)} ({first}) to {_s(latest, 2)} ({last}); the wait for it counts as no stall."
-    ]
+    return [f"First frame after {_s(soonest, 2)} ({first}) to {_s(latest, 2)} ({last}); waiting for it is not a stall."]
 
 
 def _place(runs: Sequence[Run]) -> str:
@@ -234,12 +232,12 @@ def _place(runs: Sequence[Run]) -> str:
     offsets = list(dict.fromkeys(int(run.config["start_offset_ms"]) for run in runs))
     rates = [float(trace.rate_mbps(length_ms, duration_ms=length_ms, start_offset_ms=offset)[0]) for offset in offsets]
     shortest_s = min(one.period_ms for pair in traces.values() for one in pair) / 1000
-    but = f", but for the last {limit_s:g} s" if shortest_s > limit_s else ""
+    but = f", excluding the last {limit_s:g} s" if shortest_s > limit_s else ""
     return (
         f"Starts at {_and([f'{offset / 1000:.1f}' for offset in offsets])} s, where {primary}, the primary path, has "
         f"the least capacity over {duration_s:g} s (worst_of_primary{but}): "
         f"{_and([f'{rate:.2f}' for rate in rates])} Mbps; over its whole trace {trace.mean_mbps:.2f} Mbps. "
-        f"So single path on {primary} is seen at its worst."
+        f"So single path on {primary} is shown at its worst."
     )
 
 
@@ -269,7 +267,7 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
     plays = len(next(iter(pooled.values())).runs)
     totals = {label: Quantile(stalled(cell).value * plays, stalled(cell).at_least) for label, cell in pooled.items()}
     duration_s = next(iter(pooled.values())).runs[0].config.get("player", {}).get("duration_s")
-    over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} a scheme"
+    over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
     left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""
     if all(total.value <= STALL_FLOOR_S and not total.at_least for total in totals.values()):
         return f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
@@ -278,7 +276,7 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
     least = [ordered[0], *(label for label, order in orders.items() if order == 0)]
     figures = f"Stalled in all: {', '.join(f'{label} {_s(totals[label])}' for label in ordered)}.{left_out}"
     if None in orders.values():
-        return f"Which scheme stalled least is open, in {over}: plays were cut. {figures}"
+        return f"Which scheme stalled least is open, in {over}: the time limit ended plays. {figures}"
     if len(least) == len(ordered):
         return f"No scheme stalled for longer than another, in {over}. {figures}"
     until = ", up to the time limit" if totals[ordered[0]].at_least else ""

@@ -130,9 +130,9 @@ def _run(
     if console is None:
         run_campaign(campaign, pending, side_by_side, Silent(), budget_s)
         return
-    allowed = "one a core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
+    allowed = "one for each core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
-    console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at a time ({reason}).", soft_wrap=True)
+    console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}).", soft_wrap=True)
     if arena != "sim":
         console.print(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",

@@ -253,8 +253,8 @@ def results_folder(
     with locked(folder):
         _set_aside(results, identity.name, tell)
         point(results, identity.name, folder)
-        names = f"{shown(results / identity.name)} names it"
-        tell(f"Results {'are' if there else 'go to'} {'in ' if there else ''}{shown(folder)}; {names}.")
+        link = f"{shown(results / identity.name)} links to it"
+        tell(f"Results {'are' if there else 'go to'} {'in ' if there else ''}{shown(folder)}; {link}.")
         yield folder
 
 
