@@ -104,17 +104,22 @@ def roff(text: str) -> str:
     return f"\\&{text}" if text.startswith(".") else text
 
 
+def breakable(text: str) -> str:
+    """A synopsis or a term: a line may end within a word, before a bracket and after a bar."""
+    return re.sub(r"(?<=.)\[(?=,)|(?<=\w)\|", lambda found: {"[": "\\:[", "|": "|\\:"}[found[0]], roff(text))
+
+
 def _term(entry: Entry) -> str:
     """The option in bold, its value in italics."""
     name, _, value = entry.term.partition(" ")
-    return f"\\fB{roff(name)}\\fR" + (f" \\fI{roff(value)}\\fR" if value else "")
+    return f"\\fB{roff(name)}\\fR" + (f" \\fI{breakable(value)}\\fR" if value else "")
 
 
 def man_page(program: str, version: str, found: Help, programs: list[str]) -> str:
     lines = [f'.TH {roff(program).upper()} 1 "" "Railyard {version}" "Railyard"', ".nh", ".ad l"]
     lines += [".SH NAME", f"{roff(program)} \\- {roff(SUMMARIES[program])}", ".SH SYNOPSIS"]
     for usage in found.usages:
-        lines += [f"\\fB{roff(program)}\\fR {roff(usage.removeprefix(program).strip())}", ".br"]
+        lines += [f"\\fB{roff(program)}\\fR {breakable(usage.removeprefix(program).strip())}", ".br"]
     lines.pop()
     section = ""
 

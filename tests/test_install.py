@@ -85,6 +85,11 @@ def _pages(installed: Installed) -> list[Path]:
     return sorted((installed.prefix / "share/man/man1").iterdir())
 
 
+def _formatted(page: Path, columns: int) -> subprocess.CompletedProcess[str]:
+    command = ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u", f"-rLL={columns}n", str(page)]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
 def _help(installed: Installed, program: str) -> str:
     return _output(str(installed.prefix / "bin" / program), "--help")
 
@@ -98,14 +103,9 @@ def test_each_program_has_a_man_page_and_a_completion(installed: Installed) -> N
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff (Debian package groff-base)")
 def test_man_pages_are_sound_and_name_every_option_with_its_meaning(installed: Installed) -> None:
     for page in _pages(installed):
-        done = subprocess.run(
-            ["groff", "-ww", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u", "-rLL=999n", str(page)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == "", page
-        shown = " ".join(done.stdout.split())
+        narrow, wide = (_formatted(page, columns) for columns in (78, 999))
+        assert narrow.stderr == wide.stderr == "", page
+        shown = " ".join(wide.stdout.split())
         for heading in ("NAME", "SYNOPSIS", "SEE ALSO"):
             assert f" {heading} " in f" {shown} "
         words = re.sub(r"(?m)^usage:", "", _help(installed, page.stem)).split()

@@ -31,13 +31,7 @@ def documented(word: str) -> list[str]:
     return shlex.split(line, comments=True)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where both notebooks are written; the first one makes the exhibit beside it."""
-    return tmp_path_factory.mktemp("notebooks")
-
-
-def execute(out: Path, **environment: str) -> list[Any]:
+def execute(out: Path) -> list[Any]:
     """The documented command, which writes to `out`; returns the outputs of all cells."""
     command = documented("--execute")
     command[command.index("-o") + 1] = str(out)
@@ -45,7 +39,7 @@ def execute(out: Path, **environment: str) -> list[Any]:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | {"RAILYARD_RESULTS": str(out.parent / "results"), "RAILYARD_ARENA": "sim"} | environment,
+        env=os.environ | {"RAILYARD_RESULTS": str(out.parent / "results"), "RAILYARD_ARENA": "sim"},
         capture_output=True,
         text=True,
         check=False,
@@ -56,19 +50,11 @@ def execute(out: Path, **environment: str) -> list[Any]:
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: `scripts/setup.sh browser`")
-def test_the_documented_command_executes_a_notebook_whose_plots_are_pictures(folder: Path) -> None:
-    plots = [output.data for output in execute(folder / "pictures.ipynb") if PLOTLY_TYPE in output.get("data", {})]
+def test_the_documented_command_executes_a_notebook_whose_plots_are_pictures(tmp_path: Path) -> None:
+    plots = [output.data for output in execute(tmp_path / "page.ipynb") if PLOTLY_TYPE in output.get("data", {})]
     assert plots
     for plot in plots:
         picture = base64.b64decode(plot["image/png"])
         width, height = struct.unpack(">II", picture[16:24])
         assert picture.startswith(PNG) and width >= 1000 and height >= plot[PLOTLY_TYPE]["layout"]["height"]
         assert len(picture) > 10_000, "something is drawn"
-
-
-def test_without_chromium_a_notebook_says_so_and_its_plots_are_interactive(folder: Path) -> None:
-    hidden = {"PATH": str(BIN), "CHROMIUM": ""} if find_chromium() else {}
-    outputs = execute(folder / "interactive.ipynb", **hidden)
-    said = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert said.startswith("The plots are interactive only: there is no Chromium")
-    assert any(PLOTLY_TYPE in output.get("data", {}) for output in outputs)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from railyard.base.jsonl import read_jsonl
+from railyard.base.paths import IN_CHECKOUT
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.results.campaigns import StoredCampaign
@@ -160,7 +161,7 @@ def print_run(console: Console, folder: Path) -> None:
     if run.buffer_s:
         top = max(level for _, level in run.buffer_s)
         console.print(f"buffer level, 0 to {top:.1f} s of video, over {run.buffer_s[-1][0]:.1f} s:\n{sparkline(run)}")
-    console.print("\nTo do it again, in the project's folder:")
+    console.print(f"\nTo do it again{', in the folder of the checkout' if IN_CHECKOUT else ''}:")
     for line in repeat.commands(run.record, folder):
         console.print(f"  {line}", soft_wrap=True, markup=False)
     since = repeat.changes(run.record)

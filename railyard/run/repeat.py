@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, program
+from railyard.base.paths import IN_CHECKOUT, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
 from railyard.run.campaign import run_once
 from railyard.run.runspec import RunSpec
@@ -40,11 +40,11 @@ def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:
 
 
 def commands(record: dict[str, Any], folder: Path) -> list[str]:
-    """Lines for a shell in the project's folder that do the run again, into the folder `again`: first by this program,
-    then, where a few words suffice, by the programs themselves."""
+    """Lines for a shell that do the run again, into the folder `again`: first by this program, then, where a few words
+    suffice, by the programs themselves. In a checkout the shell is in its folder."""
     recorded: dict[str, list[str]] = record.get("commands", {})
     lines = []
-    if record["git"].get("revision"):
+    if IN_CHECKOUT and record["git"].get("revision"):
         lines.append(f"git checkout {record['git']['revision']} && make build")
     lines.append(f"railyard repeat {shlex.quote(str(folder))} --out {AGAIN}")
     conducted = record["config"]["arena"] == "docker" or record["config"].get("link_events")
