@@ -14,8 +14,10 @@ from typing import Any
 import nbformat
 import pytest
 
+from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
 from railyard.report.chromium import find_chromium
+from railyard.report.pictures import pictures
 from railyard.studies.exhibits.notebook import PLOTLY_TYPE
 
 BIN = Path(sys.executable).parent
@@ -58,3 +60,15 @@ def test_the_documented_command_executes_a_notebook_whose_plots_are_pictures(tmp
         width, height = struct.unpack(">II", picture[16:24])
         assert picture.startswith(PNG) and width >= 1000 and height >= plot[PLOTLY_TYPE]["layout"]["height"]
         assert len(picture) > 10_000, "something is drawn"
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [("/no/chromium", "CHROMIUM is '/no/chromium', and there is no such program"), ("true", "the browser ended")],
+)
+def test_a_browser_that_is_missing_or_ends_at_once_is_one_sentence(
+    program: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHROMIUM", program)
+    with pytest.raises(UserError, match=sentence):
+        pictures([])

@@ -110,8 +110,11 @@ class Browser:
         if session is not None:
             message["sessionId"] = session
         data = json.dumps(message).encode() + b"\0"
-        while data:
-            data = data[os.write(self._write, data) :]
+        try:
+            while data:
+                data = data[os.write(self._write, data) :]
+        except BrokenPipeError:
+            raise BrowserError(f"{method}: the browser ended") from None
         deadline = time.monotonic() + limit_s
         while True:
             answer = self._receive(deadline, method)
@@ -257,6 +260,8 @@ def started() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
         raise UserError("there is no Chromium, which PDF and pictures need; `scripts/setup.sh browser` installs it.")
+    if shutil.which(program) is None:
+        raise UserError(f"CHROMIUM is '{program}', and there is no such program; unset it, or name a Chromium.")
     with Browser(program) as browser:
         yield browser
 
