@@ -111,6 +111,16 @@ def test_every_page_lies_in_one_of_the_five_folders() -> None:
     assert not flat, "folders within folders"
 
 
+def test_pages_that_code_and_messages_name_exist() -> None:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    for name in filter(None, done.stdout.split("\0")):
+        file = ROOT / name
+        if not file.is_file() or file.suffix not in (".c", ".h", ".py", ".sh", ".yaml", ".yml", ".toml"):
+            continue
+        for page in re.findall(r"\bdocs/[\w/+-]+\.(?:md|png)\b", file.read_text(encoding="utf-8", errors="ignore")):
+            assert (ROOT / page).is_file(), f"{name} names {page}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_of_prose_have_at_most_120_columns(page: Path) -> None:
     """A table's row is one line, and an address cannot be broken."""
