@@ -111,6 +111,13 @@ def test_every_page_lies_in_one_of_the_five_folders() -> None:
     assert not flat, "folders within folders"
 
 
+def test_the_readme_says_what_is_in_every_folder() -> None:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
+    folders = {name.split("/")[0] for name in done.stdout.splitlines() if "/" in name and not name.startswith(".")}
+    layout = (ROOT / "README.md").read_text(encoding="utf-8").split("## Layout")[1]
+    assert folders <= set(re.findall(r"`(\w+)/`", layout))
+
+
 def test_pages_that_code_and_messages_name_exist() -> None:
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20)
     for name in filter(None, done.stdout.split("\0")):
