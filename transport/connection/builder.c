@@ -8,8 +8,10 @@
 #include "connection/records.h"
 #include "connection/state.h"
 
-#define SKIP_MIN  64
-#define SKIP_SPAN 1024
+#define MIN_CRYPTO_ROOM    32 /* less is not worth a CRYPTO frame */
+#define CRYPTO_HEADER_ROOM 16 /* its type, offset and length; what is left of that stays unused */
+#define SKIP_MIN           64
+#define SKIP_SPAN          1024
 /* Acknowledgements that may leave unanswered, beside those that a whole flow control window of data asks for. */
 #define UNANSWERED_MIN 4096
 
@@ -75,7 +77,8 @@ xl_sent_frame *xl_builder_note(xl_builder *b, xl_sf_kind kind, uint64_t id, uint
 void xl_builder_put_crypto(xl_builder *b) {
     xl_send *s = &b->c->level[b->level].send;
     xl_send_piece piece;
-    while (xl_builder_left(b) > 32 && xl_send_next(s, UINT64_MAX, xl_builder_left(b) - 16, &piece)) {
+    while (xl_builder_left(b) > MIN_CRYPTO_ROOM &&
+           xl_send_next(s, UINT64_MAX, xl_builder_left(b) - CRYPTO_HEADER_ROOM, &piece)) {
         xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, piece.offset);
         if (!r)
             return;

@@ -10,10 +10,10 @@
 #include "connection/qoe.h"
 #include "connection/reinject.h"
 #include "connection/streams.h"
+#include "wire/frame_sizes.h"
 
 #define QUIET_PACKETS_MAX 16
 #define MIN_STREAM_ROOM   32
-#define MAX_STREAM_HEADER (1 + 8 + 8 + 2)
 
 /* ---- Acknowledgements ---- */
 
@@ -127,7 +127,8 @@ static void put_stream_blocked(xl_builder *b, xl_stream *s) {
     uint64_t limit = s->send_flow.limit;
     if (s->blocked_pending && (xl_flow_out_left(&s->send_flow) > 0 || xl_conn_is_reset(s)))
         s->blocked_pending = false;
-    if (!s->blocked_pending || !room_for(b, 24) || !xl_builder_note(b, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
+    if (!s->blocked_pending || !room_for(b, XL_STREAM_DATA_BLOCKED_FRAME_BYTES) ||
+        !xl_builder_note(b, XL_SF_STREAM_DATA_BLOCKED, s->id, limit))
         return;
     xl_frame_put_max(&b->w, XL_FRAME_STREAM_DATA_BLOCKED, s->id, limit);
     s->blocked_pending = false;
@@ -138,7 +139,8 @@ static void put_data_blocked(xl_builder *b) {
     uint64_t limit = c->streams.flow_out.limit;
     if (xl_flow_out_left(&c->streams.flow_out) > 0)
         c->streams.data_blocked_pending = false;
-    if (!c->streams.data_blocked_pending || !room_for(b, 12) || !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
+    if (!c->streams.data_blocked_pending || !room_for(b, XL_DATA_BLOCKED_FRAME_BYTES) ||
+        !xl_builder_note(b, XL_SF_DATA_BLOCKED, 0, limit))
         return;
     xl_frame_put_max(&b->w, XL_FRAME_DATA_BLOCKED, 0, limit);
     c->streams.data_blocked_pending = false;
@@ -149,7 +151,7 @@ static void put_streams_blocked(xl_builder *b, int kind) {
     uint64_t limit = c->streams.max_peer[kind];
     if (c->streams.next[kind] < limit)
         c->streams.blocked_pending[kind] = false;
-    if (!c->streams.blocked_pending[kind] || !room_for(b, 12) ||
+    if (!c->streams.blocked_pending[kind] || !room_for(b, XL_STREAMS_BLOCKED_FRAME_BYTES) ||
         !xl_builder_note(b, XL_SF_STREAMS_BLOCKED, (uint64_t)kind, limit))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_STREAMS_BLOCKED_UNI : XL_FRAME_STREAMS_BLOCKED_BIDI, 0, limit);
@@ -158,17 +160,20 @@ static void put_streams_blocked(xl_builder *b, int kind) {
 
 static void put_stream_control(xl_builder *b, xl_stream *s) {
     xl_connection *c = b->c;
-    if (s->reset_pending && room_for(b, 32) && xl_builder_note(b, XL_SF_RESET_STREAM, s->id, 0)) {
+    if (s->reset_pending && room_for(b, XL_RESET_STREAM_FRAME_BYTES) &&
+        xl_builder_note(b, XL_SF_RESET_STREAM, s->id, 0)) {
         xl_frame_put_reset_stream(&b->w, s->id, s->reset_code, s->send.sent);
         s->reset_pending = false;
         s->reset_sent = true;
     }
-    if (s->stop_pending && room_for(b, 24) && xl_builder_note(b, XL_SF_STOP_SENDING, s->id, 0)) {
+    if (s->stop_pending && room_for(b, XL_STOP_SENDING_FRAME_BYTES) &&
+        xl_builder_note(b, XL_SF_STOP_SENDING, s->id, 0)) {
         xl_frame_put_stop_sending(&b->w, s->id, s->stop_code);
         s->stop_pending = false;
         s->stop_sent = true;
     }
-    if (s->max_data_pending && room_for(b, 24) && xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
+    if (s->max_data_pending && room_for(b, XL_MAX_STREAM_DATA_FRAME_BYTES) &&
+        xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
         xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow));
         s->max_data_pending = false;
     }
@@ -179,7 +184,7 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
 
 static void put_max_streams(xl_builder *b, int kind) {
     xl_connection *c = b->c;
-    if (!c->streams.max_pending[kind] || !room_for(b, 12) ||
+    if (!c->streams.max_pending[kind] || !room_for(b, XL_MAX_STREAMS_FRAME_BYTES) ||
         !xl_builder_note(b, kind ? XL_SF_MAX_STREAMS_UNI : XL_SF_MAX_STREAMS_BIDI, 0, 0))
         return;
     xl_frame_put_max(&b->w, kind ? XL_FRAME_MAX_STREAMS_UNI : XL_FRAME_MAX_STREAMS_BIDI, 0, c->streams.max_local[kind]);
@@ -188,12 +193,13 @@ static void put_max_streams(xl_builder *b, int kind) {
 
 void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
-    if (c->handshake.done_pending && room_for(b, 4) && xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
+    if (c->handshake.done_pending && room_for(b, XL_HANDSHAKE_DONE_FRAME_BYTES) &&
+        xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
         xl_frame_put_handshake_done(&b->w);
         c->handshake.done_pending = false;
     }
     xl_builder_put_crypto(b);
-    if (c->streams.max_data_pending && room_for(b, 12)) {
+    if (c->streams.max_data_pending && room_for(b, XL_MAX_DATA_FRAME_BYTES)) {
         c->streams.max_data_pending = false;
         if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))
             xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in));
@@ -206,7 +212,9 @@ void xl_content_put_control(xl_builder *b) {
     xl_cid_frames_put(b);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!xl_path_status_is_due(p) || !room_for(b, 32) || !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
+        if (!xl_path_status_is_due(p) ||
+            !room_for(b, c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES) ||
+            !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
             continue;
         if (c->path_ids)
             xl_frame_put_path_preference(&b->w, p->remote_id, p->status_seq, p->status == XL_STATUS_STANDBY);
@@ -313,7 +321,7 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
 static void lengthen(const xl_builder *b, xl_content_choice *pick) {
     size_t left = xl_builder_left(b), exact = xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
     if (pick->is_redundant)
-        choose_redundant(pick->stream, b->path, left - MAX_STREAM_HEADER, pick);
+        choose_redundant(pick->stream, b->path, left - XL_STREAM_FRAME_HEADER_BYTES, pick);
     else if (!pick->copy.original)
         xl_send_next(&pick->stream->send, stream_credit(b->c, pick->stream), left - exact, &pick->piece);
 }

@@ -5,6 +5,7 @@
 #include "connection/builder.h"
 #include "connection/connection.h"
 #include "connection/state.h"
+#include "wire/frame_sizes.h"
 
 #define QOE_SIGNAL_INTERVAL_US 50000
 
@@ -65,7 +66,7 @@ uint64_t xl_conn_qoe_deadline(const xl_connection *c) {
 
 void xl_conn_put_qoe(xl_builder *b) {
     xl_connection *c = b->c;
-    if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < 64 ||
+    if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < XL_QOE_FRAME_BYTES ||
         !xl_builder_note(b, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
     xl_frame_put_qoe(&b->w, b->path->remote_id, &c->qoe.own);

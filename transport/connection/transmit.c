@@ -11,6 +11,7 @@
 #include "connection/key_update.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
+#include "wire/frame_sizes.h"
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
     *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
@@ -89,11 +90,11 @@ static void put_validation(xl_builder *b) {
     xl_path *p = b->path;
     if (p->response_count > 0 && !xl_path_has_window(p))
         p->responses_beyond++;
-    while (p->response_count > 0 && xl_builder_left(b) >= 16) {
+    while (p->response_count > 0 && xl_builder_left(b) >= XL_PATH_RESPONSE_FRAME_BYTES) {
         xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses[--p->response_count]);
         b->ack_eliciting = true;
     }
-    if (p->challenge_pending && xl_builder_left(b) >= 16) {
+    if (p->challenge_pending && xl_builder_left(b) >= XL_PATH_CHALLENGE_FRAME_BYTES) {
         xl_frame_put_path(&b->w, XL_FRAME_PATH_CHALLENGE, p->challenge);
         xl_path_challenge_sent(p, b->c->now);
         b->ack_eliciting = true;
