@@ -350,11 +350,8 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
 void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
     if (!c->qlog || !p->cc)
         return;
-    if (p->cc->phase && p->cc_phase != p->cc->phase(p->cc_state)) {
-        const char *phase = p->cc->phase(p->cc_state);
-        xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc_phase, phase);
-        p->cc_phase = phase;
-    }
+    if (p->cc->phase)
+        xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc->phase(p->cc_state));
     xl_qlog_metrics m = {.srtt_us = p->rtt.smoothed,
                          .latest_rtt_us = p->rtt.latest,
                          .min_rtt_us = p->rtt.min,

@@ -94,11 +94,6 @@ struct xl_connection {
     const xl_cc_ops *cc;
     xl_cc_group cc_group;
 
-    const char *gate_why; /* of its decision, as the log last heard; NULL = never */
-    const char *selected_rule[XL_MAX_PATHS];
-    bool logged_waiting;                 /* that the scheduler waits, since data was sent last */
-    uint32_t selected_why[XL_MAX_PATHS]; /* why that path was chosen for data, as the log last heard; 0 = never */
-
     /* Timers, XL_NEVER = off. */
     uint64_t idle_deadline, pacer_wakeup, reinjection_recheck;
     uint64_t idle_timeout_us;

@@ -46,6 +46,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     bool counts_on = xl_addr_same_host(&p->local, local) && xl_addr_same_host(&p->remote, remote);
     xl_path_stats stats = p->stats;
     xl_path_init(p, index, local, remote, technology);
+    xl_qlog_path_replaced(c->qlog, index);
     p->cc_group = &c->cc_group;
     if (counts_on)
         p->stats = stats;

@@ -124,9 +124,6 @@ xl_qoe_decision xl_conn_ask_gate(xl_connection *c, xl_qlog_gate *facts) {
                             .t_th1_us = c->qoe.gate.t_th1_us,
                             .t_th2_us = c->qoe.gate.t_th2_us,
                             .deliver_time_max_us = longest};
-    if (d.why != c->gate_why) {
-        c->gate_why = d.why;
-        xl_qlog_qoe_gate(c->qlog, c->now, facts);
-    }
+    xl_qlog_qoe_gate(c->qlog, c->now, facts);
     return d;
 }

@@ -6,9 +6,6 @@
 
 #define REINJECTION_RECHECK_US 50000
 
-/* Why nothing is copied; 0 is no refusal. */
-enum { GATE_IS_CLOSED = 1, DOES_NOT_PAY, ALL_ARE_COPIED, ONLY_ON_THIS_PATH };
-
 xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
     uint64_t mark_end = s->mark.position + s->mark.size;
     xl_reinjection_view view = {
@@ -88,17 +85,9 @@ static bool look_for_original(xl_connection *c, xl_stream *s, const xl_path *ont
     return any;
 }
 
-static bool refuse(xl_connection *c, xl_stream *s, const xl_path *onto, uint8_t reason, const xl_qlog_gate *gate,
+static bool refuse(xl_connection *c, const xl_stream *s, const xl_path *onto, const char *why, const xl_qlog_gate *gate,
                    const xl_qlog_race *race) {
-    static const char *const words[] = {
-        [GATE_IS_CLOSED] = "gate closed",
-        [DOES_NOT_PAY] = "does not pay",
-        [ALL_ARE_COPIED] = "all copied",
-        [ONLY_ON_THIS_PATH] = "in flight on this path only",
-    };
-    if (s->refusal[onto->index] != reason)
-        xl_qlog_reinjection_refused(c->qlog, c->now, s->id, onto->index, words[reason], gate, race);
-    s->refusal[onto->index] = reason;
+    xl_qlog_reinjection_refused(c->qlog, c->now, s->id, onto->index, why, gate, race);
     return false;
 }
 
@@ -116,14 +105,15 @@ bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl
                          xl_copy *out) {
     *out = (xl_copy){0};
     if (!look_for_original(c, s, onto, scope, 0, out))
-        return refuse(c, s, onto, s->unacked[onto->index].head ? ONLY_ON_THIS_PATH : ALL_ARE_COPIED, NULL, NULL);
+        return refuse(c, s, onto, s->unacked[onto->index].head ? "in flight on this path only" : "all copied", NULL,
+                      NULL);
     if (!out->original)
-        return refuse(c, s, onto, DOES_NOT_PAY, NULL, &out->race);
+        return refuse(c, s, onto, "does not pay", NULL, &out->race);
     xl_qlog_gate gate;
     xl_qoe_decision d = xl_conn_ask_gate(c, &gate);
     if (!d.on && !rescue(c, s, onto, scope, out)) {
         out->original = NULL;
-        return refuse(c, s, onto, GATE_IS_CLOSED, &gate, NULL);
+        return refuse(c, s, onto, "gate closed", &gate, NULL);
     }
     out->why = d.on ? d.why : "rescue";
     return true;
@@ -133,7 +123,6 @@ void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, cons
                        size_t len) {
     xl_sent_frame *o = copy->original;
     uint8_t most = c->config->scheme.max_reinjections ? c->config->scheme.max_reinjections : 1;
-    s->refusal[onto->index] = 0;
     xl_qlog_reinjection(c->qlog, c->now, s->id, offset, len, o->path, onto->index, o->copies + 1u, copy->why,
                         &copy->race);
     o->copied += (uint32_t)len;

@@ -137,6 +137,7 @@ static void unqueue_records(xl_stream *s) {
 }
 
 static void stream_free(xl_connection *c, xl_stream *s) {
+    xl_qlog_stream_gone(c->qlog, s->id);
     unqueue_records(s);
     send_list_remove(c, s);
     xl_send_free(&s->send);

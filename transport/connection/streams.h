@@ -36,7 +36,6 @@ typedef struct xl_stream {
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
     struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
     bool in_send_list;
-    uint8_t refusal[XL_MAX_PATHS]; /* why nothing of it is re-injected onto that path, as the log last heard */
 } xl_stream;
 
 /* Index [2]: bidirectional, unidirectional. */

@@ -235,12 +235,12 @@ static bool is_faster(const xl_scheduler_path *a, const xl_scheduler_path *b) {
     return a->srtt_us != b->srtt_us ? a->srtt_us < b->srtt_us : a->index < b->index;
 }
 
-/* Why this path: what kept the data off each path with a smaller RTT. Logged when it is another reason than the last
- * time that this path was chosen. */
+/* Why this path: what kept the data off each path with a smaller RTT. The log has it when it is another reason
+ * than the last time that this path was chosen. */
 static void log_selection(xl_connection *c, const xl_scheduler_view *view, size_t chosen) {
     const xl_scheduler_decision *d = &c->decision;
     const xl_scheduler_path *p = &view->path[d->order[chosen]];
-    uint32_t nothing = 0, seen = 0;
+    uint32_t nothing = 0;
     if (!c->qlog || !c->multipath)
         return;
     for (size_t i = 0; i < chosen; i++)
@@ -260,19 +260,7 @@ static void log_selection(xl_connection *c, const xl_scheduler_view *view, size_
         else
             s.not_preferred |= bit;
     }
-    seen = 1u << 31 | s.nothing_to_carry << 24 | s.set_aside << 16 | s.no_window << 8 | s.not_preferred;
-    if (c->selected_why[p->index] != seen || c->selected_rule[p->index] != d->why)
-        xl_qlog_path_selected(c->qlog, c->now, &s);
-    c->selected_why[p->index] = seen;
-    c->selected_rule[p->index] = d->why;
-    c->logged_waiting = false;
-}
-
-static void log_waiting(xl_connection *c) {
-    const xl_scheduler_decision *d = &c->decision;
-    if (!c->logged_waiting && d->waits_for >= 0)
-        xl_qlog_scheduler_waits(c->qlog, c->now, c->scheduler->name, d->waits_for, d->why);
-    c->logged_waiting = true;
+    xl_qlog_path_selected(c->qlog, c->now, &s);
 }
 
 static void wake_no_later_than(xl_connection *c, uint64_t at) {
@@ -299,7 +287,7 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
         return 0;
     xl_path *p = &c->path[view->path[order[0]].index];
     if (xl_content_has_unsent(c))
-        log_waiting(c);
+        xl_qlog_scheduler_waits(c->qlog, c->now, c->scheduler->name, c->decision.waits_for, c->decision.why);
     return xl_content_has_control(c) ? transmit_data_on(c, p, false, NULL, buf, cap, out) : 0;
 }
 

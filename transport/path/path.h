@@ -84,7 +84,6 @@ typedef struct {
     xl_pacer pacer;
     const xl_cc_ops *cc;
     xl_cc_group *cc_group; /* the connection's; NULL = none */
-    const char *cc_phase;  /* of the controller, as the log last heard */
     xl_rate_sampler rate;
     alignas(16) uint8_t cc_state[XL_CC_STATE_BYTES];
     uint64_t mtu;      /* UDP payload bytes that packets may have now: mtu_search.size, 1200 during the handshake */

@@ -12,6 +12,24 @@ enum {
     RECORD_BYTES = PACKET_BYTES + 1024, /* no record is larger; the other events have at most two strings of 6 KB */
 };
 
+/* Why nothing of a stream is copied onto each path. */
+typedef struct {
+    uint64_t stream_id;
+    const char *why[XL_MAX_PATHS]; /* NULL: it is, or was not looked at */
+} refusal;
+
+/* What was written last: events that report a state are written when it changes. Strings are literals. */
+typedef struct {
+    const char *phase[XL_MAX_PATHS];
+    bool has_selection[XL_MAX_PATHS];
+    xl_qlog_selection selection[XL_MAX_PATHS];
+    bool is_waiting; /* the scheduler, since data was sent last */
+    bool has_gate;
+    const char *gate_why;
+    refusal *refusals;
+    size_t refusal_count, refusal_cap;
+} said;
+
 struct xl_qlog {
     xl_log log;
     void *sink; /* NULL: not opened yet */
@@ -25,6 +43,7 @@ struct xl_qlog {
     bool path_id_known[XL_MAX_PATHS];
     xl_qlog_metrics metrics[XL_MAX_PATHS];
     bool metrics_known[XL_MAX_PATHS];
+    said said;
     bool packet_open, packet_sent;
     size_t packet_frames, packet_frames_omitted;
     xl_json packet, out;
@@ -169,6 +188,7 @@ xl_qlog *xl_qlog_open(xl_qlog *q, uint64_t now) {
         return q;
     q->sink = q->log.qlog_open(q->log.user, q->is_server, q->odcid.id, q->odcid.len);
     if (!q->sink) {
+        free(q->said.refusals);
         free(q);
         return NULL;
     }
@@ -186,6 +206,7 @@ void xl_qlog_free(xl_qlog *q) {
         if (q->log.qlog_close)
             q->log.qlog_close(q->sink);
     }
+    free(q->said.refusals);
     free(q);
 }
 
@@ -334,9 +355,15 @@ void xl_qlog_metrics_updated(xl_qlog *q, uint64_t now, int path, const xl_qlog_m
     }
 }
 
-void xl_qlog_congestion_state(xl_qlog *q, uint64_t now, int path, const char *before, const char *phase) {
-    if (!q)
+static bool is_same(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+void xl_qlog_congestion_state(xl_qlog *q, uint64_t now, int path, const char *phase) {
+    if (!q || !is_path(path) || is_same(phase, q->said.phase[path]))
         return;
+    const char *before = q->said.phase[path];
+    q->said.phase[path] = phase;
     begin_event(q, &q->out, now, "recovery", "congestion_state_updated");
     member_path(q, &q->out, "path", "path_id", path);
     if (before)
@@ -384,9 +411,22 @@ static void member_paths(xl_json *j, const char *name, uint32_t paths) {
     xl_json_text(j, "]");
 }
 
+static bool is_same_selection(const xl_qlog_selection *a, const xl_qlog_selection *b) {
+    return a->no_window == b->no_window && a->set_aside == b->set_aside && a->nothing_to_carry == b->nothing_to_carry &&
+           a->not_preferred == b->not_preferred && is_same(a->rule, b->rule);
+}
+
 void xl_qlog_path_selected(xl_qlog *q, uint64_t now, const xl_qlog_selection *s) {
     if (!q)
         return;
+    q->said.is_waiting = false;
+    if (is_path(s->path)) {
+        xl_qlog_selection *last = &q->said.selection[s->path];
+        if (q->said.has_selection[s->path] && is_same_selection(s, last))
+            return;
+        *last = *s;
+        q->said.has_selection[s->path] = true;
+    }
     bool fastest = !(s->no_window | s->set_aside | s->nothing_to_carry | s->not_preferred);
     begin_event(q, &q->out, now, "multipath", "path_selected");
     member_path(q, &q->out, "path", "path_id", s->path);
@@ -423,7 +463,10 @@ void xl_qlog_mtu(xl_qlog *q, uint64_t now, int path, uint64_t old_bytes, uint64_
 }
 
 void xl_qlog_scheduler_waits(xl_qlog *q, uint64_t now, const char *scheduler, int for_path, const char *why) {
-    if (!q)
+    if (!q || q->said.is_waiting)
+        return;
+    q->said.is_waiting = true;
+    if (for_path < 0)
         return;
     begin_event(q, &q->out, now, "multipath", "scheduler_waits");
     member_path(q, &q->out, "path", "path_id", for_path);
@@ -444,10 +487,49 @@ static void member_gate(xl_json *j, const xl_qlog_gate *gate) {
     member_ms(j, "deliver_time_max_ms", gate->deliver_time_max_us);
 }
 
+/* Where it is kept why nothing of the stream goes onto that path; NULL: out of memory. */
+static const char **refusal_of(xl_qlog *q, uint64_t stream_id, int path) {
+    said *s = &q->said;
+    for (size_t i = 0; i < s->refusal_count; i++)
+        if (s->refusals[i].stream_id == stream_id)
+            return &s->refusals[i].why[path];
+    if (s->refusal_count == s->refusal_cap) {
+        size_t cap = s->refusal_cap ? 2 * s->refusal_cap : 8;
+        refusal *grown = realloc(s->refusals, cap * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        s->refusals = grown;
+        s->refusal_cap = cap;
+    }
+    s->refusals[s->refusal_count] = (refusal){.stream_id = stream_id};
+    return &s->refusals[s->refusal_count++].why[path];
+}
+
+void xl_qlog_stream_gone(xl_qlog *q, uint64_t stream_id) {
+    for (size_t i = 0; q && i < q->said.refusal_count; i++) {
+        if (q->said.refusals[i].stream_id == stream_id) {
+            q->said.refusals[i] = q->said.refusals[--q->said.refusal_count];
+            return;
+        }
+    }
+}
+
+void xl_qlog_path_replaced(xl_qlog *q, int path) {
+    if (!q || !is_path(path))
+        return;
+    q->said.phase[path] = NULL;
+    q->said.has_selection[path] = q->metrics_known[path] = false;
+    for (size_t i = 0; i < q->said.refusal_count; i++)
+        q->said.refusals[i].why[path] = NULL;
+}
+
 void xl_qlog_reinjection(xl_qlog *q, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
                          int to_path, unsigned copy, const char *why, const xl_qlog_race *race) {
     if (!q)
         return;
+    const char **refused = is_path(to_path) ? refusal_of(q, stream_id, to_path) : NULL;
+    if (refused)
+        *refused = NULL;
     begin_event(q, &q->out, now, "xlink", "reinjection");
     member_path(q, &q->out, "path", "path_id", to_path);
     member_path(q, &q->out, "from_path", "from_path_id", from_path);
@@ -466,6 +548,11 @@ void xl_qlog_reinjection_refused(xl_qlog *q, uint64_t now, uint64_t stream_id, i
                                  const xl_qlog_gate *gate, const xl_qlog_race *race) {
     if (!q)
         return;
+    const char **last = is_path(to_path) ? refusal_of(q, stream_id, to_path) : NULL;
+    if (last && *last && is_same(why, *last))
+        return;
+    if (last)
+        *last = why;
     begin_event(q, &q->out, now, "xlink", "reinjection_refused");
     member_path(q, &q->out, "path", "path_id", to_path);
     member_u64(&q->out, "stream_id", stream_id);
@@ -480,8 +567,10 @@ void xl_qlog_reinjection_refused(xl_qlog *q, uint64_t now, uint64_t stream_id, i
 }
 
 void xl_qlog_qoe_gate(xl_qlog *q, uint64_t now, const xl_qlog_gate *gate) {
-    if (!q)
+    if (!q || (q->said.has_gate && is_same(gate->why, q->said.gate_why)))
         return;
+    q->said.has_gate = true;
+    q->said.gate_why = gate->why;
     begin_event(q, &q->out, now, "xlink", "qoe_gate");
     member_bool(&q->out, "on", gate->on);
     member_gate(&q->out, gate);

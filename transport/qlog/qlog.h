@@ -37,8 +37,8 @@ typedef struct {
     uint64_t pto_count;
 } xl_qlog_metrics;
 void xl_qlog_metrics_updated(xl_qlog *, uint64_t now, int path, const xl_qlog_metrics *);
-/* recovery:congestion_state_updated: the phase of a controller that has named ones. before: NULL at first. */
-void xl_qlog_congestion_state(xl_qlog *, uint64_t now, int path, const char *before, const char *phase);
+/* recovery:congestion_state_updated: the phase of a controller that has named ones. Written when it changes. */
+void xl_qlog_congestion_state(xl_qlog *, uint64_t now, int path, const char *phase);
 void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, int path, const char *trigger);
 
 /* multipath: path_assigned-like events: name is "path_new", "path_validated", "path_suspect", "path_recovered",
@@ -62,7 +62,8 @@ typedef struct {
     uint32_t not_preferred;    /* the scheduler's own order */
 } xl_qlog_selection;
 void xl_qlog_path_selected(xl_qlog *, uint64_t now, const xl_qlog_selection *);
-/* multipath:scheduler_waits: it leaves paths with a window unused and waits for this one. Written when it begins. */
+/* multipath:scheduler_waits: it leaves paths with a window unused and waits for this one; < 0: for none in particular,
+ * and nothing is written. Written once until a path is selected again. */
 void xl_qlog_scheduler_waits(xl_qlog *, uint64_t now, const char *scheduler, int for_path, const char *why);
 /* The double-threshold decision and what it was made from (paper section 5.2.2). Times UINT64_MAX = not known. */
 typedef struct {
@@ -78,12 +79,16 @@ typedef struct {
  * open, and which of the two is expected first. */
 void xl_qlog_reinjection(xl_qlog *, uint64_t now, uint64_t stream_id, uint64_t offset, size_t len, int from_path,
                          int to_path, unsigned copy, const char *why, const xl_qlog_race *);
-/* xlink:reinjection_refused: a stream's packets could be copied onto that path and are not. gate and race may be NULL;
- * the caller writes it when the reason changes. */
+/* xlink:reinjection_refused: a stream's packets could be copied onto that path and are not. gate and race may be NULL.
+ * Written when the reason changes, or where something was copied since. */
 void xl_qlog_reinjection_refused(xl_qlog *, uint64_t now, uint64_t stream_id, int to_path, const char *why,
                                  const xl_qlog_gate *gate, const xl_qlog_race *race);
 /* xlink:qoe_gate: written when the decision or its reason changes. */
 void xl_qlog_qoe_gate(xl_qlog *, uint64_t now, const xl_qlog_gate *);
+/* The stream is over: what was said of it is forgotten. */
+void xl_qlog_stream_gone(xl_qlog *, uint64_t stream_id);
+/* From now on the index is another path's. */
+void xl_qlog_path_replaced(xl_qlog *, int path);
 void xl_qlog_qoe_received(xl_qlog *, uint64_t now, const xl_qoe *);
 /* connectivity: connection_started, handshake_complete, connection_closed …: name + free text member "detail". */
 void xl_qlog_connection(xl_qlog *, uint64_t now, const char *name, const char *detail);

@@ -326,6 +326,54 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     json_decref(records);
 }
 
+static size_t count_events(json_t *records, const char *name) {
+    size_t count = 0, i;
+    json_t *record;
+    json_array_foreach(records, i, record) {
+        const char *its = json_string_value(json_object_get(record, "name"));
+        count += its && strcmp(its, name) == 0;
+    }
+    return count;
+}
+
+/* Callers report a state each time; what was said already is not repeated. */
+static void states_are_written_when_they_change(void **state) {
+    (void)state;
+    xl_qlog *q = open_log(true);
+    const xl_qlog_gate open = {.on = true, .why = "below T_th1"}, closed = {.why = "above T_th2"};
+    const xl_qlog_selection fastest = {.path = 1, .scheduler = "minrtt"}, other = {.path = 1, .no_window = 1};
+    for (int i = 0; i < 2; i++) {
+        xl_qlog_congestion_state(q, REFERENCE, 0, "slow_start");
+        xl_qlog_congestion_state(q, REFERENCE, 1, "slow_start");
+        xl_qlog_qoe_gate(q, REFERENCE, &open);
+        xl_qlog_reinjection_refused(q, REFERENCE, 4, 1, "all copied", NULL, NULL);
+        xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "all copied", NULL, NULL);
+    }
+    xl_qlog_qoe_gate(q, REFERENCE, &closed);
+    xl_qlog_path_selected(q, REFERENCE, &fastest);
+    xl_qlog_path_selected(q, REFERENCE, &fastest);
+    xl_qlog_path_selected(q, REFERENCE, &other);
+    for (int i = 0; i < 2; i++) { /* once until data is sent */
+        xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 1, "earlier");
+        xl_qlog_scheduler_waits(q, REFERENCE, "ecf", 0, "earlier");
+        xl_qlog_path_selected(q, REFERENCE, &other);
+    }
+    xl_qlog_reinjection(q, REFERENCE, 4, 0, 100, 0, 1, 1, "below T_th1", NULL);
+    xl_qlog_reinjection_refused(q, REFERENCE, 4, 1, "all copied", NULL, NULL); /* something was copied since */
+    xl_qlog_stream_gone(q, 8);
+    xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "all copied", NULL, NULL); /* a stream of which nothing was said */
+    xl_qlog_path_replaced(q, 1);
+    xl_qlog_congestion_state(q, REFERENCE, 1, "slow_start");
+    xl_qlog_congestion_state(q, REFERENCE, 0, "slow_start");
+    json_t *records = close_log(q);
+    assert_int_equal(3, count_events(records, "recovery:congestion_state_updated"));
+    assert_int_equal(2, count_events(records, "xlink:qoe_gate"));
+    assert_int_equal(2, count_events(records, "multipath:path_selected"));
+    assert_int_equal(2, count_events(records, "multipath:scheduler_waits"));
+    assert_int_equal(4, count_events(records, "xlink:reinjection_refused"));
+    json_decref(records);
+}
+
 static void what_was_not_done_is_logged_with_its_reason(void **state) {
     (void)state;
     xl_qlog *q = open_log(true);
@@ -493,6 +541,7 @@ int main(void) {
         cmocka_unit_test(text_from_the_peer_is_escaped),
         cmocka_unit_test(metrics_are_written_when_they_change_and_per_path),
         cmocka_unit_test(path_and_xlink_events_carry_their_members),
+        cmocka_unit_test(states_are_written_when_they_change),
         cmocka_unit_test(what_was_not_done_is_logged_with_its_reason),
         cmocka_unit_test(events_while_a_packet_is_open_do_not_break_its_record),
         cmocka_unit_test(a_packet_of_very_many_frames_has_a_bounded_record),
