@@ -83,9 +83,11 @@ DRIVER_OBJ := $(DRIVER_SRC:%.c=$(OUT)/%.o)
 LIBXLINK := $(OUT)/libxlink.a
 LIBUDP := $(OUT)/libxlink-udp.a
 LIBHOUSE := $(OUT)/libhouse.a
+# The time-travel kernel is another build (make kernel); these start it, and run in it.
+VKERNEL := $(BIN)/vkernel $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
 	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench \
-	$(BIN)/xlink-relay $(BIN)/relay-run
+	$(BIN)/xlink-relay $(BIN)/relay-run $(VKERNEL)
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -175,6 +177,16 @@ $(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLIN
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 
+$(BIN)/vkernel: $(OUT)/emulator/kernel/main.o $(LIBHOUSE)
+	$(LINK)
+
+# Without sanitizers in every variant: the first process of a kernel is a static program, and the library is loaded
+# into the kernel.
+$(BIN)/vkernel-init: emulator/kernel/init/main.c emulator/kernel/job.h
+	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -static $< -o $@
+$(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c
+	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -fPIC -shared $< -o $@
+
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
@@ -204,6 +216,12 @@ setup: ## install what is missing (Debian packages as root, Python packages into
 # Looking at pages and printing them takes a browser; building and running does not.
 test report: EXTRAS := browser
 docker-test: EXTRAS := docker
+kernel test-long: EXTRAS := kernel
+
+# The kernel of the arena of that name, in a cache outside of the tree: emulator/kernel/build.sh.
+.PHONY: kernel
+kernel: setup ## build the time-travel kernel (8 minutes of processor time, once; KERNEL_SOURCE=DIR: your own source)
+	@emulator/kernel/build.sh
 
 UPGRADE ?=
 .PHONY: lock
@@ -257,7 +275,8 @@ interop: setup peers ## test cases x foreign QUIC stacks x directions: table, bu
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python -m pytest -m long
+	@emulator/kernel/build.sh >/dev/null
+	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m long
 
 # Containers. BASE is the Debian 12 image below both; pin it by digest where a registry is at hand.
 BASE ?=
@@ -283,7 +302,8 @@ docker-test-with-engine: docker
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-INSTALLED := $(filter-out %/endpoint-bench,$(PROGRAMS))
+INSIDE := $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
+INSTALLED := $(filter-out %/endpoint-bench $(INSIDE),$(PROGRAMS))
 .PHONY: library
 library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
 
@@ -291,6 +311,7 @@ library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## com
 install: build library ## install programs with man pages and completion, libraries, headers (PREFIX=/usr/local DESTDIR=)
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
 	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
+	@install -D -t $(DESTDIR)$(PREFIX)/libexec/railyard $(INSIDE)
 	@install -m 644 transport/include/xlink/*.h driver/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
 	@for l in $(LIBRARIES); do \
 		install -m 644 $(LIB)/$$l.a $(LIB)/$$l.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib && \

@@ -22,6 +22,7 @@ SUMMARIES = {
     "mpshell-ctl": "change the links of a running mpshell",
     "relay-run": "run a player over a relay of another transport",
     "saturatr": "record the traces of several links at the same time",
+    "vkernel": "run a command in a Linux kernel of its own, in virtual time",
     "udp-flow": "send, receive and time UDP datagrams, to measure an emulator",
     "xlink-balancer": "route QUIC datagrams by the server ID in their connection ID",
     "xlink-get": "fetch files over QUIC, over one path or several",

@@ -4,6 +4,7 @@
 #   setup.sh            what a build and a run need
 #   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
 #   setup.sh fuzz       also what fuzzing needs, likewise
+#   setup.sh kernel     also what builds the time-travel kernel, likewise
 #   setup.sh tidy       also clang-tidy, likewise
 #   setup.sh docker     also an engine and what makes a base image, likewise
 set -euo pipefail
@@ -51,6 +52,11 @@ docker)
     docker compose version >/dev/null 2>&1 || EXTRAS+=(bin:docker-compose=docker-compose)
     without="not all of the containers can be made or tested"
     ;;
+kernel)
+    EXTRAS=(file:/usr/src/linux-source-6.12.tar.xz=linux-source-6.12 bin:flex=flex bin:bison=bison bin:bc=bc
+        file:/usr/include/libelf.h=libelf-dev file:/usr/include/openssl/ssl.h=libssl-dev bin:xz=xz-utils)
+    without="the time-travel kernel cannot be built"
+    ;;
 fuzz)
     EXTRAS=(bin:clang=clang "file:$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a=libclang-rt-14-dev"
         bin:llvm-cov=llvm)
@@ -60,7 +66,7 @@ tidy)
     EXTRAS=(bin:clang-tidy=clang-tidy)
     without="nothing can be checked by it"
     ;;
-*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz', 'tidy' or nothing." ;;
+*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz', 'kernel', 'tidy' or nothing." ;;
 esac
 
 present() {

@@ -36,7 +36,7 @@ FOLDER = ROOT / "docs" / "reference"
 MAX_COLUMNS = 120
 NOTE = "<!-- Written by `make docs` from the code; changes belong there. -->\n"
 PROGRAMS = (
-    *("mpshell", "mpshell-ctl", "xlink-sim", "xlink-player", "xlink-server", "xlink-get", "xlink-load"),
+    *("mpshell", "mpshell-ctl", "vkernel", "xlink-sim", "xlink-player", "xlink-server", "xlink-get", "xlink-load"),
     *("xlink-balancer", "saturatr", "udp-flow"),
 )
 

@@ -1,0 +1,14 @@
+/* The first root file system of a kernel, in memory: a cpio archive (the "newc" form of cpio(5)). */
+#ifndef EMULATOR_KERNEL_ARCHIVE_H
+#define EMULATOR_KERNEL_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Appends a plain file, or a folder where `text` is NULL. `name` has no leading slash. */
+bool vk_archive_add(FILE *archive, const char *name, unsigned mode, const void *text, size_t length);
+/* Appends the entry that ends an archive. */
+bool vk_archive_end(FILE *archive);
+
+#endif

@@ -1,0 +1,208 @@
+/* The first process of the time-travel kernel (vkernel): mounts what programs expect, with the host's root read-only
+ * below it, runs one command (job.h), and turns the machine off. Linked statically: it starts before the host's
+ * libraries can be seen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/kernel/job.h"
+
+#define ROOT      "/root" /* of the host, before it becomes the root */
+#define MOST_ARGS 4096
+
+struct job {
+    char *at; /* the folder to start in */
+    char *environment[MOST_ARGS];
+    char *command[MOST_ARGS];
+};
+
+/* One line in the kernel's log, which outlives this process. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+    char line[512] = VK_INIT_SAYS;
+    const size_t used = sizeof(VK_INIT_SAYS) - 1;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + used, sizeof(line) - used, format, args);
+    va_end(args);
+    const int log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+    if (log < 0 || write(log, line, strlen(line)) < 0)
+        dprintf(STDERR_FILENO, "%s\n", line);
+    if (log >= 0)
+        close(log);
+}
+
+__attribute__((noreturn)) static void turn_off(void) {
+    sync();
+    reboot(RB_POWER_OFF);
+    _exit(1);
+}
+
+__attribute__((noreturn)) static void give_up(const char *what, const char *which) {
+    say("cannot %s %s: %s", what, which, strerror(errno));
+    turn_off();
+}
+
+static void mount_at(const char *type, const char *target, unsigned long flags, const char *options) {
+    if (mount("none", target, type, flags, options) != 0)
+        give_up("mount", target);
+}
+
+static void make_folder(const char *path, mode_t mode) {
+    if (mkdir(path, mode) != 0 && errno != EEXIST)
+        give_up("make the folder", path);
+}
+
+/* The host's root, and over it what belongs to this machine. */
+static void mount_all(const char *at) {
+    char place[4096];
+    mount_at("hostfs", ROOT, MS_RDONLY, "/");
+    mount_at("proc", ROOT "/proc", MS_NOSUID, NULL);
+    mount_at("sysfs", ROOT "/sys", MS_NOSUID, NULL);
+    mount_at("devtmpfs", ROOT "/dev", 0, NULL);
+    make_folder(ROOT "/dev/pts", 0755);
+    make_folder(ROOT "/dev/shm", 01777);
+    mount_at("devpts", ROOT "/dev/pts", 0, "ptmxmode=0666,mode=0620");
+    mount_at("tmpfs", ROOT "/dev/shm", MS_NOSUID, NULL);
+    mount_at("tmpfs", ROOT "/run", MS_NOSUID, "mode=0755");
+    make_folder(ROOT "/run/netns", 0755);
+    make_folder(ROOT "/run/lock", 01777);
+    make_folder(ROOT "/run/tmp", 01777);
+    snprintf(place, sizeof(place), ROOT "%s", at);
+    mount_at("hostfs", place, 0, "/proc/self/cwd"); /* of the kernel's process on the host */
+    if (chdir(ROOT) != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 || chdir(at) != 0)
+        give_up("enter", at);
+}
+
+/* All of a file, with a NUL behind it; kept until the end. */
+static char *read_whole(const char *path, size_t *length) {
+    struct stat facts;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = fd >= 0 && fstat(fd, &facts) == 0 ? calloc(1, (size_t)facts.st_size + 1) : NULL;
+    if (!text || read(fd, text, (size_t)facts.st_size) != facts.st_size)
+        give_up("read", path);
+    close(fd);
+    *length = (size_t)facts.st_size;
+    return text;
+}
+
+static void read_job(struct job *job) {
+    size_t length = 0, count = 0;
+    char *text = read_whole(VK_JOB, &length);
+    const char *end = text + length;
+    job->at = text;
+    text += strlen(text) + 1;
+    for (; text < end && *text && count + 1 < MOST_ARGS; text += strlen(text) + 1)
+        job->environment[count++] = text;
+    count = 0;
+    for (text++; text < end && count + 1 < MOST_ARGS; text += strlen(text) + 1)
+        job->command[count++] = text;
+}
+
+static void bring_up_loopback(void) {
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) != 0)
+        give_up("bring up", "lo");
+    close(fd);
+}
+
+static void wait_for_uptime(void) {
+    const struct timespec until = {.tv_sec = VK_UPTIME_S};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        continue;
+}
+
+/* A terminal that changes no byte, as descriptor `fd` of the command. */
+static void open_terminal(int number, int fd) {
+    char name[32];
+    struct termios raw;
+    snprintf(name, sizeof(name), "/dev/tty%d", number);
+    const int terminal = open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0 || tcgetattr(terminal, &raw) != 0)
+        give_up("open", name);
+    cfmakeraw(&raw);
+    if (tcsetattr(terminal, TCSANOW, &raw) != 0 || dup2(terminal, fd) < 0)
+        give_up("open", name);
+}
+
+__attribute__((noreturn)) static void become(const struct job *job) {
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    setsid();
+    dup2(nothing, STDIN_FILENO);
+    open_terminal(VK_STDOUT_TERMINAL, STDOUT_FILENO);
+    open_terminal(VK_STDERR_TERMINAL, STDERR_FILENO);
+    execvpe(job->command[0], job->command, job->environment);
+    dprintf(STDERR_FILENO, "vkernel: cannot run %s: %s\n", job->command[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Runs the command to its end; whatever loses its parent meanwhile is waited for, too. */
+static int run(const struct job *job) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0)
+        become(job);
+    if (child < 0)
+        give_up("start", job->command[0]);
+    while (true) {
+        int ended = 0;
+        const pid_t pid = waitpid(-1, &ended, 0);
+        if (pid == child) {
+            status = ended;
+            break;
+        }
+        if (pid < 0 && errno != EINTR)
+            give_up("wait for", job->command[0]);
+    }
+    return status;
+}
+
+/* Ends what the command left running. */
+static void end_others(void) {
+    kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+}
+
+int main(void) {
+    static struct job job;
+    static char *const fallback_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    if (getpid() != 1 || access(VK_JOB, R_OK) != 0) { /* else it would turn off somebody's machine */
+        fprintf(stderr, "vkernel-init: this is the first process of a kernel that vkernel starts, and nothing else\n");
+        return 2;
+    }
+    make_folder("/dev", 0755);
+    mount("none", "/dev", "devtmpfs", 0, NULL); /* for the log; the host's root has its own below */
+    read_job(&job);
+    mount_all(job.at);
+    bring_up_loopback();
+    wait_for_uptime();
+    putenv(fallback_path); /* execvpe() looks the command up there where its environment has no PATH */
+    for (char **variable = job.environment; *variable; variable++)
+        if (strncmp(*variable, "PATH=", 5) == 0)
+            putenv(*variable);
+    const int status = run(&job);
+    end_others();
+    if (chdir("/") != 0 || umount(job.at) != 0)
+        give_up("write back", job.at);
+    if (WIFSIGNALED(status))
+        say("signal %d", WTERMSIG(status));
+    else
+        say("exit %d", WEXITSTATUS(status));
+    turn_off();
+}

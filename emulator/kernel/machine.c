@@ -1,0 +1,353 @@
+#include "emulator/kernel/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/kernel/archive.h"
+#include "emulator/kernel/job.h"
+#include "emulator/kernel/look.h"
+
+/* Descriptors of the kernel's process. */
+enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, FIRST_OTHER_FD };
+
+__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, VK_ERROR_SIZE, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- what is prepared ---- */
+
+char *vk_job_text(const struct vk_machine *machine, size_t *length) {
+    char *text = NULL;
+    FILE *file = open_memstream(&text, length);
+    if (!file)
+        return NULL;
+    fputs(machine->at, file);
+    fputc('\0', file);
+    for (char *const *variable = machine->environment; *variable; variable++)
+        if (**variable) {
+            fputs(*variable, file);
+            fputc('\0', file);
+        }
+    fputc('\0', file);
+    for (char *const *word = machine->command; *word; word++) {
+        fputs(*word, file);
+        fputc('\0', file);
+    }
+    if (fclose(file) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* All of a file; free it. NULL with errno set. */
+static char *read_whole(const char *path, size_t *length) {
+    struct stat facts;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = fd >= 0 && fstat(fd, &facts) == 0 ? malloc((size_t)facts.st_size + 1) : NULL;
+    if (text && read(fd, text, (size_t)facts.st_size) != facts.st_size) {
+        free(text);
+        text = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    *length = text ? (size_t)facts.st_size : 0;
+    return text;
+}
+
+/* A descriptor of the archive; -1 with a sentence in error. */
+static int make_archive(const struct vk_machine *machine, char *error) {
+    size_t init_size = 0, job_size = 0;
+    char *init = NULL, *job = NULL;
+    int fd = memfd_create("vkernel", MFD_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
+    bool good = file != NULL;
+    if (!file)
+        fail(error, "no room for the first root file system: %s", strerror(errno));
+    if (good && !(init = read_whole(machine->init, &init_size))) {
+        fail(error, "%s: %s; build it with `make build`", machine->init, strerror(errno));
+        good = false;
+    }
+    if (good) {
+        job = vk_job_text(machine, &job_size);
+        good = job && vk_archive_add(file, "dev", 0755, NULL, 0) && vk_archive_add(file, "root", 0755, NULL, 0) &&
+               vk_archive_add(file, "init", 0755, init, init_size) &&
+               vk_archive_add(file, &VK_JOB[1], 0644, job, job_size) && vk_archive_end(file) && fflush(file) == 0;
+        if (!good)
+            fail(error, "no room for the first root file system");
+    }
+    if (file)
+        fclose(file);
+    if (!good && fd >= 0) {
+        close(fd);
+        fd = -1;
+    }
+    free(init);
+    free(job);
+    return fd;
+}
+
+static int open_log(const struct vk_machine *machine, char *error) {
+    const int fd = machine->log ? open(machine->log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
+                                : memfd_create("vkernel-log", MFD_CLOEXEC);
+    if (fd < 0)
+        fail(error, "%s: %s", machine->log ? machine->log : "the kernel's log", strerror(errno));
+    return fd;
+}
+
+/* ---- the kernel's process ---- */
+
+/* A processor that this process may run on: bouncing between two costs several times as much. */
+static void pin(int64_t core) {
+    cpu_set_t allowed;
+    if (core < 0)
+        core = sched_getcpu();
+    CPU_ZERO(&allowed);
+    CPU_SET((size_t)core, &allowed);
+    sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+struct words {
+    char seed[48], preload[4160], temporary[4160], memory[32], clock[64];
+};
+
+/* What is not so decides nothing, but it must be the same in every run: no variable of the caller but TMPDIR. */
+static void boot(const struct vk_machine *machine, struct words *words) {
+    const char *temporary = getenv("TMPDIR");
+    char *const environment[] = {
+        words->seed, words->preload, "PATH=/usr/bin:/bin", "HOME=/", temporary ? words->temporary : NULL, NULL};
+    char *const command[] = {
+        "linux",
+        words->memory,
+        "initrd=/proc/self/fd/6",
+        "time-travel=inf-cpu",
+        words->clock,
+        "uml_dir=/dev/null/", /* no folder with its process ID */
+        "con=null",
+        "con0=null,fd:3",
+        "con1=null,fd:4",
+        "con2=null,fd:5",
+        "panic=-1",
+        NULL,
+    };
+    snprintf(words->seed, sizeof(words->seed), "RAILYARD_SEED=%llu", (unsigned long long)machine->seed);
+    snprintf(words->preload, sizeof(words->preload), "LD_PRELOAD=%s", machine->seed_library);
+    snprintf(words->temporary, sizeof(words->temporary), "TMPDIR=%s", temporary ? temporary : "");
+    snprintf(words->memory, sizeof(words->memory), "mem=%lluM", (unsigned long long)machine->memory_mb);
+    snprintf(words->clock, sizeof(words->clock), "time-travel-start=%llu000000000",
+             (unsigned long long)machine->clock_s);
+    execve(machine->kernel, command, environment);
+}
+
+/* Descriptors at their places; they are first moved out of each other's way. */
+static bool place_descriptors(int log, int archive) {
+    const int from[] = {log, STDOUT_FILENO, STDERR_FILENO, archive};
+    int moved[4];
+    for (size_t k = 0; k < 4; k++) {
+        moved[k] = fcntl(from[k], F_DUPFD, FIRST_OTHER_FD);
+        if (moved[k] < 0)
+            return false;
+    }
+    for (size_t k = 0; k < 4; k++)
+        if (dup2(moved[k], LOG_FD + (int)k) < 0)
+            return false;
+    const int nothing = open("/dev/null", O_RDONLY);
+    return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(LOG_FD, STDOUT_FILENO) >= 0 &&
+           dup2(LOG_FD, STDERR_FILENO) >= 0 && close_range(FIRST_OTHER_FD, ~0u, 0) == 0;
+}
+
+__attribute__((noreturn)) static void become_kernel(const struct vk_machine *machine, int log, int archive,
+                                                    pid_t parent) {
+    static struct words words;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    pin(machine->core);
+    if (personality(ADDR_NO_RANDOMIZE) >= 0 && chdir(machine->folder) == 0 && place_descriptors(log, archive))
+        boot(machine, &words);
+    dprintf(STDERR_FILENO, "%scannot start: %s\n", VK_INIT_SAYS, strerror(errno));
+    _exit(127);
+}
+
+/* ---- while it runs ---- */
+
+struct watch {
+    const struct vk_machine *machine;
+    pid_t pid;
+    uint64_t address; /* of the virtual time in its memory */
+    uint64_t virtual_ns;
+    double begun_s, moved_s; /* on the host's clock: its start, and when the virtual time was last seen to move */
+};
+
+static double host_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Since COMMAND started. */
+static double command_s(const struct watch *watch) {
+    const double since_start = (double)watch->virtual_ns / 1e9;
+    return since_start > VK_UPTIME_S ? since_start - VK_UPTIME_S : 0;
+}
+
+/* False with a sentence: virtual time stands still, or it all takes too long. */
+static bool check_progress(struct watch *watch, char *error) {
+    const double now = host_s();
+    uint64_t ns;
+    if (vk_virtual_time(watch->pid, watch->address, &ns) && ns != watch->virtual_ns) {
+        watch->virtual_ns = ns;
+        watch->moved_s = now;
+    }
+    const bool still = now - watch->moved_s > (double)watch->machine->stall_s;
+    const bool late = watch->machine->limit_s > 0 && now - watch->begun_s > (double)watch->machine->limit_s;
+    if (!still && !late)
+        return true;
+    char name[VK_PROGRAM_SIZE] = "no program of the machine";
+    vk_running_program(watch->pid, name);
+    if (still)
+        return fail(
+            error,
+            "time stood still at virtual t = %.6f s: for %llu s of the host's time the machine did not sleep; %s "
+            "was running",
+            command_s(watch), (unsigned long long)watch->machine->stall_s, name);
+    return fail(error, "after %llu s of the host's time the machine was only at virtual t = %.6f s; %s was running",
+                (unsigned long long)watch->machine->limit_s, command_s(watch), name);
+}
+
+static void end_process(pid_t pid) {
+    kill(pid, SIGKILL); /* its children ask for the same at its death */
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Until the kernel's process has ended. False with a sentence, or with *interrupted: it was ended. */
+static bool watch_until_end(struct watch *watch, int *status, int *interrupted, char *error) {
+    static const struct timespec second = {.tv_sec = 1};
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    sigaddset(&awaited, SIGINT);
+    sigaddset(&awaited, SIGTERM);
+    sigaddset(&awaited, SIGHUP);
+    while (true) {
+        const int number = sigtimedwait(&awaited, NULL, &second);
+        if (waitpid(watch->pid, status, WNOHANG) == watch->pid)
+            return true;
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP) {
+            *interrupted = number;
+            end_process(watch->pid);
+            return fail(error, "interrupted");
+        }
+        if (!check_progress(watch, error)) {
+            end_process(watch->pid);
+            return false;
+        }
+    }
+}
+
+/* ---- what its log says ---- */
+
+/* The last place at which the text occurs. */
+static const char *last_of(const char *log, const char *text) {
+    const char *found = NULL;
+    for (const char *next = strstr(log, text); next; next = strstr(next + 1, text))
+        found = next;
+    return found;
+}
+
+static int line_length(const char *text) {
+    return (int)strcspn(text, "\r\n");
+}
+
+static bool judge_log(const struct watch *watch, const char *log, int kernel_status, int *status, char *error) {
+    static const char panic_says[] = "Kernel panic - not syncing: ";
+    const char *said = last_of(log, VK_INIT_SAYS), *panic = last_of(log, panic_says);
+    const char *words = said ? said + strlen(VK_INIT_SAYS) : "";
+    int number;
+    if (sscanf(words, "exit %d", &number) == 1) {
+        *status = number << 8;
+        return true;
+    }
+    if (sscanf(words, "signal %d", &number) == 1) {
+        *status = number;
+        return true;
+    }
+    if (panic) {
+        panic += strlen(panic_says);
+        return fail(error, "the kernel panicked at virtual t = %.6f s: %.*s", command_s(watch), line_length(panic),
+                    panic);
+    }
+    if (WIFSIGNALED(kernel_status) && WTERMSIG(kernel_status) == SIGBUS)
+        return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
+                    getenv("TMPDIR") ? getenv("TMPDIR") : "/dev/shm");
+    if (said)
+        return fail(error, "the machine %.*s", line_length(words), words);
+    if (WIFSIGNALED(kernel_status))
+        return fail(error, "the kernel died of SIG%s at virtual t = %.6f s", sigabbrev_np(WTERMSIG(kernel_status)),
+                    command_s(watch));
+    return fail(error, "the kernel ended before the command did, at virtual t = %.6f s", command_s(watch));
+}
+
+static char *log_text(int fd) {
+    struct stat facts;
+    const size_t size = fstat(fd, &facts) == 0 ? (size_t)facts.st_size : 0;
+    char *text = calloc(1, size + 1);
+    if (text && pread(fd, text, size, 0) != (ssize_t)size)
+        text[0] = '\0';
+    for (size_t k = 0; text && k < size; k++)
+        text[k] = text[k] ? text[k] : ' ';
+    return text;
+}
+
+static bool run(const struct vk_machine *machine, int log, int archive, int *status, int *interrupted, char *error) {
+    struct watch watch = {.machine = machine, .begun_s = host_s(), .moved_s = host_s()};
+    watch.address = vk_symbol_address(machine->kernel, "time_travel_time");
+    if (watch.address == 0)
+        return fail(error, "%s is no kernel of x86-64 with time travel; build one with `make kernel`", machine->kernel);
+    const pid_t parent = getpid();
+    watch.pid = fork();
+    if (watch.pid == 0)
+        become_kernel(machine, log, archive, parent);
+    if (watch.pid < 0)
+        return fail(error, "cannot start the kernel: %s", strerror(errno));
+    int kernel_status = 0;
+    if (!watch_until_end(&watch, &kernel_status, interrupted, error))
+        return false;
+    char *text = log_text(log);
+    const bool good = text ? judge_log(&watch, text, kernel_status, status, error) : fail(error, "no memory");
+    free(text);
+    return good;
+}
+
+bool vk_machine_run(const struct vk_machine *machine, int *status, int *interrupted, char *error) {
+    *interrupted = 0;
+    const int archive = make_archive(machine, error);
+    const int log = archive >= 0 ? open_log(machine, error) : -1;
+    const bool good = log >= 0 && run(machine, log, archive, status, interrupted, error);
+    if (archive >= 0)
+        close(archive);
+    if (log >= 0)
+        close(log);
+    return good;
+}

@@ -1,0 +1,57 @@
+/* A library for LD_PRELOAD: getrandom() of the program becomes a function of RAILYARD_SEED. The time-travel kernel
+ * takes its hardware randomness from getrandom(), and all randomness of the programs in it comes from the kernel. Names
+ * of temporary files, which the kernel's log has, are counted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define NAMES 1000000u /* of temporary files: six digits */
+
+ssize_t getrandom(void *into, size_t length, unsigned flags);
+int mkstemp64(char *name);
+
+static uint64_t state;
+
+/* SplitMix64. The kernel hashes what it gets, so this need not be more than different for each seed and call. */
+static uint64_t next(void) {
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+__attribute__((constructor)) static void start(void) {
+    const char *text = getenv("RAILYARD_SEED");
+    state = text ? strtoull(text, NULL, 10) : 0;
+}
+
+ssize_t getrandom(void *into, size_t length, unsigned flags) {
+    (void)flags;
+    for (size_t done = 0; done < length;) {
+        const uint64_t word = next();
+        const size_t part = length - done < sizeof(word) ? length - done : sizeof(word);
+        memcpy((uint8_t *)into + done, &word, part);
+        done += part;
+    }
+    return (ssize_t)length;
+}
+
+int mkstemp64(char *name) {
+    const size_t length = strlen(name);
+    if (length < 6) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (unsigned k = 0; k < NAMES; k++) {
+        snprintf(name + length - 6, 7, "%06u", k);
+        const int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
