@@ -80,6 +80,9 @@ static const setting rows_of_command_line[] = {
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
              "reorder, reorder-delay, duplicate, onoff. The prefix up- or down- limits a key to one direction "
              "(down-queue=pie). See docs/reference/link.md."},
+    {"virtual", SETTING_FLAG, FIELD(in_virtual_time),
+     .help = "Run all of this in a Linux kernel of its own, in virtual time: exact and repeatable, without privileges, "
+             "for rates up to some 50 Mbps. docs/howto/kernel.md has the limits."},
     {"config", SETTING_TEXT, FIELD(config), .is_base = true, .value = "FILE",
      .help = "Read options from a YAML or JSON file. Options on the command line override it."},
     {0},

@@ -19,6 +19,7 @@
 #include "emulator/mpshell/outside.h"
 #include "emulator/mpshell/setup.h"
 #include "emulator/mpshell/summary.h"
+#include "emulator/mpshell/virtual.h"
 
 #define EXIT_CANNOT_START 2
 #define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written whole */
@@ -199,6 +200,10 @@ int main(int argc, char **argv) {
         char *usage = mp_options_usage();
         fputs(usage ? usage : "", stdout);
         free(usage);
+    } else if (shell.options.in_virtual_time) {
+        mp_virtual_become(&shell.options, argc, argv, error);
+        complain(error);
+        rc = EXIT_CANNOT_START;
     } else {
         init_shell(&shell);
         rc = shell.options.lend_outside ? lend(&shell, error) : run(&shell, error);

@@ -54,6 +54,7 @@ struct mp_options {
     bool mptcp;
     bool no_offload;
     bool start_when_ready;
+    bool in_virtual_time;
     bool help;
     size_t paths_of_file;  /* the first so many paths come from the configuration file */
     char **command;        /* into argv, NULL-terminated */
