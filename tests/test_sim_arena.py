@@ -79,15 +79,15 @@ def test_a_campaign_in_virtual_time_leaves_what_any_campaign_leaves(campaign: tu
 
 def test_the_kernels_transports_are_named_and_nowhere_else(campaign: tuple[Path, Any]) -> None:
     out, done = campaign
-    table = [line for line in done.stdout.splitlines() if "needs mpshell" in line]
+    table = [line for line in done.stdout.splitlines() if "needs a kernel" in line]
     assert [line.split()[0] for line in table[:-1]] == ["mptcp", "tcp", "tcp:lte"] * 2
-    assert table[-1].startswith("mptcp, tcp, tcp:lte: needs mpshell")
+    assert table[-1].startswith("mptcp, tcp, tcp:lte: needs a kernel")
     for name in ("runs", "chunks"):
         labels = set(pq.read_table(out / f"{name}.parquet").column("label").to_pylist())
         assert not labels & {"mptcp", "tcp", "tcp:lte"}
-    assert (out / "report.html").read_text().count("needs mpshell") >= 6
+    assert (out / "report.html").read_text().count("needs a kernel") >= 6
     again = railyard("report", str(out))
-    assert again.returncode == 0 and (out / "report.html").read_text().count("needs mpshell") >= 6
+    assert again.returncode == 0 and (out / "report.html").read_text().count("needs a kernel") >= 6
 
 
 def test_a_second_campaign_is_the_same_to_the_byte(campaign: tuple[Path, Any], tmp_path: Path) -> None:

@@ -28,9 +28,10 @@ SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items(
     "tcp": "single-path kernel TCP",
     stacks.STACK_SCHEME: "another stack, over relays",
 }
-ARENAS = ("mpshell", "sim", "docker")
-# The kernel's transports need a kernel, and the wall clock that it runs on.
-NEEDS_MPSHELL = "needs mpshell"
+ARENAS = ("mpshell", "sim", "kernel", "docker")
+EXACT_ARENAS = ("sim", "kernel")  # in virtual time: the same run gives the same bytes
+# The simulator has no kernel, and so none of the kernel's transports.
+NEEDS_KERNEL = "needs a kernel"
 
 # Of a scheme entry: options of the programs under the same names. The congestion controller is the experiment's too.
 SCHEME_SETTINGS = {name: setting for name, setting in SETTINGS.items() if name not in ("scheme", "cc")}

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from railyard.base.errors import UserError
 from railyard.base.style import layout
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.report import page
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, newest_exhibits
 from railyard.report.sections import Context, Figure, Section, embedded
@@ -139,7 +140,12 @@ class Whole:
 
     @property
     def arenas(self) -> list[str]:
-        words = {"sim": "virtual time (sim)", "mpshell": "real time (mpshell)", "docker": "containers (docker)"}
+        words = {
+            "sim": "virtual time (sim)",
+            "kernel": "a kernel in virtual time (kernel)",
+            "mpshell": "real time (mpshell)",
+            "docker": "containers (docker)",
+        }
         arenas = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
         return [words[arena] for arena in arenas if arena in words]  # what is drawn or modelled ran nowhere
 
@@ -158,7 +164,7 @@ class Whole:
         for campaign in self.campaigns:
             runs, arena = campaign.context.runs, str(campaign.context.experiment["arena"])
             late = max(float(run.record["fidelity"]["lateness_p99_us"]) for run in runs)
-            worst = None if arena == "sim" else late
+            worst = None if arena in EXACT_ARENAS else late
             void = sum(run.void for run in runs)
             rows.append(OnTime(campaign.name, campaign.anchor, arena, len(runs), void, worst))
         return rows

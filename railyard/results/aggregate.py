@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.base.statistics import nearest_rank
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.results import columns
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
 
@@ -154,7 +155,7 @@ class Cell:
     def fidelity(self) -> str:
         if self.not_run and not self.runs and not self.void_runs:
             return "–"
-        if self.runs and all(run.config["arena"] == "sim" for run in self.runs):
+        if self.runs and all(run.config["arena"] in EXACT_ARENAS for run in self.runs):
             return "exact"
         word = "ok" if self.runs else "void"
         return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from railyard.base.words import counted
-from railyard.experiment.model import Experiment
+from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.results import qlogs
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign
@@ -130,10 +130,11 @@ def _run(
     if console is None:
         run_campaign(campaign, pending, side_by_side, Silent(), budget_s)
         return
-    allowed = "one for each core" if arena == "sim" else "what fidelity allows on this machine; --jobs changes it"
+    exact = arena in EXACT_ARENAS
+    allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
     console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}).", soft_wrap=True)
-    if arena != "sim":
+    if not exact:
         console.print(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",
             soft_wrap=True,

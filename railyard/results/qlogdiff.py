@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.experiment.model import EXACT_ARENAS
 
 Event = dict[str, Any]
 _RECORD_SEPARATOR = "\x1e"
@@ -128,12 +129,12 @@ def _without_addresses(event: Event) -> Event:
     return event | {"data": data}
 
 
-def _in_sim(run: Path) -> bool:
+def _in_virtual_time(run: Path) -> bool:
     try:
         record = json.loads((run / "run.json").read_text())
     except (OSError, ValueError):
         raise UserError(f"{run}: this is no whole run: it has no readable run.json.") from None
-    return bool(record["config"]["arena"] == "sim")
+    return record["config"]["arena"] in EXACT_ARENAS
 
 
 def _timed(event: Event, timed: bool) -> Event:
@@ -146,7 +147,7 @@ def parting(run_a: Path, run_b: Path) -> Parting:
     In virtual time a decision at another time is another decision. Runs on the wall clock never agree on
     microseconds, so where one of the two is such a run, times are shown, and not compared.
     """
-    timed = _in_sim(run_a) and _in_sim(run_b)
+    timed = _in_virtual_time(run_a) and _in_virtual_time(run_b)
     logs_a = [list(events(file)) for file in server_qlogs(run_a)]
     logs_b = [list(events(file)) for file in server_qlogs(run_b)]
     none: list[Event] = []

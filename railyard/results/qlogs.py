@@ -101,7 +101,7 @@ async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: in
 def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
     """Makes it so, at the end of a campaign. Returns what was done, in words; empty where nothing was to do."""
     kept = worst(campaign, specs)
-    if specs[0].arena == "sim":
+    if specs[0].is_exact:
         missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]
         try:
             asyncio.run(_all_with_qlogs(campaign, missing, jobs))

@@ -14,6 +14,7 @@ from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import IN_CHECKOUT
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.results.campaigns import StoredCampaign
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.tables import megabytes, percent, print_comparison, seconds
@@ -79,7 +80,8 @@ def _print_outcome(console: Console, run: Run) -> None:
         f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
         f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"
     )
-    console.print(f"fidelity: {'exact, in virtual time' if run.config['arena'] == 'sim' else lateness}", soft_wrap=True)
+    exact = run.config["arena"] == "sim" or (run.config["arena"] == "kernel" and not run.void)
+    console.print(f"fidelity: {'exact, in virtual time' if exact else lateness}", soft_wrap=True)
     joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
     if any(joins.values()):
         console.print(f"MPTCP counters: {joins}", soft_wrap=True)
@@ -165,7 +167,8 @@ def print_run(console: Console, folder: Path) -> None:
     for line in repeat.commands(run.record, folder):
         console.print(f"  {line}", soft_wrap=True, markup=False)
     since = repeat.changes(run.record)
-    exact = "it will be the same to the byte" if run.config["arena"] == "sim" else "it will be another draw of the same"
+    same, another = "it will be the same to the byte", "it will be another draw of the same"
+    exact = same if run.config["arena"] in EXACT_ARENAS else another
     text = f"It may differ: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
     console.print(text, soft_wrap=True, markup=False)
 
@@ -196,7 +199,7 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
             seconds(run.first_frame_s),
             f"{run.rebuffer_time_s:.2f}",
             percent(run.redundancy),
-            "void" if run.void else "exact" if run.config["arena"] == "sim" else "on time",
+            "void" if run.void else "exact" if run.config["arena"] in EXACT_ARENAS else "on time",
         )
     print_table(console, table)
     missing = len(campaign.asked) - len(runs)

@@ -163,7 +163,8 @@ def print_comparison(
         )
     if not_run:
         names = ", ".join(dict.fromkeys(row["label"] for row in not_run))
-        console.print(f"{names}: {not_run[0]['reason']}; run the same experiment with --arena mpshell.", style="yellow")
+        remedy = "run the same experiment with --arena kernel or mpshell"
+        console.print(f"{names}: {not_run[0]['reason']}; {remedy}.", style="yellow")
     void = [run for run in runs if run.void]
     if void:
         console.print("Void, and in no figure:", style="red")

@@ -30,8 +30,8 @@ from typing import Any, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.experiment.model import Experiment
-from railyard.run import folders, sim
+from railyard.experiment.model import EXACT_ARENAS, Experiment
+from railyard.run import folders, kernel, sim
 from railyard.run.folders import Identity
 from railyard.run.repetition import Repetitions, Tries, default_budget_s
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
@@ -186,12 +186,17 @@ def default_jobs(arena: str) -> int:
     """In virtual time nothing can be late, so every core has its run. On the wall clock one emulated run keeps two
     cores honest: emulator and endpoints beside each other."""
     cores = len(os.sched_getaffinity(0))
-    return cores if arena == "sim" else max(1, cores // 2)
+    return cores if arena in EXACT_ARENAS else max(1, cores // 2)
 
 
 async def run_once(spec: RunSpec, partial: Path) -> None:
     """One try, in the run's arena; leaves `run.json` and the logs in `partial`."""
-    await (sim.execute(spec, partial) if spec.arena == "sim" else _run_worker(spec, partial))
+    if spec.arena == "sim":
+        await sim.execute(spec, partial)
+    elif spec.arena == "kernel":
+        await kernel.execute(spec, partial)
+    else:
+        await _run_worker(spec, partial)
 
 
 async def _run_worker(spec: RunSpec, partial: Path) -> None:

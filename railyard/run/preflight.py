@@ -1,13 +1,15 @@
-"""What a wall-clock run needs of the machine, checked before anything starts."""
+"""What a run of an arena needs of the machine, checked before anything starts."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.run import containers
+from railyard.run import containers, vkernel
 from railyard.run.confine import effective_capabilities
 
 TUN = Path("/dev/net/tun")
@@ -31,10 +33,25 @@ def check_machine() -> None:
         raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
 
 
+KERNEL_TOOLS = {"setpriv": "util-linux", "ip": "iproute2", "timeout": "coreutils"}
+
+
+def check_kernel(tell: Callable[[str], None]) -> None:
+    """Raises UserError where no time-travel kernel can run; builds one first where there is none."""
+    for tool, package in KERNEL_TOOLS.items():
+        if shutil.which(tool) is None:
+            raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+    if vkernel.at_hand() is None:
+        tell(f"The first run in the kernel arena builds its kernel: about {vkernel.MINUTES} minutes of processor time.")
+        vkernel.build()
+
+
 def check_arena(arena: str) -> None:
     """Raises UserError where runs of that arena cannot start on this machine. Ends what killed ones left running."""
     if arena == "mpshell":
         check_machine()
+    elif arena == "kernel":
+        check_kernel(lambda sentence: print(sentence, file=sys.stderr))
     elif arena == "docker":
         containers.check_engine()
         containers.sweep()

@@ -10,13 +10,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.run.runspec import RunSpec
 
 
 def _one_line(record: dict[str, Any]) -> str:
     fidelity = record["fidelity"]
-    if record["config"]["arena"] == "sim":
-        return f"{record['outcome'].replace('_', ' ')}, {record['wall_s']:.2f} s on the wall clock"
+    if record["config"]["arena"] in EXACT_ARENAS:
+        void = ", VOID" if fidelity["void"] else ""
+        return f"{record['outcome'].replace('_', ' ')}, {record['wall_s']:.2f} s on the wall clock{void}"
     word = "VOID" if fidelity["void"] else f"on time, p99 {fidelity['lateness_p99_us'] / 1000:.2f} ms"
     return f"{record['outcome'].replace('_', ' ')} in {record['wall_s']:.1f} s ({word})"
 

@@ -46,7 +46,7 @@ class Tries:
 
     @property
     def exhausted(self) -> bool:
-        return len(self.made) >= MAX_TRIES
+        return len(self.made) >= (1 if self.spec.is_exact else MAX_TRIES)
 
     def whole_record(self, budget_s: float) -> dict[str, Any]:
         """The record as it is kept: with all tries and, of a void run, why there was no further one."""
@@ -58,6 +58,7 @@ class Tries:
             f"the {budget_s:.0f} s for repetitions were used up" if budget_s > 0 else "repetitions were not asked for"
         )
         limit = "no run has more" if self.exhausted else limit
+        limit = "in virtual time another try would be the same" if self.spec.is_exact else limit
         return self.record | ended | {"not_repeated": f"void in {tries}; {limit}"}
 
 

@@ -11,7 +11,8 @@ from railyard.base.paths import PROGRAMS_OF_ARENA, program
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import Location, YamlDocument, near_miss
 from railyard.experiment.model import (
-    NEEDS_MPSHELL,
+    EXACT_ARENAS,
+    NEEDS_KERNEL,
     TRANSPORT_OF_SCHEME,
     Experiment,
     MeasuredScheme,
@@ -20,9 +21,9 @@ from railyard.experiment.model import (
     SchemeEntry,
     Technology,
 )
-from railyard.experiment.stacks import StackRun, resolve_stack
-from railyard.run import containers
-from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.experiment.stacks import STACK_SCHEME, StackRun, resolve_stack
+from railyard.run import containers, vkernel
+from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, list_pairs
 from railyard.traces.settings import split_files
@@ -137,8 +138,12 @@ def _parameters(entry: SchemeEntry) -> dict[str, str]:
 
 
 def runs_in(arena: str, scheme: str) -> bool:
-    """Whether a scheme can run in an arena at all: the kernel's transports cannot run in virtual time."""
-    return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
+    """Whether a scheme can run in an arena at all: the simulator has no kernel, a machine no relays."""
+    return scheme != STACK_SCHEME if arena == "kernel" else arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
+
+
+def _why_not(arena: str) -> str:
+    return "needs mpshell" if arena == "kernel" else NEEDS_KERNEL
 
 
 def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:
@@ -162,7 +167,14 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
         for scheme_index, entry in enumerate(experiment.schemes):
             if not runs_in(experiment.arena, entry.scheme):
                 for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
-                    rows.append({"pair": pair.name, "label": label, "scheme": entry.scheme, "reason": NEEDS_MPSHELL})
+                    rows.append(
+                        {
+                            "pair": pair.name,
+                            "label": label,
+                            "scheme": entry.scheme,
+                            "reason": _why_not(experiment.arena),
+                        }
+                    )
     return rows
 
 
@@ -170,7 +182,7 @@ def qlog_of(experiment: Experiment, runs: int) -> Qlog:
     """Whose qlogs are kept: as the experiment says, or as suits so many runs."""
     if experiment.qlog is not None:
         return experiment.qlog
-    return "worst" if experiment.arena == "sim" and runs > QLOGS_OF_ALL else "all"
+    return "worst" if experiment.arena in EXACT_ARENAS and runs > QLOGS_OF_ALL else "all"
 
 
 def _programs(arena: str) -> dict[str, str]:
@@ -180,10 +192,26 @@ def _programs(arena: str) -> dict[str, str]:
     return {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[arena]}
 
 
+def kernel_machine() -> KernelMachine:
+    """What runs in the kernel arena boot, by content: part of each run's identity."""
+    kernel = vkernel.at_hand()
+    if kernel is None:
+        raise UserError(f"{vkernel.why_not()}.")
+    vkernel.check(kernel)
+    options = hashlib.sha256(vkernel.options_of(kernel).encode()).hexdigest()
+    return KernelMachine(
+        file=kernel,
+        sha256=vkernel.sha256(kernel),
+        options_sha256=options,
+        libraries_sha256=vkernel.libraries_sha256(),
+    )
+
+
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
     if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
-        message = f"none of these schemes can run in the {experiment.arena} arena; run them with --arena mpshell."
+        arena, others = experiment.arena, "mpshell" if experiment.arena == "kernel" else "kernel or mpshell"
+        message = f"none of these schemes can run in the {arena} arena; run them with --arena {others}."
         raise document.error(("schemes",), message)
     for index, entry in enumerate(experiment.schemes):
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
@@ -191,6 +219,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             raise document.error(("schemes", index, "thresholds"), message)
     programs = _programs(experiment.arena)
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
+    machine = kernel_machine() if experiment.arena == "kernel" else None
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
@@ -232,11 +261,12 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             keep_awake=experiment.keep_awake,
                             programs_sha256=programs,
                             stack=stacks[scheme_index],
+                            kernel=machine,
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )
                     )
     qlog = qlog_of(experiment, len(specs))
-    if qlog == "all" or (qlog == "worst" and experiment.arena != "sim"):
+    if qlog == "all" or (qlog == "worst" and experiment.arena not in EXACT_ARENAS):
         specs = [spec.model_copy(update={"qlog": True}) for spec in specs]
     seen: set[str] = set()
     for spec in specs:

@@ -6,10 +6,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from railyard.experiment.model import (
+    EXACT_ARENAS,
     TRANSPORT_OF_SCHEME,
     BufferLimits,
     LinkEvent,
@@ -55,6 +57,19 @@ class RunPath(BaseModel):
         return {"up", "down", "delay_traces"} | unused
 
 
+class KernelMachine(BaseModel):
+    """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: Path  # the kernel; not part of the identity, its content is
+    sha256: str
+    options_sha256: str
+    libraries_sha256: str  # of the host, that the programs load
+    memory_mb: int = 768
+    clock_s: int = 1_767_225_600  # at its start, since 1970: the first second of 2026
+
+
 class RunSpec(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -84,8 +99,14 @@ class RunSpec(BaseModel):
     keep_awake: str = "auto"
     # Scheme 'stack' only: the stack.
     stack: StackRun | None = None
+    # Kernel arena only.
+    kernel: KernelMachine | None = None
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        return self.arena in EXACT_ARENAS
 
     @property
     def run_id(self) -> str:
@@ -101,9 +122,12 @@ class RunSpec(BaseModel):
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
-        left_out = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
         not_set |= {"stack"} if self.stack is None else set()
+        not_set |= {"kernel"} if self.kernel is None else set()
+        left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
+        if self.kernel is not None:
+            left_out["kernel"] = {"file"}
         facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
         return hashlib.sha256(facts.encode()).hexdigest()
 

@@ -29,11 +29,12 @@ from typing import Any, NoReturn, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_jsonl, summary_of
+from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
 from railyard.run import confine, containers, fidelity, runspec
 from railyard.run.linkevents import Conductor
 from railyard.run.machine import Watch
+from railyard.run.outcome import StartError, exit_state, joins, last_words, outcome_of, start_lag_s
 from railyard.run.runspec import RunSpec
 
 SCHEMA = 1
@@ -42,10 +43,6 @@ STOP_LIMIT_S = 10.0
 RELAY_OUTPUT_BYTES = 64 << 20
 PR_SET_CHILD_SUBREAPER = 36
 SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
-
-
-class StartError(Exception):
-    """A program refused to start; the message is its own sentence."""
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -87,12 +84,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
-    return lines[-1] if lines else "it said nothing"
-
-
 def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
     """The server's `listening` line. Waits for the line itself, never for a length of time."""
     output = server.stdout
@@ -107,7 +98,7 @@ def _wait_listening(server: subprocess.Popen[bytes], log: Path) -> dict[str, Any
         piece = os.read(output.fileno(), 4096)
         if not piece:
             server.wait()
-            raise StartError(_last_words(log))
+            raise StartError(last_words(log))
         text += piece
     line: dict[str, Any] = json.loads(text.split(b"\n")[0])
     return line
@@ -130,7 +121,7 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
             if ended or time.monotonic() > deadline:
                 _stop(relay)
                 how = "ended before it was ready" if ended else f"was not ready within {LISTEN_LIMIT_S:g} s"
-                raise StartError(f"the server's relay {starting.recorded[0]} {how}: {_last_words(log)}")
+                raise StartError(f"the server's relay {starting.recorded[0]} {how}: {last_words(log)}")
     finally:
         os.close(descriptor)
     return relay
@@ -139,14 +130,6 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
 def _bound_files() -> None:
     """A relay that floods its output ends, rather than filling the disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (RELAY_OUTPUT_BYTES, RELAY_OUTPUT_BYTES))
-
-
-def _exit_state(returncode: int | None) -> dict[str, Any]:
-    if returncode is None:
-        return {"code": None, "signal": None}
-    if returncode < 0:
-        return {"code": None, "signal": signal.Signals(-returncode).name}
-    return {"code": returncode, "signal": None}
 
 
 class Site(Protocol):
@@ -385,31 +368,6 @@ class Containers:
             (self.run_dir / "outside.stderr").unlink()
 
 
-def _joins(netstat: str) -> dict[str, int]:
-    counters = provenance.mptcp_counters(netstat)
-    return {name: value for name, value in counters.items() if name.startswith(("MPJoin", "MPCapable", "MPFallback"))}
-
-
-def _outcome(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, str]:
-    """How the run ended, and a phrase about it. The ends that the player names are results; the others are faults."""
-    summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
-    if hung:
-        return "hung", "the player outlived its own time limit and was ended"
-    if summary is not None:
-        return str(summary["outcome"]), str(summary.get("message") or "")
-    if shell["signal"]:
-        return "crashed", f"the player died of {shell['signal']}"
-    words = _last_words(run_dir / "mpshell.stderr")
-    return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
-
-
-def _start_lag_s(run_dir: Path, emulator: dict[str, Any]) -> float | None:
-    """How long after the links the player started; none where it wrote no start."""
-    start = next((event for event in read_jsonl(run_dir / "player.jsonl") if event.get("event") == "start"), {})
-    began, t0 = start.get("monotonic_us"), emulator.get("t0_monotonic_us")
-    return None if began is None or t0 is None else (began - t0) / 1e6
-
-
 def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     """Carries the run out and returns its record. Raises StartError when a program refuses to start."""
     for folder in ("links", "qlog"):
@@ -459,15 +417,15 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     machine = watch.stop(own_children=site.own_children)
     site.gather()
     if not (run_dir / "mpshell.json").is_file():
-        raise StartError(_last_words(run_dir / "mpshell.stderr"))
+        raise StartError(last_words(run_dir / "mpshell.stderr"))
     emulator = json.loads((run_dir / "mpshell.json").read_text())
     if not (run_dir / "player.jsonl").is_file():
-        raise StartError(_last_words(run_dir / "mpshell.stderr"))
+        raise StartError(last_words(run_dir / "mpshell.stderr"))
     if conductor.refusal is not None:
         raise StartError(f"mpshell refused a link event: {conductor.refusal}")
-    outcome, message = _outcome(run_dir, emulator["exit"], hung=hung)
+    outcome, message = outcome_of(run_dir, emulator["exit"], hung=hung)
     if server_died:
-        outcome, message = "server_died", f"the server ended during the run: {_last_words(run_dir / 'server.stderr')}"
+        outcome, message = "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
     inner_netstat = run_dir / "player.netstat"
     ends = {"mpshell": shell.returncode, "server": server.returncode}
     return {
@@ -478,16 +436,16 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "wall_s": round(wall_s, 3),
         "outcome": outcome,
         "message": message,
-        "start_lag_s": _start_lag_s(run_dir, emulator),
+        "start_lag_s": start_lag_s(run_dir, emulator),
         "fidelity": fidelity.judge(emulator, events, machine).as_json(),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
-        "exit": {name: _exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
+        "exit": {name: exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
         "config": spec.model_dump(mode="json"),
         "commands": commands,
         "listening": listening,
         "mptcp": {
-            "server": _joins(netstat),
-            "player": _joins(inner_netstat.read_text() if inner_netstat.is_file() else ""),
+            "server": joins(netstat),
+            "player": joins(inner_netstat.read_text() if inner_netstat.is_file() else ""),
         },
         **site.facts(),
         "git": provenance.git_state(),

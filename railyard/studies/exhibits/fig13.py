@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import GRID, scheme_styles
-from railyard.experiment.model import NEEDS_MPSHELL
+from railyard.experiment.model import NEEDS_KERNEL
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
 from railyard.results.aggregate import Cell as PairCell
 from railyard.results.aggregate import cells
@@ -252,7 +252,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     missing = [label for label in FIVE if label not in present]
     best, best_ours, best_why = best_of_five(results, five)
     if missing and best == "holds":
-        best, best_why = "partly", f"{best_why}; {', '.join(missing)} {NEEDS_MPSHELL} and is not among them"
+        best, best_why = "partly", f"{best_why}; {', '.join(missing)} {NEEDS_KERNEL} and is not among them"
     cm, cm_ours, cm_why = cm_no_answer(results)
     fidelity = frame.fidelity()
     exact = (
@@ -269,7 +269,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         settings={
             **player_settings(frame.every[0]),
             "schemes": ", ".join(five) + (f"; {APART} apart" if APART in present else ""),
-            "left out": f"{', '.join(missing)}: {NEEDS_MPSHELL}" if missing else "none",
+            "left out": f"{', '.join(missing)}: {NEEDS_KERNEL}" if missing else "none",
             "sp": "on the primary path: Wi-Fi before LTE",
             "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",
         },

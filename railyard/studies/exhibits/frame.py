@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.style import GRID, INK, layout
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.report.exhibit import Fidelity, Plot, Provenance
 from railyard.results.records import Run, load_campaign
 from railyard.studies.exhibits.spec import AT, WHOLE, ExhibitSpec, label_of
@@ -57,8 +58,8 @@ class Frame:
         ]
 
     def fidelity(self) -> Fidelity:
-        if self.arena == "sim":
-            return Fidelity(exact=True, runs=len(self.every))
+        if self.arena in EXACT_ARENAS:
+            return Fidelity(exact=True, runs=len(self.every), void=len(self.every) - len(self.runs))
         worst = max((run.record["fidelity"]["lateness_p99_us"] for run in self.runs), default=None)
         return Fidelity(runs=len(self.every), void=len(self.every) - len(self.runs), worst_p99_us=worst)
 

@@ -1,0 +1,59 @@
+"""One run a core at a time, whoever starts it: an abstract Unix socket stands for each core, and whoever listens there
+has it. The name goes with the process, so nothing is left to clear up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+
+def _name(core: int) -> str:
+    return f"\0railyard-core-{core}"
+
+
+def _take(core: int) -> socket.socket | None:
+    mine = socket.socket(socket.AF_UNIX)
+    try:
+        mine.bind(_name(core))
+    except OSError:
+        mine.close()
+        return None
+    mine.listen()
+    return mine
+
+
+async def _wait_for(core: int) -> None:
+    """Until its holder lets it go: that resets the connection."""
+    with suppress(OSError):
+        reader, writer = await asyncio.open_unix_connection(_name(core))
+        try:
+            await reader.read()
+        finally:
+            writer.close()
+
+
+async def _wait_for_any(cores: list[int]) -> None:
+    waiting = [asyncio.create_task(_wait_for(core)) for core in cores]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@asynccontextmanager
+async def one_core() -> AsyncIterator[int]:
+    """A core that this process may use and nobody else has, for as long as the context lasts."""
+    cores = sorted(os.sched_getaffinity(0))
+    while True:
+        for core in cores:
+            mine = _take(core)
+            if mine is not None:
+                with mine:
+                    yield core
+                return
+        await _wait_for_any(cores)

@@ -1,0 +1,272 @@
+"""One run in the kernel arena: a time-travel kernel boots, pinned to a core, in which the unmodified mpshell, server
+and player run in virtual time. It leaves the same files as a wall-clock run. docs/explanation/virtual-time.md says what
+that leaves out, docs/howto/kernel.md how to use it.
+
+The run's folder is the only one that can be written inside. Programs and traces are found through links in it, so that
+no name of a folder of this machine gets into logs or command lines: they would be other bytes elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.run import fidelity, runspec
+from railyard.run.cores import one_core
+from railyard.run.linkevents import DoneEvent, commands
+from railyard.run.outcome import exit_state, joins, last_words, outcome_of, start_lag_s
+from railyard.run.runspec import KernelMachine, RunSpec
+
+SCHEMA = 1
+PROGRAMS = ("vkernel", "vkernel-init", "vkernel-seed.so", "mpshell", "xlink-server", "xlink-player")
+LINKS = Path(".inside")  # in the run's folder while it goes on: what the machine finds by these names
+# Time inside costs time outside: so much of the host's for all, and none without progress for longer than this.
+WALL_LIMIT_S, WALL_SHARE = 120.0, 20.0
+STALL_LIMIT_S = 60
+STOP_LIMIT_S = 5.0
+HUNG = 124  # what timeout(1) ends with
+CONTROL = "/run/control"
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LANG": "C.UTF-8"}
+
+
+# ---- what runs inside
+
+
+def inside(spec: RunSpec, run_dir: Path) -> RunSpec:
+    """The run as the machine sees it; makes the links to its files."""
+    links = run_dir / LINKS
+    links.mkdir(exist_ok=True)
+
+    def put(file: Path, name: str) -> Path:
+        (links / name).symlink_to(file.resolve())
+        return LINKS / name
+
+    for name in PROGRAMS[3:]:
+        put(program(name), name)
+    put(program("mpshell-ctl"), "mpshell-ctl")
+    paths = [
+        path.model_copy(
+            update={
+                "up": put(path.up, f"{path.name}.up"),
+                "down": put(path.down, f"{path.name}.down"),
+                "delay_traces": {key: put(file, f"{path.name}.{key}") for key, file in path.delay_traces.items()},
+            }
+        )
+        for path in spec.paths
+    ]
+    # A thread that never sleeps would stop time; and in virtual time no core is asleep.
+    return spec.model_copy(update={"paths": tuple(paths), "keep_awake": "off"})
+
+
+def _event_lines(spec: RunSpec) -> list[str]:
+    """Sends the link events at their times, once the links run."""
+    ctl = shlex.join([str(LINKS / "mpshell-ctl"), CONTROL])
+    lines = ["(", f"until [ -S {CONTROL} ]; do sleep 0.001; done", f"{ctl} stats >/dev/null"]
+    before = 0.0
+    for event in spec.link_events:
+        lines.append(f"sleep {event.t_s - before:.6f}")
+        lines += [f"{ctl} {command} >>events.jsonl" for command in commands(event)]
+        before = event.t_s
+    return [*lines, ") &"]
+
+
+def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
+    """The run as a shell script, and the commands in it by name. `spec` is as the machine sees it."""
+    server = runspec.server_command(spec, LINKS / "xlink-server", Path())
+    player = runspec.player_command(spec, LINKS / "xlink-player", Path())
+    control = CONTROL if spec.link_events else None
+    shell = runspec.mpshell_command(spec, LINKS / "mpshell", Path(), player, control, settings=settings)
+    lines = [
+        f"echo {shlex.quote(value)} >/proc/sys/{name.replace('.', '/')} || exit 2" for name, value in settings.items()
+    ]
+    if spec.transport == "mptcp":
+        count = len(spec.paths)
+        lines.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count} || exit 2")
+    limit_s = spec.time_limit_s + runspec.HANG_GRACE_S
+    lines += [
+        "mkfifo /run/listening",
+        f"{shlex.join(server)} >/run/listening 2>server.stderr &",
+        "server=$!",
+        "exec 3</run/listening",  # held open: the server may write to it later
+        "read -r line <&3 || { cat server.stderr >&2; exit 2; }",
+        'echo "$line" >listening.json',
+        *(_event_lines(spec) if spec.link_events else []),
+        f"timeout --foreground --kill-after=10 {limit_s:g} {shlex.join(shell)} >player.stdout 2>mpshell.stderr",
+        "echo $? >mpshell.status",
+        "kill -0 $server 2>/dev/null || touch server.died",
+        "cat /proc/net/netstat >server.netstat",
+        "kill $server 2>/dev/null",
+        "wait $server",
+        "echo $? >server.status",
+        "exit 0",
+    ]
+    return "\n".join(lines) + "\n", {"server": server, "mpshell": shell}
+
+
+# ---- the machine
+
+
+def _command(spec: RunSpec, machine: KernelMachine, run_dir: Path, core: int | None) -> list[str]:
+    limit_s = WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s
+    return [
+        *(str(program("vkernel")), "--kernel", str(machine.file), "--seed", str(spec.seed), "--folder", str(run_dir)),
+        *("--memory", str(machine.memory_mb), "--clock", str(machine.clock_s), "--log", str(run_dir / "kernel.log")),
+        *("--stall-limit", str(STALL_LIMIT_S), "--limit", f"{limit_s:.0f}"),
+        *(["--core", str(core)] if core is not None else []),
+        *("--", "/bin/sh", "job.sh"),
+    ]
+
+
+def _environment() -> dict[str, str]:
+    """What decides an outcome is the same everywhere; TMPDIR says where the host keeps the machine's memory."""
+    own = {"TMPDIR": os.environ["TMPDIR"]} if "TMPDIR" in os.environ else {}
+    return ENVIRONMENT | own
+
+
+async def _boot(command: list[str], run_dir: Path) -> tuple[int, str]:
+    """The machine from start to end: vkernel's exit code and last words. Nothing is left of it, whatever happens."""
+    stderr_file = run_dir / "vkernel.stderr"
+    with stderr_file.open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(
+            *("setpriv", "--pdeathsig", "TERM", "--", *command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=stderr,
+            env=_environment(),
+            start_new_session=True,
+        )
+    try:
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), STOP_LIMIT_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+    words = last_words(stderr_file)
+    stderr_file.unlink()
+    return code, words
+
+
+def _taken(run_dir: Path, name: str) -> str:
+    """The text of a file that only served the way out of the machine; empty where there is none."""
+    file = run_dir / name
+    text = file.read_text(errors="replace").strip() if file.is_file() else ""
+    file.unlink(missing_ok=True)
+    return text
+
+
+def _events(spec: RunSpec, answers: str) -> list[DoneEvent]:
+    planned = [DoneEvent(event.t_s, command) for event in spec.link_events for command in commands(event)]
+    said = [json.loads(line) for line in answers.splitlines()]
+    return [
+        DoneEvent(event.t_s, event.command, answer["t_s"]) if answer.get("ok") else event
+        for event, answer in zip(planned, [*said, *[{}] * len(planned)], strict=False)
+    ]
+
+
+def _nothing_sent(spec: RunSpec, signal_name: str) -> dict[str, Any]:
+    """The summary of links of which nothing is known, because the machine ended before mpshell wrote its own."""
+    late = {"p50": 0, "p99": 0, "max": 0, "over_1ms": 0, "count": 0}
+    link = {"opportunities": 0, "missed": 0, "departed_bytes": 0, "queue_drops": 0, "lateness_us": late}
+    paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
+    ended = {"code": None, "signal": signal_name}
+    return {"schema": SCHEMA, "sched_fifo": True, "paths": paths, "exit": ended}
+
+
+def _code(text: str) -> dict[str, Any]:
+    code = int(text) if text.isdecimal() else None
+    return exit_state(-(code - 128) if code is not None and code > 128 else code)
+
+
+def _record(spec: RunSpec, run_dir: Path, settings: dict[str, str], end: str | None) -> dict[str, Any]:
+    """`end`: what ended the machine before its time."""
+    if not (run_dir / "mpshell.json").is_file():
+        if end is None:
+            raise UserError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
+        (run_dir / "mpshell.json").write_text(json.dumps(_nothing_sent(spec, "SIGKILL"), indent=1) + "\n")
+    emulator = json.loads((run_dir / "mpshell.json").read_text())
+    shell = _taken(run_dir, "mpshell.status")
+    outcome, message = outcome_of(run_dir, emulator["exit"], hung=shell == str(HUNG))
+    if end is not None:
+        outcome, message = "hung", end
+    if (run_dir / "server.died").is_file():
+        (run_dir / "server.died").unlink()
+        outcome, message = "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
+    events = _events(spec, _taken(run_dir, "events.jsonl"))
+    inner = run_dir / "player.netstat"
+    server = _taken(run_dir, "server.status")
+    return {
+        "schema": SCHEMA,
+        "run_id": spec.run_id,
+        "identity": spec.identity(),
+        "outcome": outcome,
+        "message": message,
+        "start_lag_s": start_lag_s(run_dir, emulator),
+        "fidelity": fidelity.judge(emulator, events, exact=True).as_json(),
+        **({"link_events": [event.as_json() for event in events]} if events else {}),
+        "exit": {
+            "mpshell": _code(shell),
+            "server": _code(server),
+            "player": emulator["exit"],
+        },
+        "config": spec.model_dump(mode="json"),
+        "listening": json.loads(_taken(run_dir, "listening.json") or "{}"),
+        "mptcp": {
+            "server": joins(_taken(run_dir, "server.netstat")),
+            "player": joins(inner.read_text() if inner.is_file() else ""),
+        },
+        "sysctls": settings,
+        "git": provenance.git_state(),
+        "kernel": provenance.kernel(),
+        "cpu": provenance.cpu(),
+        "versions": provenance.versions(),
+    }
+
+
+def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+    for folder in ("links", "qlog"):
+        (run_dir / folder).mkdir(exist_ok=True)
+    settings = runspec.sysctls(spec)
+    text, inner = script(inside(spec, run_dir), settings)
+    (run_dir / "job.sh").write_text(text)
+    return settings, inner
+
+
+async def execute(spec: RunSpec, run_dir: Path) -> None:
+    """Carries the run out and writes `run.json`. Raises UserError when a program or the machine refuses to start."""
+    if spec.kernel is None:
+        raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
+    settings, inner = _prepare(spec, run_dir)
+    async with one_core() as core:
+        started, begin = datetime.now(UTC), time.monotonic()
+        code, words = await _boot(_command(spec, spec.kernel, run_dir.resolve(), core), run_dir)
+        wall_s = time.monotonic() - begin
+    shutil.rmtree(run_dir / LINKS, ignore_errors=True)
+    words = words.removeprefix("vkernel: ")
+    ended = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
+    if code != 0 and not ended:
+        raise UserError(f"the run {spec.run_id} could not be done: {words}")
+    record = _record(spec, run_dir, settings, words if ended else None)
+    times = {"started": started.isoformat(timespec="seconds"), "wall_s": round(wall_s, 3)}
+    words_of_machine = _command(spec, spec.kernel, run_dir, None)
+    (run_dir / "run.json").write_text(
+        json.dumps(record | times | {"commands": {"kernel": words_of_machine} | inner}, indent=1) + "\n"
+    )
+    (run_dir / "spec.json").unlink(missing_ok=True)
+    for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
+        (run_dir / name).touch()

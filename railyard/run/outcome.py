@@ -1,0 +1,53 @@
+"""What a run's files say of how it ended: the parts of its record that all arenas of real programs share."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from railyard.base import provenance
+from railyard.base.jsonl import read_jsonl, summary_of
+
+
+class StartError(Exception):
+    """A program refused to start; the message is its own sentence."""
+
+
+def last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
+    return lines[-1] if lines else "it said nothing"
+
+
+def exit_state(returncode: int | None) -> dict[str, Any]:
+    if returncode is None:
+        return {"code": None, "signal": None}
+    if returncode < 0:
+        return {"code": None, "signal": signal.Signals(-returncode).name}
+    return {"code": returncode, "signal": None}
+
+
+def joins(netstat: str) -> dict[str, int]:
+    counters = provenance.mptcp_counters(netstat)
+    return {name: value for name, value in counters.items() if name.startswith(("MPJoin", "MPCapable", "MPFallback"))}
+
+
+def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, str]:
+    """How the run ended, and a phrase about it. The ends that the player names are results; the others are faults."""
+    summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
+    if hung:
+        return "hung", "the player outlived its own time limit and was ended"
+    if summary is not None:
+        return str(summary["outcome"]), str(summary.get("message") or "")
+    if shell["signal"]:
+        return "crashed", f"the player died of {shell['signal']}"
+    words = last_words(run_dir / "mpshell.stderr")
+    return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
+
+
+def start_lag_s(run_dir: Path, emulator: dict[str, Any]) -> float | None:
+    """How long after the links the player started; none where it wrote no start."""
+    start = next((event for event in read_jsonl(run_dir / "player.jsonl") if event.get("event") == "start"), {})
+    began, t0 = start.get("monotonic_us"), emulator.get("t0_monotonic_us")
+    return None if began is None or t0 is None else (began - t0) / 1e6

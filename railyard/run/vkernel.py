@@ -1,0 +1,105 @@
+"""The time-travel kernel as a file: where it is, what it was built with, and how it is built."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
+
+RECIPE = ROOT / "emulator" / "kernel"
+MINUTES = 8  # of processor time that a build takes
+# Without one of these no run can start, or its figures mean nothing.
+NEEDED = (
+    "UML_TIME_TRAVEL_SUPPORT",
+    "HOSTFS",
+    "BLK_DEV_INITRD",
+    "TUN",
+    "NET_NS",
+    "NET_SCH_FQ",
+    "MPTCP",
+    "HIGH_RES_TIMERS",
+)
+
+
+def cache_folder() -> Path:
+    """As emulator/kernel/build.sh has it."""
+    own = os.environ.get("RAILYARD_KERNEL_CACHE")
+    xdg = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(own) if own else xdg / "railyard" / "kernel"
+
+
+def at_hand() -> Path | None:
+    """The kernel that runs take, where there is one: $RAILYARD_KERNEL, else what `make kernel` made or found last."""
+    named = os.environ.get("RAILYARD_KERNEL")
+    if named:
+        return Path(named).resolve()
+    link = cache_folder() / "linux"
+    return link.resolve() if link.exists() else None
+
+
+def why_not() -> str | None:
+    """Why no run can be done in a kernel here without building one; None when one can."""
+    if platform.machine() != "x86_64":
+        return f"time travel needs an x86-64 machine, and this is {platform.machine()}"
+    if at_hand() is None:
+        return "no kernel is at hand: `make kernel` builds one, RAILYARD_KERNEL=FILE names one"
+    return None
+
+
+def build() -> Path:
+    """Builds the kernel, which shows its progress on standard error. Raises UserError with the reason where it cannot;
+    the program has said it then."""
+    done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise UserError("there is no kernel for the kernel arena; see above, or name one with RAILYARD_KERNEL.")
+    return Path(done.stdout.strip())
+
+
+@cache
+def options_of(kernel: Path) -> str:
+    """The options that a kernel was built with, as it says itself."""
+    try:
+        done = subprocess.run([kernel, "--showconfig"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"{kernel}: it cannot be run as a kernel: {error}.") from None
+    return done.stdout
+
+
+def check(kernel: Path) -> None:
+    """Raises UserError where that file is no kernel for this arena."""
+    if not os.access(kernel, os.X_OK):
+        raise UserError(f"{kernel}: there is no such program; build a kernel with `make kernel`.")
+    found = set(re.findall(r"^CONFIG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE))
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        names = ", ".join(f"CONFIG_{name}" for name in missing)
+        raise UserError(
+            f"{kernel}: it was built without {names}; build one with the options of emulator/kernel/options "
+            "(`make kernel`)."
+        )
+
+
+@cache
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _libraries_of(file: Path) -> list[Path]:
+    done = subprocess.run(["ldd", file], capture_output=True, text=True, check=False)
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
+
+
+@cache
+def libraries_sha256() -> str:
+    """Of the host's libraries that the programs of a run load, by name and content."""
+    names = ("mpshell", "xlink-server", "xlink-player")
+    found = {path for name in names for path in _libraries_of(program(name))} | set(_libraries_of(Path("/bin/sh")))
+    text = "".join(f"{path.name} {sha256(path.resolve())}\n" for path in sorted(found, key=lambda path: path.name))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,341 @@
+"""The kernel arena: a time-travel kernel as a program, and runs in it from the orchestrator.
+
+Most of these tests need a kernel, which takes minutes to build: they skip where none is at hand, and `make test-long`
+builds one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from in_process import railyard
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
+from railyard.experiment.model import load_experiment
+from railyard.run import fidelity, kernel, vkernel
+from railyard.run.cores import one_core
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec
+
+ALWAYS = os.environ.get("RAILYARD_REQUIRE_KERNEL") == "1"
+needs_kernel = pytest.mark.skipif(
+    vkernel.why_not() is not None and not ALWAYS, reason=f"{vkernel.why_not()}; make test-long does"
+)
+
+YAML = """\
+name: inside
+arena: kernel
+pairs: [subway-1]
+schemes: [sp:primary, vanilla-mp, xlink, mptcp, tcp:primary]
+player: {duration_s: 2, bitrate_bps: 2000000, chunk_bytes: 131072}
+time_limit_s: 20
+"""
+SPINNING = "import time; time.sleep(2.5)\nwhile True: pass"
+
+
+def vk(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(program("vkernel")), "--folder", str(folder), *arguments]
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def same_files(one: Path, other: Path) -> list[str]:
+    """Names of the files that differ, or that only one of the two has."""
+    names = {str(file.relative_to(root)) for root in (one, other) for file in root.rglob("*") if file.is_file()}
+
+    def content(root: Path, name: str) -> bytes | None:
+        return (root / name).read_bytes() if (root / name).is_file() else None
+
+    return sorted(name for name in names if content(one, name) != content(other, name))
+
+
+def children_of(pid: int) -> list[int]:
+    """All descendants of a process."""
+    try:
+        own = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return [*own, *(below for child in own for below in children_of(child))]
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@needs_kernel
+def test_a_command_has_streams_status_and_its_folder_and_an_hour_takes_no_time(tmp_path: Path) -> None:
+    script = (
+        'echo out; echo err >&2; sleep 3600; echo "$(date +%H:%M)" >file; touch /etc/x 2>/dev/null && exit 9; exit 7'
+    )
+    begin = time.monotonic()
+    done = vk(tmp_path, "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+    assert (tmp_path / "file").read_text() == "01:00\n"
+    assert time.monotonic() - begin < 1000
+    assert vk(tmp_path, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    assert vk(tmp_path, "--", "no-such-program").returncode == 127
+
+
+@needs_kernel
+def test_randomness_is_a_function_of_the_seed(tmp_path: Path) -> None:
+    command = ("--", "sh", "-c", "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid")
+    drawn = [vk(tmp_path, "--seed", seed, *command).stdout for seed in ("1", "1", "2")]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(drawn[0].split()) == 17
+
+
+@needs_kernel
+def test_a_program_that_never_sleeps_is_named_and_ended(tmp_path: Path) -> None:
+    done = vk(tmp_path, "--stall-limit", "4", "--", sys.executable, "-c", SPINNING)
+    assert done.returncode == 125
+    assert "time stood still at virtual t = 2.5" in done.stderr
+    assert f"{sys.executable} was running" in done.stderr
+
+
+@needs_kernel
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_machine_that_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    command = [str(program("vkernel")), "--folder", str(tmp_path), "--", "sh", "-c", "touch up; while :; do :; done"]
+    before = set(Path("/dev/shm").iterdir())  # noqa: S108
+    machine = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    inside = children_of(machine.pid)
+    assert len(inside) >= 2  # the kernel and the shell
+    machine.send_signal(number)
+    machine.wait(30)
+    while not all(map(gone, inside)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [pid for pid in inside if not gone(pid)] == []
+    assert set(Path("/dev/shm").iterdir()) <= before  # noqa: S108
+    assert [file.name for file in tmp_path.iterdir()] == ["up"]
+
+
+@needs_kernel
+def test_a_panic_is_said_with_its_reason(tmp_path: Path) -> None:
+    done = vk(tmp_path, "--memory", "64", "--", sys.executable, "-c", "x = bytearray(500 << 20)")
+    assert done.returncode in (125, 128 + signal.SIGKILL, 1), done.stderr  # out of memory: the program, or the machine
+    done = vk(tmp_path, "--", "sh", "-c", "echo c >/proc/sysrq-trigger; kill -9 1; echo alive")
+    assert (done.returncode, done.stdout) == (0, "alive\n")
+
+
+def test_what_is_no_kernel_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    for named, says in ((tmp_path / "none", "no kernel"), (Path("/bin/true"), "no kernel of x86-64 with time travel")):
+        done = vk(tmp_path, "--", "true", RAILYARD_KERNEL=str(named))
+        assert done.returncode in (2, 125)
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "linux").write_text("#!/bin/sh\necho CONFIG_HOSTFS=y\n")
+    (tmp_path / "linux").chmod(0o755)
+    with pytest.raises(UserError, match="built without CONFIG_UML_TIME_TRAVEL_SUPPORT"):
+        vkernel.check(tmp_path / "linux")
+
+
+def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path) -> None:
+    for variables, says in (({"CC": "no-such-cc"}, "no compiler"), ({"KERNEL_SOURCE": "/no/source"}, "no source")):
+        done = subprocess.run(
+            [ROOT / "emulator" / "kernel" / "build.sh"],
+            env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_core_has_one_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = sorted(os.sched_getaffinity(0))[:1]
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: mine)
+    order: list[str] = []
+
+    async def run(name: str) -> None:
+        async with one_core() as core:
+            assert core == mine[0]
+            order.append(f"{name} begins")
+            await asyncio.sleep(0.05)
+            order.append(f"{name} ends")
+
+    async def both() -> None:
+        await asyncio.wait_for(asyncio.gather(run("a"), run("b")), 30)
+
+    asyncio.run(both())
+    assert [line.split()[1] for line in order] == ["begins", "ends", "begins", "ends"]
+
+
+def test_lateness_beyond_the_bound_makes_an_exact_run_void() -> None:
+    link = {
+        "opportunities": 100,
+        "missed": 0,
+        "lateness_us": {"p50": 3, "p99": 8, "max": 14, "over_1ms": 0, "count": 9},
+    }
+    late = link | {"lateness_us": link["lateness_us"] | {"max": 51}}  # type: ignore[operator]
+    missed = link | {"missed": 1}
+
+    def judged(down: dict[str, Any], *, exact: bool) -> fidelity.Fidelity:
+        path = {"name": "p", "up": link, "down": down, "device_drops": {"inside": 0}}
+        return fidelity.judge({"paths": [path], "sched_fifo": True}, exact=exact)
+
+    assert not judged(link, exact=True).void
+    assert not judged(late, exact=False).void
+    assert judged(late, exact=True).reasons == ["p down: lateness 51 us in virtual time"]
+    assert judged(missed, exact=True).reasons == ["p down: 1 opportunities missed in virtual time"]
+
+
+# ---- runs
+
+
+def specs_of(tmp_path: Path, text: str = YAML) -> list[RunSpec]:
+    (tmp_path / "inside.yaml").write_text(text)
+    return resolve(*load_experiment(tmp_path / "inside.yaml"))
+
+
+def carry_out(spec: RunSpec, folder: Path) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    asyncio.run(kernel.execute(spec, folder))
+    record: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return record
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Two loops that want the cores, too."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    yield
+    for loop in loops:
+        loop.kill()
+        loop.wait()
+
+
+@needs_kernel
+def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path, busy: None) -> None:
+    for spec in specs_of(tmp_path):
+        one = carry_out(spec.model_copy(update={"qlog": True}), tmp_path / "one" / spec.run_id)
+        other = carry_out(spec.model_copy(update={"qlog": True}), tmp_path / "other" / spec.run_id)
+        assert one["outcome"] == "complete", one
+        assert not one["fidelity"]["void"]
+        assert one["fidelity"]["lateness_max_us"] <= fidelity.MAX_EXACT_LATENESS_US
+        assert one["start_lag_s"] < 0.001
+        assert one["identity"] == other["identity"]
+        assert same_files(tmp_path / "one" / spec.run_id, tmp_path / "other" / spec.run_id) == ["run.json"]
+    joined = json.loads((tmp_path / "one" / "subway-1--mptcp--s1" / "run.json").read_text())["mptcp"]["server"]
+    assert joined["MPJoinAckRx"] >= 1  # the kernel's own MPTCP, over both paths
+
+
+@needs_kernel
+def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) -> None:
+    (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [mptcp] #"))
+    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "out" / "runs" / "subway-1--mptcp--s1"
+    shown = railyard("show", str(run)).stdout
+    assert "exact, in virtual time" in shown
+    assert f"railyard repeat {run}" in shown
+    again = railyard("repeat", str(run), "--out", str(tmp_path / "again"))
+    assert again.returncode == 0, again.stderr
+    assert same_files(run, tmp_path / "again") == ["run.json"]
+    assert not (run / ".inside").exists()
+
+
+@needs_kernel
+def test_link_events_happen_at_their_time(tmp_path: Path) -> None:
+    events = "link_events: [{t_s: 0.5, path: wifi, state: down}, {t_s: 1.25, path: wifi, state: up, delay_ms: 40}]\n"
+    spec = next(s for s in specs_of(tmp_path, YAML + events) if s.scheme == "vanilla-mp")
+    record = carry_out(spec, tmp_path / "run")
+    done = [(event["t_s"], event["command"], event["done_s"]) for event in record["link_events"]]
+    assert [(t, command) for t, command, _ in done] == [(0.5, "down wifi"), (1.25, "up wifi"), (1.25, "delay wifi 40")]
+    assert all(0 <= done_s - t < 0.005 for t, _, done_s in done)
+
+
+def test_identity_has_the_machine_and_not_where_its_file_lies(tmp_path: Path) -> None:
+    machine = {"file": "/a/linux", "sha256": "k", "options_sha256": "o", "libraries_sha256": "l"}
+    base = {
+        **{"experiment": "e", "arena": "kernel", "pair": "p", "label": "mptcp", "scheme": "mptcp", "primary": "wifi"},
+        **{"parameters": {}, "congestion": "cubic", "paths": [], "seed": 1, "start_offset_ms": 0, "player": {}},
+        **{"time_limit_s": 60, "buffers": {}, "qlog": False, "link_logs": True, "programs_sha256": {}},
+    }
+    one = RunSpec.model_validate(base | {"kernel": machine}).identity()
+    assert RunSpec.model_validate(base | {"kernel": machine | {"file": "/b/linux"}}).identity() == one
+    for name, value in (("sha256", "x"), ("options_sha256", "x"), ("libraries_sha256", "x"), ("memory_mb", 512)):
+        assert RunSpec.model_validate(base | {"kernel": machine | {name: value}}).identity() != one, name
+
+
+@needs_kernel
+def test_mpshell_in_virtual_time_runs_any_command_twice_with_the_same_bytes(tmp_path: Path) -> None:
+    """The working directory has its own name inside, and can be written."""
+    command = """
+import os, time
+print(os.getcwd())
+time.sleep(1)
+print(time.monotonic())
+open("written", "w").write(os.environ["MPSHELL_PATHS"])
+"""
+    paths = [word for name in ("a", "b") for word in ("--path", f"{name}:up=12mbps,down=12mbps,delay=20")]
+    for name in ("one", "other"):
+        (tmp_path / "here").mkdir()
+        words = [str(program("mpshell")), "--virtual", *paths, "--log-dir", "logs", "--seed", "4", "--"]
+        done = subprocess.run(
+            [*words, sys.executable, "-c", command],
+            cwd=tmp_path / "here",
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"{tmp_path / 'here'}\n")
+        (tmp_path / "here" / "stdout").write_text(done.stdout)
+        (tmp_path / "here").rename(tmp_path / name)
+    assert (tmp_path / "one" / "written").read_text() == "a b"
+    assert same_files(tmp_path / "one", tmp_path / "other") == []
+
+
+def nobody_can_run() -> bool:
+    """Whether an ordinary user may enter the folders above this tree."""
+    test = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "test", "-x", str(program("vkernel"))]
+    return subprocess.run(test, check=False, capture_output=True).returncode == 0
+
+
+@needs_kernel
+@pytest.mark.skipif(os.geteuid() != 0, reason="these tests run as an ordinary user already")
+@pytest.mark.skipif(not nobody_can_run(), reason="an ordinary user may not enter the folders above this tree")
+def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(tmp_path: Path) -> None:
+    seen = Path("/tmp") / f"railyard-test-{os.getpid()}"  # noqa: S108 - the user cannot enter pytest's folder
+    seen.mkdir()
+    try:
+        os.chown(seen, 65534, 65534)
+        at_hand = vkernel.at_hand()
+        assert at_hand is not None
+        shutil.copy(at_hand, seen / "linux")
+        user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all"]
+        mpshell = [str(program("mpshell")), "--path", "a:up=12mbps,down=12mbps,delay=20", "--keep-awake", "off"]
+        command = [*user, str(program("vkernel")), "--kernel", str(seen / "linux"), "--folder", str(seen), "--"]
+        inner = ["/bin/sh", "-c", "/bin/id -u >who; /bin/ip -br addr >addresses"]
+        done = subprocess.run(
+            [*command, *mpshell, "--", *inner], capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert (seen / "who").read_text() == "0\n"  # inside it is root, with no right over the host
+        assert (seen / "who").stat().st_uid == 65534
+        assert "100.64." in (seen / "addresses").read_text()
+    finally:
+        shutil.rmtree(seen)
