@@ -33,3 +33,9 @@ elif [ ! -x "$out/server" ] || [ "$source/go.sum" -nt "$out/server" ]; then
     go list -C "$source" -m -f '{{.Version}}' github.com/quic-go/quic-go >"$out/version"
     say "built quic-go $(cat "$out/version")"
 fi
+
+relay=build/peers/quic-go/relay
+if command -v go >/dev/null && { [ ! -x "$relay" ] || [ peers/quic-go/main.go -nt "$relay" ] || [ peers/quic-go/go.sum -nt "$relay" ]; }; then
+    nice go build -C peers/quic-go -mod=readonly -o "../../$relay" .
+    say "built the relay of quic-go"
+fi

@@ -167,6 +167,26 @@ def test_a_relay_that_floods_its_output_or_dies_ends_a_run_and_not_the_campaign(
     assert relay_log.stat().st_size <= 16 << 20
 
 
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+def test_stacks_of_the_project_play_like_their_own_transport(tmp_path: Path) -> None:
+    """The control, and quic-go where `make peers` has built it."""
+    schemes = "{scheme: sp, path: primary}, {stack: libxlink, scheme: sp}"
+    if (ROOT / "build" / "peers" / "quic-go" / "relay").is_file():
+        schemes += ", {stack: quic-go}"
+    write_experiment(tmp_path, f"[{schemes}]")
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    medians = {}
+    for path in tmp_path.glob("results/one-*/runs/*/player.jsonl"):
+        summary = json.loads(path.read_text().splitlines()[-1])
+        assert summary["outcome"] == "complete"
+        medians[path.parent.name.split("--")[1]] = summary["rct_s"]["median"]
+    direct = medians.pop("sp")
+    assert len(medians) == schemes.count("stack:")
+    assert all(0.5 * direct < median < 2 * direct for median in medians.values()), (direct, medians)
+
+
 def test_relay_run_ends_its_children_with_itself(tmp_path: Path) -> None:
     pid_file, started = tmp_path / "pid", tmp_path / "started"
     relay = ["sh", "-c", f'echo $$ > {pid_file}; echo \'{{"event": "ready"}}\'; exec sleep 60']

@@ -107,7 +107,7 @@ class _SchemeEntry(Strict):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "stack" in value and "scheme" not in value:
+        if isinstance(value, dict) and "stack" in value and "stack_options" not in value:
             return stacks.entry_from(value)
         if isinstance(value, str):
             scheme, _, path = value.partition(":")
