@@ -359,7 +359,7 @@ static bool check_url(parser *p) {
         return true;
     }
     if (p->o->size_bytes == 0)
-        return fail(p, "--size is required, because the URL does not tell the size of the video.");
+        return fail(p, "--size is required, because the URL does not give the size of the video.");
     return !p->o->player.verify || fail(p, "--verify works with /synthetic/BYTES only.");
 }
 

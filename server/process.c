@@ -164,7 +164,7 @@ static bool load_ffprobe(server *s, const char *spec) {
     }
     bool ok = ffprobe_first_frame(text, len, &end, error, sizeof error);
     if (!ok) {
-        fprintf(stderr, SERVER_PROGRAM ": ffprobe's output %s does not tell the first frame: %s.\n", file, error);
+        fprintf(stderr, SERVER_PROGRAM ": ffprobe's output %s has no first frame: %s.\n", file, error);
     } else if (!target || !catalogue_set_first_frame(s->catalogue, target, end)) {
         fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
         ok = false;

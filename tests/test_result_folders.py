@@ -390,7 +390,7 @@ def test_clean_keeps_the_newest_and_the_young(made: Made, tmp_path: Path, comman
 def test_clean_asks_and_without_a_terminal_removes_nothing(made: Made, tmp_path: Path, command_line: Command) -> None:
     folder = made("demo", 1)
     said = one_sentence(command_line("clean", "demo", "--results", str(tmp_path / "results")))
-    assert "no terminal to ask at" in said and "--yes" in said
+    assert "without a terminal to ask on" in said and "--yes" in said
     assert folder.is_dir()
     assert "say what to remove" in one_sentence(command_line("clean", "--results", str(tmp_path / "results")))
     assert "as 30d" in one_sentence(command_line("clean", "--older-than", "soon", "--results", str(tmp_path)))

@@ -138,10 +138,11 @@ static int complete(struct mp_options *options, int argc, char **argv, int rest,
     if (options->lend_outside) {
         return options->path_count == 0 && rest >= argc
                    ? 0
-                   : fail(error, error_size, "--lend-outside takes no path and no command; the other side has them");
+                   : fail(error, error_size,
+                          "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
     }
     if (options->outside && options->nat)
-        return fail(error, error_size, "--nat and --outside exclude each other; the other side decides what is beyond");
+        return fail(error, error_size, "--nat and --outside cannot be combined");
     if (check_paths(options, error, error_size) != 0)
         return -1;
     if (rest >= argc)

@@ -164,7 +164,7 @@ static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SI
     if (lstat(address->sun_path, &st) != 0)
         return 0;
     if (!S_ISSOCK(st.st_mode))
-        return mp_fail(error, "--control %s: there is something else than a socket", address->sun_path);
+        return mp_fail(error, "--control %s: the file exists and is not a socket", address->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
     bool dead = rc != 0 && errno == ECONNREFUSED;
@@ -189,7 +189,7 @@ static int listen_at(struct mp_control *control, const char *path, char error[MP
     int saved = errno;
     umask(before);
     if (rc != 0 || control->stop_fd < 0 || listen(control->listen_fd, SOMAXCONN) != 0)
-        return mp_fail(error, "--control %s: cannot listen there: %s", path, strerror(rc != 0 ? saved : errno));
+        return mp_fail(error, "--control %s: cannot listen: %s", path, strerror(rc != 0 ? saved : errno));
     return 0;
 }
 

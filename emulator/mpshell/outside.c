@@ -86,7 +86,7 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     int rc = bind(fd, (const struct sockaddr *)&address, sizeof(address));
     umask(mask);
     if (rc != 0 || listen(fd, 1) != 0) {
-        mp_fail(error, "--lend-outside %s: cannot listen there: %s", path, strerror(errno));
+        mp_fail(error, "--lend-outside %s: cannot listen: %s", path, strerror(errno));
         close(fd);
         return -1;
     }
@@ -292,7 +292,7 @@ void mp_outside_count_drops(struct mp_shell *shell) {
     const char what = COUNTERS_PLEASE;
     if (send(shell->lender, &what, 1, MSG_NOSIGNAL) != 1 ||
         receive(shell->lender, &counters, sizeof(counters)) != (ssize_t)sizeof(counters)) {
-        fprintf(stderr, "mpshell: the other side of --outside has gone; drops of its devices are not counted\n");
+        fprintf(stderr, "mpshell: mpshell --lend-outside has ended; drops of its devices are not counted\n");
         return;
     }
     for (size_t k = 0; k < shell->path_count; k++)

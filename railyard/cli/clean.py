@@ -118,7 +118,7 @@ def _agreed(yes: bool, count: int) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UserError("there is no terminal to ask at, so nothing is removed; --yes removes without asking.")
+        raise UserError("nothing is removed without a terminal to ask on; --yes removes without asking.")
     return typer.confirm(f"Remove {'this' if count == 1 else f'these {count}'} for good?", default=False)
 
 
