@@ -310,7 +310,7 @@ static void a_silent_server_ends_in_a_timeout(void **state) {
     pair_init(&p, 12, 1, 10000);
     p.link[0].dark[0] = true;
     pair_connect(&p);
-    pair_run(&p, 9000000);
+    pair_run(&p, 29000000);
     assert_false(p.client_closed);
     pair_run(&p, 2000000);
     assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
@@ -324,7 +324,7 @@ static void a_half_open_connection_is_given_up(void **state) {
     pair_init(&p, 20, 1, 10000);
     p.link[0].dark[1] = true; /* the client never hears the server's answer */
     pair_connect(&p);
-    pair_run(&p, 14000000); /* the server's closing period included */
+    pair_run(&p, 36000000); /* the server's closing period included */
     assert_true(p.client_closed);
     assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
     pair_free(&p);

@@ -99,12 +99,27 @@ static void acknowledged_acknowledgements_are_not_repeated(void **state) {
     }
 }
 
+static void a_handshake_outlasts_fifteen_seconds_without_a_path(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 6, 1, 20000);
+    set_dark(&p, true, true);
+    pair_connect(&p);
+    pair_run(&p, 15000000);
+    set_dark(&p, false, false);
+    pair_handshake(&p);
+    assert_true(p.cc->handshake.is_confirmed);
+    assert_true(p.now - PAIR_START < 18000000);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_longer_than_the_persistent_duration_collapses_the_window),
         cmocka_unit_test(a_short_outage_is_one_congestion_event),
         cmocka_unit_test(an_outage_in_which_a_packet_arrived_is_not_persistent),
         cmocka_unit_test(acknowledged_acknowledgements_are_not_repeated),
+        cmocka_unit_test(a_handshake_outlasts_fifteen_seconds_without_a_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

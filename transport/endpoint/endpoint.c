@@ -34,7 +34,7 @@ void xl_scheme_init(xl_scheme *s) {
 
 void xl_limits_init(xl_limits *l) {
     *l = (xl_limits){.idle_timeout_us = 30000000,
-                     .handshake_timeout_us = 10000000,
+                     .handshake_timeout_us = 30000000,
                      .confirm_timeout_us = 10000000,
                      .max_data = 16 << 20,
                      .max_stream_data = 6 << 20,

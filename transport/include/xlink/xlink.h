@@ -222,7 +222,7 @@ typedef struct {
  * endpoint. 0 selects a member's default. */
 typedef struct {
     uint64_t idle_timeout_us;      /* Default: 30 s. */
-    uint64_t handshake_timeout_us; /* A handshake that is not confirmed by then fails. Default: 10 s. */
+    uint64_t handshake_timeout_us; /* A handshake that is not confirmed by then fails. Default: 30 s. */
     uint64_t confirm_timeout_us;   /* Client: a handshake that is not confirmed so long after the server's first packet
                                     * fails too. Default: 10 s. */
     uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
