@@ -77,7 +77,8 @@ bool quic_settings_choose(quic_settings *s, const char *name) {
     s->race_us = 0;
     s->name = scheme->name;
     s->scheme.enable_multipath = scheme->multipath;
-    s->scheme.enable_migration = scheme->migration;
+    /* Where the peer knows no multipath, the further paths are there to move to. */
+    s->scheme.enable_migration = scheme->migration || scheme->multipath;
     for (size_t i = 0; i < SETTINGS_MAX && scheme->settings[i].name; i++) {
         void *into = NULL;
         const setting *row = settings_find(&table, scheme->settings[i].name, &into);

@@ -109,8 +109,26 @@ static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(voi
     pair_free(&p);
 }
 
+static void a_client_of_multipath_migrates_where_the_server_knows_none(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    pair_multipath(&p, "minrtt", "none");
+    p.server_config.scheme.enable_multipath = false;
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    assert_false(xl_connection_is_multipath(p.cc));
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_of_multipath_migrates_where_the_server_knows_none),
         cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
         cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
         cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
