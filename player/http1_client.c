@@ -33,6 +33,9 @@ typedef struct {
     size_t head_len, scanned;
     bool head_done, keep_alive;
     uint64_t received;
+    /* The server has ignored the range and sends all there is (RFC 9110 section 14.2). */
+    bool is_whole; /* more than what was asked for follows */
+    uint64_t skip; /* bytes before it, still to be passed over */
 } connection;
 
 struct http1_client {
@@ -177,21 +180,25 @@ static void fail_request(http1_client *t, connection *c, const char *message, ui
     t->cb.failed(t->cb.user, c->id, message, now);
 }
 
-/* Does the response's head promise just the bytes that were asked for? */
+/* Does the response's head promise the bytes that were asked for? A server may answer with all there is. */
 static bool right_range(const connection *c, const http1_response *r) {
-    uint64_t size = c->last - c->first + 1;
-    if (!r->has_content_length || r->content_length != size)
-        return false;
-    return r->status == 200 ? c->first == 0
-                            : r->has_content_range && r->range_first == c->first && r->range_last == c->last;
+    if (r->status == 200)
+        return r->has_content_length && r->content_length > c->last;
+    return r->has_content_length && r->content_length == c->last - c->first + 1 && r->has_content_range &&
+           r->range_first == c->first && r->range_last == c->last;
 }
 
 static void take_body(http1_client *t, connection *c, const uint8_t *data, size_t len, uint64_t now) {
     uint64_t size = c->last - c->first + 1;
-    if (len > size - c->received) {
+    size_t passed_over = len < c->skip ? len : (size_t)c->skip;
+    c->skip -= passed_over;
+    data += passed_over;
+    len -= passed_over;
+    if (len > size - c->received && !c->is_whole) {
         fail_request(t, c, "more bytes than Content-Length says", now);
         return;
     }
+    len = len < size - c->received ? len : (size_t)(size - c->received);
     if (len > 0) {
         uint64_t offset = c->received;
         c->received += len;
@@ -200,7 +207,7 @@ static void take_body(http1_client *t, connection *c, const uint8_t *data, size_
     if (c->received == size) {
         c->has_request = false;
         c->state = IDLE;
-        if (!c->keep_alive)
+        if (!c->keep_alive || c->is_whole) /* the rest is not wanted */
             close_connection(t, c);
         t->cb.done(t->cb.user, c->id, now);
     }
@@ -237,6 +244,8 @@ static void take_bytes(http1_client *t, connection *c, const uint8_t *data, size
     }
     c->head_done = true;
     c->keep_alive = r.keep_alive;
+    c->is_whole = r.status == 200 && r.content_length > c->last + 1;
+    c->skip = r.status == 200 ? c->first : 0;
     size_t used = (size_t)head - before; /* of this piece */
     take_body(t, c, data + used, len - used, now);
 }

@@ -17,6 +17,9 @@ typedef struct {
     uint64_t id, stream; /* the player's name for it, and HTTP/3's */
     uint64_t first, last, received;
     uint64_t asked_from; /* the first byte that this connection's request names */
+    /* The server has ignored the range and sends all there is (RFC 9110 section 14.2). */
+    bool is_whole; /* more than what was asked for follows */
+    uint64_t skip; /* bytes before it, still to be passed over */
 } client_request;
 
 /* One attempt to connect, on a path of its own. The first whose handshake completes is the client's connection, the
@@ -80,7 +83,8 @@ static bool submit(http3_client *t, client_request *r) {
     if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &r->stream) != 0)
         return false;
     r->asked_from = r->first + r->received;
-    r->waits = false;
+    r->waits = r->is_whole = false;
+    r->skip = 0;
     return true;
 }
 
@@ -130,12 +134,12 @@ static void request_failed(http3_client *t, client_request *r, const char *messa
     t->cb.failed(t->cb.user, r->id, message, t->now);
 }
 
-/* Does the response's head promise just the bytes that were asked for? */
+/* Does the response's head promise the bytes that were asked for? A server may answer with all there is. */
 static bool right_range(const client_request *r, const h3_response_head *head) {
-    if (head->has_content_length && head->content_length != r->last - r->asked_from + 1)
-        return false;
-    return head->status == 200 ? r->asked_from == 0
-                               : head->has_content_range && head->first == r->asked_from && head->last == r->last;
+    if (head->status == 200)
+        return !head->has_content_length || head->content_length > r->last;
+    return (!head->has_content_length || head->content_length == r->last - r->asked_from + 1) &&
+           head->has_content_range && head->first == r->asked_from && head->last == r->last;
 }
 
 static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
@@ -149,6 +153,9 @@ static void on_response(void *user, uint64_t stream, const h3_response_head *hea
         request_failed(t, r, message);
     } else if (!right_range(r, head)) {
         request_failed(t, r, "the response is not the range that was asked for");
+    } else if (head->status == 200) {
+        r->is_whole = !head->has_content_length || head->content_length > r->last + 1;
+        r->skip = r->asked_from;
     }
 }
 
@@ -157,13 +164,25 @@ static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len
     client_request *r = find_stream(t, stream);
     if (!r)
         return;
-    if (len > r->last - r->first + 1 - r->received) {
+    size_t passed_over = len < r->skip ? len : (size_t)r->skip;
+    r->skip -= passed_over;
+    data += passed_over;
+    len -= passed_over;
+    uint64_t missing = r->last - r->first + 1 - r->received;
+    if (len > missing && !r->is_whole) {
         request_failed(t, r, "more bytes than were asked for");
         return;
     }
-    uint64_t offset = r->received;
+    uint64_t id = r->id, offset = r->received, answered = r->stream;
+    len = len < missing ? len : (size_t)missing;
     r->received += len;
-    t->cb.data(t->cb.user, r->id, offset, data, len, t->now);
+    if (len > 0)
+        t->cb.data(t->cb.user, id, offset, data, len, t->now);
+    if (r->is_whole && len == missing && r->open && r->id == id) { /* the rest is not wanted */
+        r->open = false;
+        h3_cancel(t->h3, answered, H3_REQUEST_CANCELLED);
+        t->cb.done(t->cb.user, id, t->now);
+    }
 }
 
 static void on_end(void *user, uint64_t stream) {

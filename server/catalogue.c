@@ -184,10 +184,44 @@ static int open_resource(catalogue *c, const char *path, catalogue_response *out
     return out->body.handle >= 0 ? 200 : 404;
 }
 
+/* By the file's ending (RFC 9110 section 8.3): a browser plays, shows or saves a file by it. */
+static const char *media_type(const char *path) {
+    static const struct {
+        const char *ending, *type;
+    } known[] = {
+        {".mp4", "video/mp4"},
+        {".m4s", "video/mp4"},
+        {".m4v", "video/mp4"},
+        {".webm", "video/webm"},
+        {".ts", "video/mp2t"},
+        {".m4a", "audio/mp4"},
+        {".mpd", "application/dash+xml"},
+        {".m3u8", "application/vnd.apple.mpegurl"},
+        {".html", "text/html; charset=utf-8"},
+        {".css", "text/css; charset=utf-8"},
+        {".js", "text/javascript; charset=utf-8"},
+        {".txt", "text/plain; charset=utf-8"},
+        {".vtt", "text/vtt; charset=utf-8"},
+        {".json", "application/json"},
+        {".xml", "application/xml"},
+        {".wasm", "application/wasm"},
+        {".png", "image/png"},
+        {".jpg", "image/jpeg"},
+        {".jpeg", "image/jpeg"},
+        {".svg", "image/svg+xml"},
+        {".ico", "image/vnd.microsoft.icon"},
+    };
+    const char *ending = strrchr(path, '.');
+    for (size_t i = 0; ending && i < sizeof known / sizeof known[0]; i++)
+        if (strcasecmp(ending, known[i].ending) == 0)
+            return known[i].type;
+    return "application/octet-stream";
+}
+
 static void plan_range(catalogue *c, const char *path, const char *range, size_t range_len, catalogue_response *out) {
     uint64_t size = out->resource_bytes;
     out->accept_ranges = true;
-    out->content_type = "video/mp4";
+    out->content_type = out->body.synthetic ? "video/mp4" : media_type(path);
     out->first = 0;
     out->last = size > 0 ? size - 1 : 0;
     out->content_length = size;

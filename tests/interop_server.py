@@ -1,6 +1,6 @@
 """An HTTP/3 server by aioquic that serves /synthetic/<bytes> with ranges: the peer of xlink-player in a test.
 
-`python interop_server.py CERTIFICATE KEY [--retry]` prints {"quic": "127.0.0.1:<port>"} and serves until SIGTERM; then
+`python interop_server.py CERTIFICATE KEY [--retry] [--ignore-range]` prints {"quic": "127.0.0.1:<port>"} and serves until SIGTERM; then
 it prints one JSON line about what its connections did.
 """
 
@@ -34,7 +34,7 @@ def answer(headers: dict[bytes, bytes]) -> tuple[list[tuple[bytes, bytes]], byte
         return [(b":status", b"404"), (b"content-length", b"0")], b""
     size = int(target[1])
     wanted = RANGE.fullmatch(headers.get(b"range", b""))
-    if wanted is None:
+    if wanted is None or "--ignore-range" in sys.argv:
         return [(b":status", b"200"), (b"content-length", str(size).encode())], synthetic(0, size - 1)
     first, last = int(wanted[1]), min(int(wanted[2]), size - 1)
     fields = [(b":status", b"206"), (b"content-length", str(last - first + 1).encode())]

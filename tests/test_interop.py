@@ -121,6 +121,15 @@ def test_player_falls_back_to_one_path_when_the_server_knows_no_multipath(
     assert [address for address, _ in report["peers"]] == ["127.0.0.1"]
 
 
+def test_player_takes_its_range_out_of_a_whole_response(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    """A server may ignore Range and answer 200 (RFC 9110 section 14.2)."""
+    with AioquicServer(certificate, "--ignore-range") as server:
+        done = run_player(tmp_path, server.port, "--scheme", "sp", "--insecure", "--path", "a:127.0.0.1:wifi")
+    assert done.returncode == 0, done.stderr
+    assert saved_sha256(tmp_path) == SHA_256
+    assert player_summary(tmp_path)["outcome"] == "complete"
+
+
 def test_player_verifies_the_servers_certificate(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     path = ("--path", "a:127.0.0.1:wifi")
     with AioquicServer(certificate) as server:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import selectors
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quic_programs import synthetic
+
 # RAILYARD_BIN=build/asan/bin runs all of this under the sanitizers.
 BIN = Path(__file__).parents[1] / os.environ.get("RAILYARD_BIN", "build/bin")
 MB = 1_000_000
+BYTES = "application/octet-stream"
 
 
 @dataclass
@@ -278,6 +283,31 @@ def test_a_connection_that_dies_under_way_is_exit_1(tmp_path: Path) -> None:
     assert records(tmp_path / "player.jsonl")[-1]["outcome"] == "connection_lost"
 
 
+class IgnoresRange(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(MB))
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.write(synthetic(0, MB - 1))
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_player_takes_its_range_out_of_a_whole_response(tmp_path: Path) -> None:
+    """A server may ignore Range and answer 200 (RFC 9110 section 14.2)."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), IgnoresRange) as whole:
+        threading.Thread(target=whole.serve_forever, daemon=True).start()
+        options = ("--url", f"/synthetic/{MB}", "--chunk-bytes", "300000", "--verify")
+        done, log = play(tmp_path, f"127.0.0.1:{whole.server_port}", *options)
+        whole.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", MB)
+
+
 def serve_once(listener: socket.socket, answer: bytes) -> None:
     listener.settimeout(10)
     client, _ = listener.accept()
@@ -294,7 +324,7 @@ def serve_once(listener: socket.socket, answer: bytes) -> None:
     ("answer", "phrase"),
     [
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n", "not the range"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "not the range"),
         (b"HTTP/1.1 206 P\r\nContent-Length: 1000\r\nContent-Range: bytes 1-1000/9999\r\n\r\n", "not the range"),
         (b"HTTP/1.1 206 P\r\nTransfer-Encoding: chunked\r\n\r\n", "not an HTTP/1.1 response"),
         (b"\0" * 20000, "not an HTTP/1.1 response"),
@@ -481,6 +511,11 @@ def test_files_and_their_ranges_are_served_from_the_root(tmp_path: Path) -> None
         response, body = fetch(server, "GET", "/video.mp4")
         assert (response.status, body) == (200, content)
         assert response.headers["Accept-Ranges"] == "bytes"
+        assert response.headers["Content-Type"] == "video/mp4"
+        types = {"page.HTML": "text/html; charset=utf-8", "list.m3u8": "application/vnd.apple.mpegurl", "x.y": BYTES}
+        for name, media_type in types.items():
+            (root / name).write_text("x")
+            assert fetch(server, "GET", f"/{name}")[0].headers["Content-Type"] == media_type
         response, body = fetch(server, "GET", "/video.mp4", {"Range": "bytes=1000-1999"})
         assert (response.status, body) == (206, content[1000:2000])
         assert response.headers["Content-Range"] == "bytes 1000-1999/256000"
