@@ -14,7 +14,7 @@ struct load_client {
     xl_endpoint *endpoint;
     xl_connection *connection;
     h3_session *h3;
-    bool connected, requesting, closing, over, wrong;
+    bool connected, requesting, waits_for_credit, closing, over, wrong;
     uint64_t stream, requested_at, request_bytes, expected_bytes;
     uint64_t next_request, next_ping, now;
     load_result result;
@@ -97,8 +97,10 @@ static void make_request(load_client *c) {
     c->request_bytes = 0;
     c->expected_bytes = UINT64_MAX;
     c->requested_at = c->now;
-    c->requesting = h3_submit(c->h3, "GET", c->plan->authority, c->plan->url, NULL, 0, &c->stream) == 0;
-    if (!c->requesting)
+    int rv = h3_submit(c->h3, "GET", c->plan->authority, c->plan->url, NULL, 0, &c->stream);
+    c->requesting = rv == 0;
+    c->waits_for_credit = rv == XL_ERR_STREAM_LIMIT; /* what the server sends next may raise the limit */
+    if (rv != 0 && !c->waits_for_credit)
         end_with(c, LOAD_FAILED, "no request can be made");
     h3_pump(c->h3, c->now);
 }
@@ -187,7 +189,7 @@ void load_client_step(load_client *c, uint64_t now) {
 
 uint64_t load_client_next_timeout(const load_client *c) {
     uint64_t at = xl_endpoint_next_timeout(c->endpoint);
-    bool waits = c->connected && !c->closing && !c->requesting && !has_enough(c);
+    bool waits = c->connected && !c->closing && !c->requesting && !c->waits_for_credit && !has_enough(c);
     if (waits && c->next_request < at)
         at = c->next_request;
     return c->plan->ping_us && !c->closing && c->next_ping < at ? c->next_ping : at;

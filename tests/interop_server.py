@@ -1,7 +1,8 @@
 """An HTTP/3 server by aioquic that serves /synthetic/<bytes> with ranges: the peer of xlink-player in a test.
 
-`python interop_server.py CERTIFICATE KEY [--retry] [--ignore-range]` prints {"quic": "127.0.0.1:<port>"} and serves until SIGTERM; then
-it prints one JSON line about what its connections did.
+`python interop_server.py CERTIFICATE KEY [--retry] [--ignore-range] [--late-credit]` prints
+{"quic": "127.0.0.1:<port>"} and serves until SIGTERM; then it prints one JSON line about what its connections did.
+--late-credit: one request at a time, and room for the next one 0.2 s after the last.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from aioquic.asyncio.server import serve
 from aioquic.h3.connection import H3Connection
 from aioquic.h3.events import H3Event, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ProtocolNegotiated, QuicEvent
 
 from quic_programs import synthetic
@@ -44,6 +46,23 @@ def answer(headers: dict[bytes, bytes]) -> tuple[list[tuple[bytes, bytes]], byte
 
 class Protocol(QuicConnectionProtocol):
     http: H3Connection | None = None
+    granted = 1  # requests, with --late-credit
+
+    def __init__(self, quic: QuicConnection, *arguments: Any, **named: Any) -> None:
+        super().__init__(quic, *arguments, **named)
+        if "--late-credit" in sys.argv:
+            limit, write = self._quic._local_max_streams_bidi, self._quic._write_connection_limits
+
+            def write_what_is_granted(*arguments: Any, **named: Any) -> None:
+                limit.value = self.granted  # aioquic itself raises it earlier
+                write(*arguments, **named)
+
+            limit.value = limit.sent = self.granted
+            self._quic._write_connection_limits = write_what_is_granted  # type: ignore[method-assign]
+
+    def grant_a_stream(self) -> None:
+        self.granted += 1
+        self.transmit()
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
         PEERS.add((addr[0], addr[1]))
@@ -66,6 +85,8 @@ class Protocol(QuicConnectionProtocol):
         if body:
             self.http.send_data(event.stream_id, body, end_stream=True)
         self.transmit()
+        if "--late-credit" in sys.argv:
+            asyncio.get_running_loop().call_later(0.2, self.grant_a_stream)
 
 
 async def main(certificate: str, key: str, retry: bool) -> None:

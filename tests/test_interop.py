@@ -177,6 +177,15 @@ def test_load_verifies_the_servers_certificate_unless_told_not_to(
         assert "--insecure" in done.stderr
 
 
+def test_load_waits_for_room_for_its_requests(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    """The server allows one request, and the next one 0.2 s later."""
+    with AioquicServer(certificate, "--late-credit") as server:
+        done = load(tmp_path, server.port, "--insecure", "--url", "/synthetic/1000", "--requests", "4")
+        report = server.report()
+    assert done.returncode == 0, done.stderr
+    assert report["requests"] == 2 * 4
+
+
 def test_player_answers_retry(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     with AioquicServer(certificate, "--retry") as server:
         done = run_player(tmp_path, server.port, "--scheme", "sp", "--insecure", "--path", "a:127.0.0.1:wifi")
