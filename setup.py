@@ -38,6 +38,10 @@ class BuildWithData(build_py):
         data = Path(self.build_lib, "railyard", "data")
         for name in DATA:
             shutil.copytree(HERE / name, data / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for stack in HERE.glob("peers/*/peer.yaml"):
+            place = data / stack.relative_to(HERE)
+            place.parent.mkdir(parents=True)
+            shutil.copy2(stack, place)
         revision, changed = git("rev-parse", "--verify", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
         if revision is not None and changed is not None:
             (data / "revision.json").write_text(json.dumps({"revision": revision, "dirty": bool(changed)}) + "\n")

@@ -32,17 +32,20 @@ class Elsewhere:
     folder: Path
     path: list[Path] = field(default_factory=list)  # where C programs are, beside the system's
 
-    def railyard(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD_", "PYTHON"))}
         search = os.pathsep.join([*map(str, self.path), "/usr/bin", "/bin", "/usr/sbin", "/sbin"])
         return subprocess.run(
-            [str(self.binaries / "railyard"), *arguments],
+            [str(self.binaries / program), *arguments],
             cwd=self.folder,
             env=kept | {"PATH": search} | environment,
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def railyard(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return self.run("railyard", *arguments, **environment)
 
     def output(self, *arguments: str, **environment: str) -> str:
         done = self.railyard(*arguments, **environment)
@@ -100,6 +103,15 @@ def test_an_experiment_runs_and_leaves_its_results_in_the_current_folder(elsewhe
 def test_the_project_s_pairs_and_a_figure_s_file_are_found(elsewhere: Elsewhere) -> None:
     assert "hsr-1" in elsewhere.output("traces", "list") and "fig13" in elsewhere.output("list")
     assert elsewhere.railyard("run", "fig13", "--size", "none").stderr.startswith("railyard: unknown size")
+
+
+def test_a_stack_of_the_project_is_found_with_its_relays(elsewhere: Elsewhere) -> None:
+    ask = "from pathlib import Path; from railyard.experiment.stacks import resolve_stack; "
+    ask += "print(*resolve_stack('libxlink', {}, Path()).client)"
+    relay = str(programs_dir() / "xlink-relay")
+    assert elsewhere.run("python", "-c", ask).stdout.startswith(f"{relay} client --scheme")
+    bare = Elsewhere(elsewhere.binaries, elsewhere.folder)
+    assert "xlink-relay is not there" in bare.run("python", "-c", ask).stderr
 
 
 def test_programs_that_are_missing_are_named_with_the_remedy(elsewhere: Elsewhere, binaries: Path) -> None:

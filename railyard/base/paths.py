@@ -16,6 +16,7 @@ IN_CHECKOUT = (ROOT / "Makefile").is_file() and (ROOT / "experiments").is_dir()
 _DATA = ROOT if IN_CHECKOUT else PACKAGE / "data"  # setup.py puts it there
 EXPERIMENTS_DIR = _DATA / "experiments"
 TRACES_DIR = _DATA / "traces"
+PEERS_DIR = _DATA / "peers"
 REVISION_FILE = PACKAGE / "data" / "revision.json"
 """The revision that an installed package was made from."""
 
@@ -36,18 +37,23 @@ def programs_dir() -> Path:
     return Path(os.environ.get(BIN_VARIABLE, ROOT / "build" / "bin")).absolute()
 
 
+def program_place(name: str) -> Path:
+    """Where a C program is looked for: in programs_dir(); outside of a checkout, where $RAILYARD_BIN is not set, on
+    PATH, and then a program that is missing has its bare name."""
+    if IN_CHECKOUT or BIN_VARIABLE in os.environ:
+        return programs_dir() / name
+    found = shutil.which(name)
+    return Path(name) if found is None else Path(found).absolute()
+
+
 def program(name: str) -> Path:
-    """A C program of the project; outside of a checkout, where $RAILYARD_BIN is not set, the one on PATH. Raises
-    UserError."""
-    if not IN_CHECKOUT and BIN_VARIABLE not in os.environ:
-        found = shutil.which(name)
-        if found is None:
-            raise UserError(
-                f"the program {name} is not on PATH; install the programs with `make install` in a checkout of "
-                f"Railyard, or set {BIN_VARIABLE} to the folder that they are in."
-            )
-        return Path(found).absolute()
-    path = programs_dir() / name
+    """A C program of the project. Raises UserError."""
+    path = program_place(name)
+    if not path.is_absolute():
+        raise UserError(
+            f"the program {name} is not on PATH; install the programs with `make install` in a checkout of "
+            f"Railyard, or set {BIN_VARIABLE} to the folder that they are in."
+        )
     if not os.access(path, os.X_OK):
         raise UserError(f"{path} is not there or not executable; build the programs with `make build`.")
     return path

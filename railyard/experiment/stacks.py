@@ -18,11 +18,10 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, programs_dir
+from railyard.base.paths import PEERS_DIR, program_place
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import find_yaml, load_yaml, near_miss, parse
 
-PEERS_DIR = ROOT / "peers"
 FILE_NAME = "peer.yaml"
 STACK_SCHEME = "stack"  # the scheme of every entry that names a stack
 REVISION_LIMIT_S = 10
@@ -111,7 +110,7 @@ def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
 def _word(word: str, folder: Path) -> str:
     """A word of a command: `bin:NAME` is a program of this project, a relative path is one of the file's folder."""
     if word.startswith("bin:"):
-        return str(programs_dir() / word[4:])
+        return str(program_place(word[4:]))
     if word.startswith(("./", "../")):
         return str((folder / word).resolve())
     return word
