@@ -223,8 +223,8 @@ typedef struct {
 typedef struct {
     uint64_t idle_timeout_us;      /* Default: 30 s. */
     uint64_t handshake_timeout_us; /* A handshake that is not confirmed by then fails. Default: 30 s. */
-    uint64_t confirm_timeout_us;   /* Client: a handshake that is not confirmed so long after the server's first packet
-                                    * fails too. Default: 10 s. */
+    uint64_t confirm_timeout_us;   /* Client: a handshake also fails if it is not confirmed this long after the server's
+                                    * first packet. Default: 10 s. */
     uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
     uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
@@ -236,10 +236,10 @@ typedef struct {
                                     * is divided equally among max_connections. Default: 256 MiB, or
                                     * 2 * connection_send_bytes if that is more. */
     size_t max_udp_payload_bytes;  /* Largest datagram to send. 1452 fits IPv6 packets of 1500 bytes. Default: 1200. */
-    bool enable_ecn;               /* Packets leave as ECT(0), on each path that passes validation (RFC 9000 section
+    bool enable_ecn;               /* Send packets as ECT(0) on each path that passes validation (RFC 9000 section
                                     * 13.4). Marks of the peer's packets are always reported. Default: false. */
-    size_t path_mtu_bytes;         /* UDP payload that every path is known to carry. What is between it and
-                                    * max_udp_payload_bytes is probed on each path (RFC 8899). Default: 1200. */
+    size_t path_mtu_bytes;         /* UDP payload that every path is known to carry. Each path is probed for larger
+                                    * sizes, up to max_udp_payload_bytes (RFC 8899). Default: 1200. */
     size_t max_connections;        /* Server: further clients are refused. Default: 1024. */
     size_t max_per_client;         /* Server: connections of one client (xl_addr_client_bytes()). A client at the limit
                                     * must validate its address by Retry. It is refused if that many of its connections
