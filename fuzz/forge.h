@@ -19,6 +19,24 @@ static inline uint64_t forge_sequence(fuzz_input *in, const xl_cids *cids) {
     return cids->count > 0 ? cids->at[v % cids->count].sequence + (v >= 0xc0) : v & 7;
 }
 
+/* ---- path IDs, dialect `ietf` ---- */
+
+/* One that may be used, one that was used up or is above the limit, or any. */
+static inline uint64_t forge_path_id(fuzz_input *in, const xl_connection *to) {
+    uint8_t v = fuzz_u8(in);
+    if (v >= 0xf0 || !to->path_ids)
+        return fuzz_number(in) & XL_VARINT_MAX;
+    return v < 0xc0 ? to->path_ids->at[v % XL_PATH_IDS_MAX].id : to->path_ids->local_max - 12 + (v & 15);
+}
+
+/* Of the set of connection IDs that the peer has issued, or that we have, for this path ID; NULL: there is none. */
+static inline const xl_cids *forge_cids(const xl_connection *to, uint64_t path_id, bool is_local) {
+    const xl_path_id *p = to->path_ids ? xl_path_ids_find(to->path_ids, path_id) : NULL;
+    if (to->path_ids)
+        return p ? is_local ? p->local : p->remote : NULL;
+    return is_local ? &to->local_cids : &to->remote_cids;
+}
+
 static inline xl_qoe forge_qoe(fuzz_input *in) {
     xl_qoe qoe;
     qoe.cached_bytes = (fuzz_number(in) << 10) & XL_VARINT_MAX;
@@ -48,9 +66,10 @@ static inline void forge_ack(xl_writer *w, fuzz_input *in, const xl_connection *
         at = range[count].smallest - gap;
     }
     xl_qoe qoe = forge_qoe(in);
-    uint64_t path_id = is_mp ? forge_sequence(in, &to->remote_cids) : 0, delay = fuzz_number(in) & XL_VARINT_MAX;
-    xl_frame_put_ack(w, range, count, delay, is_mp ? XL_FRAME_ACK_MP : XL_FRAME_ACK, path_id,
-                     is_mp && to->qoe.has_field, &qoe);
+    uint64_t path_id = !is_mp ? 0 : to->path_ids ? forge_path_id(in, to) : forge_sequence(in, &to->remote_cids);
+    uint64_t delay = fuzz_number(in) & XL_VARINT_MAX;
+    uint64_t type = !is_mp ? XL_FRAME_ACK : to->path_ids ? XL_FRAME_PATH_ACK : XL_FRAME_ACK_MP;
+    xl_frame_put_ack(w, range, count, delay, type, path_id, is_mp && to->qoe.has_field, &qoe);
 }
 
 static inline void forge_stream_data(xl_writer *w, fuzz_input *in, const xl_connection *to) {
@@ -72,6 +91,42 @@ static inline void forge_new_cid(xl_writer *w, fuzz_input *in, const xl_connecti
     fuzz_fill(in, cid.id, cid.len < 4 ? cid.len : 4);
     token[0] = cid.id[0];
     xl_frame_put_new_cid(w, next, prior < 12 ? next - (next < prior ? next : prior) : next + prior, &cid, token);
+}
+
+/* Those that only the dialect `ietf` has. */
+static inline void forge_ietf(xl_writer *w, fuzz_input *in, const xl_connection *to) {
+    uint8_t kind = fuzz_u8(in), token[16] = {0};
+    uint64_t id = forge_path_id(in, to);
+    const xl_cids *local = forge_cids(to, id, true), *remote = forge_cids(to, id, false);
+    switch (kind % 8) {
+    case 0:
+        xl_frame_put_path_abandon(w, id, fuzz_number(in) & XL_VARINT_MAX);
+        break;
+    case 1:
+        xl_frame_put_path_preference(w, id, fuzz_number(in) & XL_VARINT_MAX, kind & 0x80);
+        break;
+    case 2:
+    case 3: {
+        xl_cid cid = {.len = (uint8_t)(1 + fuzz_u8(in) % 20)};
+        fuzz_fill(in, cid.id, cid.len < 4 ? cid.len : 4);
+        token[0] = cid.id[0];
+        uint64_t next = remote ? remote->next_sequence : 0, prior = fuzz_u8(in) % 4;
+        xl_frame_put_path_new_cid(w, id, next, prior < next ? next - prior : 0, &cid, token);
+        break;
+    }
+    case 4:
+        xl_frame_put_path_retire_cid(w, id, local ? forge_sequence(in, local) & XL_VARINT_MAX : 0);
+        break;
+    case 5:
+        id = to->path_ids ? to->path_ids->peer_max + kind / 8 - 8 : kind;
+        xl_frame_put_max_path_id(w, id & XL_VARINT_MAX);
+        break;
+    case 6:
+        xl_frame_put_paths_blocked(w, id & XL_VARINT_MAX);
+        break;
+    default:
+        xl_frame_put_path_cids_blocked(w, id & XL_VARINT_MAX, local ? local->next_sequence : fuzz_u8(in));
+    }
 }
 
 static inline void forge_crypto(xl_writer *w, fuzz_input *in, const xl_connection *to, xl_level level) {
@@ -169,6 +224,9 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
         for (unsigned n = fuzz_u8(in); n > 0; n--)
             xl_write_u8(w, XL_FRAME_PADDING);
         break;
+    case 22:
+        forge_ietf(w, in, to);
+        break;
     default:
         xl_frame_put_ping(w);
     }
@@ -212,11 +270,16 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     uint8_t which = fuzz_u8(in), ahead = fuzz_u8(in), bits = fuzz_u8(in);
     if (!from->level[level].write || to->local_cids.count == 0)
         return false;
-    const xl_cid_entry *cid = &to->local_cids.at[which % to->local_cids.count];
+    const xl_path_id *id = to->path_ids ? &to->path_ids->at[which / 8 % XL_PATH_IDS_MAX] : NULL;
+    const xl_cids *cids = id && id->local->count > 0 ? id->local : &to->local_cids;
+    if (cids == &to->local_cids)
+        id = NULL;
+    const xl_cid_entry *cid = &cids->at[which % cids->count];
     /* Numbers of its own, so that the ones of the genuine sender go on; now and then a repetition, or one far off. */
     *pn = ahead < 0xf0 ? (UINT64_C(1) << 20) + l->forged_pn + ahead % 4 : fuzz_number(in) & XL_VARINT_MAX;
     l->forged_pn += 1 + ahead % 4;
-    *path_id = level == XL_LEVEL_APP && to->multipath ? cid->sequence + (which >= 0xf8) : 0;
+    uint64_t right = !to->multipath ? 0 : to->path_ids ? (id ? id->id : 0) : cid->sequence;
+    *path_id = level == XL_LEVEL_APP && to->multipath ? right + (which >= 0xf8) : 0;
     if (level == XL_LEVEL_APP) {
         xl_packet_put_short(w, &cid->cid, bits & 1, from->key_update.phase ^ (bits >= 0xf8), *pn, 4);
     } else {

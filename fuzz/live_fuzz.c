@@ -240,6 +240,8 @@ static void harness(const uint8_t *data, size_t size) {
     choose_scheme(&l->p.server_config.scheme, &l->p.server_config.limits, &in);
     if (shape & 4) /* the usual: both know it */
         l->p.client_config.scheme.enable_multipath = l->p.server_config.scheme.enable_multipath = true;
+    if (shape & 32) /* RFC 10069 */
+        l->p.server_config.scheme.dialect = XL_DIALECT_IETF;
     choose_limits(&l->p.client_config, &in);
     choose_limits(&l->p.server_config, &in);
     pair_connect(&l->p);

@@ -26,6 +26,8 @@ static void check_same(const xl_transport_params *a, const xl_transport_params *
     FUZZ_CHECK(a->disable_active_migration == b->disable_active_migration);
     FUZZ_CHECK(a->active_connection_id_limit == b->active_connection_id_limit);
     FUZZ_CHECK(a->enable_multipath == b->enable_multipath && a->qoe_field == b->qoe_field);
+    FUZZ_CHECK(a->has_initial_max_path_id == b->has_initial_max_path_id);
+    FUZZ_CHECK(a->initial_max_path_id == b->initial_max_path_id && a->initial_max_path_id <= XL_PATH_ID_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
