@@ -35,6 +35,9 @@ else ifeq ($(VARIANT),fuzz-coverage)
 CC := clang
 BASE_CFLAGS += -O1 -fprofile-instr-generate -fcoverage-mapping -DXL_CHECK_TIMERS
 LDSAN := -fprofile-instr-generate
+else ifeq ($(VARIANT),tsan)
+BASE_CFLAGS += -O1 -fsanitize=thread
+LDSAN := -fsanitize=thread
 else ifeq ($(VARIANT),coverage)
 BASE_CFLAGS += -O1 --coverage -fprofile-update=atomic -DXL_CHECK_TIMERS
 LDSAN := --coverage
@@ -252,6 +255,13 @@ test-c: setup ## the C unit tests and the fuzzing corpora, under ASan and UBSan
 test-py: setup ## the Python tests: command lines, arenas, interoperability, reports
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@scripts/run-py-tests.sh
+
+# mpshell alone has threads: one writes the logs, one takes commands, one shows figures.
+.PHONY: tsan
+tsan: setup ## the threads of mpshell under ThreadSanitizer: a data race fails the test that has it
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
+	@RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q tests/test_mpshell_tools.py
 
 COVER ?= c python
 .PHONY: coverage

@@ -21,7 +21,9 @@ from typing import Any
 
 import pytest
 
-MPSHELL = Path(__file__).resolve().parent.parent / "build" / "bin" / "mpshell"
+from railyard.base.paths import programs_dir
+
+MPSHELL = programs_dir() / "mpshell"
 IPPROTO_MPTCP = 262
 TIMEOUT_S = 30
 
