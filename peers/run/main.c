@@ -293,6 +293,17 @@ static void stop_relay(runner *r) {
     waitpid(r->relay, NULL, 0);
 }
 
+/* For the socket, whose name has to be short: the run's folder may have a long one. */
+static bool make_folder(runner *r) {
+    static const char *const places[] = {"/tmp", "/run"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(r->folder, sizeof r->folder, "%s/railyard-relay-XXXXXX", places[i]);
+        if (mkdtemp(r->folder))
+            return true;
+    }
+    return false;
+}
+
 static void watch_signals(runner *r) {
     sigset_t set;
     sigemptyset(&set);
@@ -331,8 +342,7 @@ int main(int argc, char **argv) {
     }
     if (help)
         return print_usage();
-    snprintf(r.folder, sizeof r.folder, "/tmp/railyard-relay-XXXXXX");
-    if (!mkdtemp(r.folder)) {
+    if (!make_folder(&r)) {
         fprintf(stderr, PROGRAM ": cannot make a folder for the socket: %s.\n", strerror(errno));
         return 2;
     }

@@ -22,6 +22,7 @@ from typing import Any
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
+from railyard.experiment.stacks import StackRun
 from railyard.run import fidelity, runspec
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
@@ -54,7 +55,8 @@ def inside(spec: RunSpec, run_dir: Path) -> RunSpec:
 
     for name in PROGRAMS[3:]:
         put(program(name), name)
-    put(program("mpshell-ctl"), "mpshell-ctl")
+    for name in ("mpshell-ctl", *(("relay-run",) if spec.stack else ())):
+        put(program(name), name)
     paths = [
         path.model_copy(
             update={
@@ -81,10 +83,31 @@ def _event_lines(spec: RunSpec) -> list[str]:
     return [*lines, ") &"]
 
 
+def _relay_lines(stack: StackRun) -> tuple[list[str], list[str]]:
+    """Starts the server's relay of a stack and waits until it is ready; and its command. Its files are those of the
+    host, under their names there."""
+    command = runspec.relay_server_command(stack)
+    lines = [f"{shlex.join(runspec.certificate_command())} 2>/dev/null || exit 2"] if stack.certificate else []
+    limit = f"ulimit -f {runspec.RELAY_OUTPUT_BYTES >> 9}"  # in blocks of 512 bytes
+    lines += [
+        f"( {limit}; exec {shlex.join(command)} ) >relay-server.jsonl 2>relay-server.stderr &",
+        "relay=$!",
+        "until grep -qs '\"ready\"' relay-server.jsonl; do",
+        "kill -0 $relay 2>/dev/null || {",
+        'echo "the server\'s relay ended: $(tail -n1 relay-server.stderr)" >&2; exit 2; }',
+        "sleep 0.01",
+        "done",
+    ]
+    return lines, command
+
+
 def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
     """The run as a shell script, and the commands in it by name. `spec` is as the machine sees it."""
     server = runspec.server_command(spec, LINKS / "xlink-server", Path())
     player = runspec.player_command(spec, LINKS / "xlink-player", Path())
+    relay_lines, relay = _relay_lines(spec.stack) if spec.stack else ([], [])
+    if spec.stack:
+        player = runspec.relay_command(spec, spec.stack, LINKS / "relay-run", Path(), player)
     control = CONTROL if spec.link_events else None
     shell = runspec.mpshell_command(spec, LINKS / "mpshell", Path(), player, control, settings=settings)
     lines = [
@@ -101,17 +124,19 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
         "exec 3</run/listening",  # held open: the server may write to it later
         "read -r line <&3 || { cat server.stderr >&2; exit 2; }",
         'echo "$line" >listening.json',
+        *relay_lines,
         *(_event_lines(spec) if spec.link_events else []),
         f"timeout --foreground --kill-after=10 {limit_s:g} {shlex.join(shell)} >player.stdout 2>mpshell.stderr",
         "echo $? >mpshell.status",
         "kill -0 $server 2>/dev/null || touch server.died",
         "cat /proc/net/netstat >server.netstat",
+        *(["kill $relay 2>/dev/null", "wait $relay", f"rm -f {shlex.join(runspec.RELAY_SECRETS)}"] if relay else []),
         "kill $server 2>/dev/null",
         "wait $server",
         "echo $? >server.status",
         "exit 0",
     ]
-    return "\n".join(lines) + "\n", {"server": server, "mpshell": shell}
+    return "\n".join(lines) + "\n", {"server": server, "mpshell": shell} | ({"relay": relay} if relay else {})
 
 
 # ---- the machine

@@ -222,7 +222,16 @@ def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, 
     return [*command, "--", *stack.client, "--", *player]
 
 
-CERTIFICATE_FILE, KEY_FILE = "relay-certificate.pem", "relay-key.pem"  # in the relay's current folder
+# Of the server's relay, in its current folder: they are gone after the run.
+CERTIFICATE_FILE, KEY_FILE = RELAY_SECRETS = "relay-certificate.pem", "relay-key.pem"
+RELAY_OUTPUT_BYTES = 64 << 20  # a relay that writes more is ended
+
+
+def certificate_command(folder: Path = Path()) -> list[str]:
+    """Makes a self-signed certificate of P-256 and its key, for a relay that cannot make its own."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=localhost", "-days", "2"]
+    return [*command, "-keyout", str(folder / KEY_FILE), "-out", str(folder / CERTIFICATE_FILE)]
 
 
 def relay_server_command(stack: StackRun) -> list[str]:

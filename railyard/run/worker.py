@@ -40,7 +40,6 @@ from railyard.run.runspec import RunSpec
 SCHEMA = 1
 LISTEN_LIMIT_S = 15.0
 STOP_LIMIT_S = 10.0
-RELAY_OUTPUT_BYTES = 64 << 20
 PR_SET_CHILD_SUBREAPER = 36
 SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
 
@@ -129,7 +128,7 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
 
 def _bound_files() -> None:
     """A relay that floods its output ends, rather than filling the disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (RELAY_OUTPUT_BYTES, RELAY_OUTPUT_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (runspec.RELAY_OUTPUT_BYTES, runspec.RELAY_OUTPUT_BYTES))
 
 
 class Site(Protocol):
@@ -186,17 +185,14 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
 
 
 def _make_certificate(folder: Path, user: pwd.struct_passwd | None) -> None:
-    """A self-signed certificate of P-256 and its key, for a relay that cannot make its own."""
-    certificate, key = folder / runspec.CERTIFICATE_FILE, folder / runspec.KEY_FILE
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-subj", "/CN=localhost", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
+    """The certificate and the key of the server's relay."""
     try:
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(runspec.certificate_command(folder), check=True, capture_output=True)
     except FileNotFoundError:
         raise StartError("openssl is not there to make the relay's certificate; install the package openssl") from None
     if user is not None:
-        for file in (certificate, key):
-            os.chown(file, user.pw_uid, user.pw_gid)
+        for name in runspec.RELAY_SECRETS:
+            os.chown(folder / name, user.pw_uid, user.pw_gid)
 
 
 class Namespace:
@@ -283,7 +279,7 @@ class Namespace:
         return Path("/proc/net/netstat").read_text()
 
     def gather(self) -> None:
-        for name in (runspec.CERTIFICATE_FILE, runspec.KEY_FILE):  # of this run only
+        for name in runspec.RELAY_SECRETS:  # of this run only
             (self._server_folder() / name).unlink(missing_ok=True)
         for name in (SERVER_FOLDER, PLAYER_FOLDER):
             confine.gather(self.run_dir / name, self.run_dir)
