@@ -213,7 +213,8 @@ static void strangers_are_sent_at_most_three_times_what_came_from_them(void **st
             ;
         assert_int_equal(XL_MIN_DATAGRAM, d.len);
         xl_connection_free(c);
-        xl_endpoint_receive(p.server, &(xl_datagram){p.link[0].server, from, 0, false, d.len}, buf, p.now);
+        xl_endpoint_receive(p.server, &(xl_datagram){.local = p.link[0].server, .remote = from, .len = d.len}, buf,
+                            p.now);
     }
     for (uint64_t end = p.now + 60000000; p.now < end;) {
         xl_event e;
@@ -265,7 +266,8 @@ static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state)
             memset(data, (int)i, sizeof(data));
             data[0] = 0x43;
             memcpy(data + 1, cid->id, cid->len);
-            xl_datagram d = {p.link[0].server, pair_addr(200, (uint16_t)(1000 + i)), 0, false, sizes[i % 4]};
+            xl_datagram d = {
+                .local = p.link[0].server, .remote = pair_addr(200, (uint16_t)(1000 + i)), .len = sizes[i % 4]};
             xl_endpoint_receive(p.server, &d, data, p.now);
             pair_run(&p, 1000);
         }
