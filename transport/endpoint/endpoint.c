@@ -577,6 +577,13 @@ static size_t short_cid_bytes(const xl_endpoint *ep, const uint8_t *data) {
     return d ? xl_deployment_cid_bytes(d, data[1]) : XL_LOCAL_CID_BYTES;
 }
 
+/* Two clients may have chosen the same first destination CID: players with one seed do. Once the first has answered
+ * with a Handshake packet it sends no Initials any more, so one from elsewhere is another client's. */
+static bool is_of_another_client(const xl_connection *c, const xl_packet_header *h, const xl_datagram *in) {
+    return c->is_server && h->type == XL_PACKET_INITIAL && c->level_discarded[XL_LEVEL_INITIAL] &&
+           xl_cid_equal(&h->dcid, &c->handshake.odcid) && !xl_addr_equal(&c->path[0].remote, &in->remote);
+}
+
 void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
     xl_packet_header h;
     ep->stats.forwarded += in->forwarded;
@@ -592,6 +599,8 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
         return;
     }
     xl_connection *c = xl_cid_map_get(&ep->map, &h.dcid);
+    if (c && is_of_another_client(c, &h, in))
+        c = NULL;
     if (c) {
         xl_conn_receive(c, in, data, now);
     } else if (belongs_elsewhere(ep, in, &h.dcid, data)) {

@@ -450,12 +450,57 @@ static void cids_are_found_and_forgotten(void **state) {
     xl_cid_map_free(&m);
 }
 
+/* Hands datagrams between the server and a client that the pair knows nothing of, as long as there are any. */
+static void exchange(pair *p, xl_endpoint *client) {
+    uint8_t buf[PAIR_MTU];
+    xl_datagram d;
+    for (bool any = true; any;) {
+        any = false;
+        while (xl_endpoint_transmit(client, buf, PAIR_MTU, &d, p->now) > 0) {
+            xl_datagram in = {.local = d.remote, .remote = d.local, .len = d.len};
+            xl_endpoint_receive(p->server, &in, buf, p->now);
+            any = true;
+        }
+        while (xl_endpoint_transmit(p->server, buf, PAIR_MTU, &d, p->now) > 0) {
+            xl_datagram in = {.local = d.remote, .remote = d.local, .len = d.len};
+            xl_endpoint_receive(client, &in, buf, p->now);
+            any = true;
+        }
+    }
+}
+
+static void two_clients_with_one_seed_have_a_connection_each(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 31, 1, 10000);
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 200000);
+    int error;
+    xl_endpoint *twin = xl_endpoint_new(&p.client_config, p.now, &error);
+    xl_addr elsewhere = pair_addr(9, 4000);
+    xl_connection *c = xl_endpoint_connect(twin, "localhost", &elsewhere, &p.link[0].server, XL_TECH_WIFI, p.now);
+    assert_true(xl_cid_equal(&c->handshake.odcid, &p.cc->handshake.odcid));
+    xl_connection *first = p.sc;
+    exchange(&p, twin);
+    pair_events(&p);
+    p.sc = first;
+    assert_true(c->handshake.is_confirmed);
+    xl_endpoint_stats stats;
+    xl_endpoint_get_stats(p.server, &stats);
+    assert_int_equal(2, stats.connections);
+    assert_true(pair_finish(&p, pair_ask(&p, 100000), 5000000) != UINT64_MAX); /* the first goes on */
+    xl_endpoint_free(twin);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(an_unknown_version_is_answered_with_ours),
         cmocka_unit_test(a_client_gives_up_when_the_server_lacks_version_1),
         cmocka_unit_test(a_client_ignores_a_version_negotiation_that_lists_version_1),
+        cmocka_unit_test(two_clients_with_one_seed_have_a_connection_each),
         cmocka_unit_test(a_lost_server_state_is_told_by_stateless_reset),
         cmocka_unit_test(resets_are_shorter_than_what_they_answer),
         cmocka_unit_test(floods_are_bounded),
