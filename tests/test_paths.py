@@ -245,7 +245,7 @@ def test_a_nat_rebinds_one_path_while_the_other_goes_on(tmp_path: Path) -> None:
     (rebound,) = [event for event in text if event["name"] == "multipath:path_rebound"]
     assert rebound["data"]["path"] == 1 and rebound["data"]["why"] == "new port"
     assert rebound["data"]["remote"] == f"127.0.0.1:{after}" and before != after
-    sent = [e for e in text if e["name"] == "transport:packet_sent" and e["time"] >= rebound["time"]]
+    sent = [e for e in text if e["name"] == "quic:packet_sent" and e["time"] >= rebound["time"]]
     with_data = [e for e in sent if any(f["frame_type"] == "stream" for f in e["data"]["frames"])]
     challenges = [e for e in sent if any(f["frame_type"] == "path_challenge" for f in e["data"]["frames"])]
     assert challenges and challenges[0]["data"]["path"] == 1
@@ -253,7 +253,7 @@ def test_a_nat_rebinds_one_path_while_the_other_goes_on(tmp_path: Path) -> None:
     answered = next(
         e["time"]
         for e in text
-        if e["name"] == "transport:packet_received"
+        if e["name"] == "quic:packet_received"
         and e["time"] >= rebound["time"]
         and any(f["frame_type"] == "path_response" for f in e["data"]["frames"])
     )

@@ -59,7 +59,7 @@ def test_each_part_of_reinjection_can_be_switched_off(railyard: Railyard) -> Non
 def test_what_carries_the_signal_is_what_was_asked_for(railyard: Railyard) -> None:
     def carried(result: Result) -> dict[str, int]:
         text = next((result.directory / "qlog").glob("*_client.sqlog")).read_text()
-        sent = [line for line in text.split("\n") if '"transport:packet_sent"' in line]
+        sent = [line for line in text.split("\n") if '"quic:packet_sent"' in line]
         return {kind: sum(mark in line for line in sent) for kind, mark in MARKS.items()}
 
     MARKS = {"ack": '"qoe":{', "signals": '"qoe_control_signals"'}  # noqa: N806
@@ -82,7 +82,7 @@ def test_the_qlog_says_why_not_without_growing(railyard: Railyard) -> None:
         if event["why"] == "gate closed":
             assert event["gate"] in ("above T_th2", "above deliverTime_max")
             assert event["play_time_left_ms"] >= event["t_th1_ms"]
-    selected, sent = qlog(result, "multipath:path_selected"), qlog(result, "transport:packet_sent")
+    selected, sent = qlog(result, "multipath:path_selected"), qlog(result, "quic:packet_sent")
     assert 0 < len(selected) < len(sent) / 10
     assert 0 < len(refused) < len(sent) / 10
     assert any(event["why"] == "smallest RTT" for event in selected)

@@ -88,9 +88,9 @@ def test_the_choice_is_in_the_outputs_and_decides_what_is_sent_by_both_ends(tmp_
         chosen = [r["data"] for r in events(out, side, "multipath:path_selected")]
         assert {data["scheduler"] for data in chosen} == {"roundrobin"}, side
         assert "its turn" in {data["rule"] for data in chosen}, side
-        phases = [r["data"]["new"] for r in events(out, side, "recovery:congestion_state_updated")]
+        phases = [r["data"]["new"] for r in events(out, side, "quic:congestion_state_updated")]
         assert phases[0] == "Startup", side
-    assert "ProbeBW" in {r["data"]["new"] for r in events(out, "server", "recovery:congestion_state_updated")}
+    assert "ProbeBW" in {r["data"]["new"] for r in events(out, "server", "quic:congestion_state_updated")}
     one, two = path_bytes(out)
     assert one == pytest.approx(two, rel=0.1)
 

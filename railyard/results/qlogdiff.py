@@ -86,7 +86,7 @@ def _reference_time(file: Path) -> float:
         except ValueError:
             return 0.0
     fields = header.get("trace", {}).get("common_fields", {})
-    return float(fields.get("reference_time", 0.0))
+    return float(fields.get("reference_monotonic_us", 0.0))
 
 
 def events(file: Path) -> Iterator[Event]:
@@ -98,7 +98,30 @@ def events(file: Path) -> Iterator[Event]:
             except ValueError:
                 return
             if "name" in event:
+                event["name"] = current_name(event["name"])
                 yield event
+
+
+# Until qlogs followed the drafts main-schema-14 and quic-events-13.
+OLD_NAMES = {
+    "recovery:metrics_updated": "quic:recovery_metrics_updated",
+    "recovery:congestion_state_updated": "quic:congestion_state_updated",
+    "recovery:ecn_state_updated": "quic:ecn_state_updated",
+    "recovery:packet_lost": "quic:packet_lost",
+    "connectivity:mtu_updated": "quic:mtu_updated",
+    "connectivity:connection_closed": "quic:connection_closed",
+    "connectivity:key_updated": "quic:key_updated",
+    "loglevel:warning": "xlink:events_omitted",
+}
+_OLD_CATEGORIES = {"transport": "quic", "connectivity": "xlink"}
+
+
+def current_name(name: str) -> str:
+    """What an event is called today, whose name is of an older qlog."""
+    if name in OLD_NAMES:
+        return OLD_NAMES[name]
+    category, _, rest = name.partition(":")
+    return f"{_OLD_CATEGORIES.get(category, category)}:{rest}"
 
 
 def decisions(log: list[Event]) -> Iterator[Decision]:
@@ -110,7 +133,7 @@ def decisions(log: list[Event]) -> Iterator[Decision]:
     }
     sent: dict[int, int] = {}
     for event in log:
-        if event["name"] != "transport:packet_sent":
+        if event["name"] != "quic:packet_sent":
             continue
         for frame in event["data"].get("frames", []):
             if frame.get("frame_type") != "stream":

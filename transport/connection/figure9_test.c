@@ -61,8 +61,8 @@ static size_t then(const log_text *l, size_t from, const char *event, const char
     return 0;
 }
 
-#define SENT     "\"transport:packet_sent\""
-#define RECEIVED "\"transport:packet_received\""
+#define SENT     "\"quic:packet_sent\""
+#define RECEIVED "\"quic:packet_received\""
 #define ON_0     "\"path\":0,"
 #define ON_1     "\"path\":1,"
 #define FRAME(f) "\"frame_type\":\"" f "\""
@@ -82,8 +82,8 @@ static void a_path_is_initialised_message_by_message(void **state) {
 
     const log_text *c = &logs[0], *s = &logs[1];
     /* The handshake: both offer multipath. Both issue connection IDs; a path needs one in each direction. */
-    size_t at = then(c, 0, "\"transport:parameters_set\"", "\"owner\":\"local\"", "\"enable_multipath\":true");
-    at = then(c, at, "\"transport:parameters_set\"", "\"owner\":\"remote\"", "\"enable_multipath\":true");
+    size_t at = then(c, 0, "\"quic:parameters_set\"", "\"initiator\":\"local\"", "\"enable_multipath\":true");
+    at = then(c, at, "\"quic:parameters_set\"", "\"initiator\":\"remote\"", "\"enable_multipath\":true");
     then(c, at, SENT, ON_0, FRAME("new_connection_id"));
     at = then(c, at, RECEIVED, ON_0, FRAME("new_connection_id"));
     /* The client opens path 1 by a challenge, and answers the server's. */
@@ -101,7 +101,7 @@ static void a_path_is_initialised_message_by_message(void **state) {
     at = then(c, at, SENT, FRAME("path_status"), "abandon");
     at = then(c, at, RECEIVED, FRAME("path_status"), "abandon");
 
-    at = then(s, 0, "\"transport:parameters_set\"", "\"owner\":\"remote\"", "\"enable_multipath\":true");
+    at = then(s, 0, "\"quic:parameters_set\"", "\"initiator\":\"remote\"", "\"enable_multipath\":true");
     then(s, at, SENT, ON_0, FRAME("new_connection_id"));
     at = then(s, at, RECEIVED, ON_0, FRAME("new_connection_id"));
     at = then(s, at, RECEIVED, ON_1, FRAME("path_challenge"));
@@ -144,7 +144,7 @@ static void without_the_offer_of_both_there_is_no_multipath(void **state) {
         xl_endpoint_free(p.server);
         p.client = p.server = NULL;
         for (int i = 0; i < 2; i++) {
-            then(&logs[i], 0, "\"transport:parameters_set\"", NULL, "\"enable_multipath\":false");
+            then(&logs[i], 0, "\"quic:parameters_set\"", NULL, "\"enable_multipath\":false");
             assert_null(strstr(logs[i].text, "ack_mp"));
             assert_null(strstr(logs[i].text, "path_status"));
             assert_null(strstr(logs[i].text, "path_challenge"));

@@ -174,7 +174,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     xl_packet_context ctx;
     size_t len = h->total_len;
     if (!find_context(c, h, d, &ctx)) {
-        drop(c, len, "unknown_connection_id", -1);
+        drop(c, len, "connection_unknown", -1);
         return;
     }
     const xl_keys *read = c->level[ctx.level].read;
@@ -200,7 +200,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
                                                               h->pn_offset, pn_len, &payload, &age)
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
-        drop(c, len, "payload_decrypt_error", path_index(&ctx));
+        drop(c, len, "decryption_failure", path_index(&ctx));
         if (ctx.level != XL_LEVEL_INITIAL) /* whose keys are public: there is nothing to guess */
             xl_conn_count_forged(c, read);
         return;
@@ -215,7 +215,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         return;
     }
     if (!settle_context(c, d, &ctx)) {
-        drop(c, len, "unknown_connection_id", -1);
+        drop(c, len, "connection_unknown", -1);
         return;
     }
     uint64_t error = ctx.level == XL_LEVEL_APP ? xl_conn_take_phase(c, ctx.space, ctx.pn, age) : 0;
@@ -263,7 +263,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         xl_packet_header h;
         if (xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &h) != 0 ||
             h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION) {
-            drop(c, d->len - at, "header_parse_error", -1);
+            drop(c, d->len - at, "invalid", -1);
             break;
         }
         if (h.type == XL_PACKET_RETRY) {
@@ -272,7 +272,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         }
         uint64_t drops = c->stats.datagrams_dropped;
         if (h.type == XL_PACKET_0RTT)
-            drop(c, h.total_len, "unsupported_packet_type", -1);
+            drop(c, h.total_len, "unsupported", -1);
         else
             take_packet(c, &h, d, data + at);
         if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {

@@ -81,8 +81,8 @@ static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t strea
     size_t n = 0;
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i), *frames = json_object_get(data_of(record), "frames");
-        assert_false(is_event(record, "recovery:packet_lost")); /* or upper case would mean something else */
-        for (size_t k = 0; is_event(record, "transport:packet_sent") && k < json_array_size(frames); k++) {
+        assert_false(is_event(record, "quic:packet_lost")); /* or upper case would mean something else */
+        for (size_t k = 0; is_event(record, "quic:packet_sent") && k < json_array_size(frames); k++) {
             const json_t *f = json_array_get(frames, k);
             if (strcmp(text(f, "frame_type"), "stream") != 0)
                 continue;

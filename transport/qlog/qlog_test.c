@@ -120,12 +120,15 @@ static void the_header_record_names_format_vantage_point_and_reference(void **st
     json_t *records = close_log(open_log(true));
     json_t *header = json_array_get(records, 0), *trace = json_object_get(header, "trace");
     json_t *common = json_object_get(trace, "common_fields");
-    assert_string_equal(string(header, "qlog_format"), "JSON-SEQ");
-    assert_string_equal(string(header, "qlog_version"), "0.3");
+    assert_string_equal(string(header, "file_schema"), "urn:ietf:params:qlog:file:sequential");
+    assert_string_equal(string(header, "serialization_format"), "application/qlog+json-seq");
     assert_string_equal(string(json_object_get(trace, "vantage_point"), "type"), "server");
-    assert_string_equal(string(common, "ODCID"), "abcdef0001020304");
-    assert_string_equal(string(common, "time_format"), "relative");
-    assert_near(real(common, "reference_time"), 5000.123);
+    const json_t *schemas = json_object_get(trace, "event_schemas");
+    assert_int_equal(json_array_size(schemas), 3);
+    assert_string_equal(json_string_value(json_array_get(schemas, 0)), "urn:ietf:params:qlog:events:quic-13");
+    assert_string_equal(string(common, "group_id"), "abcdef0001020304");
+    assert_string_equal(string(common, "time_format"), "relative_to_epoch");
+    assert_string_equal(string(json_object_get(common, "reference_time"), "clock_type"), "monotonic");
     assert_int_equal(integer(common, "reference_monotonic_us"), 5000123);
     json_decref(records);
 }
@@ -146,7 +149,7 @@ static void a_packet_lists_its_frames(void **state) {
     xl_qlog_frame(q, &stream);
     xl_qlog_frame(q, &ack);
     xl_qlog_packet_end(q);
-    json_t *records = close_log(q), *data = event(records, 1, "transport:packet_sent");
+    json_t *records = close_log(q), *data = event(records, 1, "quic:packet_sent");
     assert_near(time_of(records, 1), 1234.567);
     assert_string_equal(string(json_object_get(data, "header"), "packet_type"), "1RTT");
     assert_true(integer(json_object_get(data, "header"), "packet_number") == INT64_C(4611686018427387903));
@@ -188,12 +191,12 @@ static void the_peers_ack_delay_exponent_scales_received_acks_only(void **state)
     xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_HANDSHAKE, 1, 100, 0, 0);
     xl_qlog_frame(q, &ack);
     json_t *records = close_log(q);
-    json_t *received = json_array_get(json_object_get(event(records, 1, "transport:packet_received"), "frames"), 0);
-    json_t *sent = json_array_get(json_object_get(event(records, 2, "transport:packet_sent"), "frames"), 0);
+    json_t *received = json_array_get(json_object_get(event(records, 1, "quic:packet_received"), "frames"), 0);
+    json_t *sent = json_array_get(json_object_get(event(records, 2, "quic:packet_sent"), "frames"), 0);
     assert_near(real(received, "ack_delay"), 1024.0);
     assert_near(real(sent, "ack_delay"), 8.0);
     /* The packet still open was ended by the close. */
-    json_t *hostile = json_array_get(json_object_get(event(records, 3, "transport:packet_received"), "frames"), 0);
+    json_t *hostile = json_array_get(json_object_get(event(records, 3, "quic:packet_received"), "frames"), 0);
     assert_true(real(hostile, "ack_delay") > 1e15);
     json_decref(records);
 }
@@ -212,7 +215,7 @@ static void every_frame_type_is_valid_json_with_its_name(void **state) {
         count++;
     }
     xl_qlog_packet_end(q);
-    json_t *records = close_log(q), *frames = json_object_get(event(records, 1, "transport:packet_received"), "frames");
+    json_t *records = close_log(q), *frames = json_object_get(event(records, 1, "quic:packet_received"), "frames");
     assert_int_equal(json_array_size(frames), count);
     assert_string_equal(string(json_array_get(frames, XL_FRAME_MAX_STREAMS_UNI), "stream_type"), "unidirectional");
     assert_int_equal(integer(json_array_get(frames, XL_FRAME_DATA_BLOCKED), "limit"), 0);
@@ -233,11 +236,11 @@ static void text_from_the_peer_is_escaped(void **state) {
     xl_qlog_packet_end(q);
     xl_qlog_connection(q, REFERENCE, "connection_closed", "quote \" and tab \t");
     json_t *records = close_log(q);
-    json_t *close = json_array_get(json_object_get(event(records, 1, "transport:packet_received"), "frames"), 0);
+    json_t *close = json_array_get(json_object_get(event(records, 1, "quic:packet_received"), "frames"), 0);
 #define BAD "\xef\xbf\xbd" /* U+FFFD, one for each byte that is no UTF-8 */
     assert_string_equal(string(close, "reason"),
                         "a\"b\\c\n\x01\x7f \xc3\xa9 " BAD BAD BAD " " BAD BAD BAD " \xf0\x9f\x8e\xac " BAD BAD);
-    assert_string_equal(string(event(records, 2, "connectivity:connection_closed"), "detail"), "quote \" and tab \t");
+    assert_string_equal(string(event(records, 2, "quic:connection_closed"), "reason"), "quote \" and tab \t");
     json_decref(records);
 }
 
@@ -259,7 +262,7 @@ static void metrics_are_written_when_they_change_and_per_path(void **state) {
     xl_qlog_metrics_updated(q, REFERENCE + 4, 0, &m); /* another path: everything */
     json_t *records = close_log(q);
     assert_int_equal(json_array_size(records), 5);
-    json_t *data = event(records, 2, "recovery:metrics_updated");
+    json_t *data = event(records, 2, "quic:recovery_metrics_updated");
     assert_int_equal(integer(data, "path"), 1);
     assert_int_equal(integer(data, "path_id"), 5);
     assert_near(real(data, "smoothed_rtt"), 30.5);
@@ -269,11 +272,11 @@ static void metrics_are_written_when_they_change_and_per_path(void **state) {
     assert_int_equal(integer(data, "bytes_in_flight"), 0);
     assert_null(json_object_get(data, "ssthresh"));
     assert_null(json_object_get(data, "min_rtt"));
-    data = event(records, 3, "recovery:metrics_updated");
+    data = event(records, 3, "quic:recovery_metrics_updated");
     assert_int_equal(json_object_size(data), 3);
     assert_int_equal(integer(data, "bytes_in_flight"), 1452);
     assert_near(time_of(records, 3), 0.003);
-    data = event(records, 4, "recovery:metrics_updated");
+    data = event(records, 4, "quic:recovery_metrics_updated");
     assert_int_equal(integer(data, "path"), 0);
     assert_near(real(data, "smoothed_rtt"), 30.5);
     json_decref(records);
@@ -292,7 +295,7 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     xl_qlog_qoe_gate(q, REFERENCE, &(xl_qlog_gate){false, NULL, UINT64_MAX, 300000, 900000, 0});
     xl_qlog_qoe_received(q, REFERENCE, &(xl_qoe){1, 2, 3, 4});
     xl_qlog_packet_lost(q, REFERENCE, XL_PACKET_1RTT, 17, 1, "time_threshold");
-    xl_qlog_packet_dropped(q, REFERENCE, 1200, "payload_decrypt_error", -1);
+    xl_qlog_packet_dropped(q, REFERENCE, 1200, "decryption_failure", -1);
     xl_qlog_params(q, REFERENCE, false, true, 30000, 1 << 24);
     json_t *records = close_log(q), *data = event(records, 1, "multipath:path_validated");
     assert_string_equal(string(data, "local"), "100.64.0.2:4433");
@@ -314,14 +317,14 @@ static void path_and_xlink_events_carry_their_members(void **state) {
     assert_near(real(data, "t_th2_ms"), 900.0);
     assert_true(json_is_null(json_object_get(event(records, 5, "xlink:qoe_gate"), "play_time_left_ms")));
     assert_int_equal(integer(event(records, 6, "xlink:qoe_received"), "fps"), 4);
-    data = event(records, 7, "recovery:packet_lost");
+    data = event(records, 7, "quic:packet_lost");
     assert_int_equal(integer(json_object_get(data, "header"), "packet_number"), 17);
     assert_int_equal(integer(data, "path_id"), 2);
-    data = event(records, 8, "transport:packet_dropped");
+    data = event(records, 8, "quic:packet_dropped");
     assert_null(json_object_get(data, "path"));
     assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1200);
-    data = event(records, 9, "transport:parameters_set");
-    assert_string_equal(string(data, "owner"), "remote");
+    data = event(records, 9, "quic:parameters_set");
+    assert_string_equal(string(data, "initiator"), "remote");
     assert_int_equal(integer(data, "initial_max_data"), 1 << 24);
     json_decref(records);
 }
@@ -420,8 +423,8 @@ static void events_while_a_packet_is_open_do_not_break_its_record(void **state) 
     xl_qlog_frame(q, &ping);
     xl_qlog_packet_end(q);
     json_t *records = close_log(q);
-    event(records, 1, "recovery:packet_lost");
-    assert_int_equal(json_array_size(json_object_get(event(records, 2, "transport:packet_received"), "frames")), 2);
+    event(records, 1, "quic:packet_lost");
+    assert_int_equal(json_array_size(json_object_get(event(records, 2, "quic:packet_received"), "frames")), 2);
     json_decref(records);
 }
 
@@ -433,7 +436,7 @@ static void a_packet_of_very_many_frames_has_a_bounded_record(void **state) {
     for (int i = 0; i < 65500; i++)
         xl_qlog_frame(q, &ping);
     xl_qlog_packet_end(q);
-    json_t *records = close_log(q), *data = event(records, 1, "transport:packet_received");
+    json_t *records = close_log(q), *data = event(records, 1, "quic:packet_received");
     json_int_t listed = (json_int_t)json_array_size(json_object_get(data, "frames"));
     assert_true(listed > 500);
     assert_int_equal(listed + integer(data, "frames_omitted"), 65500);
@@ -452,8 +455,7 @@ static void text_is_handed_over_in_pieces_of_about_16_kb(void **state) {
     size_t before_close = out.pieces;
     json_t *records = close_log(q);
     assert_int_equal(json_array_size(records), 101);
-    assert_int_equal(
-        json_string_length(json_object_get(event(records, 50, "connectivity:connection_closed"), "detail")), 1024);
+    assert_int_equal(json_string_length(json_object_get(event(records, 50, "quic:connection_closed"), "reason")), 1024);
     assert_true(before_close > 20 && out.largest_piece >= 16384 && out.largest_piece < 32768);
     json_decref(records);
 }
@@ -467,7 +469,7 @@ static void what_comes_before_the_sink_is_kept_within_bounds(void **state) {
     q = xl_qlog_open(q, REFERENCE + 1000);
     json_t *records = close_log(q);
     assert_int_equal(json_array_size(records), 21);
-    json_t *raw = json_object_get(event(records, 20, "transport:packet_dropped"), "raw");
+    json_t *raw = json_object_get(event(records, 20, "quic:packet_dropped"), "raw");
     assert_int_equal(json_integer_value(json_object_get(raw, "length")), 119);
     json_decref(records);
 
@@ -479,9 +481,9 @@ static void what_comes_before_the_sink_is_kept_within_bounds(void **state) {
     records = close_log(q);
     size_t count = json_array_size(records);
     assert_true(out.used < 32768 && count > 100);
-    json_t *omitted = json_object_get(event(records, count - 2, "loglevel:warning"), "omitted");
+    json_t *omitted = json_object_get(event(records, count - 2, "xlink:events_omitted"), "omitted");
     assert_int_equal(count - 3 + (size_t)json_integer_value(omitted), 5000);
-    raw = json_object_get(event(records, count - 1, "transport:packet_dropped"), "raw");
+    raw = json_object_get(event(records, count - 1, "quic:packet_dropped"), "raw");
     assert_int_equal(json_integer_value(json_object_get(raw, "length")), 4242);
     json_decref(records);
 }

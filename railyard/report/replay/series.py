@@ -109,13 +109,13 @@ class _QlogPath:
     rtt: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, name: str, t_s: float, data: dict[str, Any]) -> None:
-        if name == "transport:packet_sent":
+        if name == "quic:packet_sent":
             self.sent_s.append(t_s)
-        elif name == "recovery:packet_lost":
+        elif name == "quic:packet_lost":
             self.lost_s.append(t_s)
         elif name == "xlink:reinjection":
             self.copies.append((t_s, float(data["length"]) / 1000))
-        elif name == "recovery:metrics_updated":
+        elif name == "quic:recovery_metrics_updated":
             for key, series, scale in (
                 ("congestion_window", self.window, 1000),
                 ("bytes_in_flight", self.in_flight, 1000),

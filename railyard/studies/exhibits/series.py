@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.jsonl import read_jsonl
-from railyard.results.qlogdiff import server_qlogs
+from railyard.results.qlogdiff import current_name, server_qlogs
 from railyard.results.records import Run
 from railyard.traces.trace import read_trace
 
@@ -49,7 +49,7 @@ def _events(file: Path, t0_us: float) -> Iterator[tuple[float, str, dict[str, An
         if "trace" in record:
             zero_us = float(record["trace"]["common_fields"]["reference_monotonic_us"])
         elif "name" in record:
-            yield (zero_us - t0_us) / 1e6 + float(record["time"]) / 1e3, record["name"], record["data"]
+            yield (zero_us - t0_us) / 1e6 + float(record["time"]) / 1e3, current_name(record["name"]), record["data"]
 
 
 def server_series(run: Run, folder: Path) -> ServerSeries:
@@ -65,7 +65,7 @@ def server_series(run: Run, folder: Path) -> ServerSeries:
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]
                 of_path[data["path"]] = series[names[address]]
-            elif name == "recovery:metrics_updated" and data["path"] in of_path:
+            elif name == "quic:recovery_metrics_updated" and data["path"] in of_path:
                 path = of_path[data["path"]]
                 if "congestion_window" in data:  # an event has only what it is about
                     path.window.append((t, float(data["congestion_window"])))

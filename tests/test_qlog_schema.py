@@ -1,0 +1,125 @@
+"""Qlogs are what the schema says: the drafts' part of it and ours; older ones stay readable."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from quic_programs import Server
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.results.qlogdiff import current_name, events
+from railyard.results.qvis import convert
+from test_get import get
+
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "qlog.schema.json").read_text(encoding="utf-8"))
+
+
+def validator() -> Draft202012Validator:
+    Draft202012Validator.check_schema(SCHEMA)
+    return Draft202012Validator(SCHEMA)
+
+
+def records_of(file: Path) -> list[dict[str, Any]]:
+    texts = file.read_text(encoding="utf-8").split("\x1e")
+    assert texts[0] == ""
+    return [json.loads(text) for text in texts[1:]]
+
+
+def assert_valid(records: list[dict[str, Any]]) -> None:
+    check = validator()
+    for record in records:
+        problem = next(iter(check.iter_errors(record)), None)
+        assert problem is None, f"{problem.message if problem else ''} in {record}"
+
+
+def test_every_record_of_two_programs_is_valid(tmp_path: Path) -> None:
+    with Server(tmp_path, "--qlog-dir", str(tmp_path / "qlog"), "--scheme", "xlink", address="0.0.0.0") as server:  # noqa: S104
+        paths = ("--path", "127.0.0.1", "--path", "127.0.0.2", "--scheme", "xlink", "--packets-per-key", "400")
+        done = get(server.port, *paths, "--qlog-dir", tmp_path / "qlog", names=("synthetic/3000000",))
+    assert done.returncode == 0, done.stderr
+    names: Counter[str] = Counter()
+    for side in ("client", "server"):
+        [file] = (tmp_path / "qlog").glob(f"*_{side}.sqlog")
+        records = records_of(file)
+        assert records[0]["trace"]["vantage_point"] == {"type": side}
+        assert records[0]["trace"]["common_fields"]["group_id"] == file.name.split("_")[0]
+        assert_valid(records)
+        names.update(record["name"] for record in records[1:])
+    wanted = {"packet_sent", "packet_received", "parameters_set", "recovery_metrics_updated", "connection_closed"}
+    assert {f"quic:{name}" for name in wanted} <= names.keys()
+
+
+def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Path) -> None:
+    with Server(tmp_path, "--qlog-dir", str(tmp_path / "qlog")) as server:
+        done = get(server.port, names=("synthetic/100000",))
+    assert done.returncode == 0, done.stderr
+    [file] = (tmp_path / "qlog").iterdir()
+    header, *old = records_of(convert(file))
+    assert (header["qlog_version"], header["qlog_format"]) == ("0.3", "JSON-SEQ")
+    assert header["trace"]["vantage_point"] == {"type": "server"}
+    names = {record["name"] for record in old}
+    assert {"transport:packet_sent", "transport:parameters_set", "recovery:metrics_updated"} <= names
+    assert not any(name.startswith("quic:") for name in names)
+    today = [record["name"] for record in records_of(file)[1:]]
+    assert [current_name(record["name"]) for record in old] == today
+    broken = tmp_path / "broken.sqlog"
+    broken.write_text("\x1e{}\n")
+    with pytest.raises(UserError, match="line 1"):
+        convert(broken)
+
+
+def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "time": 1.5,
+        "name": "quic:packet_sent",
+        "data": {"header": {"packet_type": "1RTT", "packet_number": 3}, "raw": {"length": 50}, "frames": []},
+    }
+    change(record)
+    return record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.update(name="transport:packet_sent"),
+        lambda record: record.update(name="quic:packet_eaten"),
+        lambda record: record.update(time=-1),
+        lambda record: record.pop("data"),
+        lambda record: record["data"]["header"].update(packet_type="short"),
+        lambda record: record["data"]["frames"].append({"frame_type": "ack"}),
+        lambda record: record["data"]["frames"].append({"frame_type": "stream", "stream_id": "4"}),
+        lambda record: record["data"]["raw"].clear(),
+        lambda record: record.update(
+            name="quic:packet_dropped", data={"raw": {"length": 1}, "trigger": "payload_decrypt_error"}
+        ),
+    ],
+)
+def test_the_schema_refuses_what_is_not_of_the_drafts(change: Callable[[dict[str, Any]], object]) -> None:
+    check = validator()
+    assert check.is_valid(_with(lambda record: None))
+    assert not check.is_valid(_with(change))
+
+
+def test_older_qlogs_are_read_with_the_names_of_today(tmp_path: Path) -> None:
+    old = (
+        "transport:packet_sent",
+        "recovery:metrics_updated",
+        "recovery:packet_lost",
+        "connectivity:connection_closed",
+    )
+    old += ("connectivity:connection_started", "multipath:path_new", "xlink:reinjection", "quic:packet_sent")
+    file = tmp_path / "old_server.sqlog"
+    header = {"qlog_format": "JSON-SEQ", "qlog_version": "0.3", "trace": {}}
+    lines = [header, *({"time": 0, "name": name, "data": {}} for name in old)]
+    file.write_text("".join(f"\x1e{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    today = ["quic:packet_sent", "quic:recovery_metrics_updated", "quic:packet_lost", "quic:connection_closed"]
+    today += ["xlink:connection_started", "multipath:path_new", "xlink:reinjection", "quic:packet_sent"]
+    assert [event["name"] for event in events(file)] == today
+    assert [current_name(name) for name in today] == today
