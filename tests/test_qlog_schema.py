@@ -108,13 +108,13 @@ def test_the_schema_refuses_what_is_not_of_the_drafts(change: Callable[[dict[str
 
 
 def test_older_qlogs_are_read_with_the_names_of_today(tmp_path: Path) -> None:
-    old = (
+    old = [
         "transport:packet_sent",
         "recovery:metrics_updated",
         "recovery:packet_lost",
         "connectivity:connection_closed",
-    )
-    old += ("connectivity:connection_started", "multipath:path_new", "xlink:reinjection", "quic:packet_sent")
+    ]
+    old += ["connectivity:connection_started", "multipath:path_new", "xlink:reinjection", "quic:packet_sent"]
     file = tmp_path / "old_server.sqlog"
     header = {"qlog_format": "JSON-SEQ", "qlog_version": "0.3", "trace": {}}
     lines = [header, *({"time": 0, "name": name, "data": {}} for name in old)]

@@ -21,7 +21,7 @@ void xl_qlog_free(xl_qlog *); /* flushes and closes the sink; a log without one 
 /* The peer's ack_delay_exponent, for the ACKs received; 3 before. Our own is taken to be 3. */
 void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *, uint64_t exponent);
 
-/* transport:packet_sent / packet_received, built frame by frame: begin, frames, end. path: index, path_id: wire ID.
+/* quic:packet_sent / packet_received, built frame by frame: begin, frames, end. path: index, path_id: wire ID.
  * Other events may be logged in between: the packet's record follows them. */
 void xl_qlog_packet_begin(xl_qlog *, uint64_t now, bool sent, xl_packet_type, uint64_t pn, size_t packet_bytes,
                           int path, uint64_t path_id);
@@ -30,14 +30,14 @@ void xl_qlog_packet_end(xl_qlog *);
 /* path < 0: it belongs to no path. */
 void xl_qlog_packet_dropped(xl_qlog *, uint64_t now, size_t bytes, const char *trigger, int path);
 
-/* recovery:metrics_updated; only what changed since the last call for this path is written. UINT64_MAX = not known yet
+/* quic:recovery_metrics_updated; only what changed since the last call for this path is written. UINT64_MAX = unknown
  * (or an infinite ssthresh): not written. */
 typedef struct {
     uint64_t srtt_us, latest_rtt_us, min_rtt_us, rttvar_us, cwnd_bytes, ssthresh_bytes, bytes_in_flight, pacing_bps;
     uint64_t pto_count;
 } xl_qlog_metrics;
 void xl_qlog_metrics_updated(xl_qlog *, uint64_t now, int path, const xl_qlog_metrics *);
-/* recovery:congestion_state_updated: the phase of a controller that has named ones. Written when it changes. */
+/* quic:congestion_state_updated: the phase of a controller that has named ones. Written when it changes. */
 void xl_qlog_congestion_state(xl_qlog *, uint64_t now, int path, const char *phase);
 void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, int path, const char *trigger);
 
@@ -45,9 +45,9 @@ void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, i
  * "path_standby", "path_closed", "migrated". */
 void xl_qlog_path(xl_qlog *, uint64_t now, const char *name, int path, uint64_t path_id, const xl_addr *local,
                   const xl_addr *remote, const char *why);
-/* recovery:ecn_state_updated: of a path; nothing where both are the same. */
+/* quic:ecn_state_updated: of a path; nothing where both are the same. */
 void xl_qlog_ecn_state(xl_qlog *, uint64_t now, int path, const char *before, const char *after);
-/* connectivity:mtu_updated: UDP payload bytes that packets on the path may have. */
+/* quic:mtu_updated: UDP payload bytes that packets on the path may have. */
 void xl_qlog_mtu(xl_qlog *, uint64_t now, int path, uint64_t old_bytes, uint64_t new_bytes);
 /* multipath:path_selected: why a packet with data or control frames left on this path: what kept it off the paths with
  * a smaller RTT, as bit sets of their indices. Written when the reason changes for the path. */
@@ -90,7 +90,7 @@ void xl_qlog_stream_gone(xl_qlog *, uint64_t stream_id);
 /* From now on the index is another path's. */
 void xl_qlog_path_replaced(xl_qlog *, int path);
 void xl_qlog_qoe_received(xl_qlog *, uint64_t now, const xl_qoe *);
-/* connectivity: connection_started, handshake_complete, connection_closed …: name + free text member "detail". */
+/* xlink:NAME with the free text "detail"; quic:connection_closed with "reason", quic:key_updated with "trigger". */
 void xl_qlog_connection(xl_qlog *, uint64_t now, const char *name, const char *detail);
 void xl_qlog_params(xl_qlog *, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data);
 

@@ -369,7 +369,7 @@ static void states_are_written_when_they_change(void **state) {
     xl_qlog_congestion_state(q, REFERENCE, 1, "slow_start");
     xl_qlog_congestion_state(q, REFERENCE, 0, "slow_start");
     json_t *records = close_log(q);
-    assert_int_equal(3, count_events(records, "recovery:congestion_state_updated"));
+    assert_int_equal(3, count_events(records, "quic:congestion_state_updated"));
     assert_int_equal(2, count_events(records, "xlink:qoe_gate"));
     assert_int_equal(2, count_events(records, "multipath:path_selected"));
     assert_int_equal(2, count_events(records, "multipath:scheduler_waits"));
