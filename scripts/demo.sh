@@ -6,3 +6,4 @@ results=$(realpath -m "${RAILYARD_RESULTS:-results}")
 .venv/bin/railyard run demo
 .venv/bin/railyard report "$results/demo" --replay >/dev/null
 echo "The report: $results/demo/report.html"
+echo "Exactly, whatever else this machine does, in virtual time: .venv/bin/railyard run demo --arena kernel"

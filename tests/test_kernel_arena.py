@@ -28,6 +28,7 @@ from railyard.run import fidelity, kernel, vkernel
 from railyard.run.cores import one_core
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
+from railyard.traces.library import list_pairs
 
 ALWAYS = os.environ.get("RAILYARD_REQUIRE_KERNEL") == "1"
 needs_kernel = pytest.mark.skipif(
@@ -307,6 +308,69 @@ open("written", "w").write(os.environ["MPSHELL_PATHS"])
         (tmp_path / "here").rename(tmp_path / name)
     assert (tmp_path / "one" / "written").read_text() == "a b"
     assert same_files(tmp_path / "one", tmp_path / "other") == []
+
+
+SUITE = """\
+name: two-kernels
+arena: kernel
+pairs: [subway-1]
+schemes: [mptcp]
+seeds: 5
+player: {duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}
+time_limit_s: 10
+"""
+
+
+@needs_kernel
+def test_the_gate_compares_two_kernels(tmp_path: Path) -> None:
+    """The same kernel in another file is the same kernel; a suite without a baseline says what it wants."""
+    (tmp_path / "two.yaml").write_text(SUITE)
+    at_hand = vkernel.at_hand()
+    assert at_hand is not None
+    shutil.copy(at_hand, tmp_path / "linux")
+    words = ("gate", "--suite", str(tmp_path / "two.yaml"))
+    done = railyard(*words, "--baseline-kernel", str(tmp_path / "linux"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "identical" in done.stdout
+    without = railyard(*words)
+    assert without.returncode == 2
+    assert "--baseline-kernel" in without.stderr
+
+
+RECORDED_AND_GENERATED = """\
+name: every
+arena: kernel
+pairs: PAIRS
+schemes: [sp:primary, cm, vanilla-mp, xlink, mptcp]
+player: {duration_s: 4, bitrate_bps: 4000000, chunk_bytes: 131072}
+time_limit_s: 15
+"""
+GENERATED = [f"{kind}-{number}" for kind in ("subway", "hsr") for number in range(1, 5)]
+RECORDED = ["hsr_0904", "hsr_1271", "hsr_1624", "hsr_0544", "subway_nyc_a", "subway_nyc_b", "walk_sbu_8_1", "leo_me_42"]
+
+
+@needs_kernel
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(tmp_path: Path) -> None:
+    """Twice, and once beside two busy loops."""
+    known = {pair.name for pair in list_pairs()}
+    pairs = [*GENERATED, *(name for name in RECORDED if name in known)]
+    text = RECORDED_AND_GENERATED.replace("PAIRS", json.dumps(pairs))
+    (tmp_path / "every.yaml").write_text(text)
+    for name in ("one", "two", "busy"):
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (name == "busy"))]
+        try:
+            done = railyard("run", str(tmp_path / "every.yaml"), "--out", str(tmp_path / name), "--fresh")
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        assert done.returncode == 0, done.stderr
+    for run in sorted((tmp_path / "one" / "runs").iterdir()):
+        for other in ("two", "busy"):
+            assert same_files(run, tmp_path / other / "runs" / run.name) == ["run.json"], run.name
+        assert not json.loads((run / "run.json").read_text())["fidelity"]["void"], run.name
 
 
 def nobody_can_run() -> bool:

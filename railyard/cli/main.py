@@ -138,6 +138,9 @@ def run(
 @app.command()
 def gate(
     baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
+    baseline_kernel: Annotated[
+        Path | None, typer.Option(help="The kernel to compare with, for a suite in the kernel arena.", metavar="FILE")
+    ] = None,
     suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
@@ -148,7 +151,8 @@ def gate(
     """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
     checked, document = load_suite(find_suite(suite))
     try:
-        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell)
+        check_arena(checked.arena)
+        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell, baseline_kernel)
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None

@@ -14,6 +14,8 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import git_state, sha256_of
+from railyard.run.resolve import kernel_machine
+from railyard.run.runspec import KernelMachine
 
 GATE_DIR = ROOT / "build" / "gate"
 PROGRAM = "xlink-sim"
@@ -30,6 +32,8 @@ class Build:
     key: str
     program: Path
     program_sha256: str
+    # Of a suite in the kernel arena: what this version's runs boot; its programs are the working tree's.
+    kernel: KernelMachine | None = None
 
 
 def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -70,6 +74,19 @@ def _make(tree: Path, log: Path) -> Path:
         error = next((line for line in lines if "error" in line or "***" in line), "make said nothing")
         raise UserError(f"{PROGRAM} of {tree} could not be built, see {log}: {error}")
     return program
+
+
+def kernels(baseline: Path | None) -> tuple[Build, Build]:
+    """Baseline and working tree of a suite in the kernel arena: two kernels."""
+    if baseline is None:
+        raise UserError(
+            "a suite in the kernel arena compares two kernels; name the one to compare with by --baseline-kernel FILE."
+        )
+    found = []
+    for machine, name in ((kernel_machine(baseline), "baseline"), (kernel_machine(), "kernel")):
+        title = f"the {name} {machine.file} ({machine.sha256[:12]})"
+        found.append(Build(title, f"kernel-{machine.sha256[:12]}", machine.file, machine.sha256, machine))
+    return found[0], found[1]
 
 
 @contextmanager

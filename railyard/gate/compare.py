@@ -15,7 +15,7 @@ from railyard.results.aggregate import quantile
 from railyard.results.records import RESULT_OUTCOMES, Run
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
-RECORD_FILES = ("run.json", "job.json")
+RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ Cell = tuple[str, str]  # pair and label
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
+    if version.kernel is not None:
+        return [spec.model_copy(update={"kernel": version.kernel}) for spec in specs]
     change = {"program": version.program, "programs_sha256": {build.PROGRAM: version.program_sha256}}
     return [spec.model_copy(update=change) for spec in specs]
 
@@ -58,12 +60,24 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
     return found
 
 
-def run_gate(suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell) -> Verdict:
+def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> tuple[build.Build, build.Build]:
+    """The two to compare: first the baseline."""
+    if suite.arena == "kernel":
+        return build.kernels(kernel)
+    if kernel is not None:
+        raise UserError(f"--baseline-kernel is for suites with 'arena: kernel'; {suite.name} runs in {suite.arena}.")
+    tell("building the working tree and the baseline")
+    after = build.working_tree()
+    return build.baseline(baseline), after
+
+
+def run_gate(
+    suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell, kernel: Path | None = None
+) -> Verdict:
+    """`kernel`: the baseline of a suite in the kernel arena."""
     begin = time.monotonic()
     with build.locked():
-        tell("building the working tree and the baseline")
-        after = build.working_tree()
-        before = build.baseline(baseline)
+        before, after = _versions(suite, baseline, kernel, tell)
         specs = resolve(suite, document)
         both = [before, after]
         folders: list[Path] = []

@@ -1,4 +1,4 @@
-"""A suite: an experiment for the sim arena, and the floors below which a difference does not matter."""
+"""A suite: an experiment in virtual time, and the floors below which a difference does not matter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
-from railyard.experiment.model import TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
+from railyard.experiment.model import EXACT_ARENAS, TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
 FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pairs no test could ever be significant
@@ -39,9 +39,9 @@ class Suite(Experiment):
 
     @field_validator("arena")
     @classmethod
-    def _sim(cls, value: str) -> str:
-        if value != "sim":
-            raise ValueError(f"a suite runs in the sim arena, not in '{value}'; leave the field out.")
+    def _exact(cls, value: str) -> str:
+        if value not in EXACT_ARENAS:
+            raise ValueError(f"a suite runs in the sim or the kernel arena, not in '{value}'; leave the field out.")
         return value
 
     @model_validator(mode="after")
@@ -52,8 +52,10 @@ class Suite(Experiment):
                 f"{len(self.seeds)} seeds can show no significant difference; a suite needs {FEWEST_SEEDS} or more.",
             )
         for entry in self.schemes:
-            if TRANSPORT_OF_SCHEME[entry.scheme] != "quic":
-                raise FieldError("schemes", f"'{entry.scheme}' needs mpshell, and a suite runs in sim; leave it out.")
+            if self.arena == "sim" and TRANSPORT_OF_SCHEME[entry.scheme] != "quic":
+                raise FieldError(
+                    "schemes", f"'{entry.scheme}' needs a kernel; leave it out, or give the suite 'arena: kernel'."
+                )
         return self
 
 

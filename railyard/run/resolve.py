@@ -196,9 +196,9 @@ def _programs(arena: str) -> dict[str, str]:
     return {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[arena]}
 
 
-def kernel_machine() -> KernelMachine:
-    """What runs in the kernel arena boot, by content: part of each run's identity."""
-    kernel = vkernel.at_hand()
+def kernel_machine(kernel: Path | None = None) -> KernelMachine:
+    """What runs in the kernel arena boot, by content: part of each run's identity. `kernel`: another than usual."""
+    kernel = kernel.resolve() if kernel else vkernel.at_hand()
     if kernel is None:
         raise UserError(f"{vkernel.why_not()}.")
     vkernel.check(kernel)

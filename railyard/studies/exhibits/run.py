@@ -20,6 +20,7 @@ from railyard.experiment.model import ARENAS
 from railyard.report.exhibit import Exhibit
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.tables import aligned
+from railyard.run import vkernel
 from railyard.run.folders import Identity, Tell, results_folder, shown
 from railyard.run.preflight import check_arena
 from railyard.run.resolve import not_run
@@ -38,6 +39,8 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         if request.arena not in ARENAS:
             raise UserError(f"unknown arena '{request.arena}'; {near_miss(request.arena, ARENAS)}")
         change["arena"] = request.arena
+    elif _wants_kernel(spec) and vkernel.why_not() is None:
+        change["arena"] = "kernel"
     if request.seeds is not None:
         change["seeds"] = request.seeds
     if request.qlog is not None:
@@ -49,6 +52,12 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
             changes = getattr(spec, name)
             update[name] = {key: each.model_copy(update={"set": each.set | change}) for key, each in changes.items()}
     return spec.model_copy(update=update | {"command": command_of(spec.name, document, request)})
+
+
+def _wants_kernel(spec: ExhibitSpec) -> bool:
+    """Whether a scheme is in the kernel: runs are exact then, and none void, where a time-travel kernel is."""
+    names = [entry if isinstance(entry, str) else entry.get("scheme") for entry in spec.experiment.get("schemes", [])]
+    return spec.experiment.get("arena") == "mpshell" and "mptcp" in names
 
 
 def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
