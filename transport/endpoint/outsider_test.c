@@ -188,9 +188,9 @@ static void a_handshake_that_is_disturbed_ends_one_way_or_the_other(void **state
         }
         pair_run(&o->p, 100000000);
         assert_true(o->p.client_closed); /* idle in the end, if nothing else */
-        xl_endpoint_stats stats;
-        xl_endpoint_get_stats(o->p.server, &stats);
-        assert_true(stats.connections <= 1); /* the one that the application has not freed */
+        /* A copy of the client's first packet from elsewhere may have made a second one. The application frees them. */
+        for (size_t i = 0; i < o->p.server->count; i++)
+            assert_int_equal(XL_CONN_CLOSED, o->p.server->connection[i]->state);
         pair_free(&o->p);
     }
     free(o);
