@@ -258,6 +258,16 @@ static void a_download_survives_an_abandoned_path(void **state) {
     }
 }
 
+/* Whether the server's endpoint gives a datagram with this CID to the connection. */
+static bool is_routed(pair *p, const xl_cid *cid) {
+    uint8_t packet[64] = {0x40};
+    uint64_t before = p->sc->stats.datagrams_received;
+    xl_datagram d = {.local = p->link[1].server, .remote = p->link[1].client, .len = sizeof(packet)};
+    memcpy(packet + 1, cid->id, cid->len);
+    xl_endpoint_receive(p->server, &d, packet, p->now);
+    return p->sc->stats.datagrams_received > before;
+}
+
 static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
     (void)state;
     pair p;
@@ -270,8 +280,10 @@ static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
         pair_step(&p);
     pair_run(&p, 2 * pto);
     assert_non_null(xl_path_ids_find_local(p.sc->path_ids, &cid, &of));
+    assert_true(is_routed(&p, &cid));
     pair_run(&p, 2 * pto);
     assert_null(xl_path_ids_find_local(p.sc->path_ids, &cid, &of));
+    assert_false(is_routed(&p, &cid));
     pair_free(&p);
 }
 
