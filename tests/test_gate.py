@@ -233,7 +233,7 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     [
         ("seeds: 3", "3 seeds can show no significant difference"),
         ("schemes: [mptcp]", "'mptcp' needs a kernel"),
-        ("arena: mpshell", "a suite runs in the sim arena"),
+        ("arena: mpshell", "a suite runs in the sim or the kernel arena"),
         ("floors: {rct_medan: 1}", "did you mean 'rct_median'?"),
         ("floors: {rct_p99: -1}", "floors.rct_p99"),
         ("alpha: 2", "alpha"),
