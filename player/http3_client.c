@@ -56,6 +56,7 @@ struct http3_client {
     bool uses_all;                                    /* paths; else only the one that it is connected by */
     uint64_t race_us, race_at;                        /* the next attempt starts then; XL_NEVER: there is none */
     quic_reconnect reconnect;
+    uint64_t leave_us, heard_at;     /* heard_at: the latest byte of a response, or the first request after it */
     uint64_t reconnect_us, again_at; /* a connection that is not confirmed then gets another attempt; XL_NEVER: no */
     char why[PLAYER_ERROR_BYTES];    /* the latest attempt failed */
     player_path_stats past_stats[PLAYER_MAX_PATHS]; /* of connections that were in use before this one */
@@ -75,8 +76,17 @@ static client_request *find_stream(http3_client *t, uint64_t stream) {
     return NULL;
 }
 
+static bool is_asking(const http3_client *t) {
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->requests[i].open)
+            return true;
+    return false;
+}
+
 /* What is missing of it, from the connection in use. */
-static bool submit(http3_client *t, client_request *r) {
+static bool submit(http3_client *t, client_request *r, uint64_t now) {
+    if (!is_asking(t) || r->waits)
+        t->heard_at = now;
     char range[64];
     snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, r->first + r->received, r->last);
     const h3_header headers[] = {{"range", range}};
@@ -95,7 +105,7 @@ static void submit_again(http3_client *t) {
         if (!r->open || !r->waits)
             continue;
         if (r->received <= r->last - r->first) {
-            (void)submit(t, r);
+            (void)submit(t, r, t->now);
             continue;
         }
         r->open = false;
@@ -111,7 +121,7 @@ bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t
     if (!t->in_use || t->over || !free_slot)
         return false;
     *free_slot = (client_request){.id = id, .first = first, .last = last};
-    if (!submit(t, free_slot))
+    if (!submit(t, free_slot, now))
         return false;
     free_slot->open = true;
     h3_pump(t->h3, now);
@@ -176,6 +186,7 @@ static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len
     uint64_t id = r->id, offset = r->received, answered = r->stream;
     len = len < missing ? len : (size_t)missing;
     r->received += len;
+    t->heard_at = t->now;
     if (len > 0)
         t->cb.data(t->cb.user, id, offset, data, len, t->now);
     if (r->is_whole && len == missing && r->open && r->id == id) { /* the rest is not wanted */
@@ -368,7 +379,7 @@ static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event)
     } else if (event->type == XL_EVENT_CLOSED) {
         a->is_alive = false;
         t->attempts_alive--;
-        if (!t->in_use)
+        if (!t->in_use && !(a->is_left && t->connected))
             try_on(t, event);
     }
 }
@@ -466,6 +477,7 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     t->race_us = config->settings->race_us;
     t->reconnect = config->settings->reconnect;
     t->reconnect_us = config->settings->reconnect_us;
+    t->leave_us = config->settings->reconnect == QUIC_RECONNECT_OFF ? 0 : config->settings->leave_us;
     t->race_at = t->again_at = XL_NEVER;
     snprintf(t->why, sizeof t->why, "no answer from the server");
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
@@ -612,6 +624,21 @@ static size_t next_path(http3_client *t) {
     return t->path_count;
 }
 
+/* When a read of an application times out; XL_NEVER: nothing is asked for. */
+static uint64_t leave_at(const http3_client *t) {
+    return t->leave_us > 0 && t->in_use && is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
+}
+
+static void leave_silent(http3_client *t, uint64_t now) {
+    if (leave_at(t) > now)
+        return;
+    attempt *silent = t->in_use;
+    leave(t);
+    silent->is_left = true;
+    xl_connection_close(silent->connection, H3_NO_ERROR, "nothing was heard", now);
+    t->again_at = now;
+}
+
 static void connect_again(http3_client *t, uint64_t now) {
     if (t->again_at > now)
         return;
@@ -713,8 +740,10 @@ void http3_client_process(http3_client *t, uint64_t now) {
     xl_event event;
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
-    if (!t->over)
+    if (!t->over) {
+        leave_silent(t, now);
         connect_again(t, now);
+    }
     submit_again(t);
     while (!t->over && next_event(t) <= now)
         apply_event(t, &t->events[t->event_next++]);
@@ -728,6 +757,7 @@ uint64_t http3_client_next_timeout(const http3_client *t) {
     uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = next_event(t);
     at = event < at ? event : at;
     at = t->again_at < at ? t->again_at : at;
+    at = leave_at(t) < at ? leave_at(t) : at;
     return t->race_at < at ? t->race_at : at;
 }
 

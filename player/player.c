@@ -386,17 +386,29 @@ bool player_over(const player *p) {
     return p->phase == PHASE_OVER;
 }
 
+/* What is still to be played of the first frame, in frames of the usual duration. At a constant bit rate it plays as
+ * long as its bytes do, which is many frames, and the signal counts frames of equal duration. */
+static uint64_t first_frame_left(const player *p, uint64_t position) {
+    const video *v = &p->config.video;
+    uint64_t end = video_frame_begin(v, 1);
+    if (position >= end || p->in_order < end)
+        return 0;
+    return (end - position) * 8 * v->fps_milli / (v->bitrate_bps * 1000);
+}
+
 void player_qoe(const player *p, uint64_t now, xl_qoe *out) {
     const video *v = &p->config.video;
     uint64_t position = position_at(p, now);
+    uint64_t fps = v->fps_milli >= 1000 ? (v->fps_milli + 500) / 1000 : 1;
     uint64_t complete = video_frame_at(v, p->in_order);
     uint64_t next = video_frame_at(v, position);
     next += video_frame_begin(v, next) < position;
+    next = next > 0 ? next : 1; /* the first frame is counted apart */
     *out = (xl_qoe){
         .cached_bytes = p->in_order - position,
-        .cached_frames = complete > next ? complete - next : 0,
+        .cached_frames = (complete > next ? complete - next : 0) + first_frame_left(p, position),
         .bps = v->bitrate_bps,
-        .fps = v->fps_milli >= 1000 ? (v->fps_milli + 500) / 1000 : 1,
+        .fps = fps,
     };
 }
 

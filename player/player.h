@@ -119,7 +119,7 @@ void player_requested(player *, uint64_t now);
 uint64_t player_next_timeout(const player *);
 bool player_over(const player *);
 /* State for the QoE signal as of `now`, which must not be before the last call's. cached_frames: complete frames of
- * which no byte was played yet. */
+ * which no byte was played yet, and, in frames of the usual duration, what is left to play of the first one. */
 void player_qoe(const player *, uint64_t now, xl_qoe *out);
 
 typedef struct {

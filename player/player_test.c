@@ -268,6 +268,28 @@ static void rct_counts_from_the_decision_not_from_the_transports_consent(void **
     player_free(b.p);
 }
 
+/* 128 KiB at 2 Mbps play for 0.52 s: 15 frames of 1/30 s. Counted as one, the gate would open for nothing. */
+static void qoe_counts_a_large_first_frame_by_its_duration(void **state) {
+    (void)state;
+    bench b;
+    player_config c = basic();
+    c.video = (video){.bytes = 5000000, .bitrate_bps = 2000000, .fps_milli = 30000, .first_frame_bytes = 131072};
+    c.chunk_bytes = 262144;
+    c.play_bytes = 0;
+    c.startup_buffer_us = c.max_buffer_us;
+    start(&b, c);
+    connect_and_request(&b, START);
+    deliver(&b, 0, 0, 131072, START);
+    xl_qoe qoe;
+    player_qoe(b.p, START, &qoe);
+    assert_int_equal(qoe.cached_frames, 15);
+    deliver(&b, 0, 131072, 83334, START); /* ten more frames */
+    player_qoe(b.p, START, &qoe);
+    assert_int_equal(qoe.cached_frames, 25);
+    assert_int_equal(qoe.cached_bytes, 131072 + 83334);
+    player_free(b.p);
+}
+
 static void qoe_counts_whole_frames_that_have_not_begun(void **state) {
     (void)state;
     bench b;
@@ -284,8 +306,10 @@ static void qoe_counts_whole_frames_that_have_not_begun(void **state) {
     player_qoe(b.p, START, &qoe);
     assert_int_equal(qoe.cached_frames, 2);
     deliver(&b, 0, 99999, 1, START);  /* plays */
-    player_qoe(b.p, START + 1, &qoe); /* frame 0 has begun */
+    player_qoe(b.p, START + 1, &qoe); /* frame 0 has begun, and plays for more than a frame's duration */
     assert_int_equal(qoe.cached_bytes, 99999);
+    assert_int_equal(qoe.cached_frames, 2);
+    player_qoe(b.p, START + 10001, &qoe); /* for less */
     assert_int_equal(qoe.cached_frames, 1);
     player_qoe(b.p, START + 50000, &qoe); /* at the start of frame 1 */
     assert_int_equal(qoe.cached_frames, 1);
@@ -638,6 +662,7 @@ int main(void) {
         cmocka_unit_test(a_full_buffer_stops_requests_until_the_exact_moment_of_room),
         cmocka_unit_test(chunks_are_requested_in_sequence_up_to_the_concurrency),
         cmocka_unit_test(rct_counts_from_the_decision_not_from_the_transports_consent),
+        cmocka_unit_test(qoe_counts_a_large_first_frame_by_its_duration),
         cmocka_unit_test(qoe_counts_whole_frames_that_have_not_begun),
         cmocka_unit_test(the_buffer_is_reported_at_exact_intervals),
         cmocka_unit_test(a_flipped_byte_ends_the_run_and_is_named),

@@ -31,6 +31,7 @@ typedef struct {
     /* Of the player. */
     uint64_t race_us; /* after this long without an answer the handshake is tried on the next path too; 0: never */
     quic_reconnect reconnect;
+    uint64_t leave_us;     /* a connection whose requests receive nothing for so long is left for a new one; 0: never */
     uint64_t reconnect_us; /* a connection that is not confirmed for so long gets another attempt beside it */
 } quic_settings;
 

@@ -38,7 +38,7 @@ static void every_scheme_is_something_that_the_transport_accepts(void **state) {
         assert_non_null(endpoint);
         xl_endpoint_free(endpoint);
     }
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 7);
     xl_credentials_free(credentials);
 }
 
@@ -51,6 +51,9 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     assert_string_equal(s.scheme.scheduler, "xlink");
     assert_string_equal(s.scheme.reinjection, "frame");
     assert_false(s.scheme.rescue || s.race_us > 0);
+    assert_true(s.scheme.suspect && !s.scheme.reinjection_unconditional);
+    assert_true(quic_settings_choose(&s, "xlink-2021"));
+    assert_true(s.scheme.reinjection_unconditional && !s.scheme.suspect && s.scheme.ack_path == XL_ACK_FASTEST);
     assert_true(quic_settings_choose(&s, "xlink+"));
     assert_true(s.scheme.enable_multipath && s.scheme.qoe_control && s.scheme.rescue);
     assert_int_equal(s.scheme.rescue_gain_us, 500000);
@@ -62,6 +65,9 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     assert_string_equal(s.scheme.scheduler, "minrtt");
     assert_string_equal(s.scheme.reinjection, "none");
     assert_true(quic_settings_use_all_paths(&s) && quic_settings_are_multipath(&s));
+    assert_true(s.scheme.suspect);
+    assert_true(quic_settings_choose(&s, "vanilla-mp-2021"));
+    assert_true(s.scheme.enable_multipath && !s.scheme.qoe_control && !s.scheme.suspect);
     assert_true(quic_settings_choose(&s, "cm"));
     assert_true(s.scheme.enable_migration && !s.scheme.enable_multipath);
     assert_true(quic_settings_use_all_paths(&s) && !quic_settings_are_multipath(&s));
@@ -114,8 +120,8 @@ static void thresholds_are_in_order(void **state) {
 static void the_description_names_every_scheme_and_what_it_sets(void **state) {
     (void)state;
     json_t *all = quic_settings_describe(), *schemes = json_object_get(all, "schemes");
-    assert_int_equal(json_array_size(schemes), 5);
-    const json_t *plus = json_object_get(json_array_get(schemes, 4), "settings");
+    assert_int_equal(json_array_size(schemes), 7);
+    const json_t *plus = json_object_get(json_array_get(schemes, 6), "settings");
     assert_string_equal(json_string_value(json_object_get(plus, "race_ms")), "250");
     json_decref(all);
 }

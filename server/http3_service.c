@@ -253,6 +253,7 @@ static void add_to_totals(server_totals *totals, const xl_connection_stats *stat
     totals->stream_bytes_sent += stats->stream_bytes_sent;
     totals->reinjected_bytes += stats->reinjected_bytes;
     totals->retransmitted_bytes += stats->retransmitted_bytes;
+    totals->given_up_bytes += stats->given_up_bytes;
     totals->migrations += stats->migrations;
 }
 
@@ -387,6 +388,7 @@ void http3_service_add_totals(const http3_service *s, server_totals *totals) {
     totals->stream_bytes_sent += s->totals.stream_bytes_sent;
     totals->reinjected_bytes += s->totals.reinjected_bytes;
     totals->retransmitted_bytes += s->totals.retransmitted_bytes;
+    totals->given_up_bytes += s->totals.given_up_bytes;
     totals->migrations += s->totals.migrations;
     totals->connections += s->totals.connections;
     xl_endpoint_stats stats;

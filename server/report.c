@@ -12,14 +12,16 @@ json_t *server_describe(const server_config *o) {
 
 json_t *server_summary_fields(const server_totals *t) {
     bool known = t->connections == 0 || t->kernel_connections < t->connections;
-    uint64_t fresh = t->stream_bytes_sent - (t->reinjected_bytes < t->stream_bytes_sent ? t->reinjected_bytes : 0);
-    double redundancy = fresh > 0 ? (double)t->reinjected_bytes / (double)fresh : 0;
+    uint64_t twice = t->reinjected_bytes + t->given_up_bytes;
+    uint64_t fresh = t->stream_bytes_sent - (twice < t->stream_bytes_sent ? twice : 0);
+    double redundancy = fresh > 0 ? (double)twice / (double)fresh : 0;
     json_t *fields = json_pack("{s:I, s:I, s:O, s:I, s:I}", "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
                                "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "paths", t->paths,
                                "migrations", (json_int_t)t->migrations, "connections", (json_int_t)t->connections);
     json_object_update_new(fields, json_pack("{s:I, s:I, s:I, s:I}", "retries", (json_int_t)t->retries,
                                              "stateless_resets", (json_int_t)t->stateless_resets, "misrouted",
                                              (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded));
+    json_object_set_new(fields, "given_up_bytes", json_integer((json_int_t)t->given_up_bytes));
     if (t->refused > 0)
         json_object_set_new(fields, "refused", json_integer((json_int_t)t->refused));
     json_object_set_new(fields, "reinjected_bytes",

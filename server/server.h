@@ -51,7 +51,7 @@ typedef struct {
 
 /* What the summary adds up over all services. `paths` is a JSON array that services append objects to. */
 typedef struct {
-    uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes;
+    uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes, given_up_bytes;
     uint64_t migrations, connections;
     uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
     uint64_t refused;            /* clients that found no room */

@@ -56,13 +56,14 @@ static void send_report(int fd, const char *text, size_t len) {
 }
 
 static void report_totals(int fd, const server_totals *t) {
-    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "stream_bytes_sent",
-                            (json_int_t)t->stream_bytes_sent, "reinjected_bytes", (json_int_t)t->reinjected_bytes,
-                            "retransmitted_bytes", (json_int_t)t->retransmitted_bytes, "migrations",
-                            (json_int_t)t->migrations, "connections", (json_int_t)t->connections, "kernel_connections",
-                            (json_int_t)t->kernel_connections, "retries", (json_int_t)t->retries, "stateless_resets",
-                            (json_int_t)t->stateless_resets, "misrouted", (json_int_t)t->misrouted, "forwarded",
-                            (json_int_t)t->forwarded, "refused", (json_int_t)t->refused, "paths", t->paths);
+    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "given_up_bytes",
+                            (json_int_t)t->given_up_bytes, "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
+                            "reinjected_bytes", (json_int_t)t->reinjected_bytes, "retransmitted_bytes",
+                            (json_int_t)t->retransmitted_bytes, "migrations", (json_int_t)t->migrations, "connections",
+                            (json_int_t)t->connections, "kernel_connections", (json_int_t)t->kernel_connections,
+                            "retries", (json_int_t)t->retries, "stateless_resets", (json_int_t)t->stateless_resets,
+                            "misrouted", (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded, "refused",
+                            (json_int_t)t->refused, "paths", t->paths);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text)
         send_report(fd, text, strlen(text));
@@ -159,6 +160,7 @@ static void take_summary(worker *w) {
     t->stream_bytes_sent += member(o, "stream_bytes_sent");
     t->reinjected_bytes += member(o, "reinjected_bytes");
     t->retransmitted_bytes += member(o, "retransmitted_bytes");
+    t->given_up_bytes += member(o, "given_up_bytes");
     t->migrations += member(o, "migrations");
     t->connections += member(o, "connections");
     t->kernel_connections += member(o, "kernel_connections");
@@ -380,6 +382,7 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
         totals->stream_bytes_sent += t->stream_bytes_sent;
         totals->reinjected_bytes += t->reinjected_bytes;
         totals->retransmitted_bytes += t->retransmitted_bytes;
+        totals->given_up_bytes += t->given_up_bytes;
         totals->migrations += t->migrations;
         totals->connections += t->connections;
         totals->kernel_connections += t->kernel_connections;

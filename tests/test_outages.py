@@ -11,7 +11,8 @@ import pytest
 
 from railyard.base.paths import ROOT
 from railyard.experiment.settings import QUIC_SCHEMES
-from railyard.gate.compare import Row
+from railyard.gate.compare import Row, compare
+from railyard.gate.suite import Floors
 from railyard.gate.testing import Railyard
 from railyard.results.aggregate import Cell
 
@@ -47,11 +48,10 @@ def windows_of(draw: random.Random) -> list[list[tuple[float, float]]]:
     return paths
 
 
-def play(folder: Path, scheme: str, traces: list[Path], offset_ms: int = 0) -> dict[str, object]:
+def play(folder: Path, scheme: str, traces: list[Path], **settings: object) -> dict[str, object]:
     folder.mkdir()
     job = {
         "seed": 1,
-        "start_offset_ms": offset_ms,
         "time_limit_s": TIME_LIMIT_S,
         "scheme": scheme,
         "paths": [
@@ -62,6 +62,7 @@ def play(folder: Path, scheme: str, traces: list[Path], offset_ms: int = 0) -> d
         "link_logs": False,
         "null_crypto": True,
     }
+    job |= settings
     (folder / "job.json").write_text(json.dumps(job))
     program = ROOT / "build" / "bin" / "xlink-sim"
     subprocess.run([program, folder / "job.json", "--out", folder], check=False, capture_output=True, timeout=60)
@@ -92,6 +93,36 @@ def test_a_play_that_no_path_lets_through_fails_at_its_time_limit(tmp_path: Path
     assert ended["transport"]["attempts"] >= 2  # type: ignore[index]
 
 
+def states_of(folder: Path, path: str) -> list[str]:
+    events = map(json.loads, (folder / "player.jsonl").read_text().splitlines())
+    return [event["state"] for event in events if event["event"] == "path" and event["name"] == path]
+
+
+@pytest.fixture
+def fading(tmp_path: Path) -> list[Path]:
+    """10 Mbps on both paths, the first of which is dark from 3 s on."""
+    (tmp_path / "fades").write_text(lit([(0, 3)], 10_000_000))
+    (tmp_path / "stays").write_text(lit([(0, 79)], 10_000_000))
+    return [tmp_path / "fades", tmp_path / "stays"]
+
+
+def test_single_path_leaves_a_silent_interface_only_where_it_is_told_to(tmp_path: Path, fading: list[Path]) -> None:
+    assert play(tmp_path / "stays-there", "sp", fading)["outcome"] == "time_limit"
+    assert play(tmp_path / "leaves", "sp", fading, leave_ms=8000)["outcome"] == "complete"
+    assert "tried" in states_of(tmp_path / "leaves", "lte")
+
+
+@pytest.mark.parametrize(("scheme", "is_set_aside"), [("vanilla-mp", True), ("vanilla-mp-2021", False)])
+def test_a_path_of_2021_is_used_until_it_is_closed(
+    scheme: str, is_set_aside: bool, tmp_path: Path, fading: list[Path]
+) -> None:
+    out = tmp_path / "run"
+    play(out, scheme, fading, qlog=True)
+    logs = "".join(file.read_text() for file in (out / "qlog").glob("*_server.sqlog"))
+    assert ("consecutive PTOs" in logs) == is_set_aside
+    assert (json.loads((out / "server.jsonl").read_text().splitlines()[-1])["given_up_bytes"] > 0) == is_set_aside
+
+
 DARK = [{"t_s": 0, "path": name, "state": "down"} for name in ("wifi", "lte")]
 
 
@@ -115,3 +146,13 @@ def test_a_play_that_fails_where_it_did_not_is_a_fault_of_the_gate(railyard: Rai
     after = railyard.run("sp", "subway-1", time_limit_s=10, duration_s=4, link_events=DARK).run
     assert Row("subway-1", "sp", [before], [after], False).faults == [after]
     assert not Row("subway-1", "sp", [after], [after], False).faults
+
+
+def test_a_row_that_the_baseline_does_not_know_is_new_and_no_regression(railyard: Railyard) -> None:
+    known, new = (railyard.run(name, "subway-1", duration_s=2).run for name in ("sp", "xlink-2021"))
+    same = {known.run_id: ("a", "a")}
+    rows = compare([known], [known, new], same, Floors(), 0.05)
+    assert [(row.label, row.verdict, row.failed) for row in rows] == [
+        ("sp", "identical", False),
+        ("xlink-2021", "new, no baseline", False),
+    ]

@@ -380,7 +380,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
     [
         (["--transport", "carrier-pigeon"], "takes quic, tcp, mptcp, stream, not"),
         (["--scheme", "xlink"], "means nothing to tcp; leave it out"),
-        (["--transport", "quic", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, xlink or xlink+"),
+        (["--transport", "quic", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink,"),
         (["--transport", "quic"], "needs --scheme"),
         (["--server", "localhost:80"], "IP address"),
         (["--server", "127.0.0.1"], "IP address"),
@@ -443,7 +443,7 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
         ([], "nothing to listen on"),
         (["--http1", "127.0.0.1"], "ADDR:PORT"),
         (["--http1", "192.0.2.77:0"], "192.0.2.77"),
-        (["--http1", "127.0.0.1:0", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, xlink or xlink+"),
+        (["--http1", "127.0.0.1:0", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink,"),
         (["--http1", "127.0.0.1:0", "--root", "/nonexistent"], "/nonexistent"),
         (["--http1", "127.0.0.1:0", "--frame-index", "/nonexistent"], "/nonexistent"),
         (["--http1", "127.0.0.1:0", "--out", "/nonexistent/x"], "/nonexistent/x"),

@@ -28,7 +28,9 @@ _KNOWN = {
     "cm": LineStyle(ORANGE, "dashdot", "square"),
     "mptcp": LineStyle(GREEN, "dash", "diamond"),
     "vanilla-mp": LineStyle(PURPLE, "longdash", "triangle-up"),
+    "vanilla-mp-2021": LineStyle(PURPLE, "dot", "triangle-up-open"),
     "xlink": LineStyle(BLUE, "solid", "star"),
+    "xlink-2021": LineStyle(BLUE, "dash", "star-open"),
     "xlink+": LineStyle(VERMILION, "solid", "star-diamond"),
 }
 _SINGLE_PATH_ELSEWHERE = LineStyle("#777777", "dot", "circle-open")

@@ -93,7 +93,8 @@ class _SchemeEntry(Strict):
 
     scheme: str
     label: str | None = Field(default=None, min_length=1, max_length=48)
-    # sp and tcp only: 'each' path in turn, the 'primary' one, or a path's name.
+    # sp and tcp only: 'each' path in turn, the 'primary' one, or a path's name. sp only: 'os', an application that
+    # leaves a silent interface; 'best', all paths, of which reports take the better one.
     path: str = "each"
     # T_th1 and T_th2 as percentiles (X, Y) of play-time left, measured with the control off; or no re-injection at all.
     thresholds: tuple[Percent, Percent] | Literal["off"] | None = None

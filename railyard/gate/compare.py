@@ -109,14 +109,21 @@ class Row:
 
     pair: str
     label: str
-    before: list[Run]
+    before: list[Run]  # none: the baseline does not know the scheme
     after: list[Run]
     identical: bool  # every output file of every run, by hash
     comparisons: list[Comparison] = field(default_factory=list)
 
     @property
+    def is_new(self) -> bool:
+        """Nothing to compare with: the baseline refuses the row's scheme or one of its settings."""
+        return not self.before
+
+    @property
     def faults(self) -> list[Run]:
         """Runs that a program's fault ended, or whose play failed, and that played before."""
+        if self.is_new:
+            return []
         return [
             after
             for before, after in zip(self.before, self.after, strict=True)
@@ -133,6 +140,8 @@ class Row:
 
     @property
     def verdict(self) -> str:
+        if self.is_new:
+            return "new, no baseline"
         if self.faults:
             return "fault"
         if self.identical:
@@ -220,7 +229,15 @@ def compare(
         old, new = [b for b, _ in runs], [a for _, a in runs]
         same = all(hashes[run.run_id][0] == hashes[run.run_id][1] for run in old)
         rows.append(Row(pair, label, old, new, same, _comparisons(old, new, floors, alpha)))
-    return _corrected(rows)
+    return _corrected(rows) + _new_rows(after, set(groups))
+
+
+def _new_rows(after: Sequence[Run], compared: set[tuple[str, str]]) -> list[Row]:
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in after:
+        if (run.pair, run.label) not in compared:
+            groups.setdefault((run.pair, run.label), []).append(run)
+    return [Row(pair, label, [], runs, False) for (pair, label), runs in groups.items()]
 
 
 def _corrected(rows: list[Row]) -> list[Row]:

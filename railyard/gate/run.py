@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +19,7 @@ from railyard.gate.suite import Suite
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
+from railyard.run import sim
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 
@@ -42,6 +46,21 @@ def _carry_out(
             return whole.folder / "runs", whole.runs
     except UserError as error:
         raise UserError(f"{version.title}: {error}") from None
+
+
+def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
+    """The rows that a version can run: it refuses a scheme or a setting that it does not know with exit code 2, before
+    it writes anything."""
+    known: set[str] = set()
+    for spec in {spec.label: spec for spec in reversed(specs)}.values():
+        with tempfile.TemporaryDirectory(dir=build.GATE_DIR, prefix="known-") as folder:
+            job, out = Path(folder) / "job.json", Path(folder) / "out"
+            job.write_text(json.dumps(sim.job(spec)))
+            command = [str(version.program), str(job), "--out", str(out)]
+            done = subprocess.run(command, capture_output=True, check=False, timeout=sim.WALL_LIMIT_S)
+            if done.returncode != 2 or (out / "player.jsonl").is_file():
+                known.add(spec.label)
+    return known
 
 
 def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Cell, str]:
@@ -80,16 +99,18 @@ def run_gate(
         before, after = _versions(suite, baseline, kernel, tell)
         specs = resolve(suite, document)
         both = [before, after]
+        known = _known_labels(specs, before)
+        compared = [spec for spec in specs if spec.label in known]
         folders: list[Path] = []
         loaded: list[list[Run]] = []
-        for version in both:
-            tell(f"{counted(len(specs), 'run')} of {version.title}")
-            folder, runs = _carry_out(_of_build(specs, version), suite, version, jobs)
+        for version, own in ((before, compared), (after, specs)):
+            tell(f"{counted(len(own), 'run')} of {version.title}")
+            folder, runs = _carry_out(_of_build(own, version), suite, version, jobs) if own else (Path(), [])
             folders.append(folder)
             loaded.append(runs)
         hashes = {
             spec.run_id: (outputs_sha256(folders[0] / spec.run_id), outputs_sha256(folders[1] / spec.run_id))
-            for spec in specs
+            for spec in compared
         }
         rows = compare(loaded[0], loaded[1], hashes, suite.floors, suite.alpha)
         partings = _partings(rows, specs, both, suite)

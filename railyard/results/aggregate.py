@@ -105,10 +105,10 @@ class Cell:
 
     @property
     def redundancy(self) -> float | None:
-        """Pooled over the runs: all re-injected bytes / (all stream bytes sent − all re-injected bytes)."""
+        """Pooled over the runs: all bytes sent twice / (all stream bytes sent − all bytes sent twice)."""
         known = [run for run in self.runs if run.redundancy is not None]
         sent = sum(run.stream_bytes_sent or 0 for run in known)
-        twice = sum(run.reinjected_bytes or 0 for run in known)
+        twice = sum(run.sent_twice_bytes for run in known)
         return twice / (sent - twice) if known and sent > twice else None
 
     def path_bytes(self, direction: Callable[[Any], int]) -> dict[str, float]:

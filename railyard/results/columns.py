@@ -75,7 +75,7 @@ RUNS = Table(
         Column("stream_bytes_sent", LONG, "stream bytes that the server put on the wire; null in the kernel's schemes"),
         Column("reinjected_bytes", LONG, "of these, sent a second time on purpose"),
         Column("retransmitted_bytes", LONG, "of these, sent again after loss"),
-        Column("redundancy", DOUBLE, "reinjected_bytes / (stream_bytes_sent − reinjected_bytes), 0 to 1"),
+        Column("redundancy", DOUBLE, "share of stream bytes sent twice, 0 to 1: docs/reference/metrics.md"),
         Column("efficiency", DOUBLE, "median over the run's chunks of oracle RCT / RCT, 0 to 1"),
         Column("migrations", INT, "connection migrations"),
         Column("lateness_p99_us", DOUBLE, "the worst p99 lateness of any link, µs"),

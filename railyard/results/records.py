@@ -70,6 +70,7 @@ class Run:
     migrations: int | None
     buffer_s: list[tuple[float, float]] = field(repr=False)  # (time, level) since the player's start, seconds
     stalls: list[tuple[float, float]] = field(repr=False)  # (begin, end) of each interruption of playing
+    given_up_bytes: int = 0  # of the server's: in flight on a path that was given up, and sent again
     player_start_s: float | None = None  # on the clock of the links
     ended_s: float = 0.0  # the end of the player's log, since its start
 
@@ -127,11 +128,16 @@ class Run:
 
     @property
     def redundancy(self) -> float | None:
-        """Re-injected bytes / (all stream bytes sent − re-injected bytes); none where the kernel does not tell."""
+        """Bytes sent twice / (all stream bytes sent − bytes sent twice); none where the kernel does not tell."""
         if self.stream_bytes_sent is None or self.reinjected_bytes is None:
             return None
-        useful = self.stream_bytes_sent - self.reinjected_bytes
-        return self.reinjected_bytes / useful if useful > 0 else None
+        useful = self.stream_bytes_sent - self.sent_twice_bytes
+        return self.sent_twice_bytes / useful if useful > 0 else None
+
+    @property
+    def sent_twice_bytes(self) -> int:
+        """Re-injected, or sent again after a path was given up: a copy made in another way."""
+        return (self.reinjected_bytes or 0) + self.given_up_bytes
 
 
 def is_failed(outcome: str, first_frame_s: float | None) -> bool:
@@ -273,6 +279,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
         migrations=server.get("migrations"),
         buffer_s=[(event["t"], event["buffered_ms"] / 1000) for event in events if event["event"] == "buffer"],
         stalls=_stalls(events, end_s),
+        given_up_bytes=int(server.get("given_up_bytes") or 0),
         player_start_s=start_s,
         ended_s=end_s,
     )

@@ -111,6 +111,12 @@ def _paths(
     return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
 
 
+# `path` of scheme sp: an application on a phone, and every path, of which the better one is reported.
+OS, BEST = "os", "best"
+# Android's Media3 player: DefaultHttpDataSource.DEFAULT_READ_TIMEOUT_MILLIS.
+OS_READ_TIMEOUT_MS = "8000"
+
+
 def _placements(
     entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], place: tuple[YamlDocument, Location]
 ) -> Iterator[tuple[str, str]]:
@@ -119,6 +125,11 @@ def _placements(
     names = [path.name for path in paths]
     if entry.scheme not in ("sp", "tcp") or entry.path == "primary":
         yield label, primary
+    elif entry.scheme == "sp" and entry.path == OS:
+        yield entry.label or f"{label}:{OS}", primary
+    elif entry.scheme == "sp" and entry.path == BEST:
+        for name in names:
+            yield f"{entry.label or f'{label}:{BEST}'}:{name}", name
     elif entry.path == "each":
         yield label, primary
         for name in names:
@@ -132,7 +143,10 @@ def _placements(
 
 
 def _parameters(entry: SchemeEntry) -> dict[str, str]:
-    """Single path on a path of its own measures that path: it connects again there, and on no other."""
+    """Single path on a path of its own measures that path: it connects again there, and on no other. As a phone's
+    application it leaves an interface that is silent."""
+    if entry.scheme == "sp" and entry.path == OS:
+        return {"leave_ms": OS_READ_TIMEOUT_MS} | scheme_parameters(entry)
     stays = entry.scheme == "sp" and entry.path != "primary"
     return ({"reconnect": "same"} if stays else {}) | scheme_parameters(entry)
 

@@ -450,6 +450,12 @@ static void extend_run(settlement *m, const xl_path *p, const xl_sent_packet *pk
         run->longest_us = pkt->time_us - run->began_at;
 }
 
+static void count_given_up(xl_connection *c, const xl_sent_packet *pkt) {
+    for (const xl_sent_frame *r = pkt->frames; r; r = r->next)
+        if (r->kind == XL_SF_STREAM)
+            c->stats.given_up_bytes += r->len;
+}
+
 static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
@@ -469,6 +475,8 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     pkt->loss_charged = counted && counts;
     if (pkt->loss_charged)
         p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
+    if (m->is_given_up)
+        count_given_up(c, pkt);
     settle(c, pkt, record_lost);
 }
 
@@ -558,8 +566,8 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
     }
     requeue_oldest(c, p->space, p->index);
-    if (c->multipath && p->pto_count >= XL_SUSPECT_PTOS && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT &&
-        xl_conn_has_healthy_path_beside(c, p)) {
+    if (c->multipath && c->config->scheme.suspect && p->pto_count >= XL_SUSPECT_PTOS && xl_path_may_carry_data(p) &&
+        p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
         xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
         xl_conn_give_up_in_flight(c, p);
         p->cc->on_persistent_congestion(p->cc_state, c->now);

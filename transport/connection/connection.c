@@ -215,7 +215,8 @@ static void give_up_handshake(xl_connection *c) {
 }
 
 static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
-    return c->multipath && p->pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
+    bool may_be_suspect = c->multipath && c->config->scheme.suspect;
+    return may_be_suspect && p->pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */

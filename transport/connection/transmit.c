@@ -106,6 +106,12 @@ static uint64_t mtu_for(const xl_path *p) {
     return p->probes > 0 ? p->mtu_search.base : p->mtu;
 }
 
+/* With another path at hand the data goes there, and a PING asks whether this one is still alive: data put on a path
+ * that has gone dark would block the stream once more. */
+static bool leaves_probe_empty(const xl_connection *c, const xl_path *p) {
+    return c->multipath && c->config->scheme.suspect && xl_conn_has_healthy_path_beside(c, p);
+}
+
 static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_builder b;
     size_t room = least(least(cap, mtu_for(p)), xl_path_amplification_left(p));
@@ -118,9 +124,7 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
         put_validation(&b);
     if (!is_probing_only(c, p)) {
         xl_content_put_acks(&b);
-        /* With another path at hand the data goes there, and a PING asks whether this one is still alive: data put on
-         * a path that has gone dark would block the stream once more. */
-        if (p->probes > 0 && xl_path_may_carry_data(p) && !(c->multipath && xl_conn_has_healthy_path_beside(c, p))) {
+        if (p->probes > 0 && xl_path_may_carry_data(p) && !leaves_probe_empty(c, p)) {
             xl_content_put_control(&b);
             xl_content_put_streams(&b, NULL);
         }

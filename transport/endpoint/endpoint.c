@@ -28,6 +28,7 @@ void xl_scheme_init(xl_scheme *s) {
                      .rescue_gain_us = 500000,
                      .rescue_permille = 20,
                      .max_reinjections = 1,
+                     .suspect = true,
                      .qoe_extrapolation = true,
                      .qoe_carrier = XL_QOE_IN_ACK};
 }

@@ -214,6 +214,8 @@ typedef struct {
     uint8_t max_reinjections;       /* Copies of one packet beside the original, each on a different path, so at most
                                      * the number of paths minus 1. 0 selects the default of 1. */
     xl_qoe_carrier qoe_carrier;     /* Client: frame of the QoE signal. Default: XL_QOE_IN_ACK. */
+    bool suspect;                   /* Multipath: a path with two PTOs in a row becomes suspect while another one is
+                                     * healthy; false: a path is used until it is closed. Default: true. */
     bool qoe_extrapolation;         /* Server: subtract the time since the signal arrived from play-time left.
                                      * Default: true. */
 } xl_scheme;
@@ -480,6 +482,8 @@ typedef struct {
     uint64_t stream_bytes_sent;   /* new + retransmitted + re-injected */
     uint64_t reinjected_bytes;    /* copies of data in flight on another path */
     uint64_t retransmitted_bytes; /* sent again after loss or PTO */
+    uint64_t given_up_bytes;      /* in flight on a path when it was given up (suspect, closed, left by migration);
+                                   * sent again, they are among retransmitted_bytes */
     uint64_t stream_bytes_received;
     uint64_t migrations;
     size_t path_count;
