@@ -136,6 +136,15 @@ def test_lines_of_prose_have_at_most_120_columns(page: Path) -> None:
     assert not long, "\n".join(long)
 
 
+def test_every_test_that_the_page_on_conformance_names_exists() -> None:
+    page = (DOCS / "reference" / "conformance.md").read_text(encoding="utf-8")
+    named = {name for row in page.splitlines() if row.startswith("| ") for name in re.findall(r"`(\w+)`", row)}
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("transport/*/*_test.c")))
+    existing = set(re.findall(r"cmocka_unit_test\((\w+)\)", sources))
+    assert len(named) > 50
+    assert named <= existing, named - existing
+
+
 def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
     if not (programs_dir() / "xlink-server").is_file():
         pytest.skip("the programs are not built: make build")
