@@ -56,7 +56,8 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
 
 def _wants_kernel(spec: ExhibitSpec) -> bool:
     """Whether a scheme is in the kernel: runs are exact then, and none void, where a time-travel kernel is."""
-    names = [entry if isinstance(entry, str) else entry.get("scheme") for entry in spec.experiment.get("schemes", [])]
+    entries = spec.experiment.get("schemes", [])
+    names = [entry.get("scheme") if isinstance(entry, dict) else entry for entry in entries]
     return spec.experiment.get("arena") == "mpshell" and "mptcp" in names
 
 
