@@ -330,7 +330,7 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     assert_string_equal(options.lend_outside, "/join/outside");
     mp_options_free(&options);
     assert_int_equal(parse(&options, command, error), -1);
-    assert_non_null(strstr(error, "takes no path and no command"));
+    assert_non_null(strstr(error, "takes no --path and no COMMAND"));
     mp_options_free(&options);
     assert_int_equal(parse(&options, path, error), -1);
     mp_options_free(&options);
