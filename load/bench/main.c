@@ -315,7 +315,7 @@ int main(int argc, char **argv) {
     xl_config config;
     xl_config_init(&config);
     config.scheme.enable_multipath = true;
-    config.limits.max_udp_payload_bytes = DATAGRAM_BYTES;
+    config.limits.max_udp_payload_bytes = config.limits.path_mtu_bytes = DATAGRAM_BYTES;
     config.limits.idle_timeout_us = 600000000;
     config.limits.max_connections = b.count;
     xl_config client_config = config;
