@@ -207,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     live_flush(l);
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && !live_is_over(l); i++)
         operate(l);
-    run(l, 15000000); /* a handshake has 10 s */
+    run(l, 45000000); /* a handshake has 30 s */
     FUZZ_CHECK(p->client_closed || p->cc->handshake.is_complete || live_is_over(l));
     live_free(l);
     free(l);
