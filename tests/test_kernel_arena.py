@@ -258,6 +258,26 @@ def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) ->
 
 
 @needs_kernel
+def test_sysctls_of_a_scheme_decide_its_run_and_an_unknown_one_gets_one_sentence(tmp_path: Path) -> None:
+    """Without timestamps a segment carries 12 bytes more, so other bytes are in flight at other times."""
+    rows = (
+        "schemes: [{scheme: tcp, path: primary}, {scheme: tcp, path: primary, sysctls: {net.ipv4.tcp_timestamps: 0}}] #"
+    )
+    plain, changed = specs_of(tmp_path, YAML.replace("schemes:", rows))
+    assert changed.label == "tcp,ipv4.tcp_timestamps=0"
+    assert changed.identity() != plain.identity()
+    before, after = carry_out(plain, tmp_path / "plain"), carry_out(changed, tmp_path / "changed")
+    assert (before["sysctls"].get("net.ipv4.tcp_timestamps"), after["sysctls"]["net.ipv4.tcp_timestamps"]) == (
+        None,
+        "0",
+    )
+    assert (tmp_path / "plain" / "player.jsonl").read_text() != (tmp_path / "changed" / "player.jsonl").read_text()
+    unknown = changed.model_copy(update={"kernel_sysctls": {"net.mptcp.nothing": "1"}})
+    with pytest.raises(UserError, match=r"this kernel does not take net\.mptcp\.nothing=1"):
+        carry_out(unknown, tmp_path / "unknown")
+
+
+@needs_kernel
 def test_link_events_happen_at_their_time(tmp_path: Path) -> None:
     events = "link_events: [{t_s: 0.5, path: wifi, state: down}, {t_s: 1.25, path: wifi, state: up, delay_ms: 40}]\n"
     spec = next(s for s in specs_of(tmp_path, YAML + events) if s.scheme == "vanilla-mp")

@@ -378,7 +378,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
 @pytest.mark.parametrize(
     ("options", "phrase"),
     [
-        (["--transport", "carrier-pigeon"], "takes quic, tcp, mptcp, stream, not"),
+        (["--transport", "carrier-pigeon"], "takes quic, mptcp, stream, tcp, not"),
         (["--scheme", "xlink"], "means nothing to tcp; leave it out"),
         (["--transport", "quic", "--scheme", "nonsense"], "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink,"),
         (["--transport", "quic"], "needs --scheme"),
@@ -449,8 +449,8 @@ def test_at_signs_stand_for_what_mpshell_sets(tmp_path: Path, server: Server) ->
         (["--http1", "127.0.0.1:0", "--out", "/nonexistent/x"], "/nonexistent/x"),
         (["--http1", "127.0.0.1:0", "--cert", "x.pem"], "--cert and --key"),
         (["--http1", "127.0.0.1:0", "--t-th1-ms", "3000"], "t_th1_ms must not be greater than t_th2_ms"),
-        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "--cc takes cubic, cubic-tolerant, newreno"),
-        (["--quic", "127.0.0.1:0", "--scheduler", "best"], "--scheduler takes minrtt, xlink, "),
+        (["--http1", "127.0.0.1:0", "--cc", "vegas"], "--cc takes cubic, "),
+        (["--quic", "127.0.0.1:0", "--scheduler", "best"], "--scheduler takes minrtt, "),
         (["--quic", "127.0.0.1:0", "--mptcp"], "--mptcp needs --http1"),
     ],
 )

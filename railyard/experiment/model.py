@@ -48,6 +48,8 @@ KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
 PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
+# Settings of the kernel's transports; they go before those of the experiment's `buffers`.
+SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -101,6 +103,8 @@ class _SchemeEntry(Strict):
     # docs/reference/paths.md has its grammar. The player checks it too; here an experiment fails before its first run.
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
     cc: Congestion | None = None
+    # mptcp and tcp only: sysctls of both network namespaces, such as net.mptcp.scheduler.
+    sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = {}
     # Another stack, by name or as ./FILE, and its options; then the scheme is 'stack'.
     stack: str | None = None
     stack_options: dict[str, str] = {}
@@ -125,6 +129,13 @@ class _SchemeEntry(Strict):
         if isinstance(value, int | float) and setting is not None and setting.kind == "text":
             return f"{value:g}"
         return value
+
+    @field_validator("sysctls", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: str(int(item)) if isinstance(item, bool) else str(item) for name, item in value.items()}
 
     @field_validator("path_events", mode="before")
     @classmethod
@@ -151,6 +162,8 @@ class _SchemeEntry(Strict):
             )
         if TRANSPORT_OF_SCHEME[self.scheme] != "quic" and self.cc not in (None, *KERNEL_CONGESTION):
             raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
+        if self.sysctls and self.scheme not in ("mptcp", "tcp"):
+            raise FieldError("sysctls", f"'sysctls' is for mptcp and tcp; {self.scheme} does not use the kernel's TCP.")
         given = self.quic_parameters()
         for name in MIGRATION_ONLY:
             if name in given and self.scheme != "cm":
@@ -207,6 +220,7 @@ class _SchemeEntry(Strict):
             name = (Path(self.stack).parent.name or Path(self.stack).stem) if "/" in self.stack else self.stack
             return name + "".join(f",{key}={value}" for key, value in self.stack_options.items())
         extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
+        extra |= {name.removeprefix("net."): value for name, value in self.sysctls.items()}
         if self.thresholds is not None:
             given = self.thresholds
             extra["thresholds"] = given if isinstance(given, str) else f"{given[0]:g}-{given[1]:g}"

@@ -111,7 +111,9 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
     control = CONTROL if spec.link_events else None
     shell = runspec.mpshell_command(spec, LINKS / "mpshell", Path(), player, control, settings=settings)
     lines = [
-        f"echo {shlex.quote(value)} >/proc/sys/{name.replace('.', '/')} || exit 2" for name, value in settings.items()
+        f"{{ echo {shlex.quote(value)} >/proc/sys/{name.replace('.', '/')}; }} 2>/dev/null || "
+        f"{{ echo {shlex.quote(f'this kernel does not take {name}={value}')} >&2; exit 2; }}"
+        for name, value in settings.items()
     ]
     if spec.transport == "mptcp":
         count = len(spec.paths)

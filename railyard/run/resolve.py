@@ -279,6 +279,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             keep_awake=experiment.keep_awake,
                             programs_sha256=programs,
                             stack=stacks[scheme_index],
+                            kernel_sysctls=dict(entry.sysctls),
                             kernel=machine,
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )

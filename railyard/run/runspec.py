@@ -97,6 +97,8 @@ class RunSpec(BaseModel):
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
+    # mptcp and tcp only: further sysctls.
+    kernel_sysctls: dict[str, str] = {}
     # Scheme 'stack' only: the stack.
     stack: StackRun | None = None
     # Kernel arena only.
@@ -122,6 +124,7 @@ class RunSpec(BaseModel):
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
+        not_set |= {"kernel_sysctls"} if not self.kernel_sysctls else set()
         not_set |= {"stack"} if self.stack is None else set()
         not_set |= {"kernel"} if self.kernel is None else set()
         left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
@@ -280,4 +283,5 @@ def sysctls(spec: RunSpec) -> dict[str, str]:
         "net.ipv4.tcp_rmem": f"4096 {min(131072, receive)} {receive}",
         "net.ipv4.tcp_wmem": f"4096 {min(65536, send)} {send}",
         "net.ipv4.tcp_no_metrics_save": "1",
+        **spec.kernel_sysctls,
     }

@@ -176,7 +176,10 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
     settings = runspec.sysctls(spec)
     for name, value in settings.items():
-        provenance.write_sysctl(name, value)
+        try:
+            provenance.write_sysctl(name, value)
+        except OSError as error:
+            raise StartError(f"this kernel does not take {name}={value}: {error.strerror}") from None
     if spec.transport == "mptcp":
         count = str(len(spec.paths))
         limits = ["ip", "mptcp", "limits", "set", "subflows", count, "add_addr_accepted", count]
