@@ -98,6 +98,8 @@ static const setting rows[] = {
      .value = "BYTES", .fallback = "4194304", .help = "Unacknowledged data of one QUIC stream or TCP connection."},
     {"retry_above", SETTING_OWN, .read = read_retry_above, .value = "N", .fallback = "256",
      .help = "With this many handshakes in progress, new clients must validate their address by Retry. 0: always."},
+    {"no_tickets", SETTING_FLAG, FIELD(without_tickets),
+     .help = "Send no session tickets, so that clients cannot resume."},
     {"max_connections", SETTING_WHOLE, FIELD(max_connections), .least = 1, .most = CONNECTIONS_MOST, .value = "N",
      .fallback = "QUIC 1024, HTTP/1.1 256",
      .help = "Maximum number of connections, for each protocol and process. Further QUIC clients are refused; a "

@@ -134,7 +134,7 @@ static bool issue_tickets(server_service *s, const server_config *config, char *
 }
 
 static bool make_credentials(server_service *s, const server_config *config, char *error) {
-    if (!load_credentials(s, config, error) || !issue_tickets(s, config, error))
+    if (!load_credentials(s, config, error) || (!config->without_tickets && !issue_tickets(s, config, error)))
         return false;
     bool ok = !config->ciphers || xl_credentials_set_ciphers(s->credentials, config->ciphers) == 0;
     if (!ok)

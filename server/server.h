@@ -39,6 +39,7 @@ typedef struct {
     quic_settings settings;
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
+    bool without_tickets;                    /* no session tickets: clients cannot resume */
     uint64_t max_connections;                /* of each protocol and process; 0: the service's default */
     uint64_t max_per_address;                /* of them; 0: no limit; SERVER_SHARE_PER_ADDRESS: not given */
     const char *out_file, *qlog_dir, *keylog_file;

@@ -93,7 +93,7 @@ def test_a_stall_is_seen(railyard: Railyard) -> None:
         ({"duration_s": -1}, "duration_s"),
         ({"pair": "subway-11"}, "did you mean 'subway-1'?"),
         ({"scheme": "xlnk"}, "did you mean 'xlink'?"),
-        ({"scheme": "mptcp"}, "--arena mpshell"),
+        ({"scheme": "mptcp"}, "--arena kernel or mpshell"),
     ],
 )
 def test_a_mistake_is_one_sentence(railyard: Railyard, settings: dict[str, object], words: str) -> None:

@@ -328,7 +328,7 @@ def test_a_connection_that_dies_ends_with_1(tmp_path: Path) -> None:
         ("colour", 1, "colour is not a known member"),
         ("paths", [], "paths takes an array"),
         ("time_limit_s", None, "time_limit_s is missing"),
-        ("reinjection", "nonsense", "reinjection takes none, appending, stream or frame, not 'nonsense'"),
+        ("reinjection", "nonsense", "reinjection takes none, appending, frame or stream, not 'nonsense'"),
         ("player", {"video_bytes": 1}, "player.bitrate_bps is missing"),
         ("players", [{"player": {"chunk_bytes": "x"}}], "players[0].player.chunk_bytes takes"),
         ("paths", [{"name": "a", "up": "none", "down": "none", "delay_ms": 1}], "paths[0].up: "),

@@ -150,10 +150,16 @@ def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
     }
 
 
+# What the simulator has by default, so that a scheme sends the same packets in every arena: links with an MTU of 1500
+# bytes that both ends know instead of searching for it, and no ECN.
+AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off"}
+
+
 def _options(spec: RunSpec, side: str) -> list[str]:
     """The parameters of the run that are options of this side."""
-    own = [setting for setting in SETTINGS.values() if side in setting.sides and setting.name in spec.parameters]
-    command = [word for setting in own for word in (setting.option, spec.parameters[setting.name])]
+    parameters = AS_IN_THE_SIMULATOR | spec.parameters
+    own = [setting for setting in SETTINGS.values() if side in setting.sides and setting.name in parameters]
+    command = [word for setting in own for word in (setting.option, parameters[setting.name])]
     if side == "player" and "path_events" in spec.parameters:
         command += ["--path-events", spec.parameters["path_events"]]
     return command
@@ -165,7 +171,7 @@ def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     if spec.transport == "quic":
         command += ["--quic", f"0.0.0.0:{QUIC_PORT}", "--scheme", spec.scheme]
         command += _options(spec, "server")
-        command += ["--send-buffer-bytes", str(spec.buffers.send_bytes)]
+        command += ["--send-buffer-bytes", str(spec.buffers.send_bytes), "--no-tickets"]
     else:
         command += ["--http1", f"0.0.0.0:{HTTP_PORT}"]
         if spec.transport == "mptcp":
