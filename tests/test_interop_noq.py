@@ -23,6 +23,9 @@ ANY = "0.0.0.0"  # noqa: S104
 SECOND = "127.0.0.2"  # another address of the loopback interface: another path
 
 
+pytestmark = pytest.mark.timeout(1200)  # the first of them builds the program
+
+
 @pytest.fixture(scope="module")
 def peer() -> Path:
     """The program of peers/noq; building it takes some 40 s of two cores the first time."""
