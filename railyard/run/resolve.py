@@ -153,11 +153,9 @@ def _parameters(entry: SchemeEntry) -> dict[str, str]:
 
 def runs_in(arena: str, scheme: str) -> bool:
     """Whether a scheme can run in an arena at all: the simulator has no kernel, and containers no relays."""
-    return (
-        arena not in ("sim", "docker")
-        or TRANSPORT_OF_SCHEME[scheme] == "quic"
-        or (arena == "docker" and scheme != STACK_SCHEME)
-    )
+    if arena == "sim":
+        return TRANSPORT_OF_SCHEME[scheme] == "quic"
+    return arena != "docker" or scheme != STACK_SCHEME
 
 
 def _why_not(arena: str) -> str:
