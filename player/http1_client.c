@@ -52,6 +52,10 @@ struct http1_client {
     connection connections[];
 };
 
+static http1_client *client_of(player_transport *t) {
+    return ((http1_transport *)t)->http;
+}
+
 static void watch(http1_client *t, connection *c, uint32_t events) {
     if (c->events != events) {
         c->events = events;
@@ -135,7 +139,8 @@ static connection *find_connection(http1_client *t, connection_state state) {
     return NULL;
 }
 
-bool http1_client_request(http1_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+bool http1_client_request(player_transport *handle, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
+    http1_client *t = client_of(handle);
     if (t->over || t->dead[0] != '\0')
         return false;
     connection *c = find_connection(t, IDLE);
@@ -164,7 +169,9 @@ bool http1_client_request(http1_client *t, uint64_t id, uint64_t first, uint64_t
     return true;
 }
 
-void http1_client_cancel(http1_client *t, uint64_t id) {
+void http1_client_cancel(player_transport *handle, uint64_t id, uint64_t now) {
+    (void)now;
+    http1_client *t = client_of(handle);
     for (unsigned i = 0; i < t->count; i++) {
         connection *c = &t->connections[i];
         if (c->has_request && c->id == id) {
@@ -321,7 +328,8 @@ void http1_client_sample(http1_client *t) {
         sample(t, &t->connections[i]);
 }
 
-void http1_client_step(http1_client *t, uint64_t now) {
+void http1_client_step(player_transport *handle, uint64_t now) {
+    http1_client *t = client_of(handle);
     if (t->over)
         return;
     for (unsigned i = 0; i < t->count && t->dead[0] == '\0'; i++)
@@ -339,7 +347,8 @@ void http1_client_step(http1_client *t, uint64_t now) {
     }
 }
 
-uint64_t http1_client_next_timeout(const http1_client *t) {
+uint64_t http1_client_next_timeout(const player_transport *handle) {
+    const http1_client *t = ((const http1_transport *)handle)->http;
     if (t->over)
         return XL_NEVER;
     uint64_t next = t->dead[0] != '\0' ? 0 : t->next_sample;

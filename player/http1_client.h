@@ -25,11 +25,16 @@ http1_client *http1_client_new(const player_transport_config *, const player_tra
 /* Closes the sockets, after their last sample. */
 void http1_client_free(http1_client *);
 
+/* How a transport over this client begins: then the operations below are its own. */
+typedef struct {
+    http1_client *http;
+} http1_transport;
+
 /* As player_transport_ops says. */
-bool http1_client_request(http1_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
-void http1_client_cancel(http1_client *, uint64_t id);
-void http1_client_step(http1_client *, uint64_t now);
-uint64_t http1_client_next_timeout(const http1_client *);
+bool http1_client_request(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
+void http1_client_cancel(player_transport *, uint64_t id, uint64_t now);
+void http1_client_step(player_transport *, uint64_t now);
+uint64_t http1_client_next_timeout(const player_transport *);
 
 /* Samples every connected socket. */
 void http1_client_sample(http1_client *);

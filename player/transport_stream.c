@@ -11,10 +11,9 @@
 #include "player/http1_client.h"
 
 typedef struct {
+    http1_transport of; /* first */
     struct sockaddr_un server;
-    size_t path_count;
     unsigned concurrency;
-    http1_client *http;
 } stream_transport;
 
 static stream_transport *from_handle(player_transport *t) {
@@ -52,10 +51,9 @@ static player_transport *stream_create(const player_transport_config *config,
         free(t);
         return NULL;
     }
-    t->path_count = config->path_count;
     t->concurrency = config->concurrency;
-    t->http = http1_client_new(config, callbacks, &sockets, t, now, error);
-    if (!t->http) {
+    t->of.http = http1_client_new(config, callbacks, &sockets, t, now, error);
+    if (!t->of.http) {
         free(t);
         return NULL;
     }
@@ -65,25 +63,8 @@ static player_transport *stream_create(const player_transport_config *config,
 static void stream_close(player_transport *handle, uint64_t now) {
     (void)now;
     stream_transport *t = from_handle(handle);
-    http1_client_free(t->http);
+    http1_client_free(t->of.http);
     free(t);
-}
-
-static bool stream_request(player_transport *handle, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
-    return http1_client_request(from_handle(handle)->http, id, first, last, now);
-}
-
-static void stream_cancel(player_transport *handle, uint64_t id, uint64_t now) {
-    (void)now;
-    http1_client_cancel(from_handle(handle)->http, id);
-}
-
-static void stream_step(player_transport *handle, uint64_t now) {
-    http1_client_step(from_handle(handle)->http, now);
-}
-
-static uint64_t stream_next_timeout(const player_transport *handle) {
-    return http1_client_next_timeout(((const stream_transport *)handle)->http);
 }
 
 static json_t *stream_summary(player_transport *handle) {
@@ -95,10 +76,10 @@ const player_transport_ops player_transport_stream = {
     .name = "stream",
     .uses_socket_file = true,
     .create = stream_create,
-    .request = stream_request,
-    .cancel = stream_cancel,
-    .step = stream_step,
-    .next_timeout = stream_next_timeout,
+    .request = http1_client_request,
+    .cancel = http1_client_cancel,
+    .step = http1_client_step,
+    .next_timeout = http1_client_next_timeout,
     .summary = stream_summary,
     .close = stream_close,
 };

@@ -14,13 +14,13 @@
 #include "player/http1_client.h"
 
 typedef struct {
+    http1_transport of; /* first */
     bool mptcp;
     xl_addr server;
     player_path paths[PLAYER_MAX_PATHS];
     size_t path_count;
     unsigned concurrency;
     tcp_stats stats;
-    http1_client *http;
 } tcp_transport;
 
 static tcp_transport *from_handle(player_transport *t) {
@@ -75,7 +75,7 @@ static void sample(void *state, int fd) {
 static void tcp_close(player_transport *handle, uint64_t now) {
     (void)now;
     tcp_transport *t = from_handle(handle);
-    http1_client_free(t->http);
+    http1_client_free(t->of.http);
     free(t);
 }
 
@@ -97,8 +97,8 @@ static player_transport *create(const player_transport_config *config, const pla
     t->path_count = config->path_count;
     memcpy(t->paths, config->paths, config->path_count * sizeof *config->paths);
     t->concurrency = config->concurrency;
-    t->http = http1_client_new(config, callbacks, &sockets, t, now, error);
-    if (!t->http) {
+    t->of.http = http1_client_new(config, callbacks, &sockets, t, now, error);
+    if (!t->of.http) {
         free(t);
         return NULL;
     }
@@ -115,23 +115,6 @@ static player_transport *mptcp_create(const player_transport_config *config,
     return create(config, callbacks, now, true, error);
 }
 
-static bool tcp_request(player_transport *handle, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
-    return http1_client_request(from_handle(handle)->http, id, first, last, now);
-}
-
-static void tcp_cancel(player_transport *handle, uint64_t id, uint64_t now) {
-    (void)now;
-    http1_client_cancel(from_handle(handle)->http, id);
-}
-
-static void tcp_step(player_transport *handle, uint64_t now) {
-    http1_client_step(from_handle(handle)->http, now);
-}
-
-static uint64_t tcp_next_timeout(const player_transport *handle) {
-    return http1_client_next_timeout(((const tcp_transport *)handle)->http);
-}
-
 /* The path that a flow's local address belongs to. */
 static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
     for (size_t i = 0; i < t->path_count; i++)
@@ -142,7 +125,7 @@ static size_t path_of(const tcp_transport *t, const tcp_flow *flow) {
 
 static void tcp_path_stats(player_transport *handle, player_path_stats *stats) {
     tcp_transport *t = from_handle(handle);
-    http1_client_sample(t->http);
+    http1_client_sample(t->of.http);
     memset(stats, 0, t->path_count * sizeof *stats);
     for (size_t i = 0; i < t->stats.count; i++) {
         const tcp_flow *flow = &t->stats.flows[i];
@@ -155,7 +138,7 @@ static void tcp_path_stats(player_transport *handle, player_path_stats *stats) {
 
 static json_t *tcp_summary(player_transport *handle) {
     tcp_transport *t = from_handle(handle);
-    http1_client_sample(t->http);
+    http1_client_sample(t->of.http);
     json_t *flows = json_array();
     for (size_t i = 0; i < t->stats.count; i++) {
         const tcp_flow *flow = &t->stats.flows[i];
@@ -178,10 +161,10 @@ static json_t *tcp_summary(player_transport *handle) {
 const player_transport_ops player_transport_tcp = {
     .name = "tcp",
     .create = tcp_create,
-    .request = tcp_request,
-    .cancel = tcp_cancel,
-    .step = tcp_step,
-    .next_timeout = tcp_next_timeout,
+    .request = http1_client_request,
+    .cancel = http1_client_cancel,
+    .step = http1_client_step,
+    .next_timeout = http1_client_next_timeout,
     .path_stats = tcp_path_stats,
     .summary = tcp_summary,
     .close = tcp_close,
@@ -190,10 +173,10 @@ const player_transport_ops player_transport_tcp = {
 const player_transport_ops player_transport_mptcp = {
     .name = "mptcp",
     .create = mptcp_create,
-    .request = tcp_request,
-    .cancel = tcp_cancel,
-    .step = tcp_step,
-    .next_timeout = tcp_next_timeout,
+    .request = http1_client_request,
+    .cancel = http1_client_cancel,
+    .step = http1_client_step,
+    .next_timeout = http1_client_next_timeout,
     .path_stats = tcp_path_stats,
     .summary = tcp_summary,
     .close = tcp_close,
