@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fetches and builds the foreign QUIC stacks of `make interop`: Debian's packages as root, Go's by their lock file.
+# Fetches and builds the foreign QUIC stacks of `make interop` and those of peers/ that are schemes: Debian's packages as
+# root, those of Go and Rust by their lock files.
 # What cannot be had stays away, and is a row with its reason in the matrix.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,3 +40,15 @@ if command -v go >/dev/null && { [ ! -x "$relay" ] || [ peers/quic-go/main.go -n
     nice go build -C peers/quic-go -mod=readonly -o "../../$relay" .
     say "built the relay of quic-go"
 fi
+
+# NAME PROGRAM: the relay of peers/NAME in Rust; cargo sees by itself what has changed.
+build_rust() {
+    if ! command -v cargo >/dev/null; then
+        say "without $1: there is no Rust toolchain"
+    elif nice cargo build --release --locked --quiet --manifest-path "peers/$1/Cargo.toml" --target-dir "build/peers/$1"; then
+        say "built the relay of $("build/peers/$1/release/$2" version)"
+    else
+        say "without $1: it cannot be built, see above"
+    fi
+}
+build_rust noq noq-peer

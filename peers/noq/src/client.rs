@@ -14,7 +14,7 @@ use crate::http3::{self, Frames};
 use crate::stats;
 
 /// noq gives a stream up that has more than 1,024 gaps: with re-injection and two paths a wide window makes as many.
-const STREAM_WINDOW: u32 = 1 << 20;
+pub const STREAM_WINDOW: u32 = 1 << 20;
 
 /// Any certificate is taken: the server makes its own.
 #[derive(Debug)]
@@ -80,24 +80,21 @@ fn parse(words: &[String]) -> Result<Options> {
     Ok(o)
 }
 
-fn config() -> Result<ClientConfig> {
+pub fn config(alpn: &[u8], transport: TransportConfig) -> Result<ClientConfig> {
     let provider = rustls::crypto::ring::default_provider();
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider.clone()))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    let mut transport = TransportConfig::default();
-    transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
-    transport.stream_receive_window(STREAM_WINDOW.into());
+    tls.alpn_protocols = vec![alpn.to_vec()];
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
     Ok(config)
 }
 
 /// The server's connection IDs for the path may still be on their way.
-async fn open(connection: &Connection, server: SocketAddr, local: IpAddr) -> Result<Path> {
+pub async fn open(connection: &Connection, server: SocketAddr, local: IpAddr) -> Result<Path> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
         match connection.open_path(FourTuple::new(server, Some(local)), PathStatus::Available).await {
@@ -113,7 +110,10 @@ async fn open(connection: &Connection, server: SocketAddr, local: IpAddr) -> Res
 pub async fn get(words: &[String]) -> Result<()> {
     let o = parse(words)?;
     let endpoint = Endpoint::client(SocketAddr::new([0, 0, 0, 0].into(), 0))?;
-    endpoint.set_default_client_config(config()?);
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
+    transport.stream_receive_window(STREAM_WINDOW.into());
+    endpoint.set_default_client_config(config(b"h3", transport)?);
     let connection = endpoint.connect(o.server, "localhost")?.await.context("the handshake failed")?;
     let _control = http3::open_control(&connection).await?;
     connection.handshake_confirmed().await?;

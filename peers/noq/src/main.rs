@@ -2,15 +2,20 @@
 //!
 //!     noq-peer get SERVER URL_PATH [--local IP]... [--abandon IP] [--backup IP]
 //!     noq-peer serve ADDRESS FILE CERTIFICATE KEY
+//!     noq-peer client|server OPTIONS
+//!     noq-peer version
 //!
 //! `get` fetches one resource, opening a path from each --local address beside the first, and prints one JSON line.
 //! `serve` answers every request with the file, ranges too; it prints {"quic": ADDRESS} and, at SIGTERM, one JSON line.
+//! `client` and `server` are the two sides of a relay (docs/reference/stacks.md).
 mod client;
+mod from_primary;
 mod http3;
+mod relay;
 mod server;
 mod stats;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -18,6 +23,17 @@ async fn main() -> Result<()> {
     match words.first().map(String::as_str) {
         Some("get") => client::get(&words[1..]).await,
         Some("serve") => server::serve(&words[1..]).await,
-        _ => bail!("usage: noq-peer get|serve ..., see the head of main.rs"),
+        Some("client") => relay::run(false, &words[1..]).await,
+        Some("server") => relay::run(true, &words[1..]).await,
+        Some("version") => version(),
+        _ => bail!("usage: noq-peer get|serve|client|server|version ..., see the head of main.rs"),
     }
+}
+
+/// The version of noq by the lock file.
+fn version() -> Result<()> {
+    let lock = include_str!("../Cargo.lock");
+    let (_, rest) = lock.split_once("name = \"noq\"\nversion = \"").context("the lock file has no noq")?;
+    println!("noq {}", rest.split('"').next().unwrap_or_default());
+    Ok(())
 }

@@ -17,7 +17,7 @@ use crate::stats;
 
 type Records = Rc<RefCell<Vec<Value>>>;
 
-fn config(certificate: &str, key: &str) -> Result<ServerConfig> {
+pub fn config(certificate: &str, key: &str, alpn: &[u8], transport: TransportConfig) -> Result<ServerConfig> {
     let chain: Vec<CertificateDer<'static>> =
         CertificateDer::pem_file_iter(certificate)?.collect::<Result<_, _>>()?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -25,9 +25,7 @@ fn config(certificate: &str, key: &str) -> Result<ServerConfig> {
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(chain, PrivateKeyDer::from_pem_file(key)?)?;
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    let mut transport = TransportConfig::default();
-    transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
+    tls.alpn_protocols = vec![alpn.to_vec()];
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
     Ok(config)
@@ -95,7 +93,9 @@ async fn run(endpoint: Endpoint, file: Rc<Vec<u8>>, records: Records) -> Result<
 pub async fn serve(words: &[String]) -> Result<()> {
     let [address, file, certificate, key] = words else { bail!("serve takes ADDRESS FILE CERTIFICATE KEY") };
     let file = Rc::new(std::fs::read(file)?);
-    let endpoint = Endpoint::server(config(certificate, key)?, address.parse::<SocketAddr>()?)?;
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
+    let endpoint = Endpoint::server(config(certificate, key, b"h3", transport)?, address.parse::<SocketAddr>()?)?;
     println!("{}", json!({"quic": endpoint.local_addr()?.to_string()}));
     let records = Records::default();
     tokio::task::LocalSet::new().run_until(run(endpoint, file, records.clone())).await?;

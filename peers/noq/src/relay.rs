@@ -1,0 +1,218 @@
+//! The relay of both sides: docs/reference/stacks.md says what it does.
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use noq::{
+    AsyncUdpSocket, Connection, Endpoint, EndpointConfig, IdleTimeout, PathId, RecvStream, Runtime, SendStream,
+    TokioRuntime, TransportConfig, VarInt,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::OnceCell;
+
+use crate::from_primary::FromPrimary;
+use crate::{client, server, stats};
+
+const ALPN: &[u8] = b"relay";
+const CANCELLED: VarInt = VarInt::from_u32(1); // application error code of a stream that was given up
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+const IDLE_MS: u32 = 120_000;
+
+#[derive(Default)]
+struct Options {
+    socket: PathBuf,
+    server: Option<SocketAddr>,
+    paths: Vec<(String, IpAddr)>,
+    listen: Option<SocketAddr>,
+    upstream: Option<SocketAddr>,
+    certificate: String,
+    key: String,
+    cc: String,
+}
+
+fn parse(words: &[String]) -> Result<Options> {
+    let mut o = Options::default();
+    for pair in words.chunks(2) {
+        let [name, value] = pair else { bail!("{} takes a value", pair[0]) };
+        match name.as_str() {
+            "--socket" => o.socket = value.into(),
+            "--server" => o.server = Some(value.parse().context("--server takes ADDR:PORT")?),
+            "--path" => {
+                let (name, ip) = value.split_once(':').context("--path takes NAME:ADDR")?;
+                o.paths.push((name.into(), ip.parse().context("--path takes NAME:ADDR")?));
+            }
+            "--listen" => o.listen = Some(value.parse().context("--listen takes ADDR:PORT")?),
+            "--upstream" => o.upstream = Some(value.parse().context("--upstream takes ADDR:PORT")?),
+            "--certificate" => o.certificate = value.clone(),
+            "--key" => o.key = value.clone(),
+            "--cc" => o.cc = value.clone(),
+            _ => bail!("there is no option {name}"),
+        }
+    }
+    Ok(o)
+}
+
+fn transport(cc: &str) -> Result<TransportConfig> {
+    let controller: Arc<dyn ControllerFactory + Send + Sync> = match cc {
+        "" | "cubic" => Arc::new(CubicConfig::default()),
+        "newreno" => Arc::new(NewRenoConfig::default()),
+        "bbr3" => Arc::new(Bbr3Config::default()),
+        _ => bail!("--cc takes cubic, newreno or bbr3, not {cc}"),
+    };
+    let mut transport = TransportConfig::default();
+    transport.congestion_controller_factory(controller);
+    transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
+    transport.stream_receive_window(client::STREAM_WINDOW.into());
+    transport.max_concurrent_bidi_streams(1000u32.into());
+    transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
+    Ok(transport)
+}
+
+fn record(value: Value) {
+    println!("{value}");
+}
+
+/// Copies until the end, which it passes on.
+async fn copy(from: impl AsyncRead, to: impl AsyncWrite) -> std::io::Result<()> {
+    let (mut from, mut to) = (pin!(from), pin!(to));
+    tokio::io::copy(&mut from, &mut to).await?;
+    to.shutdown().await
+}
+
+/// Copies both directions. An error of one ends both: the stream is reset, and the local connection closes.
+async fn join(local: impl AsyncRead + AsyncWrite, mut send: SendStream, mut receive: RecvStream) {
+    let (read, write) = tokio::io::split(local);
+    if tokio::try_join!(copy(read, &mut send), copy(&mut receive, write)).is_err() {
+        let _ = send.reset(CANCELLED);
+        let _ = receive.stop(CANCELLED);
+    }
+}
+
+// ---- client
+
+/// Connects from the primary path's address, and opens the other paths once the handshake is confirmed.
+async fn connect(endpoint: &Endpoint, o: Arc<Options>) -> Result<Connection> {
+    let server = o.server.context("--server is required")?;
+    let connection = endpoint.connect(server, "localhost")?.await?;
+    tokio::task::spawn_local(report(connection.clone(), o.clone()));
+    let of_paths = connection.clone();
+    tokio::task::spawn_local(async move {
+        for (name, ip) in o.paths.iter().skip(1) {
+            let opened = async {
+                of_paths.handshake_confirmed().await?;
+                client::open(&of_paths, server, *ip).await
+            };
+            if let Err(error) = opened.await {
+                eprintln!("noq: path {name}: {error:#}");
+            }
+        }
+    });
+    Ok(connection)
+}
+
+/// A record of each path every second, and the last ones when the connection has ended; then the relay ends.
+async fn report(connection: Connection, o: Arc<Options>) {
+    let mut every = tokio::time::interval(REPORT_EVERY);
+    let reason = loop {
+        tokio::select! {
+            reason = connection.closed() => break reason,
+            _ = every.tick() => report_paths(&connection, &o),
+        }
+    };
+    report_paths(&connection, &o);
+    record(json!({"event": "closed", "reason": reason.to_string()}));
+    std::process::exit(1);
+}
+
+/// Paths get their IDs in the order in which they are opened.
+fn report_paths(connection: &Connection, o: &Options) {
+    for (id, (name, _)) in (0u32..).zip(&o.paths) {
+        if let Some(s) = connection.path_stats(PathId::from(id)) {
+            record(json!({"event": "path", "name": name, "state": "active", "bytes_sent": s.udp_tx.bytes,
+                          "bytes_received": s.udp_rx.bytes, "srtt_us": s.rtt.as_micros() as u64}));
+        }
+    }
+}
+
+async fn run_client(o: Arc<Options>) -> Result<()> {
+    let (_, primary) = o.paths.first().context("--path is required")?;
+    let udp = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    let socket: Box<dyn AsyncUdpSocket> = Box::new(FromPrimary::new(TokioRuntime.wrap_udp_socket(udp)?, *primary));
+    let endpoint =
+        Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))?;
+    endpoint.set_default_client_config(client::config(ALPN, transport(&o.cc)?)?);
+    let listener = UnixListener::bind(&o.socket)?;
+    record(json!({"event": "ready"}));
+    let connection = Arc::new(OnceCell::new());
+    loop {
+        let (local, _) = listener.accept().await?;
+        let (endpoint, o, connection) = (endpoint.clone(), o.clone(), connection.clone());
+        tokio::task::spawn_local(async move {
+            // The first local connection connects, so that the handshake is part of its request.
+            let opened = async {
+                let connection = connection.get_or_try_init(|| connect(&endpoint, o)).await?;
+                anyhow::Ok(connection.open_bi().await?)
+            };
+            match opened.await {
+                Ok((send, receive)) => join(local, send, receive).await,
+                Err(error) => {
+                    record(json!({"event": "closed", "reason": format!("{error:#}")}));
+                    std::process::exit(1);
+                }
+            }
+        });
+    }
+}
+
+// ---- server
+
+async fn forward(upstream: SocketAddr, mut send: SendStream, mut receive: RecvStream) {
+    match TcpStream::connect(upstream).await {
+        Ok(local) => join(local, send, receive).await,
+        Err(_) => {
+            let _ = send.reset(CANCELLED);
+            let _ = receive.stop(CANCELLED);
+        }
+    }
+}
+
+async fn run_server(o: Arc<Options>) -> Result<()> {
+    let upstream = o.upstream.context("--upstream is required")?;
+    let config = server::config(&o.certificate, &o.key, ALPN, transport(&o.cc)?)?;
+    let endpoint = Endpoint::server(config, o.listen.context("--listen is required")?)?;
+    record(json!({"event": "ready", "listen": endpoint.local_addr()?.to_string()}));
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::task::spawn_local(async move {
+            let Ok(connection) = incoming.await else { return };
+            while let Ok((send, receive)) = connection.accept_bi().await {
+                tokio::task::spawn_local(forward(upstream, send, receive));
+            }
+            record(json!({"event": "closed", "reason": connection.close_reason().map(|r| r.to_string())}));
+        });
+    }
+    Ok(())
+}
+
+pub async fn run(is_server: bool, words: &[String]) -> Result<()> {
+    let o = Arc::new(parse(words)?);
+    let mut stop = signal(SignalKind::terminate())?;
+    let both = async { if is_server { run_server(o).await } else { run_client(o).await } };
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            tokio::select! {
+                _ = stop.recv() => {
+                    record(json!({"event": "closed", "reason": "signal"}));
+                    Ok(())
+                }
+                done = both => done,
+            }
+        })
+        .await
+}
