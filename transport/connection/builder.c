@@ -87,7 +87,36 @@ void xl_builder_put_crypto(xl_builder *b) {
         xl_send_copy(s, piece.offset, b->w.p, piece.len);
         b->w.p += piece.len;
         xl_send_mark_sent(s, &piece);
+        b->c->level[b->level].resent_to = piece.offset + piece.len;
     }
+}
+
+static bool next_unacked_crypto(const xl_level_state *l, xl_range *gap) {
+    uint64_t from = l->resent_to > l->send.base ? l->resent_to : l->send.base;
+    return xl_ranges_first_gap(&l->send.acked, from, l->send.sent, gap) ||
+           xl_ranges_first_gap(&l->send.acked, l->send.base, l->send.sent, gap);
+}
+
+bool xl_builder_has_unacked_crypto(const xl_connection *c, xl_level level) {
+    xl_range gap;
+    return next_unacked_crypto(&c->level[level], &gap);
+}
+
+void xl_builder_put_crypto_again(xl_builder *b) {
+    xl_level_state *l = &b->c->level[b->level];
+    xl_range gap;
+    if (xl_builder_left(b) <= MIN_CRYPTO_ROOM || !next_unacked_crypto(l, &gap))
+        return;
+    size_t room = xl_builder_left(b) - CRYPTO_HEADER_ROOM;
+    size_t len = gap.end - gap.start < room ? (size_t)(gap.end - gap.start) : room;
+    xl_sent_frame *r = xl_builder_note(b, XL_SF_CRYPTO, (uint64_t)b->level, gap.start);
+    if (!r)
+        return;
+    r->len = (uint32_t)len;
+    xl_frame_put_crypto_header(&b->w, gap.start, len);
+    xl_send_copy(&l->send, gap.start, b->w.p, len);
+    b->w.p += len;
+    l->resent_to = gap.start + len;
 }
 
 void xl_builder_pad_to(xl_builder *b, size_t packet_bytes) {

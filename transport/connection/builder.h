@@ -33,6 +33,9 @@ size_t xl_builder_left(const xl_builder *);
 xl_sent_frame *xl_builder_note(xl_builder *, xl_sf_kind, uint64_t id, uint64_t offset);
 /* What the level's TLS messages have to be sent of, or sent again. */
 void xl_builder_put_crypto(xl_builder *);
+/* For a probe: the next part of what was sent and is not acknowledged, whether it is taken for lost or not. */
+void xl_builder_put_crypto_again(xl_builder *);
+bool xl_builder_has_unacked_crypto(const xl_connection *, xl_level);
 void xl_builder_pad_to(xl_builder *, size_t packet_bytes); /* whole protected packet at least this long */
 /* Protects and registers the packet. Returns its length, 0 when nothing was written. */
 size_t xl_builder_finish(xl_builder *);

@@ -17,6 +17,7 @@ typedef struct {
     xl_keys *read, *write;
     xl_send send; /* CRYPTO */
     xl_recv recv;
+    uint64_t resent_to; /* a probe sends again what follows, then from the first byte that is not acknowledged */
 } xl_level_state;
 
 typedef struct {

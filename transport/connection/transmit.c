@@ -37,6 +37,14 @@ static bool level_has_content(const xl_connection *c, xl_level level, bool may_s
     return may_send_data && xl_send_pending(&c->level[level].send, UINT64_MAX);
 }
 
+/* A probe is of use if it repairs the loss: it carries CRYPTO data while any is not acknowledged (RFC 9002 section
+ * 6.2.4). Some servers take no first packet without. */
+static void put_probe(xl_builder *b) {
+    xl_builder_put_crypto_again(b);
+    if (!b->ack_eliciting)
+        xl_content_put_ping(b);
+}
+
 static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_path *p = &c->path[0];
     if (c->handshake.is_confirmed)
@@ -47,7 +55,9 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
                      level_has_content(c, XL_LEVEL_HANDSHAKE, may_send_data)};
     bool probe_only = !wants[0] && !wants[1] && p->probes > 0 &&
                       (level_has_keys(c, XL_LEVEL_INITIAL) || level_has_keys(c, XL_LEVEL_HANDSHAKE));
-    if (probe_only)
+    for (int i = XL_LEVEL_INITIAL; probe_only && i <= XL_LEVEL_HANDSHAKE; i++)
+        wants[i] = level_has_keys(c, (xl_level)i) && xl_builder_has_unacked_crypto(c, (xl_level)i);
+    if (probe_only && !wants[0] && !wants[1])
         wants[level_has_keys(c, XL_LEVEL_HANDSHAKE)] = true;
     if (allowed < XL_MIN_DATAGRAM || (!wants[0] && !wants[1]))
         return 0;
@@ -60,7 +70,7 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
         if (may_send_data)
             xl_builder_put_crypto(&b);
         if (p->probes > 0 && !b.ack_eliciting)
-            xl_content_put_ping(&b);
+            put_probe(&b);
         bool is_last = level == XL_LEVEL_HANDSHAKE || !wants[XL_LEVEL_HANDSHAKE];
         if (is_last && wants[XL_LEVEL_INITIAL])
             xl_builder_pad_to(&b, room - at); /* RFC 9000 section 14.1 */
