@@ -90,7 +90,7 @@ LIBHOUSE := $(OUT)/libhouse.a
 VKERNEL := $(BIN)/vkernel $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
 	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench \
-	$(BIN)/xlink-relay $(BIN)/relay-run $(VKERNEL)
+	$(BIN)/xlink-relay $(BIN)/tcp-relay $(BIN)/relay-run $(VKERNEL)
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -175,6 +175,9 @@ $(BIN)/relay-run: $(OUT)/peers/run/main.o $(LIBHOUSE)
 	$(LINK)
 
 $(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/tcp-relay: $(OUT)/peers/tcp/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)

@@ -23,6 +23,7 @@ SUMMARIES = {
     "relay-run": "run a player over a relay of another transport",
     "saturatr": "record the traces of several links at the same time",
     "vkernel": "run a command in a Linux kernel of its own, in virtual time",
+    "tcp-relay": "carry local connections as connections of TCP or MPTCP",
     "udp-flow": "send, receive and time UDP datagrams, to measure an emulator",
     "xlink-balancer": "route QUIC datagrams by the server ID in their connection ID",
     "xlink-get": "fetch files over QUIC, over one path or several",

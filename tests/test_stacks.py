@@ -7,8 +7,13 @@ import os
 import re
 import shutil
 import signal
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +22,14 @@ import pytest
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
+from railyard.run import vkernel
 from railyard.run.resolve import resolve
 
 ROOT = Path(__file__).parents[1]
 BIN = ROOT / "build" / "bin"
 BUILT = {"quic-go": "relay", "noq": "release/noq-peer"}  # by `make peers`, in build/peers
 HOWTO = ROOT / "docs" / "howto" / "your-own-stack.md"
+needs_kernel = pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
 
 
 def write_stack(folder: Path, **changes: Any) -> Path:
@@ -87,7 +94,10 @@ def test_the_how_to_leads_to_a_row_of_the_report(tmp_path: Path) -> None:
     ("scheme", "phrase"),
     [
         ("{stack: libxlnk}", "there is no stack 'libxlnk'; did you mean 'libxlink'?"),
-        ("{stack: libxlink, schedular: x}", "stack 'libxlink' has no option 'schedular'; known are cc, scheme"),
+        (
+            "{stack: libxlink, schedular: x}",
+            "stack 'libxlink' has no option 'schedular'; known are cc, ecn, path-mtu-bytes, scheme",
+        ),
         ("{stack: libxlink, cc: vegas}", "'cc' of stack 'libxlink' takes cubic, newreno, bbr, not 'vegas'"),
         ("{stack: ./nowhere/peer.yaml}", "nowhere/peer.yaml"),
         ("{scheme: stack}", "a stack is named by 'stack: NAME' in place of 'scheme'"),
@@ -125,6 +135,16 @@ def test_another_relay_program_is_another_run(tmp_path: Path) -> None:
     assert resolve(*load_experiment(file))[0].identity() == before
     relay.write_text("exit 2\n")
     assert resolve(*load_experiment(file))[0].identity() != before
+
+
+def test_the_revision_command_runs_once_for_each_state_of_its_files(tmp_path: Path) -> None:
+    revision = tmp_path / "revision.sh"
+    revision.write_text(f"echo run >>{tmp_path}/runs; echo one\n")
+    file = write_stack(tmp_path, revision=["sh", "./revision.sh"])
+    assert [resolve_stack(str(file), {}, tmp_path).version for _ in range(3)] == ["one"] * 3
+    assert (tmp_path / "runs").read_text() == "run\n"
+    revision.write_text("echo another\n")
+    assert resolve_stack(str(file), {}, tmp_path).version == "another"
 
 
 @pytest.mark.privileged
@@ -190,6 +210,87 @@ def test_stacks_of_the_project_play_to_the_end(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     outcomes = {label: summary["outcome"] for label, summary in summaries(tmp_path / "results").items()}
     assert outcomes == dict.fromkeys(["libxlink", *built_stacks()], "complete")
+
+
+class Upstream(socketserver.BaseRequestHandler):
+    """Its first byte says what a connection wants: F, bytes without end; E, its bytes again."""
+
+    def handle(self) -> None:
+        wish = self.request.recv(1)
+        try:
+            while wish == b"F":
+                self.request.sendall(bytes(65536))
+            while piece := self.request.recv(65536):
+                self.request.sendall(piece)
+        except OSError:
+            pass
+
+
+@contextmanager
+def relays(program: str, folder: Path) -> Iterator[Path]:
+    """Both relays on loopback and a server behind them; the socket of the client's."""
+    socket_file = folder / "socket"
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Upstream) as upstream, ExitStack() as stack:
+        upstream.daemon_threads = True
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        stack.callback(upstream.shutdown)
+
+        def start(*words: str) -> dict[str, Any]:
+            relay = stack.enter_context(subprocess.Popen([BIN / program, *words], stdout=subprocess.PIPE, text=True))
+            stack.callback(relay.kill)
+            assert relay.stdout is not None
+            record: dict[str, Any] = json.loads(relay.stdout.readline())
+            assert record["event"] == "ready"
+            return record
+
+        port = upstream.server_address[1]
+        server = start("server", "--listen", "127.0.0.1:0", "--upstream", f"127.0.0.1:{port}")["listen"]
+        start("client", "--socket", str(socket_file), "--server", server, "--path", "a:127.0.0.1")
+        yield socket_file
+
+
+def local_connection(socket_file: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(20)
+    connection.connect(str(socket_file))
+    return connection
+
+
+@pytest.mark.parametrize("program", ["xlink-relay", "tcp-relay"])
+def test_a_relay_passes_half_closes_on_and_outlives_connections_that_break_off(tmp_path: Path, program: str) -> None:
+    with relays(program, tmp_path) as socket_file:
+        for _ in range(10):
+            with local_connection(socket_file) as broken:
+                broken.sendall(b"F")
+                assert broken.recv(1)
+        with local_connection(socket_file) as whole:
+            text = os.urandom(300_000)
+
+            def send() -> None:
+                whole.sendall(b"E" + text)
+                whole.shutdown(socket.SHUT_WR)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            came = b"".join(iter(lambda: whole.recv(65536), b""))
+            sender.join()
+        assert came == text
+
+
+@needs_kernel
+def test_relays_give_the_figures_of_the_direct_transport(tmp_path: Path) -> None:
+    """In virtual time, where nothing but the relays is different; MPTCP's scheduler goes by how bytes are written."""
+    direct = "{scheme: sp, path: primary}, {scheme: tcp, path: primary}"
+    relayed = "{stack: libxlink, scheme: sp, label: r-sp}, {stack: tcp, label: r-tcp}, {stack: mptcp, label: r-mptcp}"
+    file = write_experiment(tmp_path, f"[{direct}, {relayed}]")
+    file.write_text(file.read_text().replace("mpshell", "kernel"))
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    medians = {label: summary["rct_s"]["median"] for label, summary in summaries(tmp_path / "results").items()}
+    for scheme in ("sp", "tcp"):
+        assert medians[f"r-{scheme}"] == pytest.approx(medians[scheme], rel=0.1), medians
+    record = json.loads(next(tmp_path.glob("results/one-*/runs/*r-mptcp*/run.json")).read_text())
+    assert record["mptcp"]["player"]["MPJoinAckRx"] >= 1 or record["mptcp"]["server"]["MPJoinAckRx"] >= 1
 
 
 def test_relay_run_ends_its_children_with_itself(tmp_path: Path) -> None:

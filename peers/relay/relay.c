@@ -33,6 +33,7 @@ struct relay_stream {
     int fd; /* -1: dead, freed at the end of the round */
     uint32_t events;
     bool is_connecting;
+    bool has_failed; /* gone() is due */
     buffer in, out;
     bool in_ended, in_fin_taken; /* end of file was read; the stack has taken it */
     bool out_fin, out_ended;     /* the peer has finished; shutdown() was called */
@@ -133,7 +134,7 @@ static void free_dead(relay *r) {
 static void watch_stream(relay_stream *s) {
     if (s->fd < 0)
         return;
-    const bool has_room = !s->in_ended && s->in.len < RELAY_BUFFER_BYTES;
+    const bool has_room = !s->in_ended && !s->has_failed && s->in.len < RELAY_BUFFER_BYTES;
     const uint32_t events =
         (has_room && !s->is_connecting ? EPOLLIN : 0u) | (s->out.len > 0 || s->is_connecting ? EPOLLOUT : 0u);
     if (events == s->events)
@@ -148,22 +149,38 @@ static bool begin_watch(relay_stream *s) {
     return epoll_ctl(s->owner->epoll, EPOLL_CTL_ADD, s->fd, &event) == 0;
 }
 
+static bool is_alive(const relay_stream *s) {
+    return s->fd >= 0 && !s->has_failed;
+}
+
 static void end_if_complete(relay_stream *s) {
-    if (s->fd < 0 || !s->in_fin_taken || !s->out_ended)
+    if (!is_alive(s) || !s->in_fin_taken || !s->out_ended)
         return;
     s->owner->ops.ended(s->owner->stack, s);
     stream_end(s);
 }
 
+/* gone() is called later: this may be within a call of the stack's, which goes on to use what it has. */
 static void stream_failed(relay_stream *s) {
-    if (s->fd < 0)
-        return;
-    s->owner->ops.gone(s->owner->stack, s);
-    stream_end(s);
+    s->has_failed = true;
+}
+
+/* False: there was none. */
+static bool end_failed(relay *r) {
+    bool any = false;
+    for (relay_stream *s = r->streams, *next; s; s = next) {
+        next = s->next;
+        if (!s->has_failed)
+            continue;
+        r->ops.gone(r->stack, s);
+        stream_end(s);
+        any = true;
+    }
+    return any;
 }
 
 static void write_out(relay_stream *s) {
-    while (s->fd >= 0 && s->out.len > 0 && !s->is_connecting) {
+    while (is_alive(s) && s->out.len > 0 && !s->is_connecting) {
         const ssize_t n = send(s->fd, s->out.bytes + s->out.from, s->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
@@ -174,7 +191,7 @@ static void write_out(relay_stream *s) {
         s->out.from += (size_t)n;
         s->out.len -= (size_t)n;
     }
-    if (s->out.len == 0 && s->out_fin && !s->out_ended && !s->is_connecting) {
+    if (is_alive(s) && s->out.len == 0 && s->out_fin && !s->out_ended && !s->is_connecting) {
         shutdown(s->fd, SHUT_WR);
         s->out_ended = true;
         end_if_complete(s);
@@ -216,15 +233,15 @@ static void finish_connecting(relay_stream *s) {
 static void stream_ready(relay_stream *s, uint32_t events) {
     if (s->is_connecting && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)))
         finish_connecting(s);
-    if (s->fd >= 0 && (events & EPOLLOUT))
+    if (is_alive(s) && (events & EPOLLOUT))
         write_out(s);
-    if (s->fd >= 0 && s->is_full && s->out.len < RELAY_BUFFER_BYTES) {
+    if (is_alive(s) && s->is_full && s->out.len < RELAY_BUFFER_BYTES) {
         s->is_full = false;
         s->owner->ops.writable(s->owner->stack, s);
     }
-    if (s->fd >= 0 && (events & EPOLLIN))
+    if (is_alive(s) && (events & EPOLLIN))
         read_in(s);
-    else if (s->fd >= 0 && (events & (EPOLLERR | EPOLLHUP)) && (events & EPOLLERR || s->in_ended))
+    else if (is_alive(s) && (events & (EPOLLERR | EPOLLHUP)) && (events & EPOLLERR || s->in_ended))
         stream_failed(s);
     watch_stream(s);
 }
@@ -386,7 +403,10 @@ static void wait_and_handle(relay *r) {
         else if (of && ((relay_stream *)of)->fd >= 0)
             stream_ready(of, events[i].events);
     }
-    r->ops.step(r->stack, clock_us());
+    end_failed(r);
+    do
+        r->ops.step(r->stack, clock_us());
+    while (end_failed(r));
     free_dead(r);
 }
 

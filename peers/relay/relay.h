@@ -69,7 +69,8 @@ typedef struct {
     void (*readable)(void *stack, relay_stream *);
     /* relay_push() takes bytes again. */
     void (*writable)(void *stack, relay_stream *);
-    /* The local connection has failed: reset the stream in both directions. The relay_stream ends with this call. */
+    /* The local connection has failed: reset the stream in both directions. The relay_stream ends with this call, which
+     * never comes within another call of the relay's or of the stack's. */
     void (*gone)(void *stack, relay_stream *);
     /* Both directions are over, cleanly. The relay_stream ends with this call. */
     void (*ended)(void *stack, relay_stream *);

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -63,6 +64,8 @@ class Stack(_Strict):
     options: dict[str, StackOption] = {}
     # Whether the server's relay gets `--certificate FILE --key FILE`, a self-signed certificate of P-256 in PEM form.
     certificate: bool = False
+    # Whether it is the kernel's MPTCP: the run's namespaces get it switched on, and an endpoint for each path.
+    mptcp: bool = False
     # What must be there for the build, as a sentence: shown where a program is missing.
     needs: str = ""
 
@@ -87,6 +90,7 @@ class StackRun(BaseModel):
     options: dict[str, str]
     multipath: bool
     certificate: bool = False
+    mptcp: bool = False
     version: str | None
     sha256: dict[str, str]  # of peer.yaml and of the files among the words of both commands
 
@@ -151,12 +155,32 @@ def _revision(stack: Stack, file: Path) -> str | None:
     if not stack.revision:
         return stack.version
     command = _command(stack, stack.revision, file)
+    return _first_line(command, tuple(map(_stamp, _files(command)))) or stack.version
+
+
+_Stamp = tuple[Path, int, int, int, int]
+
+
+def _stamp(file: Path) -> _Stamp:
+    """What changes with a file's content."""
+    facts = file.stat()
+    return file, facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+@cache
+def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> str | None:
+    """What a command prints first. It runs once for each state of its files."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=REVISION_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return stack.version
+        return None
     lines = done.stdout.strip().splitlines()
-    return lines[0] if lines else stack.version
+    return lines[0] if lines else None
+
+
+@cache
+def _sha256(stamp: _Stamp) -> str:
+    return sha256_of(stamp[0])
 
 
 def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
@@ -178,9 +202,10 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
         options=options,
         multipath=stack.can.multipath,
         certificate=stack.certificate,
+        mptcp=stack.mptcp,
         version=_revision(stack, file),
         sha256={FILE_NAME: hashlib.sha256(file.read_bytes()).hexdigest()}
-        | {path.name: sha256_of(path) for path in _files((*client, *server))},
+        | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},
     )
 
 

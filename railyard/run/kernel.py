@@ -115,7 +115,7 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
         f"{{ echo {shlex.quote(f'this kernel does not take {name}={value}')} >&2; exit 2; }}"
         for name, value in settings.items()
     ]
-    if spec.transport == "mptcp":
+    if spec.uses_mptcp:
         count = len(spec.paths)
         lines.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count} || exit 2")
     limit_s = spec.time_limit_s + runspec.HANG_GRACE_S

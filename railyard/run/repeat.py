@@ -47,9 +47,10 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
     if IN_CHECKOUT and record["git"].get("revision"):
         lines.append(f"git checkout {record['git']['revision']} && make build")
     lines.append(f"railyard repeat {shlex.quote(str(folder))} --out {AGAIN}")
-    conducted = record["config"]["arena"] == "docker" or record["config"].get("link_events")
+    config = record["config"]
+    conducted = config["arena"] == "docker" or config.get("link_events") or config.get("stack")
     if conducted and "sim" not in recorded:
-        return lines  # no program by itself starts containers, or changes links under way
+        return lines  # no program by itself starts containers or relays, or changes links under way
     lines.append("# or:")
     moved = {name: _moved(command, folder, record["run_id"]) for name, command in recorded.items()}
     if "sim" in moved:

@@ -118,6 +118,11 @@ class RunSpec(BaseModel):
     def transport(self) -> str:
         return TRANSPORT_OF_SCHEME[self.scheme]
 
+    @property
+    def uses_mptcp(self) -> bool:
+        """Whether the kernel's MPTCP carries the video."""
+        return self.transport == "mptcp" or (self.stack is not None and self.stack.mptcp)
+
     def identity(self) -> str:
         """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
         # Only jobs in virtual time can start their player late; all others have no such setting.
@@ -276,7 +281,7 @@ def mpshell_command(
         command += ["--user", user]
     if control is not None:
         command += ["--control", control]
-    if spec.transport == "mptcp":
+    if spec.uses_mptcp:
         command += ["--mptcp"]
     return [*command, "--", *inner]
 
@@ -285,7 +290,7 @@ def sysctls(spec: RunSpec) -> dict[str, str]:
     """Settings of both namespaces of a run, server's and player's: kernel sockets get the limits that QUIC has."""
     receive, send = spec.buffers.receive_bytes, spec.buffers.send_bytes
     return {
-        "net.mptcp.enabled": "1" if spec.transport == "mptcp" else "0",
+        "net.mptcp.enabled": "1" if spec.uses_mptcp else "0",
         "net.ipv4.tcp_rmem": f"4096 {min(131072, receive)} {receive}",
         "net.ipv4.tcp_wmem": f"4096 {min(65536, send)} {send}",
         "net.ipv4.tcp_no_metrics_save": "1",

@@ -180,7 +180,7 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
             provenance.write_sysctl(name, value)
         except OSError as error:
             raise StartError(f"this kernel does not take {name}={value}: {error.strerror}") from None
-    if spec.transport == "mptcp":
+    if spec.uses_mptcp:
         count = str(len(spec.paths))
         limits = ["ip", "mptcp", "limits", "set", "subflows", count, "add_addr_accepted", count]
         subprocess.run(limits, check=True, capture_output=True)
