@@ -180,6 +180,12 @@ $(BIN)/xlink-relay: $(OUT)/peers/libxlink/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLIN
 $(BIN)/tcp-relay: $(OUT)/peers/tcp/main.o $(LIBHOUSE) $(LIBXLINK)
 	$(LINK)
 
+# Relays over stacks that are installed elsewhere; `make peers` builds those whose folder is named. -isystem: their headers
+# are not for our warnings.
+$(OUT)/peers/picoquic/main.o: PRIVATE = $(if $(PICOQUIC_DIR),-isystem $(PICOQUIC_DIR)/include,$(error PICOQUIC_DIR names no build of picoquic))
+build/peers/picoquic/relay: $(OUT)/peers/picoquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+	$(LINK) $(addprefix $(PICOQUIC_DIR)/lib/lib,picoquic-core.a picotls-openssl.a picotls-minicrypto.a picotls-core.a) -lssl -lcrypto
+
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 

@@ -41,8 +41,7 @@ static receive_info read_control(struct msghdr *msg, const udp_socket *s, xl_add
 }
 
 /* One message, which may be several datagrams that the kernel put together. */
-static void deliver(xl_udp *u, const udp_socket *s, struct msghdr *msg, size_t len, xl_endpoint *endpoint,
-                    uint64_t now) {
+static void deliver(xl_udp *u, const udp_socket *s, struct msghdr *msg, size_t len, xl_udp_taker *take, void *user) {
     xl_datagram d = {.local = s->bound};
     udp_from_sockaddr(msg->msg_name, &d.remote);
     receive_info info = read_control(msg, s, &d.local);
@@ -52,11 +51,11 @@ static void deliver(xl_udp *u, const udp_socket *s, struct msghdr *msg, size_t l
     for (size_t at = 0; at < len; at += step) {
         d.len = len - at < step ? len - at : step;
         u->stats.datagrams_received++;
-        xl_endpoint_receive(endpoint, &d, data + at, now);
+        take(user, &d, data + at);
     }
 }
 
-static void receive_socket(xl_udp *u, const udp_socket *s, xl_endpoint *endpoint, uint64_t now) {
+static void receive_socket(xl_udp *u, const udp_socket *s, xl_udp_taker *take, void *user) {
     struct mmsghdr messages[RECEIVE_BATCH];
     struct iovec iov[RECEIVE_BATCH];
     struct sockaddr_storage names[RECEIVE_BATCH];
@@ -76,14 +75,14 @@ static void receive_socket(xl_udp *u, const udp_socket *s, xl_endpoint *endpoint
         int n = recvmmsg(s->fd, messages, RECEIVE_BATCH, MSG_DONTWAIT, NULL);
         for (int i = 0; i < n; i++)
             if (messages[i].msg_len > 0 && !(messages[i].msg_hdr.msg_flags & MSG_TRUNC))
-                deliver(u, s, &messages[i].msg_hdr, messages[i].msg_len, endpoint, now);
+                deliver(u, s, &messages[i].msg_hdr, messages[i].msg_len, take, user);
         /* An error is news of an earlier datagram; behind it there may be some to read. */
         if (n < 0 ? errno == EAGAIN || errno == EWOULDBLOCK : n < RECEIVE_BATCH)
             return;
     }
 }
 
-void xl_udp_receive(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
+void xl_udp_receive_each(xl_udp *u, xl_udp_taker *take, void *user) {
     struct epoll_event events[XL_UDP_MAX_SOCKETS];
     int n = epoll_wait(u->epoll_fd, events, XL_UDP_MAX_SOCKETS, 0);
     for (int i = 0; i < n; i++) {
@@ -93,6 +92,21 @@ void xl_udp_receive(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
         if (events[i].events & EPOLLOUT)
             udp_send_kept(u, index);
         if (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-            receive_socket(u, &u->sockets[index], endpoint, now);
+            receive_socket(u, &u->sockets[index], take, user);
     }
+}
+
+typedef struct {
+    xl_endpoint *endpoint;
+    uint64_t now;
+} receiver;
+
+static void pass_on(void *user, const xl_datagram *d, uint8_t *data) {
+    const receiver *to = user;
+    xl_endpoint_receive(to->endpoint, d, data, to->now);
+}
+
+void xl_udp_receive(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
+    receiver to = {endpoint, now};
+    xl_udp_receive_each(u, pass_on, &to);
 }

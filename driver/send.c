@@ -251,26 +251,47 @@ static void add_datagram(xl_udp *u, size_t socket, const xl_datagram *d, size_t 
     u->arena_used += len;
 }
 
-static bool has_room(const xl_udp *u) {
+bool xl_udp_has_room(const xl_udp *u) {
     for (size_t i = 0; i < u->count; i++)
         if (u->sockets[i].kept_bytes > MAX_KEPT_BYTES)
             return false;
     return true;
 }
 
+/* Makes room for one more datagram at the end of the arena. */
+static void make_room(xl_udp *u) {
+    if (u->run_count == SEND_RUNS || ARENA_BYTES - u->arena_used < MAX_DATAGRAM_BYTES)
+        send_batch(u);
+}
+
+/* The datagram that lies at the end of the arena. */
+static void take_datagram(xl_udp *u, const xl_datagram *d, size_t len) {
+    int socket = socket_for(u, &d->local);
+    if (socket >= 0)
+        add_datagram(u, (size_t)socket, d, len);
+    else
+        u->stats.dark++;
+}
+
+void xl_udp_queue(xl_udp *u, const xl_datagram *d, const uint8_t *data) {
+    make_room(u);
+    memcpy(u->arena + u->arena_used, data, d->len);
+    take_datagram(u, d, d->len);
+}
+
+void xl_udp_send(xl_udp *u) {
+    send_batch(u);
+    u->too_large_count = 0; /* nobody asks */
+}
+
 void xl_udp_flush(xl_udp *u, xl_endpoint *endpoint, uint64_t now) {
-    while (has_room(u)) {
-        if (u->run_count == SEND_RUNS || ARENA_BYTES - u->arena_used < MAX_DATAGRAM_BYTES)
-            send_batch(u);
+    while (xl_udp_has_room(u)) {
+        make_room(u);
         xl_datagram d;
         size_t len = xl_endpoint_transmit(endpoint, u->arena + u->arena_used, ARENA_BYTES - u->arena_used, &d, now);
         if (len == 0)
             break;
-        int socket = socket_for(u, &d.local);
-        if (socket >= 0)
-            add_datagram(u, (size_t)socket, &d, len);
-        else
-            u->stats.dark++;
+        take_datagram(u, &d, len);
     }
     send_batch(u);
     report_too_large(u, endpoint, now);

@@ -358,8 +358,53 @@ static void an_address_in_use_or_not_here_is_refused(void **state) {
     xl_udp_free(udp);
 }
 
+typedef struct {
+    size_t count, len[4];
+    xl_addr from, to;
+    uint8_t first[4];
+} received;
+
+static void take(void *user, const xl_datagram *d, uint8_t *data) {
+    received *r = user;
+    assert_in_range(r->count, 0, 3);
+    r->len[r->count] = d->len;
+    r->first[r->count++] = data[0];
+    r->from = d->remote;
+    r->to = d->local;
+}
+
+static void datagrams_of_another_transport_are_carried(void **state) {
+    (void)state;
+    xl_addr local = ipv4(127, 0, 0, 1, 0), wildcard = ipv4(0, 0, 0, 0, 0), from, to;
+    xl_udp *sender = xl_udp_new(), *receiver = xl_udp_new();
+    assert_int_equal(xl_udp_add_socket(sender, &local, &from), 0);
+    assert_int_equal(xl_udp_add_socket(receiver, &wildcard, &to), 0);
+    to.ip[0] = 127, to.ip[3] = 1;
+    static const size_t lens[] = {1200, 1200, 700, 1300};
+    for (size_t i = 0; i < 4; i++) {
+        uint8_t data[1300] = {(uint8_t)(i + 1)};
+        const xl_datagram d = {.local = from, .remote = to, .len = lens[i]};
+        assert_true(xl_udp_has_room(sender));
+        xl_udp_queue(sender, &d, data); /* which is copied */
+    }
+    xl_udp_send(sender);
+    received r = {0};
+    for (uint64_t end = xl_udp_now() + LIMIT_US; r.count < 4 && xl_udp_now() < end;) {
+        struct pollfd wake = {.fd = xl_udp_fd(receiver), .events = POLLIN};
+        (void)poll(&wake, 1, 100);
+        xl_udp_receive_each(receiver, take, &r);
+    }
+    assert_memory_equal(r.len, lens, sizeof lens);
+    assert_memory_equal(r.first, ((uint8_t[]){1, 2, 3, 4}), 4);
+    assert_true(xl_addr_equal(&r.from, &from));
+    assert_true(xl_addr_equal(&r.to, &to));
+    xl_udp_free(sender);
+    xl_udp_free(receiver);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(datagrams_of_another_transport_are_carried),
         cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
         cmocka_unit_test(datagrams_grow_to_what_both_ends_allow),
         cmocka_unit_test(a_client_that_cannot_be_answered_takes_nothing_from_the_others),

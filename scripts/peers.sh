@@ -52,3 +52,13 @@ build_rust() {
     fi
 }
 build_rust noq noq-peer
+
+# Relays over stacks that are installed elsewhere: PICOQUIC_DIR and the like name their folders.
+for stack in picoquic; do
+    folder=${stack^^}_DIR
+    if [ -n "${!folder:-}" ]; then
+        make --no-print-directory "build/peers/$stack/relay" && say "built the relay of $stack"
+    else
+        say "without $stack: $folder names no build of it"
+    fi
+done

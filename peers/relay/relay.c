@@ -32,6 +32,7 @@ struct relay_stream {
     void *user;
     int fd; /* -1: dead, freed at the end of the round */
     uint32_t events;
+    bool is_watched; /* it is in the epoll set */
     bool is_connecting;
     bool has_failed; /* gone() is due */
     buffer in, out;
@@ -131,22 +132,31 @@ static void free_dead(relay *r) {
     }
 }
 
+static bool set_watch(relay_stream *s, bool is_watched, uint32_t events) {
+    struct epoll_event event = {.events = events, .data.ptr = s};
+    const int verb = is_watched ? s->is_watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+    if (epoll_ctl(s->owner->epoll, verb, s->fd, &event) != 0)
+        return false;
+    s->events = events;
+    s->is_watched = is_watched;
+    return true;
+}
+
+/* A hang-up is told whatever was asked for, again and again. Once we have ended our direction it is no news, so a
+ * socket that we ask nothing of leaves the set. */
 static void watch_stream(relay_stream *s) {
     if (s->fd < 0)
         return;
     const bool has_room = !s->in_ended && !s->has_failed && s->in.len < RELAY_BUFFER_BYTES;
     const uint32_t events =
         (has_room && !s->is_connecting ? EPOLLIN : 0u) | (s->out.len > 0 || s->is_connecting ? EPOLLOUT : 0u);
-    if (events == s->events)
-        return;
-    s->events = events;
-    struct epoll_event event = {.events = events, .data.ptr = s};
-    epoll_ctl(s->owner->epoll, EPOLL_CTL_MOD, s->fd, &event);
+    const bool is_watched = events != 0 || !s->out_ended;
+    if (events != s->events || is_watched != s->is_watched)
+        (void)set_watch(s, is_watched, events);
 }
 
 static bool begin_watch(relay_stream *s) {
-    struct epoll_event event = {.events = 0, .data.ptr = s};
-    return epoll_ctl(s->owner->epoll, EPOLL_CTL_ADD, s->fd, &event) == 0;
+    return set_watch(s, true, 0);
 }
 
 static bool is_alive(const relay_stream *s) {
@@ -241,8 +251,8 @@ static void stream_ready(relay_stream *s, uint32_t events) {
     }
     if (is_alive(s) && (events & EPOLLIN))
         read_in(s);
-    else if (is_alive(s) && (events & (EPOLLERR | EPOLLHUP)) && (events & EPOLLERR || s->in_ended))
-        stream_failed(s);
+    else if (is_alive(s) && ((events & EPOLLERR) || ((events & EPOLLHUP) && !s->out_ended)))
+        stream_failed(s); /* nobody will read what is still to come */
     watch_stream(s);
 }
 

@@ -103,7 +103,8 @@ size_t relay_peek(const relay_stream *, const uint8_t **data, bool *fin);
 void relay_consume(relay_stream *, size_t len, bool fin);
 /* Room for bytes of the peer. */
 size_t relay_room(const relay_stream *);
-/* Takes at most relay_room(). */
+/* Takes at most relay_room(), part of which may be there again at once: writable() comes only after a push that left no
+ * room. */
 void relay_push(relay_stream *, const uint8_t *data, size_t len);
 /* The peer has finished its direction. May call ended(). */
 void relay_finish(relay_stream *);

@@ -77,6 +77,22 @@ void xl_udp_receive(xl_udp *, xl_endpoint *, uint64_t now);
  * again. */
 void xl_udp_flush(xl_udp *, xl_endpoint *, uint64_t now);
 
+/* The parts of xl_udp_receive() and xl_udp_flush(), for a transport that is no xl_endpoint:
+ *
+ *     xl_udp_receive_each(udp, take, user)
+ *     while (xl_udp_has_room(udp) && there is a datagram)
+ *         xl_udp_queue(udp, &datagram, data)
+ *     xl_udp_send(udp)
+ */
+/* `data` is valid during the call, and may be changed. */
+typedef void xl_udp_taker(void *user, const xl_datagram *, uint8_t *data);
+void xl_udp_receive_each(xl_udp *, xl_udp_taker *take, void *user);
+/* False: the socket buffers are full. The descriptor is readable when there is room again. */
+bool xl_udp_has_room(const xl_udp *);
+/* Copies a datagram of datagram.len bytes, at most 65535, which leaves with the next xl_udp_send() at the latest. */
+void xl_udp_queue(xl_udp *, const xl_datagram *, const uint8_t *data);
+void xl_udp_send(xl_udp *);
+
 void xl_udp_get_stats(const xl_udp *, xl_udp_stats *);
 /* CLOCK_MONOTONIC, microseconds. */
 uint64_t xl_udp_now(void);

@@ -1,0 +1,555 @@
+/* A relay over picoquic: multipath QUIC (RFC 10069) over all paths. docs/reference/stacks.md says what a relay does.
+ *
+ * picoquic does no input or output of its own: it takes datagrams, hands out datagrams and says when to call again. It
+ * gives received bytes to a callback, which cannot refuse them. Those that the relay's buffer has no room for are held
+ * here, and the stream's flow-control window says how many they can be. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <picoquic.h>
+
+#include "base/net.h"
+#include "peers/relay/relay.h"
+#include "xlink/udp.h"
+
+#define PROGRAM           "picoquic relay"
+#define ALPN              "relay"
+#define CANCELLED         1                 /* application error code of a stream that was given up */
+#define STREAM_WINDOW     ((size_t)6 << 20) /* as libxlink's, so that flow control is the same */
+#define CONNECTION_WINDOW (UINT64_C(15) << 20)
+#define IDLE_MS           UINT64_C(120000)
+#define UDP_PAYLOAD_BYTES 1452
+#define MAX_CONNECTIONS   64
+#define PROBE_US          UINT64_C(1000000) /* a path that picoquic has given up is tried again after so long */
+#define MAX_DELAY_US      INT64_C(10000000)
+#define BATCH_BYTES       65535
+
+typedef struct item item;
+struct item { /* a local connection and its stream */
+    item *next;
+    relay_stream *local;
+    picoquic_cnx_t *connection; /* NULL: waits for the handshake */
+    uint64_t id;
+    uint8_t *held; /* received, and the relay had no room: held[from .. from + len) */
+    size_t held_from, held_len, held_cap;
+    bool fin;
+    uint64_t received, allowed; /* bytes of the peer: so many came; up to here the window is open */
+};
+
+typedef struct { /* of the client */
+    xl_addr local;
+    const char *state;       /* NULL: picoquic does not have it */
+    uint64_t id;             /* picoquic's */
+    uint64_t sent, received; /* bytes of this path's earlier lives */
+} path;
+
+typedef struct {
+    relay_options options;
+    const char *congestion;
+    relay *relay;
+    xl_udp *udp;
+    picoquic_quic_t *quic;
+    picoquic_cnx_t *connection; /* the client's */
+    bool is_connected;
+    path paths[RELAY_MAX_PATHS];
+    uint64_t last_path_id; /* the highest that a path of this client has */
+    uint64_t probe_at;     /* picoquic's time; 0: no path is missing */
+    item *items;
+} stack;
+
+/* ---- streams ---- */
+
+static item *item_new(stack *t, relay_stream *local) {
+    item *i = calloc(1, sizeof *i);
+    if (!i)
+        return NULL;
+    i->next = t->items;
+    i->local = local;
+    i->allowed = STREAM_WINDOW;
+    t->items = i;
+    relay_set_user(local, i);
+    return i;
+}
+
+static void item_free(stack *t, item *of) {
+    item **at = &t->items;
+    while (*at != of)
+        at = &(*at)->next;
+    *at = of->next;
+    if (of->connection)
+        picoquic_unlink_app_stream_ctx(of->connection, of->id);
+    free(of->held);
+    free(of);
+}
+
+/* Asks picoquic to take what waits for the stream, where anything does. */
+static void offer(item *i) {
+    const uint8_t *data;
+    bool fin = false;
+    if (i->connection && (relay_peek(i->local, &data, &fin) > 0 || fin))
+        (void)picoquic_mark_active_stream(i->connection, i->id, 1, i);
+}
+
+/* picoquic has room for so many bytes of the stream. May free the item. */
+static int provide(item *i, void *context, size_t room) {
+    const uint8_t *data;
+    bool fin = false;
+    const size_t len = relay_peek(i->local, &data, &fin), n = len < room ? len : room;
+    const bool is_last = fin && n == len;
+    uint8_t *into = picoquic_provide_stream_data_buffer(context, n, is_last, n < len);
+    if (!into && n > 0)
+        return -1;
+    if (n > 0)
+        memcpy(into, data, n);
+    relay_consume(i->local, n, is_last);
+    return 0;
+}
+
+/* Opens the window by what the local end took, in steps of a quarter. */
+static void open_window(item *i) {
+    const uint64_t allowed = i->received - i->held_len + STREAM_WINDOW;
+    if (i->fin || allowed - i->allowed < STREAM_WINDOW / 4)
+        return;
+    if (picoquic_open_flow_control(i->connection, i->id, allowed - i->received) == 0)
+        i->allowed = allowed;
+}
+
+/* Bytes to the local end, as far as it has room; how many. */
+static size_t push(item *i, const uint8_t *data, size_t len) {
+    size_t done = 0, room;
+    while (done < len && (room = relay_room(i->local)) > 0) {
+        const size_t n = len - done < room ? len - done : room;
+        relay_push(i->local, data + done, n);
+        done += n;
+    }
+    return done;
+}
+
+/* The end of the stream, once all before it is on its way. May free the item. */
+static void finish_if_over(item *i) {
+    if (i->fin && i->held_len == 0)
+        relay_finish(i->local);
+}
+
+/* Held bytes to the local end. May free the item. */
+static void deliver_held(item *i) {
+    const size_t n = push(i, i->held + i->held_from, i->held_len);
+    i->held_from += n;
+    i->held_len -= n;
+    open_window(i);
+    finish_if_over(i);
+}
+
+static bool hold(item *i, const uint8_t *data, size_t len) {
+    if (len > 0 && i->held_from > 0) {
+        memmove(i->held, i->held + i->held_from, i->held_len);
+        i->held_from = 0;
+    }
+    if (i->held_len + len > i->held_cap) {
+        const size_t cap = 2 * (i->held_len + len);
+        uint8_t *grown = realloc(i->held, cap);
+        if (!grown)
+            return false;
+        i->held = grown;
+        i->held_cap = cap;
+    }
+    if (len > 0)
+        memcpy(i->held + i->held_len, data, len);
+    i->held_len += len;
+    return true;
+}
+
+/* Bytes of the stream to the local end, as far as it has room. May free the item. False: out of memory. */
+static bool deliver(item *i, const uint8_t *data, size_t len, bool fin) {
+    const size_t n = i->held_len == 0 ? push(i, data, len) : 0;
+    i->received += len;
+    i->fin |= fin;
+    if (n < len && !hold(i, data + n, len - n))
+        return false;
+    open_window(i);
+    finish_if_over(i);
+    return true;
+}
+
+static void adopt(item *i, picoquic_cnx_t *connection, uint64_t id) {
+    i->connection = connection;
+    i->id = id;
+    (void)picoquic_set_app_stream_ctx(connection, id, i);
+    (void)picoquic_set_app_flow_control(connection, id, 1);
+}
+
+/* Client. Bytes may wait already. */
+static void start_stream(item *i, picoquic_cnx_t *connection) {
+    const uint64_t id = picoquic_get_next_local_stream_id(connection, 0);
+    (void)picoquic_mark_active_stream(connection, id, 1, i);
+    adopt(i, connection, id);
+}
+
+/* A new stream of the client. */
+static item *take_stream(stack *t, picoquic_cnx_t *connection, uint64_t id) {
+    relay_stream *local = relay_connect(t->relay);
+    item *i = local ? item_new(t, local) : NULL;
+    if (i) {
+        adopt(i, connection, id);
+        return i;
+    }
+    if (local)
+        relay_abort(local);
+    (void)picoquic_discard_stream(connection, id, CANCELLED);
+    return NULL;
+}
+
+/* The stream is given up in both directions. */
+static void cancel(stack *t, item *i) {
+    if (i->connection)
+        (void)picoquic_discard_stream(i->connection, i->id, CANCELLED);
+    item_free(t, i);
+}
+
+static bool connect_client(stack *t);
+
+static void on_open(void *user, relay_stream *local) {
+    stack *t = user;
+    item *i = item_new(t, local);
+    if (!i)
+        relay_abort(local);
+    else if (!t->connection && !connect_client(t))
+        relay_close(t->relay, "a path's local address cannot be used", true);
+    else if (t->is_connected)
+        start_stream(i, t->connection);
+}
+
+static void on_readable(void *user, relay_stream *local) {
+    (void)user;
+    offer(relay_user(local));
+}
+
+static void on_writable(void *user, relay_stream *local) {
+    (void)user;
+    item *i = relay_user(local);
+    if (i->connection)
+        deliver_held(i);
+}
+
+static void on_gone(void *user, relay_stream *local) {
+    cancel(user, relay_user(local));
+}
+
+static void on_ended(void *user, relay_stream *local) {
+    item_free(user, relay_user(local));
+}
+
+/* ---- the client's paths ---- */
+
+static bool open_sockets(stack *t) {
+    for (size_t k = 0; k < t->options.path_count; k++)
+        if (xl_udp_add_socket(t->udp, &t->options.paths[k].local, &t->paths[k].local) < 0)
+            return false;
+    return true;
+}
+
+static bool connect_client(stack *t) {
+    const picoquic_connection_id_t none = {0};
+    struct sockaddr_storage to, from;
+    (void)net_to_sockaddr(&t->options.server, &to);
+    if (!open_sockets(t))
+        return false;
+    t->connection = picoquic_create_cnx(t->quic, none, none, (struct sockaddr *)&to, picoquic_current_time(), 0,
+                                        "localhost", ALPN, 1);
+    if (!t->connection)
+        return false;
+    (void)net_to_sockaddr(&t->paths[0].local, &from);
+    (void)picoquic_set_local_addr(t->connection, (struct sockaddr *)&from);
+    t->paths[0].state = "active";
+    return picoquic_start_client_cnx(t->connection) == 0;
+}
+
+/* The ID that picoquic gave the path that it has just begun: its newest with this local address. */
+static uint64_t find_path_id(stack *t, const xl_addr *local) {
+    for (uint64_t id = t->last_path_id + 1; id < t->last_path_id + 1 + RELAY_MAX_PATHS; id++) {
+        struct sockaddr_storage sa = {0};
+        xl_addr is = {0};
+        if (picoquic_get_path_addr(t->connection, id, 1, &sa) == 0 && net_from_sockaddr((struct sockaddr *)&sa, &is) &&
+            xl_addr_equal(&is, local))
+            return t->last_path_id = id;
+    }
+    return UINT64_MAX;
+}
+
+/* Begins the paths that picoquic does not have. Where it has no room for one yet, the next try is later. */
+static void probe_paths(stack *t, uint64_t now) {
+    struct sockaddr_storage to, from;
+    (void)net_to_sockaddr(&t->options.server, &to);
+    t->probe_at = 0;
+    for (size_t k = 0; k < t->options.path_count; k++) {
+        path *p = &t->paths[k];
+        if (p->state)
+            continue;
+        (void)net_to_sockaddr(&p->local, &from);
+        int is_allowed = 0;
+        if (picoquic_probe_new_path_ex(t->connection, (struct sockaddr *)&to, (struct sockaddr *)&from, 0, now, 0) !=
+            0) {
+            (void)picoquic_subscribe_new_path_allowed(t->connection, &is_allowed);
+            t->probe_at = now + PROBE_US;
+            return;
+        }
+        p->id = find_path_id(t, &p->local);
+        p->state = "probing";
+    }
+}
+
+static path *path_of(stack *t, uint64_t id) {
+    for (size_t k = 0; k < t->options.path_count; k++)
+        if (t->paths[k].state && t->paths[k].id == id)
+            return &t->paths[k];
+    return NULL;
+}
+
+static void on_path(stack *t, uint64_t id, picoquic_call_back_event_t event) {
+    path *p = path_of(t, id);
+    picoquic_path_quality_t quality = {0};
+    if (!p || t->options.is_server)
+        return;
+    if (event == picoquic_callback_path_available)
+        p->state = "active";
+    else if (event == picoquic_callback_path_suspended)
+        p->state = "suspended";
+    else { /* deleted */
+        if (picoquic_get_path_quality(t->connection, id, &quality) == 0) {
+            p->sent += quality.bytes_sent;
+            p->received += quality.bytes_received;
+        }
+        p->state = NULL;
+        t->probe_at = picoquic_current_time() + PROBE_US;
+    }
+}
+
+static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
+    const stack *t = user;
+    const path *p = &t->paths[k];
+    picoquic_path_quality_t quality = {0};
+    if (!p->state && p->sent == 0)
+        return;
+    if (p->state && picoquic_get_path_quality(t->connection, p->id, &quality) != 0)
+        return;
+    *out = (relay_path_facts){.state = p->state ? p->state : "closed",
+                              .bytes_sent = p->sent + quality.bytes_sent,
+                              .bytes_received = p->received + quality.bytes_received,
+                              .srtt_us = quality.rtt_sample > 0 ? quality.rtt : 0};
+}
+
+/* ---- the connection ---- */
+
+static void on_ready(stack *t, picoquic_cnx_t *connection) {
+    t->is_connected = true;
+    for (item *i = t->items; i; i = i->next)
+        if (!i->connection)
+            start_stream(i, connection);
+    t->probe_at = picoquic_current_time();
+}
+
+static void on_closed(stack *t, picoquic_cnx_t *connection) {
+    char reason[96];
+    const uint64_t local = picoquic_get_local_error(connection), remote = picoquic_get_remote_error(connection);
+    for (item *i = t->items, *next; i; i = next) {
+        next = i->next;
+        if (i->connection == connection || !t->options.is_server) {
+            relay_abort(i->local);
+            item_free(t, i);
+        }
+    }
+    if (t->options.is_server)
+        return;
+    snprintf(reason, sizeof reason, "picoquic has closed the connection: error 0x%" PRIx64 ", of the peer 0x%" PRIx64,
+             local, remote);
+    relay_close(t->relay, local || remote ? reason : "the connection has ended", true);
+}
+
+static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, size_t len,
+                    picoquic_call_back_event_t event, void *user, void *of_stream) {
+    stack *t = user;
+    item *i = of_stream;
+    switch (event) {
+    case picoquic_callback_stream_data:
+    case picoquic_callback_stream_fin:
+        if (!i && t->options.is_server)
+            i = take_stream(t, connection, id);
+        return !i || deliver(i, bytes, len, event == picoquic_callback_stream_fin) ? 0 : -1;
+    case picoquic_callback_prepare_to_send:
+        return i ? provide(i, bytes, len) : 0;
+    case picoquic_callback_stream_reset:
+    case picoquic_callback_stop_sending:
+        if (i) {
+            relay_abort(i->local);
+            cancel(t, i);
+        }
+        return 0;
+    case picoquic_callback_ready:
+        if (!t->options.is_server)
+            on_ready(t, connection);
+        return 0;
+    case picoquic_callback_path_available:
+    case picoquic_callback_path_suspended:
+    case picoquic_callback_path_deleted:
+        on_path(t, id, event);
+        return 0;
+    case picoquic_callback_next_path_allowed:
+        t->probe_at = picoquic_current_time();
+        return 0;
+    case picoquic_callback_stateless_reset:
+    case picoquic_callback_close:
+    case picoquic_callback_application_close:
+        on_closed(t, connection);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- datagrams ---- */
+
+static void receive(void *user, const xl_datagram *d, uint8_t *data) {
+    stack *t = user;
+    struct sockaddr_storage from, to;
+    (void)net_to_sockaddr(&d->remote, &from);
+    (void)net_to_sockaddr(&d->local, &to);
+    (void)picoquic_incoming_packet(t->quic, data, d->len, (struct sockaddr *)&from, (struct sockaddr *)&to, 0, d->ecn,
+                                   picoquic_current_time());
+}
+
+/* What picoquic has to send now. */
+static void transmit(stack *t, uint64_t now) {
+    static uint8_t batch[BATCH_BYTES];
+    while (xl_udp_has_room(t->udp)) {
+        struct sockaddr_storage to = {0}, from = {0};
+        size_t len = 0, datagram_bytes = 0;
+        int interface = 0;
+        picoquic_connection_id_t id;
+        picoquic_cnx_t *last;
+        if (picoquic_prepare_next_packet_ex(t->quic, now, batch, sizeof batch, &len, &to, &from, &interface, &id, &last,
+                                            &datagram_bytes) != 0 ||
+            len == 0)
+            break;
+        xl_datagram d = {.local = t->options.is_server ? t->options.listen : t->paths[0].local};
+        (void)net_from_sockaddr((struct sockaddr *)&to, &d.remote);
+        if (from.ss_family != AF_UNSPEC)
+            (void)net_from_sockaddr((struct sockaddr *)&from, &d.local);
+        const size_t step = datagram_bytes > 0 ? datagram_bytes : len;
+        for (size_t at = 0; at < len; at += step) {
+            d.len = len - at < step ? len - at : step;
+            xl_udp_queue(t->udp, &d, batch + at);
+        }
+    }
+    xl_udp_send(t->udp);
+}
+
+static void step(void *user, uint64_t monotonic) {
+    stack *t = user;
+    (void)monotonic; /* picoquic has a clock of its own */
+    xl_udp_receive_each(t->udp, receive, t);
+    const uint64_t now = picoquic_current_time();
+    if (t->is_connected && t->probe_at > 0 && now >= t->probe_at)
+        probe_paths(t, now);
+    transmit(t, now);
+}
+
+static uint64_t next_timeout(void *user) {
+    stack *t = user;
+    const uint64_t now = picoquic_current_time();
+    int64_t delay = picoquic_get_next_wake_delay(t->quic, now, MAX_DELAY_US);
+    if (t->is_connected && t->probe_at > 0) {
+        const int64_t probe = t->probe_at > now ? (int64_t)(t->probe_at - now) : 0;
+        delay = probe < delay ? probe : delay;
+    }
+    return xl_udp_now() + (uint64_t)(delay > 0 ? delay : 0);
+}
+
+/* ---- the program ---- */
+
+static const char *const controllers[] = {"cubic", "newreno", "bbr", "prague", "fast", NULL};
+
+static const setting rows[] = {
+    {"cc", SETTING_WORD, SETTING_FIELD(stack, congestion), .words = controllers, .fallback = "cubic",
+     .help = "Congestion controller of each path."},
+    {0},
+};
+
+static bool say(char *error, const char *sentence) {
+    snprintf(error, RELAY_ERROR_BYTES, "%s", sentence);
+    return false;
+}
+
+static bool configure(stack *t) {
+    picoquic_tp_t limits = *picoquic_get_default_tp(t->quic);
+    limits.initial_max_stream_data_bidi_local = limits.initial_max_stream_data_bidi_remote = STREAM_WINDOW;
+    limits.initial_max_data = CONNECTION_WINDOW;
+    limits.max_idle_timeout = IDLE_MS;
+    limits.initial_max_path_id = RELAY_MAX_PATHS;
+    if (picoquic_set_default_tp(t->quic, &limits) != 0)
+        return false;
+    picoquic_set_max_data_control(t->quic, CONNECTION_WINDOW);
+    picoquic_set_default_multipath_option(t->quic, 1);
+    picoquic_set_mtu_max(t->quic, UDP_PAYLOAD_BYTES + PICOQUIC_MTU_OVERHEAD(&(struct sockaddr){.sa_family = AF_INET}));
+    picoquic_set_default_congestion_algorithm_by_name(t->quic, t->congestion);
+    picoquic_enable_path_callbacks_default(t->quic, 1);
+    picoquic_disable_port_blocking(t->quic, 1);
+    picoquic_set_null_verifier(t->quic);
+    return true;
+}
+
+static bool start(stack *t, char *error) {
+    static const relay_stack ops = {.open = on_open,
+                                    .readable = on_readable,
+                                    .writable = on_writable,
+                                    .gone = on_gone,
+                                    .ended = on_ended,
+                                    .next_timeout = next_timeout,
+                                    .step = step,
+                                    .path = on_path_facts};
+    const relay_options *o = &t->options;
+    if (o->is_server && (!o->certificate_file || !o->key_file))
+        return say(error, "--certificate and --key are required.");
+    picoquic_register_all_congestion_control_algorithms();
+    t->quic = picoquic_create(MAX_CONNECTIONS, o->certificate_file, o->key_file, NULL, ALPN, on_event, t, NULL, NULL,
+                              NULL, picoquic_current_time(), NULL, NULL, NULL, 0);
+    if (!t->quic || !configure(t))
+        return say(error, o->is_server ? "picoquic cannot start; are --certificate and --key PEM files?"
+                                       : "picoquic cannot start.");
+    t->udp = xl_udp_new();
+    xl_addr bound;
+    if (!t->udp || (o->is_server && xl_udp_add_socket(t->udp, &o->listen, &bound) < 0))
+        return say(error, "Cannot listen there.");
+    if (o->is_server)
+        t->options.listen = bound;
+    t->relay = relay_new(&t->options, &ops, t, error);
+    return t->relay && relay_watch(t->relay, xl_udp_fd(t->udp));
+}
+
+int main(int argc, char **argv) {
+    static stack t;
+    char error[SETTINGS_ERROR_BYTES] = "";
+    const relay_own_options own = {.rows = rows, .into = &t};
+    if (argc > 1 && strcmp(argv[1], "version") == 0) {
+        puts("picoquic " PICOQUIC_VERSION);
+        return 0;
+    }
+    t.congestion = controllers[0];
+    bool ok = relay_options_read(argc, argv, &own, &t.options, error);
+    if (t.options.help)
+        return 0;
+    ok = ok && start(&t, error);
+    const int status = ok ? relay_run(t.relay) : 2;
+    if (!ok)
+        fprintf(stderr, PROGRAM ": %s\n", error);
+    if (ok && t.connection && picoquic_close(t.connection, 0) == 0)
+        transmit(&t, picoquic_current_time());
+    relay_free(t.relay);
+    while (t.items)
+        item_free(&t, t.items);
+    if (t.quic)
+        picoquic_free(t.quic);
+    xl_udp_free(t.udp);
+    return status;
+}

@@ -1,0 +1,235 @@
+"""What every relay does, whatever its stack: a pair of relays on the loopback interface, between two plain sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import random
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard.base.errors import UserError
+from railyard.experiment.stacks import StackRun, resolve_stack
+from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
+
+STACKS = ("libxlink", "tcp", "mptcp", "quic-go", "noq", "picoquic")
+LIMIT_S = 60.0
+BUFFERED = 40_000_000  # no stack and its relays hold more of one stream
+
+
+def stack(name: str) -> StackRun:
+    try:
+        return resolve_stack(name, {}, Path())
+    except UserError as error:
+        pytest.skip(f"{name} is not built: {error}")
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Relays:
+    """Both relays, and the upstream server between whose hands and ours the bytes go."""
+
+    def __init__(self, run: StackRun, folder: Path) -> None:
+        self.multipath, self.socket_file = run.multipath, folder / "socket"
+        self.upstream = socket.create_server(("127.0.0.1", 0))
+        self.upstream.settimeout(LIMIT_S)
+        subprocess.run(certificate_command(folder), check=True, capture_output=True)
+        port = free_port()
+        words = ["--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{self.upstream.getsockname()[1]}"]
+        if run.certificate:
+            words += ["--certificate", str(folder / CERTIFICATE_FILE), "--key", str(folder / KEY_FILE)]
+        self.server = self._start([*run.server, *words])
+        words = ["--socket", str(self.socket_file), "--server", f"127.0.0.1:{port}"]
+        self.client = self._start([*run.client, *words, "--path", "a:127.0.0.1", "--path", "b:127.0.0.2"])
+
+    def _start(self, command: list[str]) -> subprocess.Popen[str]:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "ready"
+        return process
+
+    def connect(self) -> socket.socket:
+        local = socket.socket(socket.AF_UNIX)
+        local.settimeout(LIMIT_S)
+        local.connect(str(self.socket_file))
+        return local
+
+    def accept(self) -> socket.socket:
+        far, _ = self.upstream.accept()
+        far.settimeout(LIMIT_S)
+        return far
+
+    def stop(self) -> list[dict[str, Any]]:
+        """Ends both with SIGTERM; the client's records."""
+        outputs = []
+        for process in (self.client, self.server):
+            process.send_signal(signal.SIGTERM)
+            outputs.append(process.communicate(timeout=LIMIT_S)[0])
+            assert process.returncode == 0
+        return [json.loads(line) for line in outputs[0].splitlines()]
+
+    def end(self) -> None:
+        for process in (self.client, self.server):
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+        self.upstream.close()
+
+
+@pytest.fixture(params=STACKS)
+def relays(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Relays]:
+    pair = Relays(stack(request.param), tmp_path)
+    try:
+        yield pair
+    finally:
+        pair.end()
+
+
+def read_all(near: socket.socket) -> bytes:
+    pieces = []
+    while piece := near.recv(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def in_background(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_the_end_of_one_direction_leaves_the_other_open(relays: Relays) -> None:
+    sent, answer = random.Random(1).randbytes(3_000_000), random.Random(2).randbytes(5_000_000)
+    digests: list[str] = []
+
+    def serve() -> None:
+        with relays.accept() as far:
+            digests.append(hashlib.sha256(read_all(far)).hexdigest())  # until our end
+            far.sendall(answer)
+
+    server = in_background(serve)
+    with relays.connect() as near:
+        near.sendall(sent)
+        near.shutdown(socket.SHUT_WR)
+        assert read_all(near) == answer
+    server.join(LIMIT_S)
+    assert digests == [hashlib.sha256(sent).hexdigest()]
+
+
+def test_streams_are_carried_side_by_side(relays: Relays) -> None:
+    def serve() -> None:
+        with relays.accept() as far:
+            far.sendall(read_all(far)[::-1])
+
+    def ask(seed: int) -> bool:
+        data = random.Random(seed).randbytes(200_000)
+        with relays.connect() as near:
+            near.sendall(data)
+            near.shutdown(socket.SHUT_WR)
+            return read_all(near) == data[::-1]
+
+    servers = [in_background(serve) for _ in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        assert all(pool.map(ask, range(20)))
+    for server in servers:
+        server.join(LIMIT_S)
+
+
+def test_a_reader_that_stops_stops_its_writer_and_loses_nothing(relays: Relays) -> None:
+    data = random.Random(3).randbytes(1 << 20)
+    written, stalled, total = [0], threading.Event(), 2 * BUFFERED
+
+    def serve() -> None:
+        with relays.accept() as far:
+            far.recv(2)
+            far.settimeout(1.5)
+            while written[0] < total:
+                try:
+                    written[0] += far.send(data[written[0] % len(data) :][: total - written[0]])
+                except TimeoutError:
+                    stalled.set()
+                    far.settimeout(LIMIT_S)
+
+    server = in_background(serve)
+    with relays.connect() as near:
+        near.sendall(b"go")
+        assert stalled.wait(LIMIT_S), "the writer never had to wait"
+        assert written[0] < BUFFERED
+        checksum, received = hashlib.sha256(), 0
+        while piece := near.recv(1 << 16):
+            checksum.update(piece)
+            received += len(piece)
+    server.join(LIMIT_S)
+    assert received == total
+    expected = hashlib.sha256()
+    for _ in range(total // len(data)):
+        expected.update(data)
+    expected.update(data[: total % len(data)])
+    assert checksum.hexdigest() == expected.hexdigest()
+
+
+def test_a_client_that_breaks_off_ends_the_upstream_connection(relays: Relays) -> None:
+    near = relays.connect()
+    near.sendall(b"go")
+    with relays.accept() as far:
+        assert far.recv(2) == b"go"
+        far.sendall(bytes(100_000))
+        near.close()
+        with pytest.raises(ConnectionError):
+            for _ in range(10_000):
+                far.sendall(bytes(65_536))
+
+
+def test_an_upstream_connection_that_breaks_off_ends_the_clients(relays: Relays) -> None:
+    with relays.connect() as near:
+        near.sendall(b"go")
+        far = relays.accept()
+        far.recv(2)
+        far.sendall(bytes(1000))
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
+        far.close()
+        with contextlib.suppress(ConnectionError):
+            assert len(read_all(near)) <= 1000
+    with relays.connect() as near:  # and the relay goes on
+        near.sendall(b"again")
+        with relays.accept() as far:
+            assert far.recv(5) == b"again"
+
+
+# MPTCP finds no second path on the loopback interface; noq's relay says nothing more at its end.
+@pytest.mark.parametrize("relays", ["libxlink", "quic-go", "picoquic"], indirect=True)
+def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
+    def serve() -> None:
+        with relays.accept() as far:
+            far.recv(2)
+            far.sendall(bytes(20_000_000))
+
+    server = in_background(serve)
+    with relays.connect() as near:
+        near.sendall(b"go")
+        assert len(read_all(near)) == 20_000_000
+    server.join(LIMIT_S)
+    records = relays.stop()
+    assert records[-1]["event"] == "closed"
+    paths = {record["name"]: record for record in records if record["event"] == "path"}
+    if not relays.multipath:
+        assert set(paths) == {"a"}
+        return
+    assert {name: record["state"] for name, record in paths.items()} == {"a": "active", "b": "active"}
+    assert sum(record["bytes_received"] for record in paths.values()) > 20_000_000
+    assert all(record["bytes_sent"] > 0 and record["srtt_us"] for record in paths.values())
