@@ -1,4 +1,5 @@
 /* A QUIC server over libxlink: HTTP/0.9 (ALPN "hq-interop"). The request "GET /N" is answered by N bytes.
+ * Each datagram (RFC 9221) is sent back.
  *
  *     serve 127.0.0.1:4433
  *
@@ -81,6 +82,13 @@ static void forget(const xl_event *event) {
     }
 }
 
+static void echo_datagrams(xl_connection *connection) {
+    uint8_t data[1500];
+    size_t len;
+    while (xl_connection_read_datagram(connection, data, sizeof data, &len))
+        xl_connection_send_datagram(connection, data, len, 0, xl_udp_now());
+}
+
 static void handle(const xl_event *event) {
     answer *a;
     switch (event->type) {
@@ -93,6 +101,9 @@ static void handle(const xl_event *event) {
         break;
     case XL_EVENT_STREAM_WRITABLE:
         write_answer(answer_of(event->connection, event->stream_id));
+        break;
+    case XL_EVENT_DATAGRAM:
+        echo_datagrams(event->connection);
         break;
     case XL_EVENT_STREAM_RESET:
     case XL_EVENT_STREAM_STOPPED:
@@ -119,6 +130,7 @@ int main(int argc, char **argv) {
     config.is_server = true;
     config.alpn = "hq-interop";
     config.scheme.enable_multipath = true;
+    config.limits.max_datagram_frame_bytes = 1500;
     if (xl_udp_random_key(config.random_key) != 0) {
         fprintf(stderr, "the system gives no random numbers\n");
         return 1;

@@ -148,6 +148,26 @@ static inline void forge_close(xl_writer *w, fuzz_input *in) {
     xl_frame_put_close(w, application, error, fuzz_number(in), reason);
 }
 
+/* DATAGRAM, ACK_FREQUENCY, IMMEDIATE_ACK, or none of them. */
+static inline void forge_extension(xl_writer *w, fuzz_input *in, uint8_t kind) {
+    uint64_t number, threshold, delay;
+    if (kind >= 0xc0) {
+        size_t len = fuzz_u8(in) * 5u;
+        xl_frame_put_datagram_header(w, len);
+        for (; len > 0; len--)
+            xl_write_u8(w, (uint8_t)len);
+    } else if (kind >= 0x80) {
+        number = fuzz_number(in) & XL_VARINT_MAX;
+        threshold = fuzz_number(in) & XL_VARINT_MAX;
+        delay = fuzz_u16(in) * UINT64_C(300);
+        xl_frame_put_ack_frequency(w, number, threshold, delay, fuzz_u8(in) % 8);
+    } else if (kind >= 0x60) {
+        xl_frame_put_immediate_ack(w);
+    } else {
+        xl_frame_put_ping(w);
+    }
+}
+
 /* One frame of any kind, to be read by `to` on `path`. */
 static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection *to, const xl_path *path,
                                xl_level level) {
@@ -228,7 +248,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
         forge_ietf(w, in, to);
         break;
     default:
-        xl_frame_put_ping(w);
+        forge_extension(w, in, kind);
     }
 }
 

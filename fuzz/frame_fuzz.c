@@ -74,6 +74,17 @@ static bool put_again(xl_writer *w, const xl_frame *f, bool qoe_in_ack) {
     case XL_FRAME_HANDSHAKE_DONE:
         xl_frame_put_handshake_done(w);
         return true;
+    case XL_FRAME_IMMEDIATE_ACK:
+        xl_frame_put_immediate_ack(w);
+        return true;
+    case XL_FRAME_ACK_FREQUENCY:
+        xl_frame_put_ack_frequency(w, f->ack_frequency.sequence, f->ack_frequency.threshold,
+                                   f->ack_frequency.max_delay_us, f->ack_frequency.reordering);
+        return true;
+    case XL_FRAME_DATAGRAM:
+        xl_frame_put_datagram_header(w, f->datagram.len);
+        xl_write_bytes(w, f->datagram.data, f->datagram.len);
+        return true;
     case XL_FRAME_QOE_CONTROL_SIGNALS:
         xl_frame_put_qoe(w, f->qoe.path_id, f->qoe.has_qoe ? &f->qoe.qoe : NULL);
         return true;
@@ -144,6 +155,14 @@ static bool is_same(const xl_frame *a, const xl_frame *b) {
         return a->stream.stream_id == b->stream.stream_id && a->stream.offset == b->stream.offset &&
                a->stream.fin == b->stream.fin &&
                is_same_bytes(a->stream.data, a->stream.len, b->stream.data, b->stream.len);
+    case XL_FRAME_DATAGRAM:
+        return is_same_bytes(a->datagram.data, a->datagram.len, b->datagram.data, b->datagram.len) &&
+               b->datagram.frame_bytes == xl_frame_datagram_header_len(b->datagram.len) + b->datagram.len;
+    case XL_FRAME_ACK_FREQUENCY:
+        return a->ack_frequency.sequence == b->ack_frequency.sequence &&
+               a->ack_frequency.threshold == b->ack_frequency.threshold &&
+               a->ack_frequency.max_delay_us == b->ack_frequency.max_delay_us &&
+               a->ack_frequency.reordering == b->ack_frequency.reordering;
     case XL_FRAME_NEW_CONNECTION_ID:
     case XL_FRAME_PATH_NEW_CONNECTION_ID:
         return a->new_cid.path_id == b->new_cid.path_id && a->new_cid.sequence == b->new_cid.sequence &&

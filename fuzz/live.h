@@ -22,6 +22,7 @@
 #define LIVE_VICTIM_HOST      99
 #define LIVE_ANSWER_MOST      200000
 #define LIVE_SEEN             16
+#define LIVE_DATAGRAM_BYTES   20000
 
 typedef struct {
     bool to_server;
@@ -83,6 +84,7 @@ static inline void live_check_connection(const xl_connection *c) {
     FUZZ_CHECK(c->streams.count <= peers + c->streams.next[0] + c->streams.next[1]);
     FUZZ_CHECK(c->streams.flow_in.consumed <= c->streams.flow_in.received &&
                c->streams.flow_in.received <= c->streams.flow_in.limit);
+    FUZZ_CHECK(c->datagrams.in.bytes <= LIVE_DATAGRAM_BYTES && c->datagrams.out.bytes <= LIVE_DATAGRAM_BYTES);
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         FUZZ_CHECK(p->response_count <= XL_PATH_RESPONSES_MAX);
@@ -144,6 +146,15 @@ static inline void live_read(live *l, xl_connection *c, uint64_t id) {
         }
 }
 
+static inline void live_read_datagrams(xl_connection *c) {
+    uint8_t buf[500];
+    size_t len;
+    while (xl_connection_read_datagram(c, buf, sizeof buf, &len)) {
+        FUZZ_CHECK(len < 1000);
+        fuzz_note(buf, len < sizeof buf ? len : sizeof buf);
+    }
+}
+
 static inline void live_take_event(live *l, bool is_server, const xl_event *e) {
     pair *p = &l->p;
     fuzz_note_number(e->type);
@@ -161,6 +172,10 @@ static inline void live_take_event(live *l, bool is_server, const xl_event *e) {
         for (size_t i = 0; is_server && i < PAIR_REQUESTS; i++)
             if (l->answer[i].used && l->answer[i].id == e->stream_id)
                 live_answer(l, i);
+        break;
+    case XL_EVENT_DATAGRAM:
+        if (e->connection == (is_server ? p->sc : p->cc))
+            live_read_datagrams(e->connection);
         break;
     case XL_EVENT_CLOSED:
         FUZZ_CHECK(memchr(e->reason, 0, sizeof e->reason) != NULL);
@@ -310,6 +325,9 @@ static inline void live_init(live *l, fuzz_input *in, uint64_t seed, size_t link
         c->limits.send_buffer_bytes = 64 << 10;
         c->limits.max_streams_bidi = 20;
         c->limits.max_streams_uni = 8;
+        c->limits.max_datagram_frame_bytes = 1000;
+        c->limits.datagram_queue_bytes = LIVE_DATAGRAM_BYTES;
+        c->limits.enable_ack_frequency = true;
         c->null_crypto = true;
     }
     for (size_t i = 0; i < links; i++)

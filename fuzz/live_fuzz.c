@@ -119,6 +119,13 @@ static void use_streams(live *l, xl_connection *c) {
     case 2:
         xl_stream_set_priority(c, id, v);
         break;
+    case 3: {
+        size_t most = xl_connection_datagram_capacity(c), len = v * 6u;
+        int rv = xl_connection_send_datagram(c, zeros, len, v, l->p.now);
+        FUZZ_CHECK(rv == (len > most || most == 0 ? XL_ERR_ARGUMENT : XL_OK) || rv == XL_ERR_QUEUE ||
+                   rv == XL_ERR_CLOSED);
+        break;
+    }
     default:
         FUZZ_CHECK(xl_stream_send(c, id, zeros, v * 16u, what & 0x20, what & 8 ? &mark : NULL) <= (ssize_t)(v * 16u));
         FUZZ_CHECK(xl_stream_send_capacity(c, id) <= UINT64_C(1) << 32);

@@ -25,6 +25,9 @@ static void check_same(const xl_transport_params *a, const xl_transport_params *
     FUZZ_CHECK(a->ack_delay_exponent == b->ack_delay_exponent && a->max_ack_delay_ms == b->max_ack_delay_ms);
     FUZZ_CHECK(a->disable_active_migration == b->disable_active_migration);
     FUZZ_CHECK(a->active_connection_id_limit == b->active_connection_id_limit);
+    FUZZ_CHECK(a->max_datagram_frame_size == b->max_datagram_frame_size);
+    FUZZ_CHECK(a->has_min_ack_delay == b->has_min_ack_delay && a->min_ack_delay_us == b->min_ack_delay_us);
+    FUZZ_CHECK(!a->has_min_ack_delay || a->min_ack_delay_us <= 1000 * a->max_ack_delay_ms);
     FUZZ_CHECK(a->enable_multipath == b->enable_multipath && a->qoe_field == b->qoe_field);
     FUZZ_CHECK(a->has_initial_max_path_id == b->has_initial_max_path_id);
     FUZZ_CHECK(a->initial_max_path_id == b->initial_max_path_id && a->initial_max_path_id <= XL_PATH_ID_MAX);

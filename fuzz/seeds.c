@@ -94,7 +94,9 @@ static void write_params(const exchange *e, const xl_connection *c, unsigned num
     write_seed("params", e->name, number, seed, 1 + n);
 }
 
-static void exchange_packets(const char *name, bool is_open, bool multipath, bool retry) {
+static const uint8_t seed_text[] = "a datagram";
+
+static void exchange_packets(const char *name, bool is_open, bool multipath, bool retry, xl_dialect dialect) {
     exchange *e = calloc(1, sizeof *e);
     FUZZ_CHECK(e != NULL);
     e->name = name;
@@ -104,6 +106,9 @@ static void exchange_packets(const char *name, bool is_open, bool multipath, boo
     if (multipath)
         pair_multipath(p, "xlink", "stream");
     p->client_config.null_crypto = p->server_config.null_crypto = is_open;
+    p->server_config.scheme.dialect = dialect;
+    p->client_config.limits.max_datagram_frame_bytes = p->server_config.limits.max_datagram_frame_bytes = 1200;
+    p->client_config.limits.enable_ack_frequency = p->server_config.limits.enable_ack_frequency = is_open;
     p->client_config.scheme.qoe_carrier = XL_QOE_IN_BOTH;
     p->server_config.limits.retry_always = retry;
     p->server_config.limits.max_data = 20000;
@@ -117,6 +122,7 @@ static void exchange_packets(const char *name, bool is_open, bool multipath, boo
     write_params(e, p->sc, 1);
     pair_ask(p, 100000);
     pair_run(p, 100000);
+    xl_connection_send_datagram(p->cc, seed_text, sizeof seed_text, 1, p->now);
     xl_connection_set_qoe(p->cc, &(xl_qoe){100000, 30, 4000000, 30}, p->now);
     if (multipath) {
         xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
@@ -128,6 +134,32 @@ static void exchange_packets(const char *name, bool is_open, bool multipath, boo
     pair_run(p, 100000);
     pair_free(p);
     free(e);
+}
+
+/* ---- a live pair ---- */
+
+#define SHAPE_IETF 0x25 /* two paths; both ends speak multipath; the server chooses `ietf` */
+
+/* One frame of each kind that the dialect `ietf` has, for each of some path IDs, to either end; datagrams, and the
+ * frames of draft-ietf-quic-ack-frequency. */
+static void write_live(void) {
+    static const uint8_t extensions[] = {119, 143, 167, 191, 215, 239};
+    for (unsigned kind = 0; kind < 8 + sizeof extensions; kind++) {
+        uint8_t seed[512] = {SHAPE_IETF};
+        size_t at = 1 + 2 * 4 + 2; /* schemes and limits as by default */
+        for (unsigned i = 0; i < 6; i++) {
+            uint8_t frame = kind < 8 ? 22 : extensions[kind - 8];
+            const uint8_t forged[] = {
+                5, (uint8_t)(i % 2), 0, 0, 0, 0, 0, 0, frame, (uint8_t)kind, (uint8_t)(i / 2), 1, 2, 3, 4, 5, 6, 7, 8,
+                9};
+            const uint8_t time_passes[] = {0, 20};
+            memcpy(seed + at, forged, sizeof forged);
+            at += sizeof forged;
+            memcpy(seed + at, time_passes, sizeof time_passes);
+            at += sizeof time_passes;
+        }
+        write_seed("live", "ietf", kind, seed, at);
+    }
 }
 
 /* ---- HTTP/3 ---- */
@@ -345,10 +377,12 @@ int main(int argc, char **argv) {
     directory = argv[1];
     fuzz_repeat_tls();
     make_directory(directory);
-    exchange_packets("plain", true, false, false);
-    exchange_packets("paths", true, true, false);
-    exchange_packets("sealed", false, true, false);
-    exchange_packets("retry", false, false, true);
+    exchange_packets("plain", true, false, false, XL_DIALECT_XLINK);
+    exchange_packets("paths", true, true, false, XL_DIALECT_XLINK);
+    exchange_packets("ietf", true, true, false, XL_DIALECT_IETF);
+    exchange_packets("sealed", false, true, false, XL_DIALECT_XLINK);
+    exchange_packets("retry", false, false, true, XL_DIALECT_XLINK);
+    write_live();
     exchange_http();
     write_datagrams();
     return 0;

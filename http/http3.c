@@ -245,6 +245,9 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
         break;
     case XL_EVENT_PATH:
     case XL_EVENT_MIGRATED:
+    case XL_EVENT_DATAGRAM:
+    case XL_EVENT_DATAGRAM_ACKED:
+    case XL_EVENT_DATAGRAM_LOST:
     case XL_EVENT_CLOSED:
         break;
     }

@@ -428,6 +428,9 @@ static void on_event(http3_client *t, const xl_event *event) {
     case XL_EVENT_STREAM_RESET:
     case XL_EVENT_STREAM_STOPPED:
     case XL_EVENT_STREAM_DONE:
+    case XL_EVENT_DATAGRAM:
+    case XL_EVENT_DATAGRAM_ACKED:
+    case XL_EVENT_DATAGRAM_LOST:
         break;
     }
 }

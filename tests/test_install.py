@@ -202,7 +202,7 @@ def test_a_cpp_program_includes_every_public_header_and_links(installed: Install
 @pytest.fixture(scope="module")
 def examples(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
-    for name in ("serve", "download"):
+    for name in ("serve", "download", "datagrams"):
         installed.compile("cc", ROOT / f"examples/{name}.c", folder / name, "-std=c17", "-D_GNU_SOURCE")
     return folder
 
@@ -226,6 +226,12 @@ def test_the_examples_download_over_two_paths(installed: Installed, examples: Pa
     by_path = [int(count) for count in re.findall(r"path \d from 127\.0\.0\.[12]:\d+: (\d+) bytes", printed)]
     assert len(by_path) == 2
     assert all(count > 1000 for count in by_path)
+
+
+def test_the_examples_exchange_datagrams(installed: Installed, examples: Path, serving: str) -> None:
+    printed = _output(str(examples / "datagrams"), serving, "20", "127.0.0.1",
+                      env={"LD_LIBRARY_PATH": str(installed.lib)})  # fmt: skip
+    assert printed.startswith("20 of 20 datagrams came back")
 
 
 def test_the_examples_link_with_the_archive_alone(

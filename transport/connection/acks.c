@@ -114,6 +114,9 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
     case XL_SF_PATH_ABANDON:
         xl_path_ids_abandon_acked(c->path_ids, r->id);
         break;
+    case XL_SF_DATAGRAM:
+        xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_ACKED, .datagram_id = r->id});
+        break;
     default: /* the rest only matters when it is lost */
         break;
     }
@@ -202,6 +205,9 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         break;
     case XL_SF_QOE:
         xl_conn_qoe_signal_lost(c, r->id);
+        break;
+    case XL_SF_DATAGRAM: /* RFC 9221 section 5.2: never sent again */
+        xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_LOST, .datagram_id = r->id});
         break;
     case XL_SF_ACK:
         break;
@@ -550,7 +556,7 @@ static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
             xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
         else if (r->kind == XL_SF_STREAM && (s = xl_conn_stream(c, r->id)) && !xl_conn_is_reset(s))
             xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
-        else if (r->kind != XL_SF_STREAM && r->kind != XL_SF_ACK)
+        else if (r->kind != XL_SF_STREAM && r->kind != XL_SF_ACK && r->kind != XL_SF_DATAGRAM)
             record_lost(c, r);
     }
 }

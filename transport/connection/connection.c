@@ -6,6 +6,7 @@
 
 #include "connection/acks.h"
 #include "connection/cid_frames.h"
+#include "connection/datagrams.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/management.h"
@@ -35,6 +36,9 @@ static void params_from_config(xl_connection *c) {
     p->ack_delay_exponent = XL_ACK_DELAY_EXPONENT;
     p->max_ack_delay_ms = XL_MAX_ACK_DELAY_US / 1000;
     p->active_connection_id_limit = XL_MAX_PATHS;
+    p->max_datagram_frame_size = f->limits.max_datagram_frame_bytes;
+    p->has_min_ack_delay = f->limits.enable_ack_frequency;
+    p->min_ack_delay_us = XL_MIN_ACK_DELAY_US;
     p->enable_multipath = p->has_initial_max_path_id = f->scheme.enable_multipath;
     p->initial_max_path_id = XL_PATH_IDS_MAX - 1;
     p->qoe_field = f->scheme.enable_multipath;
@@ -66,6 +70,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->cc = xl_cc_find(config->scheme.congestion);
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
+    c->ack_policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = XL_MAX_ACK_DELAY_US};
     xl_conn_qoe_init(c);
     params_from_config(c);
     xl_flow_in_init(&c->streams.flow_in, config->limits.max_data);
@@ -120,6 +125,7 @@ void xl_conn_destroy(xl_connection *c) {
         free(c->path[i].space);
     }
     xl_conn_free_streams(c);
+    xl_conn_free_datagrams(c);
     drop_keys(c);
     xl_tls_free(c->handshake.tls);
     xl_qlog_free(c->qlog);

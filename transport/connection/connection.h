@@ -8,6 +8,7 @@
  *   handshake.c   TLS, transport parameters      key_update.c generations of the 1-RTT keys, limits of their use
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
  *   room.c        what send buffers take         reinject.c   what is sent twice
+ *   datagrams.c   DATAGRAM frames
  *   paths.c       opening, validation            path_table.c which path is meant; its state
  *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
  *   cid_frames.c  the frames of connection IDs and path IDs
@@ -17,6 +18,7 @@
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
+#include "connection/datagrams.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/migration.h"
@@ -33,6 +35,7 @@
 #include "wire/transport_params.h"
 
 #define XL_MAX_ACK_DELAY_US   25000
+#define XL_MIN_ACK_DELAY_US   1000 /* the least that ACK_FREQUENCY may ask for: what drivers' timers keep */
 #define XL_ACK_DELAY_EXPONENT 3
 #define XL_MIN_DATAGRAM       1200
 
@@ -83,6 +86,9 @@ struct xl_connection {
     uint64_t manage_at; /* automatic path management looks again then */
 
     xl_streams streams;
+    xl_datagrams datagrams;
+    xl_ack_policy ack_policy;  /* when packets of the peer are acknowledged */
+    uint64_t ack_policy_after; /* ACK_FREQUENCY frames with a number below this are old */
     xl_records records;
     xl_qoe_exchange qoe;
 

@@ -6,6 +6,7 @@
 #include "connection/acks.h"
 #include "connection/cid_frames.h"
 #include "connection/connection.h"
+#include "connection/datagrams.h"
 #include "connection/handshake.h"
 #include "connection/own_cids.h"
 #include "connection/path_status.h"
@@ -139,6 +140,8 @@ static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, cons
  * number space; what is beyond twice as many counts as never heard. */
 #define ACKS_IN_PACKET_MAX (2 * XL_MAX_PATHS)
 
+#define XL_ACK_DELAY_LIMIT_US (UINT64_C(1000) << 14) /* RFC 9000 section 18.2 */
+
 static bool speaks_xlink(const xl_connection *c) {
     return c->multipath && !c->path_ids;
 }
@@ -201,6 +204,29 @@ static uint64_t take_ietf(xl_connection *c, const xl_frame *f, const xl_packet_c
     }
 }
 
+/* draft-ietf-quic-ack-frequency section 4. */
+static uint64_t take_ack_frequency(xl_connection *c, const xl_frame *f) {
+    if (!c->local_params.has_min_ack_delay)
+        return XL_QERR_FRAME_ENCODING; /* an unknown type */
+    if (f->ack_frequency.max_delay_us < c->local_params.min_ack_delay_us ||
+        f->ack_frequency.max_delay_us >= XL_ACK_DELAY_LIMIT_US)
+        return XL_QERR_PROTOCOL_VIOLATION;
+    if (f->ack_frequency.sequence < c->ack_policy_after)
+        return 0;
+    c->ack_policy_after = f->ack_frequency.sequence + 1;
+    c->ack_policy = (xl_ack_policy){.threshold = f->ack_frequency.threshold,
+                                    .reordering = f->ack_frequency.reordering,
+                                    .max_delay_us = f->ack_frequency.max_delay_us};
+    return 0;
+}
+
+static uint64_t take_immediate_ack(const xl_connection *c, const xl_packet_context *ctx) {
+    if (!c->local_params.has_min_ack_delay)
+        return XL_QERR_FRAME_ENCODING;
+    ctx->space->ack_now = true;
+    return 0;
+}
+
 uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
     if (xl_frame_is_ietf(f->type))
         return take_ietf(c, f, ctx);
@@ -252,6 +278,12 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
             return XL_QERR_PROTOCOL_VIOLATION;
         xl_conn_confirm_handshake(c);
         return 0;
+    case XL_FRAME_DATAGRAM:
+        return xl_conn_take_datagram(c, f);
+    case XL_FRAME_ACK_FREQUENCY:
+        return take_ack_frequency(c, f);
+    case XL_FRAME_IMMEDIATE_ACK:
+        return take_immediate_ack(c, ctx);
     case XL_FRAME_NEW_TOKEN:
         return c->is_server ? XL_QERR_PROTOCOL_VIOLATION : 0;
     default: /* PADDING, PING, the BLOCKED frames: nothing to do */

@@ -76,7 +76,8 @@ typedef struct {
     xl_event client_close, server_close;
     unsigned client_migrations, server_migrations, path_events[6];
     uint64_t stream_events;
-    xl_frame_mark mark; /* size > 0: given with every response */
+    unsigned datagrams_acked, datagrams_lost; /* events of either side */
+    xl_frame_mark mark;                       /* size > 0: given with every response */
     void (*tamper)(void *user, bool to_server, uint8_t *data, size_t len);
     void *tamper_user;
     char *qlog_text;
@@ -299,6 +300,11 @@ static inline void pair_client_readable(pair *p, uint64_t id) {
     }
 }
 
+static inline void pair_count_datagrams(pair *p, const xl_event *e) {
+    p->datagrams_acked += e->type == XL_EVENT_DATAGRAM_ACKED;
+    p->datagrams_lost += e->type == XL_EVENT_DATAGRAM_LOST;
+}
+
 static inline void pair_events(pair *p) {
     xl_event e;
     while (xl_endpoint_poll_event(p->client, &e)) {
@@ -307,6 +313,7 @@ static inline void pair_events(pair *p) {
         p->client_migrations += e.type == XL_EVENT_MIGRATED;
         if (e.type == XL_EVENT_PATH)
             p->path_events[e.path_state]++;
+        pair_count_datagrams(p, &e);
         if (e.type == XL_EVENT_CLOSED) {
             p->client_closed = true;
             p->client_close = e;
@@ -323,6 +330,7 @@ static inline void pair_events(pair *p) {
         if (e.type == XL_EVENT_STREAM_DONE)
             pair_response_of(p, e.stream_id)->used = false;
         p->server_migrations += e.type == XL_EVENT_MIGRATED;
+        pair_count_datagrams(p, &e);
         if (e.type == XL_EVENT_CLOSED) {
             p->server_closed = true;
             p->server_close = e;

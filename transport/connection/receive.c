@@ -84,7 +84,9 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         return;
     bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE; /* RFC 9000 section 13.2.1 */
     xl_ecn_count(&ctx->space->ecn, d->ecn);
-    if (xl_space_receive(ctx->space, ctx->pn, eliciting, immediate, XL_MAX_ACK_DELAY_US, c->now) != 0)
+    if (ctx->level == XL_LEVEL_APP)
+        ctx->space->policy = c->ack_policy;
+    if (xl_space_receive(ctx->space, ctx->pn, eliciting, immediate, c->now) != 0)
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
 }
 

@@ -28,18 +28,20 @@ typedef enum {
     XL_SF_PATH_CIDS_BLOCKED,
     XL_SF_PATH_STATUS,
     XL_SF_QOE,
+    XL_SF_DATAGRAM,
 } xl_sf_kind;
 
 struct xl_sent_frame {
     xl_sent_frame *next; /* in its packet, and in the pool */
     uint8_t kind;
     bool fin;
-    bool is_queued;               /* in its stream's unacked queue */
-    uint8_t copies;               /* times it was re-injected */
-    uint8_t copied_on;            /* bit set of the paths that carried a copy */
-    int8_t path;                  /* index of the path it is in flight on */
-    uint32_t len, copied;         /* copied: how much of it was re-injected in the present round */
-    uint64_t id;                  /* stream ID; level; sequence number; path index; SF_ACK: number of the space;
+    bool is_queued;       /* in its stream's unacked queue */
+    uint8_t copies;       /* times it was re-injected */
+    uint8_t copied_on;    /* bit set of the paths that carried a copy */
+    int8_t path;          /* index of the path it is in flight on */
+    uint32_t len, copied; /* copied: how much of it was re-injected in the present round */
+    uint64_t
+        id; /* stream ID; DATAGRAM: the application's; level; sequence number; path index; SF_ACK: number of the space;
                                    * SF_STREAMS_BLOCKED: 1 unidirectional; path ID */
     uint64_t offset;              /* stream or crypto offset; SF_ACK: largest acknowledged; BLOCKED: the limit;
                                    * NEW_CID, RETIRE_CID: path ID */

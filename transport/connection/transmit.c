@@ -7,6 +7,7 @@
 #include "connection/builder.h"
 #include "connection/connection.h"
 #include "connection/content.h"
+#include "connection/datagrams.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
@@ -226,8 +227,10 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
         return 0;
     xl_content_put_acks(&b);
     xl_content_put_control(&b);
-    if (streams)
+    if (streams) {
+        xl_conn_put_datagrams(&b);
         xl_content_put_streams(&b, first);
+    }
     size_t n = xl_builder_finish(&b);
     if (n && b.has_stream_data && c->scheduler->sent)
         c->scheduler->sent(c->scheduler_state, p->index, n);
@@ -282,13 +285,18 @@ static void wake_no_later_than(xl_connection *c, uint64_t at) {
         c->pacer_wakeup = at;
 }
 
+/* What any path may carry. */
+static bool has_other_than_streams(const xl_connection *c) {
+    return xl_content_has_control(c) || xl_conn_has_datagrams(c);
+}
+
 /* Paths that are only held back by a pacer: their time will come without an acknowledgement. */
 static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
     xl_content_choice unused;
     for (size_t i = 0; i < view->count; i++) {
         xl_path *p = &c->path[view->path[i].index];
         if (view->path[i].is_paced && !view->path[i].has_window && xl_path_has_window(p) &&
-            (xl_content_has_control(c) || xl_content_choose(c, p, &unused)))
+            (has_other_than_streams(c) || xl_content_choose(c, p, &unused)))
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
     }
 }
@@ -321,7 +329,7 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
     c->scheduler->decide(c->scheduler_state, view, d);
     if (d->count == 0 && !may_wait(c, view) && xl_scheduler_decide_by_rtt(view, d))
         d->why = "nothing to wait for";
-    bool control = d->count > 0 && xl_content_has_control(c);
+    bool control = d->count > 0 && has_other_than_streams(c);
     for (size_t i = 0; i < d->count; i++) {
         xl_path *p = &c->path[view->path[d->order[i]].index];
         xl_content_choice choice;

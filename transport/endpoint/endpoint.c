@@ -47,6 +47,7 @@ void xl_limits_init(xl_limits *l) {
                      .max_connections = 1024,
                      .retry_above = 256,
                      .standby_probe_us = 1000000,
+                     .datagram_queue_bytes = 64 << 10,
                      .path_management = {.rtt_percent = 400,
                                          .loss_percent = 10,
                                          .degraded_us = 1000000,
@@ -232,6 +233,7 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     DEFAULT(max_connections);
     DEFAULT(retry_above);
     DEFAULT(standby_probe_us);
+    DEFAULT(datagram_queue_bytes);
     DEFAULT(path_management.rtt_percent);
     DEFAULT(path_management.loss_percent);
     DEFAULT(path_management.degraded_us);

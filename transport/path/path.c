@@ -5,6 +5,7 @@
 
 #include "crypto/crypto.h"
 
+#define MAX_ACK_DELAY_US      25000 /* RFC 9000 section 18.2 */
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10
@@ -17,7 +18,8 @@ void xl_space_init(xl_space *s) {
     memset(s, 0, sizeof(*s));
     xl_ledger_init(&s->ledger);
     xl_ranges_init(&s->received);
-    s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
+    s->policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = MAX_ACK_DELAY_US};
+    s->largest_told = s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
     s->ack_deadline = XL_NEVER;
     s->loss_time = XL_NEVER;
 }
@@ -31,9 +33,21 @@ bool xl_space_is_duplicate(const xl_space *s, uint64_t pn) {
     return pn < s->duplicate_floor || xl_ranges_contains(&s->received, pn);
 }
 
-int xl_space_receive(xl_space *s, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us,
-                     uint64_t now) {
-    bool reordered = s->largest_received != UINT64_MAX && pn != s->largest_received + 1;
+/* A packet is missing that the peer, told of it, would declare lost; or this one is below all that it still waits for.
+ * `before`: the largest number before pn came, which is among the received by now. */
+static bool is_reordered(const xl_space *s, uint64_t pn, uint64_t before) {
+    uint64_t most = s->policy.reordering;
+    if (most <= 1)
+        return most == 1 && before != UINT64_MAX && pn != before + 1;
+    uint64_t told = s->largest_told != UINT64_MAX && s->largest_told >= most ? s->largest_told - most + 1 : 0;
+    uint64_t from = told > s->duplicate_floor ? told : s->duplicate_floor;
+    xl_range gap;
+    bool is_missing = xl_ranges_first_gap(&s->received, from, s->largest_received, &gap);
+    return pn < told || (is_missing && s->largest_received - gap.start >= most);
+}
+
+int xl_space_receive(xl_space *s, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t now) {
+    uint64_t before = s->largest_received;
     if (xl_ranges_add(&s->received, pn, pn + 1) != 0)
         return XL_ERR_MEMORY;
     if (s->received.count > ACK_RANGES_KEPT) {
@@ -47,10 +61,10 @@ int xl_space_receive(xl_space *s, uint64_t pn, bool ack_eliciting, bool immediat
     if (!ack_eliciting)
         return 0;
     s->unacked_eliciting++;
-    if (immediate || reordered || s->unacked_eliciting >= 2)
+    if (immediate || s->unacked_eliciting > s->policy.threshold || is_reordered(s, pn, before))
         s->ack_now = true;
     if (s->ack_deadline == XL_NEVER)
-        s->ack_deadline = now + max_ack_delay_us;
+        s->ack_deadline = now + s->policy.max_delay_us;
     return 0;
 }
 
@@ -67,6 +81,7 @@ size_t xl_space_ack_ranges(const xl_space *s, xl_ack_range *out, size_t cap) {
 
 void xl_space_ack_sent(xl_space *s) {
     s->unacked_eliciting = 0;
+    s->largest_told = s->largest_received;
     s->ack_deadline = XL_NEVER;
     s->ack_now = false;
 }

@@ -18,6 +18,13 @@
 #define XL_RATE_BUCKETS       8
 #define XL_RATE_BUCKET_US     64000
 
+/* When packets received are acknowledged at once (RFC 9000 section 13.2, draft-ietf-quic-ack-frequency section 6). */
+typedef struct {
+    uint64_t threshold;    /* so many ack-eliciting packets may wait; initially 1 */
+    uint64_t reordering;   /* a missing packet so far below the newest is told; 0 = none is; initially 1: any gap */
+    uint64_t max_delay_us; /* none waits longer */
+} xl_ack_policy;
+
 /* A packet number space: what we sent in it and what we received in it. */
 typedef struct {
     xl_ledger ledger;
@@ -25,9 +32,11 @@ typedef struct {
     uint64_t duplicate_floor;     /* packet numbers below are taken for duplicates: their ranges were forgotten */
     uint64_t largest_received;    /* UINT64_MAX = none */
     uint64_t largest_received_at; /* µs */
-    uint64_t unacked_eliciting;   /* ack-eliciting packets received since the last acknowledgement was sent */
-    uint64_t ack_deadline;        /* XL_NEVER when no acknowledgement is owed */
-    uint64_t loss_time;           /* when the next packet will be declared lost by time threshold */
+    uint64_t largest_told;        /* the largest number in the last acknowledgement sent; UINT64_MAX = none */
+    xl_ack_policy policy;
+    uint64_t unacked_eliciting; /* ack-eliciting packets received since the last acknowledgement was sent */
+    uint64_t ack_deadline;      /* XL_NEVER when no acknowledgement is owed */
+    uint64_t loss_time;         /* when the next packet will be declared lost by time threshold */
     /* Packet numbers received: the smallest of the present key phase, the largest of those before; UINT64_MAX = none */
     uint64_t phase_first, before_phase;
     bool ack_now;
@@ -38,10 +47,8 @@ void xl_space_init(xl_space *);
 void xl_space_free(xl_space *);
 /* Whether pn was received before (or is too old to say). */
 bool xl_space_is_duplicate(const xl_space *, uint64_t pn);
-/* Notes a received packet and decides when to acknowledge: at once every second ack-eliciting packet, on reordering and
- * when `immediate`; else within max_ack_delay (RFC 9000 section 13.2). */
-int xl_space_receive(xl_space *, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t max_ack_delay_us,
-                     uint64_t now);
+/* Notes a received packet and decides when to acknowledge: when `immediate`, else as the space's policy says. */
+int xl_space_receive(xl_space *, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t now);
 bool xl_space_owes_ack(const xl_space *);
 /* Acknowledgement ranges, descending, at most cap. */
 size_t xl_space_ack_ranges(const xl_space *, xl_ack_range *out, size_t cap);

@@ -19,17 +19,17 @@ static void second_eliciting_packet_is_acknowledged_at_once(void **state) {
     (void)state;
     xl_space s;
     xl_space_init(&s);
-    xl_space_receive(&s, 0, true, false, 25000, 100);
+    xl_space_receive(&s, 0, true, false, 100);
     assert_true(xl_space_owes_ack(&s));
     assert_false(s.ack_now);
     assert_int_equal(25100, s.ack_deadline);
-    xl_space_receive(&s, 1, true, false, 25000, 200);
+    xl_space_receive(&s, 1, true, false, 200);
     assert_true(s.ack_now);
     assert_int_equal(25100, s.ack_deadline);
     xl_space_ack_sent(&s);
     assert_false(xl_space_owes_ack(&s));
     assert_true(s.ack_deadline == XL_NEVER);
-    xl_space_receive(&s, 2, true, false, 25000, 300); /* the count begins anew */
+    xl_space_receive(&s, 2, true, false, 300); /* the count begins anew */
     assert_true(xl_space_owes_ack(&s));
     assert_false(s.ack_now);
     assert_true(s.loss_time == XL_NEVER);
@@ -40,9 +40,9 @@ static void a_gap_is_acknowledged_at_once_and_a_bare_ack_never(void **state) {
     (void)state;
     xl_space s;
     xl_space_init(&s);
-    xl_space_receive(&s, 0, false, false, 25000, 0);
+    xl_space_receive(&s, 0, false, false, 0);
     assert_false(xl_space_owes_ack(&s));
-    xl_space_receive(&s, 2, true, false, 25000, 0);
+    xl_space_receive(&s, 2, true, false, 0);
     assert_true(s.ack_now);
     xl_ack_range r[4];
     assert_int_equal(2, xl_space_ack_ranges(&s, r, 4));
@@ -57,7 +57,7 @@ static void duplicates_are_known_even_after_their_ranges_were_forgotten(void **s
     xl_space s;
     xl_space_init(&s);
     for (uint64_t pn = 0; pn < 2000; pn += 2)
-        xl_space_receive(&s, pn, true, false, 25000, pn);
+        xl_space_receive(&s, pn, true, false, pn);
     assert_true(s.received.count <= 64);
     assert_true(xl_space_is_duplicate(&s, 0));
     assert_true(xl_space_is_duplicate(&s, 1998));
@@ -71,8 +71,8 @@ static void confirmed_ranges_are_dropped_but_the_newest_stays(void **state) {
     xl_space s;
     xl_space_init(&s);
     for (uint64_t pn = 0; pn < 10; pn++)
-        xl_space_receive(&s, pn, true, false, 25000, 0);
-    xl_space_receive(&s, 20, true, false, 25000, 0);
+        xl_space_receive(&s, pn, true, false, 0);
+    xl_space_receive(&s, 20, true, false, 0);
     xl_space_ack_confirmed(&s, 9);
     assert_int_equal(1, s.received.count);
     assert_true(xl_space_is_duplicate(&s, 5));
@@ -136,6 +136,58 @@ static void a_path_stands_by_while_either_side_asks_for_it(void **state) {
         p.peer_status = k & 2 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
         assert_int_equal(k != 0, xl_path_wants_standby(&p));
     }
+}
+
+/* The two examples of draft-ietf-quic-ack-frequency section 6.2.1. */
+static void a_reordering_threshold_delays_what_a_gap_would_have_told(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t threshold, pn[8];
+        const char *acknowledged;
+    } example[] = {{3, {0, 1, 3, 4, 5, 8, 9, 10}, "____A_AA"}, {5, {0, 1, 3, 5, 6, 7, 8, 9}, "_____A_A"}};
+    for (size_t i = 0; i < 2; i++) {
+        xl_space s;
+        xl_space_init(&s);
+        s.policy = (xl_ack_policy){.threshold = 100, .reordering = example[i].threshold, .max_delay_us = 25000};
+        for (size_t k = 0; k < 8; k++) {
+            assert_int_equal(xl_space_receive(&s, example[i].pn[k], true, false, 0), 0);
+            assert_int_equal(s.ack_now, example[i].acknowledged[k] == 'A');
+            if (s.ack_now)
+                xl_space_ack_sent(&s);
+        }
+        xl_space_free(&s);
+    }
+}
+
+static void a_packet_below_the_reordering_window_is_acknowledged_at_once(void **state) {
+    (void)state;
+    xl_space s;
+    xl_space_init(&s);
+    s.policy = (xl_ack_policy){.threshold = 100, .reordering = 3, .max_delay_us = 25000};
+    for (uint64_t pn = 0; pn <= 9; pn++)
+        if (pn != 5 && pn != 8)
+            xl_space_receive(&s, pn, true, false, 0);
+    xl_space_ack_sent(&s);
+    xl_space_receive(&s, 8, true, false, 0); /* nobody has declared it lost yet */
+    assert_false(s.ack_now);
+    xl_space_receive(&s, 5, true, false, 0);
+    assert_true(s.ack_now);
+    xl_space_free(&s);
+}
+
+static void without_a_reordering_threshold_gaps_wait(void **state) {
+    (void)state;
+    xl_space s;
+    xl_space_init(&s);
+    s.policy = (xl_ack_policy){.threshold = 3, .reordering = 0, .max_delay_us = 40000};
+    xl_space_receive(&s, 0, true, false, 0);
+    xl_space_receive(&s, 9, true, false, 10);
+    xl_space_receive(&s, 4, true, false, 20);
+    assert_false(s.ack_now);
+    assert_int_equal(s.ack_deadline, 40000);
+    xl_space_receive(&s, 20, true, false, 30);
+    assert_true(s.ack_now); /* more than three wait */
+    xl_space_free(&s);
 }
 
 static void the_window_has_room_for_whole_packets_only(void **state) {
@@ -431,6 +483,9 @@ int main(void) {
         cmocka_unit_test(a_new_path_is_as_it_was_given),
         cmocka_unit_test(what_a_path_may_do_follows_from_its_state),
         cmocka_unit_test(a_path_stands_by_while_either_side_asks_for_it),
+        cmocka_unit_test(a_reordering_threshold_delays_what_a_gap_would_have_told),
+        cmocka_unit_test(a_packet_below_the_reordering_window_is_acknowledged_at_once),
+        cmocka_unit_test(without_a_reordering_threshold_gaps_wait),
         cmocka_unit_test(the_window_has_room_for_whole_packets_only),
         cmocka_unit_test(a_reset_forgets_rate_rtt_window_and_timeouts),
         cmocka_unit_test(validation_needs_the_very_challenge),

@@ -140,6 +140,15 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
         member_u64(j, "length", frame->stream.len);
         xl_json_text(j, frame->stream.fin ? ",\"fin\":true" : ",\"fin\":false");
         break;
+    case XL_FRAME_DATAGRAM:
+        member_u64(j, "length", frame->datagram.len);
+        break;
+    case XL_FRAME_ACK_FREQUENCY:
+        member_u64(j, "sequence_number", frame->ack_frequency.sequence);
+        member_u64(j, "ack_eliciting_threshold", frame->ack_frequency.threshold);
+        member_u64(j, "requested_max_ack_delay", frame->ack_frequency.max_delay_us);
+        member_u64(j, "reordering_threshold", frame->ack_frequency.reordering);
+        break;
     case XL_FRAME_MAX_DATA:
     case XL_FRAME_MAX_STREAM_DATA:
     case XL_FRAME_MAX_STREAMS_BIDI:

@@ -207,7 +207,7 @@ static void every_frame_type_is_valid_json_with_its_name(void **state) {
     xl_qlog *q = open_log(false);
     size_t count = 0;
     xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 1, 1200, 0, 0);
-    for (uint64_t type = 0; type <= XL_FRAME_PATH_STATUS; type += type == 0x1f ? XL_FRAME_ACK_MP - 0x1f : 1) {
+    for (uint64_t type = 0; type <= XL_FRAME_PATH_STATUS; type += type == 0x31 ? XL_FRAME_ACK_MP - 0x31 : 1) {
         xl_frame f;
         memset(&f, 0, sizeof f);
         f.type = type;
@@ -220,7 +220,9 @@ static void every_frame_type_is_valid_json_with_its_name(void **state) {
     assert_string_equal(string(json_array_get(frames, XL_FRAME_MAX_STREAMS_UNI), "stream_type"), "unidirectional");
     assert_int_equal(integer(json_array_get(frames, XL_FRAME_DATA_BLOCKED), "limit"), 0);
     assert_string_equal(string(json_array_get(frames, XL_FRAME_APPLICATION_CLOSE), "error_space"), "application");
-    assert_string_equal(string(json_array_get(frames, 0x1f), "frame_type"), "unknown");
+    assert_string_equal(string(json_array_get(frames, 0x1f), "frame_type"), "immediate_ack");
+    assert_string_equal(string(json_array_get(frames, 0x20), "frame_type"), "unknown");
+    assert_string_equal(string(json_array_get(frames, 0x30), "frame_type"), "datagram");
     assert_string_equal(string(json_array_get(frames, count - 1), "status"), "abandon");
     json_decref(records);
 }

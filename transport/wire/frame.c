@@ -144,7 +144,24 @@ static bool parse_path_status(xl_reader *r, xl_frame *out) {
     return out->path_status.status <= XL_STATUS_AVAILABLE;
 }
 
-static bool parse_body(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_frame *out) {
+/* RFC 9221 section 4; without the LEN bit the data reaches to the end of the packet. */
+static bool parse_datagram(xl_reader *r, uint64_t type, const uint8_t *frame, xl_frame *out) {
+    out->type = XL_FRAME_DATAGRAM;
+    out->datagram.len = xl_reader_left(r);
+    out->datagram.data = type & 1 ? parse_sized(r, &out->datagram.len) : xl_read_bytes(r, out->datagram.len);
+    out->datagram.frame_bytes = r->failed ? 0 : (size_t)(r->p - frame);
+    return true;
+}
+
+static bool parse_ack_frequency(xl_reader *r, xl_frame *out) {
+    out->ack_frequency.sequence = xl_read_varint(r);
+    out->ack_frequency.threshold = xl_read_varint(r);
+    out->ack_frequency.max_delay_us = xl_read_varint(r);
+    out->ack_frequency.reordering = xl_read_varint(r);
+    return true;
+}
+
+static bool parse_body(xl_reader *r, uint64_t type, const uint8_t *frame, bool qoe_in_ack, xl_frame *out) {
     switch (type) {
     case XL_FRAME_PADDING:
         while (xl_reader_left(r) > 0 && *r->p == 0)
@@ -152,7 +169,13 @@ static bool parse_body(xl_reader *r, uint64_t type, bool qoe_in_ack, xl_frame *o
         return true;
     case XL_FRAME_PING:
     case XL_FRAME_HANDSHAKE_DONE:
+    case XL_FRAME_IMMEDIATE_ACK:
         return true;
+    case XL_FRAME_DATAGRAM:
+    case XL_FRAME_DATAGRAM | 1:
+        return parse_datagram(r, type, frame, out);
+    case XL_FRAME_ACK_FREQUENCY:
+        return parse_ack_frequency(r, out);
     case XL_FRAME_ACK:
     case XL_FRAME_ACK_ECN:
     case XL_FRAME_ACK_MP:
@@ -214,7 +237,7 @@ uint64_t xl_frame_parse(xl_reader *r, bool qoe_in_ack, xl_frame *out) {
     /* Section 12.4: the shortest form, and the error for any other. */
     if ((size_t)(r->p - start) != xl_varint_len(out->type))
         return XL_QERR_PROTOCOL_VIOLATION;
-    if (!parse_body(r, out->type, qoe_in_ack, out) || r->failed)
+    if (!parse_body(r, out->type, start, qoe_in_ack, out) || r->failed)
         return XL_QERR_FRAME_ENCODING;
     return 0;
 }
@@ -273,6 +296,7 @@ static frame_info info_of(uint64_t type) {
         [XL_FRAME_CONNECTION_CLOSE] = {"connection_close", "IH01"},
         [XL_FRAME_APPLICATION_CLOSE] = {"connection_close", "01"},
         [XL_FRAME_HANDSHAKE_DONE] = {"handshake_done", "1"},
+        [XL_FRAME_IMMEDIATE_ACK] = {"immediate_ack", "1"},
     };
     static const frame_info multipath[] = {
         [XL_FRAME_ACK_MP - XL_FRAME_ACK_MP] = {"ack_mp", "1"},
@@ -282,6 +306,10 @@ static frame_info info_of(uint64_t type) {
     };
     if (type < sizeof quic_v1 / sizeof quic_v1[0])
         return quic_v1[type];
+    if (type == XL_FRAME_DATAGRAM || type == (XL_FRAME_DATAGRAM | 1))
+        return (frame_info){"datagram", "01"};
+    if (type == XL_FRAME_ACK_FREQUENCY)
+        return (frame_info){"ack_frequency", "1"};
     if (type >= XL_FRAME_ACK_MP && type <= XL_FRAME_PATH_STATUS)
         return multipath[type - XL_FRAME_ACK_MP];
     if (xl_frame_is_ietf(type))

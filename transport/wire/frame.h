@@ -33,6 +33,9 @@ enum {
     XL_FRAME_CONNECTION_CLOSE = 0x1c,
     XL_FRAME_APPLICATION_CLOSE = 0x1d,
     XL_FRAME_HANDSHAKE_DONE = 0x1e,
+    XL_FRAME_IMMEDIATE_ACK = 0x1f, /* draft-ietf-quic-ack-frequency */
+    XL_FRAME_DATAGRAM = 0x30,      /* RFC 9221; 0x31 is reported as this */
+    XL_FRAME_ACK_FREQUENCY = 0xaf, /* draft-ietf-quic-ack-frequency */
     XL_FRAME_ACK_MP = 0xbaba00,
     XL_FRAME_ACK_MP_ECN = 0xbaba01,
     XL_FRAME_QOE_CONTROL_SIGNALS = 0xbaba02,
@@ -103,6 +106,13 @@ typedef struct {
             size_t len;
             bool fin;
         } stream;
+        struct {
+            const uint8_t *data;
+            size_t len, frame_bytes; /* frame_bytes: of the whole frame, type and length too */
+        } datagram;
+        struct {
+            uint64_t sequence, threshold, max_delay_us, reordering;
+        } ack_frequency;
         struct {
             uint64_t stream_id, maximum;
         } max; /* MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS, MAX_PATH_ID, their BLOCKED kinds */
@@ -180,6 +190,12 @@ void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PA
 /* reason may be NULL; one that does not fit is cut short. */
 void xl_frame_put_close(xl_writer *, bool application, uint64_t error_code, uint64_t frame_type, const char *reason);
 void xl_frame_put_handshake_done(xl_writer *);
+/* Header of a DATAGRAM frame with a length; the caller copies len bytes of data after it. */
+void xl_frame_put_datagram_header(xl_writer *, size_t len);
+size_t xl_frame_datagram_header_len(size_t len);
+void xl_frame_put_ack_frequency(xl_writer *, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us,
+                                uint64_t reordering);
+void xl_frame_put_immediate_ack(xl_writer *);
 /* qoe NULL: "nothing new". */
 void xl_frame_put_qoe(xl_writer *, uint64_t path_id, const xl_qoe *);
 void xl_frame_put_path_status(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority);

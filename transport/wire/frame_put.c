@@ -11,6 +11,28 @@ void xl_frame_put_handshake_done(xl_writer *w) {
     xl_write_varint(w, XL_FRAME_HANDSHAKE_DONE);
 }
 
+size_t xl_frame_datagram_header_len(size_t len) {
+    return 1 + xl_varint_len(len);
+}
+
+void xl_frame_put_datagram_header(xl_writer *w, size_t len) {
+    xl_write_varint(w, XL_FRAME_DATAGRAM | 1);
+    xl_write_varint(w, len);
+}
+
+void xl_frame_put_ack_frequency(xl_writer *w, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us,
+                                uint64_t reordering) {
+    xl_write_varint(w, XL_FRAME_ACK_FREQUENCY);
+    xl_write_varint(w, sequence);
+    xl_write_varint(w, threshold);
+    xl_write_varint(w, max_delay_us);
+    xl_write_varint(w, reordering);
+}
+
+void xl_frame_put_immediate_ack(xl_writer *w) {
+    xl_write_varint(w, XL_FRAME_IMMEDIATE_ACK);
+}
+
 static uint64_t clamped(uint64_t v) {
     return v > XL_VARINT_MAX ? XL_VARINT_MAX : v;
 }

@@ -395,8 +395,9 @@ static void forbidden_values_are_frame_encoding_errors(void **state) {
 static void unknown_types_and_longer_forms_of_types_are_errors(void **state) {
     (void)state;
     xl_frame f;
-    assert_int_equal(PARSE(&f, 0x1f), XL_QERR_FRAME_ENCODING);
-    assert_int_equal(PARSE(&f, 0x30), XL_QERR_FRAME_ENCODING); /* DATAGRAM, not negotiated */
+    assert_int_equal(PARSE(&f, 0x20), XL_QERR_FRAME_ENCODING);
+    assert_int_equal(PARSE(&f, 0x32), XL_QERR_FRAME_ENCODING);
+    assert_int_equal(PARSE(&f, 0x40, 0xae), XL_QERR_FRAME_ENCODING);
     assert_int_equal(PARSE(&f, 0x80, 0xba, 0xba, 0x04), XL_QERR_FRAME_ENCODING);
     assert_int_equal(PARSE(&f, MAX_VARINT), XL_QERR_FRAME_ENCODING);
     assert_int_equal(PARSE(&f, 0x01), 0);
@@ -445,6 +446,40 @@ static void a_close_reason_is_cut_between_characters_to_fit(void **state) {
     assert_false(w.failed);
 }
 
+static void datagrams_have_a_length_or_reach_to_the_end(void **state) {
+    (void)state;
+    xl_frame f;
+    assert_int_equal(PARSE(&f, 0x30, 7, 8, 9), 0);
+    assert_true(f.type == XL_FRAME_DATAGRAM && f.datagram.len == 3 && f.datagram.data[2] == 9);
+    assert_int_equal(f.datagram.frame_bytes, 4);
+    assert_int_equal(PARSE(&f, 0x31, 2, 7, 8, 1), 0);
+    assert_true(f.type == XL_FRAME_DATAGRAM && f.datagram.len == 2 && f.datagram.frame_bytes == 4);
+    assert_int_equal(PARSE(&f, 0x30), 0);
+    assert_int_equal(f.datagram.len, 0);
+    assert_int_equal(PARSE(&f, 0x31, 3, 7, 8), XL_QERR_FRAME_ENCODING);
+    uint8_t buf[400];
+    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_frame_put_datagram_header(&w, 300);
+    assert_int_equal(w.p - buf, xl_frame_datagram_header_len(300));
+    assert_int_equal(parse(buf, sizeof(buf), &f), 0);
+    assert_int_equal(f.datagram.len, 300);
+}
+
+static void ack_frequency_has_four_numbers(void **state) {
+    (void)state;
+    uint8_t buf[64];
+    xl_frame f;
+    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_frame_put_ack_frequency(&w, 7, 20, 40000, 3);
+    assert_int_equal(parse(buf, (size_t)(w.p - buf), &f), 0);
+    assert_int_equal(f.type, XL_FRAME_ACK_FREQUENCY);
+    assert_true(f.ack_frequency.sequence == 7 && f.ack_frequency.threshold == 20);
+    assert_true(f.ack_frequency.max_delay_us == 40000 && f.ack_frequency.reordering == 3);
+    assert_int_equal(parse(buf, (size_t)(w.p - buf) - 1, &f), XL_QERR_FRAME_ENCODING);
+    assert_int_equal(PARSE(&f, 0x1f), 0);
+    assert_int_equal(f.type, XL_FRAME_IMMEDIATE_ACK);
+}
+
 static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
     (void)state;
     static const struct {
@@ -453,7 +488,8 @@ static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
     } table[] = {
         {0x00, 0x01, "IH01"},         {0x02, 0x03, "IH_1"}, {0x04, 0x05, "__01"},         {0x06, 0x06, "IH_1"},
         {0x07, 0x07, "___1"},         {0x08, 0x1a, "__01"}, {0x1b, 0x1b, "___1"},         {0x1c, 0x1c, "IH01"},
-        {0x1d, 0x1d, "__01"},         {0x1e, 0x1e, "___1"}, {0xbaba00, 0xbaba03, "___1"}, {0x1f, 0x3d, "____"},
+        {0x1d, 0x1d, "__01"},         {0x1e, 0x1e, "___1"}, {0xbaba00, 0xbaba03, "___1"}, {0x1f, 0x1f, "___1"},
+        {0x20, 0x2f, "____"},         {0x30, 0x31, "__01"}, {0x32, 0x3d, "____"},         {0xaf, 0xaf, "___1"},
         {0x3e, 0x3f, "___1"},         {0x40, 0x40, "____"}, {0x3e75, 0x3e7c, "___1"},     {0xbab9ff, 0xbab9ff, "____"},
         {0xbaba04, 0xbaba04, "____"},
     };
@@ -469,7 +505,7 @@ static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
 
 static void ack_eliciting_and_probing_follow_the_rfc(void **state) {
     (void)state;
-    for (uint64_t type = 0; type <= 0x1e; type++) {
+    for (uint64_t type = 0; type <= 0x1f; type++) {
         bool quiet = type == 0 || type == 2 || type == 3 || type == 0x1c || type == 0x1d;
         assert_int_equal(xl_frame_is_ack_eliciting(type), !quiet);
         bool probing = type == 0 || type == 0x18 || type == 0x1a || type == 0x1b;
@@ -481,7 +517,9 @@ static void ack_eliciting_and_probing_follow_the_rfc(void **state) {
     assert_true(xl_frame_is_ack_eliciting(XL_FRAME_PATH_STATUS));
     assert_string_equal(xl_frame_name(XL_FRAME_ACK_MP_ECN), "ack_mp");
     assert_string_equal(xl_frame_name(XL_FRAME_STREAM + 3), "stream");
-    assert_string_equal(xl_frame_name(0x1f), "unknown");
+    assert_string_equal(xl_frame_name(0x20), "unknown");
+    assert_true(xl_frame_is_ack_eliciting(XL_FRAME_DATAGRAM) && !xl_frame_is_probing(XL_FRAME_DATAGRAM));
+    assert_true(xl_frame_is_ack_eliciting(XL_FRAME_ACK_FREQUENCY));
 }
 
 /* What a parsed frame promises to those who use it. */
@@ -547,6 +585,8 @@ int main(void) {
         cmocka_unit_test(padding_is_one_frame_however_long),
         cmocka_unit_test(a_stream_frame_without_length_reaches_to_the_end),
         cmocka_unit_test(a_close_reason_is_cut_between_characters_to_fit),
+        cmocka_unit_test(datagrams_have_a_length_or_reach_to_the_end),
+        cmocka_unit_test(ack_frequency_has_four_numbers),
         cmocka_unit_test(frames_stand_only_in_the_packets_of_rfc9000_table_3),
         cmocka_unit_test(ack_eliciting_and_probing_follow_the_rfc),
         cmocka_unit_test(random_payloads_never_lead_out_of_bounds),

@@ -75,6 +75,9 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     if (tp->disable_active_migration)
         put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
     put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
+    put_integer(&w, XL_TP_MAX_DATAGRAM_FRAME, tp->max_datagram_frame_size, 0);
+    if (tp->has_min_ack_delay)
+        put_integer(&w, XL_TP_MIN_ACK_DELAY, tp->min_ack_delay_us, UINT64_MAX);
     put_integer(&w, XL_TP_ENABLE_MULTIPATH, tp->enable_multipath, 0);
     if (tp->has_initial_max_path_id)
         put_integer(&w, XL_TP_INITIAL_MAX_PATH_ID, tp->initial_max_path_id, UINT64_MAX);
@@ -174,6 +177,11 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
         return xl_reader_left(value) == 0;
     case TP_ACTIVE_CONNECTION_ID_LIMIT:
         return get_integer(value, 2, XL_VARINT_MAX, &tp->active_connection_id_limit);
+    case XL_TP_MAX_DATAGRAM_FRAME:
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->max_datagram_frame_size);
+    case XL_TP_MIN_ACK_DELAY:
+        tp->has_min_ack_delay = true;
+        return get_integer(value, 0, XL_VARINT_MAX, &tp->min_ack_delay_us);
     case XL_TP_ENABLE_MULTIPATH:
         return get_switch(value, &tp->enable_multipath);
     case XL_TP_INITIAL_MAX_PATH_ID:
@@ -188,13 +196,15 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
 
 /* Bounded: every known parameter, and as many unknown ones as an honest peer would send, are told apart. */
 typedef struct {
-    uint64_t known; /* bit i: parameter i; three more for the dialects' */
+    uint64_t known; /* bit i: parameter i; those above 31: of extensions */
     uint64_t others[32];
     size_t other_count;
 } seen_set;
 
 static bool seen_before(seen_set *seen, uint64_t id) {
     unsigned bit = id <= TP_RETRY_SCID               ? (unsigned)id
+                   : id == XL_TP_MAX_DATAGRAM_FRAME  ? 59
+                   : id == XL_TP_MIN_ACK_DELAY       ? 60
                    : id == XL_TP_INITIAL_MAX_PATH_ID ? 61
                    : id == XL_TP_ENABLE_MULTIPATH    ? 62
                    : id == XL_TP_QOE_FIELD           ? 63
@@ -225,5 +235,6 @@ uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_s
         if (seen_before(&seen, id) || (is_server_only(id) && !from_server) || !get_parameter(id, &value, out))
             return XL_QERR_TRANSPORT_PARAMETER;
     }
-    return 0;
+    return out->has_min_ack_delay && out->min_ack_delay_us > 1000 * out->max_ack_delay_ms ? XL_QERR_TRANSPORT_PARAMETER
+                                                                                          : 0;
 }

@@ -6,6 +6,8 @@
 
 #include "wire/packet.h"
 
+#define XL_TP_MAX_DATAGRAM_FRAME  0x20       /* RFC 9221 section 3 */
+#define XL_TP_MIN_ACK_DELAY       0xff04de1b /* draft-ietf-quic-ack-frequency section 3 */
 #define XL_TP_ENABLE_MULTIPATH    0xbaba
 #define XL_TP_INITIAL_MAX_PATH_ID 0x3e
 #define XL_TP_QOE_FIELD           0x2e3a71c5 /* private; value: varint 1 */
@@ -26,6 +28,9 @@ typedef struct {
     uint64_t max_ack_delay_ms;   /* 25 when absent */
     bool disable_active_migration;
     uint64_t active_connection_id_limit; /* 2 when absent */
+    uint64_t max_datagram_frame_size;    /* 0 when absent: no DATAGRAM frames */
+    bool has_min_ack_delay;              /* ACK_FREQUENCY and IMMEDIATE_ACK are understood */
+    uint64_t min_ack_delay_us;           /* not above max_ack_delay */
     bool enable_multipath;
     bool has_initial_max_path_id;
     uint64_t initial_max_path_id; /* of 32 bits */

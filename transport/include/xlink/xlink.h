@@ -52,6 +52,7 @@ typedef enum {
     XL_ERR_CLOSED = -5,       /* the connection is closing or closed */
     XL_ERR_PATH = -6,         /* no such path, or the limit of paths is reached */
     XL_ERR_CRYPTO = -7,       /* TLS or packet protection failed */
+    XL_ERR_QUEUE = -8,        /* a queue is full: try again later */
 } xl_error;
 
 /* An IP address and UDP port. */
@@ -258,13 +259,18 @@ typedef struct {
     uint64_t migrate_back_us;      /* Migration: return after the first path has answered challenges, one a second, for
                                     * this long. */
     xl_path_management path_management;
-    uint64_t packets_per_key;  /* Packets that one set of keys may protect. Keys are updated at half of it; at the limit
+    uint64_t packets_per_key; /* Packets that one set of keys may protect. Keys are updated at half of it; at the limit
                                 * the connection closes with AEAD_LIMIT_REACHED. At least 64. Default: the AEAD's limit
                                 * (RFC 9001 section 6.6). */
-    uint64_t forged_packets;   /* Packets that may fail authentication, counted over all paths and the connection's
+    uint64_t forged_packets;  /* Packets that may fail authentication, counted over all paths and the connection's
                                 * life, without Initial packets, whose keys are public. One more closes the connection
                                 * with AEAD_LIMIT_REACHED. Default: the AEAD's limit. */
-    uint64_t standby_probe_us; /* Interval of PINGs on a silent standby path while the connection is in use.
+    size_t max_datagram_frame_bytes; /* DATAGRAM frames (RFC 9221) of up to this size are accepted. Default: 0, none. */
+    size_t datagram_queue_bytes;     /* Memory for datagrams that wait to be sent, and as much for those that wait to be
+                                      * read. Default: 64 KiB. */
+    bool enable_ack_frequency;       /* Obey ACK_FREQUENCY and IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
+                                      * Default: false. */
+    uint64_t standby_probe_us;       /* Interval of PINGs on a silent standby path while the connection is in use.
                                 * Default: 1 s. */
 } xl_limits;
 
@@ -360,6 +366,9 @@ typedef enum {
     XL_EVENT_STREAM_DONE,     /* Both directions are finished and acknowledged. The stream ID is no longer valid. */
     XL_EVENT_PATH,            /* The state of `path` changed to path_state. */
     XL_EVENT_MIGRATED,        /* The connection moved from from_path to `path`. */
+    XL_EVENT_DATAGRAM,        /* DATAGRAM frames arrived: read until xl_connection_read_datagram() returns false. */
+    XL_EVENT_DATAGRAM_ACKED,  /* The packet with the datagram datagram_id was acknowledged. */
+    XL_EVENT_DATAGRAM_LOST,   /* The packet with the datagram datagram_id was declared lost. It is not sent again. */
     XL_EVENT_CLOSED,          /* The connection has ended. Free it with xl_connection_free() after the last use. */
 } xl_event_type;
 
@@ -390,6 +399,7 @@ typedef struct {
     xl_close_reason close_reason; /* CLOSED */
     uint64_t error_code;          /* CLOSED, RESET, STOPPED: QUIC or application error code, 0 if there is none */
     bool application_error;       /* CLOSED: error_code is the application's */
+    uint64_t datagram_id;         /* DATAGRAM_ACKED, DATAGRAM_LOST: of xl_connection_send_datagram() */
     int path, from_path;          /* PATH, MIGRATED: path indices */
     xl_path_state path_state;     /* PATH */
     char reason[96];              /* CLOSED: a printable phrase, which may come from the peer */
@@ -463,6 +473,17 @@ int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);
 int xl_stream_reset(xl_connection *, uint64_t id, uint64_t error_code);
 int xl_stream_stop(xl_connection *, uint64_t id, uint64_t error_code);
 
+/* Sends `data` in a DATAGRAM frame (RFC 9221), on a path that the scheduler chooses: at most once, in any order with
+ * streams, within the congestion window. `id` comes back in XL_EVENT_DATAGRAM_ACKED or XL_EVENT_DATAGRAM_LOST, one of
+ * them for each datagram unless the connection ends before. XL_ERR_ARGUMENT: longer than
+ * xl_connection_datagram_capacity(), or the peer takes none. XL_ERR_QUEUE: xl_limits.datagram_queue_bytes are used. */
+int xl_connection_send_datagram(xl_connection *, const uint8_t *data, size_t len, uint64_t id, uint64_t now);
+/* The most bytes that a datagram may have now: what the peer accepts and every path carries. 0: none. It may fall with
+ * a path's MTU; a datagram that waits and has become too long is lost. */
+size_t xl_connection_datagram_capacity(const xl_connection *);
+/* Takes the next datagram that arrived. *len is its length; what exceeds cap is cut off. false: there is none. */
+bool xl_connection_read_datagram(xl_connection *, uint8_t *buf, size_t cap, size_t *len);
+
 typedef struct {
     int index;
     uint64_t path_id; /* dialect xlink: sequence number of the destination CID */
@@ -489,8 +510,9 @@ typedef struct {
     size_t path_count;
     bool multipath;
     uint64_t datagrams_received, datagrams_dropped;
-    uint64_t reinjection_decisions; /* searches for a packet to re-inject */
-    uint64_t reinjection_steps;     /* packets in flight that these searches examined */
+    uint64_t datagram_frames_dropped; /* DATAGRAM frames received while the queue was full */
+    uint64_t reinjection_decisions;   /* searches for a packet to re-inject */
+    uint64_t reinjection_steps;       /* packets in flight that these searches examined */
 } xl_connection_stats;
 
 void xl_connection_get_stats(const xl_connection *, xl_connection_stats *);
