@@ -23,9 +23,9 @@ page.heading
 # %% [markdown]
 # ## What is to be seen
 # Each column is a pair of traces; every scheme saw the same part of it. Lower is better, on a logarithmic axis.
-# An open mark is a lower bound: a request was still unfinished when the run's time was over. `xlink+` is this
-# testbed's own and takes no part in the comparison of the five. Kernel MPTCP needs the wall clock, so in the sim
-# arena it is missing, and said to be.
+# An open mark is a lower bound: a request was still unfinished when the run's time was over. `xlink-lean` and
+# `xlink+` are this testbed's own and take no part in the comparison of the five. Kernel MPTCP needs the wall clock, so
+# in the sim arena it is missing, and said to be.
 
 # %%
 page.show()

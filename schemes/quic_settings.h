@@ -38,7 +38,7 @@ typedef struct {
 /* Over quic_settings. */
 extern const setting quic_setting_rows[];
 
-/* Scheme number i: "sp", "cm", "vanilla-mp", "xlink", "xlink+"; NULL past the last. */
+/* Scheme number i: "sp", "cm", "vanilla-mp", "xlink", "xlink-lean", "xlink+" and others; NULL past the last. */
 const char *quic_scheme_name(size_t i);
 
 /* The transport's defaults, and no scheme. Scheduler, congestion controller and send buffer stay unset (NULL, 0), so

@@ -47,13 +47,17 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     quic_settings_init(&s);
     assert_true(quic_settings_choose(&s, "xlink"));
     assert_true(s.scheme.enable_multipath && s.scheme.qoe_control);
+    assert_true(s.scheme.reinjection_unconditional && !s.scheme.suspect && s.scheme.ack_path == XL_ACK_FASTEST);
+    assert_string_equal(s.scheme.scheduler, "xlink");
+    assert_string_equal(s.scheme.reinjection, "frame");
+    assert_false(s.scheme.rescue || s.race_us > 0);
+    assert_true(quic_settings_choose(&s, "xlink-lean")); /* nothing of xlink stays */
+    assert_true(s.scheme.enable_multipath && s.scheme.qoe_control && s.scheme.ack_path == XL_ACK_ORIGINAL);
     assert_true(s.scheme.enable_migration); /* for peers without multipath */
     assert_string_equal(s.scheme.scheduler, "xlink");
     assert_string_equal(s.scheme.reinjection, "frame");
     assert_false(s.scheme.rescue || s.race_us > 0);
     assert_true(s.scheme.suspect && !s.scheme.reinjection_unconditional);
-    assert_true(quic_settings_choose(&s, "xlink-2021"));
-    assert_true(s.scheme.reinjection_unconditional && !s.scheme.suspect && s.scheme.ack_path == XL_ACK_FASTEST);
     assert_true(quic_settings_choose(&s, "xlink+"));
     assert_true(s.scheme.enable_multipath && s.scheme.qoe_control && s.scheme.rescue);
     assert_int_equal(s.scheme.rescue_gain_us, 500000);

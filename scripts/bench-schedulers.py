@@ -63,7 +63,7 @@ def make_job(pair: Pair, scheduler: str, cc: str, offset_ms: int) -> Job:
     ]
     player = {"video_bytes": 10_000_000, "bitrate_bps": 4_000_000, "chunk_bytes": 524_288}
     # XLINK's scheduler is min-RTT with re-injection; the others run without any.
-    scheme = "xlink" if scheduler == "xlink" else "vanilla-mp"
+    scheme = "xlink-lean" if scheduler == "xlink" else "vanilla-mp"
     job: Job = {"scheme": scheme, "scheduler": scheduler, "cc": cc, "paths": paths, "player": player}
     return job | {"start_offset_ms": offset_ms, "time_limit_s": 60, "link_logs": False, "null_crypto": True}
 

@@ -61,7 +61,13 @@ def make_job(
     bitrate = int(more.pop("bitrate_bps", paths * mbps * (0.85e6 if paths <= 2 else 0.6e6)))
     player = {"video_bytes": bitrate // 8 * play_s, "bitrate_bps": bitrate, "chunk_bytes": paths << 19}
     player |= {"concurrency": 2, "startup_buffer_ms": 2000}
-    job: Job = {"scheme": "xlink", "time_limit_s": play_s + 60, "paths": links, "player": player, "link_logs": False}
+    job: Job = {
+        "scheme": "xlink-lean",
+        "time_limit_s": play_s + 60,
+        "paths": links,
+        "player": player,
+        "link_logs": False,
+    }
     return job | more
 
 

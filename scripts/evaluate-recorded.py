@@ -21,7 +21,7 @@ from railyard.base.paths import RESULTS_DIR
 from railyard.experiment.model import find_experiment, load_experiment
 
 REFERENCE, VANILLA = "sp", "vanilla-mp"
-CANDIDATES = ("xlink", "xlink+")
+CANDIDATES = ("xlink-lean", "xlink+")
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float:

@@ -162,7 +162,7 @@ static void init(server_config *c, int argc, char **argv) {
         .qlog_files = DEFAULT_QLOG_FILES,
     };
     quic_settings_init(&c->settings);
-    quic_settings_choose(&c->settings, "xlink");
+    quic_settings_choose(&c->settings, "xlink-lean");
 }
 
 uint64_t server_max_per_address(const server_config *c, uint64_t max_connections) {

@@ -292,7 +292,7 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
         ("xlink-get --insecure --path 127.0.0.1:5 https://127.0.0.1/x", ["--path takes an IP address"]),
         (
             "xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk",
-            ["xlnk", "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink, xlink-2021 or xlink+"],
+            ["xlnk", "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink, xlink-lean or xlink+"],
         ),
         ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1", ["--ca FILE", "--insecure"]),
         ("xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --ca /no/ca.pem", ["/no/ca.pem", "No such file"]),

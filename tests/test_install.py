@@ -127,7 +127,7 @@ def _completed(installed: Installed, *words: str) -> set[str]:
     [
         (("xlink-server", "--qoe-c"), {"--qoe-control"}),
         (("xlink-server", "--qoe-control", ""), {"on", "off"}),
-        (("xlink-server", "--scheme", "xl"), {"xlink", "xlink-2021", "xlink+"}),
+        (("xlink-server", "--scheme", "xl"), {"xlink", "xlink-lean", "xlink+"}),
         (("xlink-player", "--scheduler", "e"), {"earliest", "ecf"}),
         (("xlink-player", "--path-management", ""), {"on", "off"}),
         (("xlink-player", "--out", "--"), set()),  # the name of a file

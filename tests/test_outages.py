@@ -149,10 +149,10 @@ def test_a_play_that_fails_where_it_did_not_is_a_fault_of_the_gate(railyard: Rai
 
 
 def test_a_row_that_the_baseline_does_not_know_is_new_and_no_regression(railyard: Railyard) -> None:
-    known, new = (railyard.run(name, "subway-1", duration_s=2).run for name in ("sp", "xlink-2021"))
+    known, new = (railyard.run(name, "subway-1", duration_s=2).run for name in ("sp", "xlink-lean"))
     same = {known.run_id: ("a", "a")}
     rows = compare([known], [known, new], same, Floors(), 0.05)
     assert [(row.label, row.verdict, row.failed) for row in rows] == [
         ("sp", "identical", False),
-        ("xlink-2021", "new, no baseline", False),
+        ("xlink-lean", "new, no baseline", False),
     ]

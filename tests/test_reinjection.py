@@ -43,7 +43,7 @@ def qlog(result: Result, name: str) -> list[dict[str, Any]]:
 def fading(railyard: Railyard, **options: Any) -> Result:
     """Ten seconds of the generated subway pair, at a bit rate that leaves the player little."""
     fixed = {"bitrate_bps": 4_000_000, "duration_s": 8, "chunk_bytes": 262_144, "link_logs": False, "verify": True}
-    return railyard.run(scheme="xlink", pair="subway-1", seed=3, **(fixed | options))
+    return railyard.run(scheme="xlink-lean", pair="subway-1", seed=3, **(fixed | options))
 
 
 def test_each_part_of_reinjection_can_be_switched_off(railyard: Railyard) -> None:
@@ -98,7 +98,7 @@ def first_frame(folder: Path, reinjection: str) -> tuple[float, int]:
     fast = {"name": "fast", "technology": "wifi", "up": "8mbps", "down": "8mbps", "delay_ms": 15}
     slow = {"name": "slow", "technology": "lte", "up": "4mbps", "down": "4mbps", "delay_ms": 150}
     video = {"video_bytes": 4_000_000, "chunk_bytes": 4_000_000, "bitrate_bps": 4_000_000, "verify": True}
-    job = {"seed": 1, "time_limit_s": 60, "scheme": "xlink", "reinjection": reinjection, "link_logs": False}
+    job = {"seed": 1, "time_limit_s": 60, "scheme": "xlink-lean", "reinjection": reinjection, "link_logs": False}
     job |= {"paths": [fast | {"queue": "droptail:packets=60"}, slow | {"queue": "droptail:packets=100"}]}
     job |= {"player": video | {"first_frame_bytes": 1_000_000}}
     job |= {
@@ -177,7 +177,7 @@ def compare_with_single_paths(links: tuple[Link, Link], size: int) -> Iterator[t
         best = min(download_s(folder, paths, size, "sp", primary) for primary in "ab")
         slow = max(link.loaded_rtt_s for link in links)
         for primary in "ab":
-            yield download_s(folder, paths, size, "xlink", primary), best, slow
+            yield download_s(folder, paths, size, "xlink-lean", primary), best, slow
 
 
 SHARE = 0.10  # x of the property
@@ -277,7 +277,7 @@ def population(folder: Path, pairs: list[str], seeds: int, rates: tuple[int, ...
             "name": "cost",
             "arena": "sim",
             "pairs": pairs,
-            "schemes": [{"scheme": "xlink", **scheme}],
+            "schemes": [{"scheme": "xlink-lean", **scheme}],
         }
         data |= {"seeds": seeds, "player": player, "time_limit_s": 60, "link_logs": False}
         data["qlog"] = scheme.get("qoe_control") == "off"

@@ -30,7 +30,7 @@ _KNOWN = {
     "vanilla-mp": LineStyle(PURPLE, "longdash", "triangle-up"),
     "vanilla-mp-2021": LineStyle(PURPLE, "dot", "triangle-up-open"),
     "xlink": LineStyle(BLUE, "solid", "star"),
-    "xlink-2021": LineStyle(BLUE, "dash", "star-open"),
+    "xlink-lean": LineStyle(BLUE, "dash", "star-open"),
     "xlink+": LineStyle(VERMILION, "solid", "star-diamond"),
 }
 _SINGLE_PATH_ELSEWHERE = LineStyle("#777777", "dot", "circle-open")

@@ -53,7 +53,11 @@ RUNS = Table(
         Column("experiment", STRING, "name of the experiment"),
         Column("arena", STRING, "`sim`, `mpshell` or `docker`"),
         Column("pair", STRING, "the trace pair"),
-        Column("scheme", STRING, "`sp`, `cm`, `mptcp`, `vanilla-mp`, `xlink`, `xlink+`, `tcp`"),
+        Column(
+            "scheme",
+            STRING,
+            "a scheme: `sp`, `cm`, `mptcp`, `vanilla-mp`, `xlink`, `xlink-lean`, `xlink+`, `tcp` or another",
+        ),
         Column("label", STRING, "the scheme's name in tables: with its path or its parameters"),
         Column("primary", STRING, "name of the primary path"),
         Column("seed", LONG, "the run's seed"),

@@ -22,7 +22,7 @@ from railyard.results.aggregate import Cell, Quantile
 from railyard.results.records import Run
 from railyard.traces.trace import Trace, read_trace
 
-MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-2021", "xlink+")
+MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
 ALIKE = 0.1
 STALL_FLOOR_S = 0.1
 RCT_FLOOR_S = 0.05

@@ -21,7 +21,7 @@ from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.studies.intervals import Interval
 
 FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
-APART = "xlink+"
+APART = ("xlink-lean", "xlink+")
 METRICS = {"median": 0.5, "maximum": 1.0}
 SAME = 0.01  # less than 1 % apart counts as equal when pairs are counted
 
@@ -160,12 +160,12 @@ def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: s
                 customdata=pairs,
                 y=[results[pair][label].of(metric) for pair in pairs],
                 mode="markers",
-                name=label if label != APART else f"{label} (ours)",
+                name=label if label not in APART else f"{label} (ours)",
                 legendgroup=label,
                 showlegend=row == 1,
                 marker={
                     "symbol": [f"{symbol}-open" if is_open else symbol for is_open in open_marks],
-                    "size": 12 if label in ("xlink", APART) else 10,
+                    "size": 12 if label in ("xlink", *APART) else 10,
                     "color": styles[label].colour,
                     "line": {"width": 1.5, "color": styles[label].colour},
                 },
@@ -229,7 +229,7 @@ def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str])
     common = pairs_with(results, *labels)
     rows: list[list[Cell]] = []
     for label in labels:
-        line: list[Cell] = [label if label != APART else f"{label} (ours, none of the five)"]
+        line: list[Cell] = [label if label not in APART else f"{label} (ours, none of the five)"]
         for metric in METRICS:
             mean = geometric_mean(results, label, metric, common)
             line.append(mean.text(".3f") if mean else None)
@@ -247,8 +247,9 @@ def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str])
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     results = results_of(frame)
-    present = [label for label in (*FIVE, APART) if any(label in row for row in results.values())]
+    present = [label for label in (*FIVE, *APART) if any(label in row for row in results.values())]
     five = [label for label in present if label in FIVE]
+    apart = [label for label in present if label in APART]
     missing = [label for label in FIVE if label not in present]
     best, best_ours, best_why = best_of_five(results, five)
     if missing and best == "holds":
@@ -268,7 +269,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         size=spec.size,
         settings={
             **player_settings(frame.every[0]),
-            "schemes": ", ".join(five) + (f"; {APART} apart" if APART in present else ""),
+            "schemes": ", ".join(five) + (f"; {', '.join(apart)} apart" if apart else ""),
             "left out": f"{', '.join(missing)}: {NEEDS_KERNEL}" if missing else "none",
             "sp": "on the primary path: Wi-Fi before LTE",
             "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",

@@ -20,7 +20,8 @@ from railyard.studies.population.figures import METHOD, Plays
 from railyard.studies.population.model import PopulationExhibit
 
 SOURCE = "Zheng et al., SIGCOMM 2021"
-PLUS_NOTE = "xlink+ is this testbed's own (docs/explanation/xlink-plus.md) and no part of the paper."
+OURS = ("xlink-lean", "xlink+")
+OURS_NOTE = "xlink-lean and xlink+ are this testbed's own (docs/explanation/xlink-plus.md), no part of the paper."
 Data = tuple[PopulationExhibit, Outcome]
 
 
