@@ -52,6 +52,7 @@ build_rust() {
     fi
 }
 build_rust noq noq-peer
+build_rust tquic tquic-relay # BoringSSL comes with it: cmake and a C++ compiler build it
 
 # Relays over stacks that are installed elsewhere: PICOQUIC_DIR and the like name their folders.
 for stack in picoquic; do

@@ -27,7 +27,7 @@ from railyard.run.resolve import resolve
 
 ROOT = Path(__file__).parents[1]
 BIN = ROOT / "build" / "bin"
-BUILT = {"quic-go": "relay", "noq": "release/noq-peer"}  # by `make peers`, in build/peers
+BUILT = {"quic-go": "relay", "noq": "release/noq-peer", "tquic": "release/tquic-relay"}  # by `make peers`, in build/peers
 HOWTO = ROOT / "docs" / "howto" / "your-own-stack.md"
 needs_kernel = pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
 

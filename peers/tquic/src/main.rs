@@ -1,0 +1,268 @@
+//! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
+mod local;
+mod options;
+mod sockets;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use local::{Local, Pumped, Socket};
+use mio::net::{TcpStream, UnixListener};
+use mio::{Events, Interest, Poll, Token};
+use options::Options;
+use serde_json::{Value, json};
+use sockets::{Sender, Sockets};
+use tquic::{Config, Connection, Endpoint, TlsConfig, TransportHandler};
+
+const ALPN: &[u8] = b"relay";
+const IDLE_MS: u64 = 120_000;
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+const PATHS_MAX: u64 = 8;
+const LISTENER: Token = Token(1 << 20);
+const LOCAL: Token = Token(LISTENER.0 + 1); // of all local connections: each wake-up looks at all of them
+
+fn record(value: Value) {
+    println!("{value}");
+}
+
+/// What tquic's callbacks tell; connections go by their index in the endpoint.
+#[derive(Default)]
+struct News {
+    streams: Vec<(u64, u64)>, // connection, new stream of the peer's
+    closed: Vec<(u64, String)>,
+}
+
+struct Handler(Rc<RefCell<News>>, bool); // is_server
+
+fn index_of(connection: &Connection) -> u64 {
+    connection.index().unwrap_or_default()
+}
+
+impl TransportHandler for Handler {
+    fn on_conn_created(&mut self, _: &mut Connection) {}
+
+    fn on_conn_established(&mut self, _: &mut Connection) {}
+
+    fn on_conn_closed(&mut self, connection: &mut Connection) {
+        let error = connection.peer_error().or(connection.local_error());
+        let reason = match error {
+            _ if connection.is_idle_timeout() => "idle timeout".into(),
+            _ if connection.is_handshake_timeout() => "handshake timeout".into(),
+            Some(error) => format!("{error:?}"),
+            None => "the connection has ended".into(),
+        };
+        self.0.borrow_mut().closed.push((index_of(connection), reason));
+    }
+
+    fn on_stream_created(&mut self, connection: &mut Connection, stream: u64) {
+        if self.1 && stream % 4 == 0 {
+            self.0.borrow_mut().streams.push((index_of(connection), stream));
+        }
+    }
+
+    fn on_stream_readable(&mut self, _: &mut Connection, _: u64) {}
+
+    fn on_stream_writable(&mut self, _: &mut Connection, _: u64) {}
+
+    fn on_stream_closed(&mut self, _: &mut Connection, _: u64) {}
+
+    fn on_new_token(&mut self, _: &mut Connection, _: Vec<u8>) {}
+}
+
+fn config(o: &Options, is_server: bool) -> Result<Config> {
+    let mut config = Config::new()?;
+    config.set_max_idle_timeout(IDLE_MS);
+    config.set_active_connection_id_limit(PATHS_MAX);
+    config.enable_multipath(is_server || o.paths.len() > 1);
+    config.set_multipath_algorithm(o.scheduler.replace('-', "").parse()?);
+    config.set_congestion_control_algorithm(o.cc.parse()?);
+    let protocols = vec![ALPN.to_vec()];
+    config.set_tls_config(if is_server {
+        TlsConfig::new_server_config(&o.certificate, &o.key, protocols, false)?
+    } else {
+        let mut tls = TlsConfig::new_client_config(protocols, false)?;
+        tls.set_verify(false);
+        tls
+    });
+    Ok(config)
+}
+
+struct Relay {
+    o: Options,
+    is_server: bool,
+    poll: Poll,
+    sockets: Rc<Sockets>,
+    endpoint: Endpoint,
+    news: Rc<RefCell<News>>,
+    listener: Option<UnixListener>,
+    connection: Option<u64>, // the client's
+    paths: usize,            // that were opened
+    locals: Vec<Local>,
+}
+
+impl Relay {
+    fn new(o: Options, is_server: bool) -> Result<Self> {
+        let poll = Poll::new()?;
+        let bound = if is_server {
+            vec![o.listen.context("--listen is required")?]
+        } else {
+            o.paths.iter().map(|(_, ip)| (*ip, 0).into()).collect()
+        };
+        if bound.is_empty() {
+            bail!("--path is required");
+        }
+        let sockets = Sockets::bind(poll.registry(), &bound)?;
+        let news = Rc::new(RefCell::new(News::default()));
+        let handler = Box::new(Handler(news.clone(), is_server));
+        let config = Box::new(config(&o, is_server)?);
+        let endpoint = Endpoint::new(config, is_server, handler, Rc::new(Sender(sockets.clone())));
+        let listener = if is_server {
+            None
+        } else {
+            let mut listener = UnixListener::bind(&o.socket)?;
+            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+            Some(listener)
+        };
+        Ok(Self {
+            o,
+            is_server,
+            poll,
+            sockets,
+            endpoint,
+            news,
+            listener,
+            connection: None,
+            paths: 1,
+            locals: Vec::new(),
+        })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        record(json!({"event": "ready", "listen": self.sockets.bound(0).to_string()}));
+        let mut events = Events::with_capacity(64);
+        let mut report_at = Instant::now();
+        loop {
+            if let Err(error) = self.poll.poll(&mut events, self.endpoint.timeout()) {
+                if error.kind() != std::io::ErrorKind::Interrupted {
+                    return Err(error.into());
+                }
+            }
+            self.sockets.receive(&mut self.endpoint)?;
+            self.endpoint.on_timeout(Instant::now());
+            self.accept()?;
+            loop {
+                self.endpoint.process_connections()?;
+                self.take_news()?;
+                if !self.pump() {
+                    break;
+                }
+            }
+            if Instant::now() >= report_at {
+                self.report();
+                report_at = Instant::now() + REPORT_EVERY;
+            }
+        }
+    }
+
+    /// The first local connection connects, so that the handshake is part of its request.
+    fn accept(&mut self) -> Result<()> {
+        while let Some(Ok((mut socket, _))) = self.listener.as_ref().map(UnixListener::accept) {
+            let registry = self.poll.registry();
+            registry.register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+            if self.connection.is_none() {
+                let server = self.o.server.context("--server is required")?;
+                let from = self.sockets.bound(0);
+                self.connection = Some(self.endpoint.connect(from, server, Some("localhost"), None, None, None)?);
+            }
+            self.locals.push(Local::new(self.connection.unwrap_or_default(), None, Socket::Unix(socket)));
+        }
+        Ok(())
+    }
+
+    fn take_news(&mut self) -> Result<()> {
+        let news = self.news.take();
+        for (connection, stream) in news.streams {
+            let mut socket = TcpStream::connect(self.o.upstream.context("--upstream is required")?)?;
+            self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+            self.locals.push(Local::new(connection, Some(stream), Socket::Tcp(socket)));
+        }
+        for (connection, reason) in news.closed {
+            self.locals.retain(|local| local.connection != connection);
+            if !self.is_server {
+                self.report();
+                record(json!({"event": "closed", "reason": reason}));
+                return Err(anyhow!("the connection has ended: {reason}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens streams for local connections and the further paths once the connection can have them.
+    fn open(&mut self) {
+        let Some(connection) = self.connection.and_then(|index| self.endpoint.conn_get_mut(index)) else { return };
+        if !connection.is_established() {
+            return;
+        }
+        for local in self.locals.iter_mut().filter(|local| local.stream.is_none()) {
+            local.stream = connection.stream_bidi_new(0, true).ok();
+        }
+        let Some(server) = self.o.server else { return };
+        while connection.is_multipath() && self.paths < self.o.paths.len() {
+            // Each path takes a connection ID of the server's, which may still be on its way.
+            if connection.dcid_iter().count() <= self.paths {
+                return;
+            }
+            if let Err(error) = connection.add_path(self.sockets.bound(self.paths), server) {
+                eprintln!("tquic: path {}: {error}", self.o.paths[self.paths].0);
+            }
+            self.paths += 1;
+        }
+    }
+
+    /// Whether anything moved.
+    fn pump(&mut self) -> bool {
+        self.open();
+        let mut moved = false;
+        let endpoint = &mut self.endpoint;
+        self.locals.retain_mut(|local| match endpoint.conn_get_mut(local.connection) {
+            None => true,
+            Some(connection) => {
+                let pumped = local.pump(connection);
+                moved |= pumped != Pumped::Nothing;
+                pumped != Pumped::Over
+            }
+        });
+        moved
+    }
+
+    fn report(&mut self) {
+        let Some(connection) = self.connection.and_then(|index| self.endpoint.conn_get_mut(index)) else { return };
+        let Some(server) = self.o.server else { return };
+        for (number, (name, _)) in self.o.paths.iter().enumerate() {
+            if let Ok(stats) = connection.get_path_stats(self.sockets.bound(number), server) {
+                record(json!({"event": "path", "name": name, "state": "active", "bytes_sent": stats.sent_bytes,
+                              "bytes_received": stats.recv_bytes, "srtt_us": stats.srtt}));
+            }
+        }
+    }
+}
+
+/// The version of tquic by the lock file.
+fn version() -> Result<()> {
+    let lock = include_str!("../Cargo.lock");
+    let (_, rest) = lock.split_once("name = \"tquic\"\nversion = \"").context("the lock file has no tquic")?;
+    println!("tquic {}", rest.split('"').next().unwrap_or_default());
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("client") => Relay::new(options::parse(&words[1..])?, false)?.run(),
+        Some("server") => Relay::new(options::parse(&words[1..])?, true)?.run(),
+        Some("version") => version(),
+        _ => bail!("usage: tquic-relay client|server OPTIONS, or tquic-relay version"),
+    }
+}
