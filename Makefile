@@ -186,6 +186,10 @@ $(OUT)/peers/picoquic/main.o: PRIVATE = $(if $(PICOQUIC_DIR),-isystem $(PICOQUIC
 build/peers/picoquic/relay: $(OUT)/peers/picoquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK) $(addprefix $(PICOQUIC_DIR)/lib/lib,picoquic-core.a picotls-openssl.a picotls-minicrypto.a picotls-core.a) -lssl -lcrypto
 
+$(OUT)/peers/xquic/main.o: PRIVATE = $(if $(XQUIC_DIR),-isystem $(XQUIC_DIR)/include,$(error XQUIC_DIR names no build of XQUIC))
+build/peers/xquic/relay: $(OUT)/peers/xquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+	$(LINK) $(addprefix $(XQUIC_DIR)/lib/lib,xquic-static.a ssl.a crypto.a) -lstdc++ -lpthread
+
 $(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 

@@ -54,8 +54,8 @@ build_rust() {
 build_rust noq noq-peer
 build_rust tquic tquic-relay # BoringSSL comes with it: cmake and a C++ compiler build it
 
-# Relays over stacks that are installed elsewhere: PICOQUIC_DIR and the like name their folders.
-for stack in picoquic; do
+# Relays over stacks that are installed elsewhere: PICOQUIC_DIR and XQUIC_DIR name their folders.
+for stack in picoquic xquic; do
     folder=${stack^^}_DIR
     if [ -n "${!folder:-}" ]; then
         make --no-print-directory "build/peers/$stack/relay" && say "built the relay of $stack"
