@@ -147,6 +147,8 @@ class Layout:
 
     clusters: tuple[tuple[int, ...], ...]
     blocks: tuple[int, ...]
+    fixed: bool = False
+    """The statement is about these pairs, however many they are."""
 
     @classmethod
     def of_independent(cls, plays: int) -> Layout:
@@ -166,7 +168,11 @@ class Layout:
     def by_cluster(self) -> bool:
         """Whether pairs of traces are resampled too: the interval then speaks of pairs like these. With fewer pairs it
         speaks of these alone."""
-        return len(self.clusters) >= FEWEST
+        return not self.fixed and len(self.clusters) >= FEWEST
+
+    def within(self) -> Layout:
+        """The same plays, for a statement about these pairs."""
+        return Layout(self.clusters, self.blocks, fixed=True) if self.by_cluster else self
 
     @property
     def units(self) -> int:

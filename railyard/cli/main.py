@@ -17,7 +17,7 @@ from railyard.cli.clean import clean_command
 from railyard.cli.links import link_plot_command, link_stats_command
 from railyard.cli.population import population_command
 from railyard.cli.report import replay_command, report_command
-from railyard.cli.results import list_command, query_command, repeat_command, show_command
+from railyard.cli.results import compare_command, list_command, query_command, repeat_command, show_command
 from railyard.cli.traces import app as traces_app
 from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
 from railyard.gate import output
@@ -54,6 +54,7 @@ app.command("list")(list_command)
 app.command("clean")(clean_command)
 app.command("show")(show_command)
 app.command("repeat")(repeat_command)
+app.command("compare")(compare_command)
 app.command("query")(query_command)
 app.command("population")(population_command)
 console = new_console()

@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
+from railyard.results import differences
 from railyard.results.aggregate import Cell, cells
 from railyard.results.findings import Findings, find, replayed_traces, shown
 from railyard.results.oracle import PAYLOAD_BYTES
@@ -66,6 +67,10 @@ class Context:
     @cached_property
     def findings(self) -> Findings | None:
         return find(self.cells, self.experiment.get("start_offset_ms"))
+
+    @cached_property
+    def differences(self) -> list[differences.Difference]:
+        return differences.differences(self.runs, differences.usual(self.runs))
 
     def replay_of(self, run: Run) -> str | None:
         """The address of the run's own page, as seen from this one; none where it has no page."""
@@ -313,7 +318,34 @@ def definitions(context: Context) -> Iterator[Section]:
     yield Section("definitions", "Schemes and metrics", "definitions.html.j2", data)
 
 
-SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]
+def established(context: Context) -> Iterator[Section]:
+    """Which differences between schemes are established, and which are not."""
+    compared = differences.usual(context.runs)
+    if not compared:
+        return
+    data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(context.runs)}
+    if not data["too_small"]:
+        found = context.differences
+        layout = differences.layout_of(differences.common(context.runs, *compared[0])[0])
+        data |= {
+            "rows": [[one for one in found if (one.label, one.against) == names] for names in compared],
+            "figures": differences.COMPARED,
+            "established": differences.sentences(found),
+            "plays": layout.plays,
+            "windows": layout.windows,
+            "beyond": layout.by_cluster,
+        }
+    yield Section("differences", "Differences between schemes", "differences.html.j2", data)
+
+
+SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
+    abstract,
+    established,
+    pairs,
+    definitions,
+    on_time,
+    provenance,
+]
 
 
 FILTERS: dict[str, Callable[..., Any]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}

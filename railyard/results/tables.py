@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.base.terminal import print_table
-from railyard.results import findings
+from railyard.results import differences, findings
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
 
@@ -147,6 +147,20 @@ def print_findings(console: Console, found: findings.Findings | None) -> None:
             console.print(f"{pair}: {sentence}", markup=False)
 
 
+def print_established(console: Console, runs: Sequence[Run]) -> None:
+    """Which differences between schemes are established."""
+    compared = differences.usual(runs)
+    if not compared:
+        return
+    small = differences.too_small(runs)
+    if small:
+        console.print(small, markup=False, soft_wrap=True)
+        return
+    told = differences.sentences(differences.differences(runs, compared))
+    for sentence in told or ["No difference between two schemes is established."]:
+        console.print(f"Established: {sentence}" if told else sentence, markup=False, soft_wrap=True)
+
+
 def print_comparison(
     console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
 ) -> None:
@@ -176,3 +190,4 @@ def print_comparison(
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
     print_findings(console, findings.find(table, rule))
+    print_established(console, runs)
