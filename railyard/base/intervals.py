@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
+from railyard.base import distributions
 from railyard.base.statistics import nearest_rank
 
 RESAMPLES = 2000
@@ -232,8 +232,8 @@ def _draw_blocks(generator: np.random.Generator, found: Counts, times: Counts, c
 
 def _tail(layout: Layout, level: float) -> float:
     """The share of resamples beyond each end, less than (1 − level) / 2 where the units are few (Hesterberg 2015)."""
-    wide = math.sqrt(layout.underestimate) * float(special.stdtrit(layout.freedom, (1 + level) / 2))
-    return float(special.ndtr(-wide))
+    wide = math.sqrt(layout.underestimate) * distributions.student_quantile(layout.freedom, (1 + level) / 2)
+    return distributions.normal(-wide)
 
 
 def _carries_ends(layout: Layout) -> bool:
@@ -336,7 +336,9 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     if not _carries_ends(layout):
         return Interval(value, -math.inf, math.inf, at_least)
     effective = effective_count(sample, value)
-    widened = float(special.stdtrit(layout.freedom, (1 + level) / 2)) / float(special.ndtri((1 + level) / 2))
+    widened = distributions.student_quantile(layout.freedom, (1 + level) / 2) / distributions.normal_quantile(
+        (1 + level) / 2
+    )
     low_share, high_share = order_shares(q, effective / widened**2, level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
@@ -354,12 +356,8 @@ def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, f
     if q**count > tail or (1 - q) ** count > tail:
         return (-1.0, 2.0)
 
-    def above(rank: float) -> float:
-        return float(special.betainc(rank, count - rank + 1, q))
-
-    high = optimize.brentq(lambda rank: above(rank) - tail, q * count / 2, count)
-    low = optimize.brentq(lambda rank: above(rank) - (1 - tail), 1e-9, q * count + 1)
-    return float(low) / count, float(high) / count
+    low, high = (distributions.binomial_quantile(share, count, q) + 1 for share in (tail, 1 - tail))
+    return low / count, high / count
 
 
 def carries(sample: Sample, q: float) -> bool:
@@ -445,8 +443,8 @@ def _p_value(samples: Reals, value: float, layout: Layout) -> float:
     finite = samples[np.isfinite(samples)]
     if share * (len(samples) + 1) <= 1 and len(finite) == len(samples):
         spread = float(np.std(samples))
-        share = min(share, float(special.ndtr(value / spread))) if spread > 0 else share
-    return float(special.stdtr(layout.freedom, special.ndtri(share) / math.sqrt(layout.underestimate)))
+        share = min(share, distributions.normal(value / spread)) if spread > 0 else share
+    return distributions.student(layout.freedom, distributions.normal_quantile(share) / math.sqrt(layout.underestimate))
 
 
 POWER = 0.8
@@ -462,8 +460,8 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0) -> int |
     distance = abs(found.value - boundary)
     if not (math.isfinite(found.low) and math.isfinite(found.high)) or distance == 0:
         return None
-    z = float(special.ndtri((1 + LEVEL) / 2))
-    factor = ((found.high - found.low) / 2 / distance) ** 2 * ((z + float(special.ndtri(POWER))) / z) ** 2
+    z = distributions.normal_quantile((1 + LEVEL) / 2)
+    factor = ((found.high - found.low) / 2 / distance) ** 2 * ((z + distributions.normal_quantile(POWER)) / z) ** 2
     return None if factor > 1000 else max(units, math.ceil(units * factor))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
-from railyard.gate import build
+from railyard.gate import build, power
 from railyard.gate.compare import Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
@@ -150,3 +150,25 @@ def run_gate(
         rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha)
         partings = _partings(rows, specs, both, suite)
     return Verdict(suite, before.title, after.title, rows, partings, time.monotonic() - begin)
+
+
+def run_power(
+    suite: Suite, document: YamlDocument, jobs: int, tell: Tell, counts: list[int], trials: int
+) -> list[power.Found]:
+    """The gate's power on a suite: the plays of the working tree twice, then simulated regressions."""
+    with build.locked():
+        tell("building the working tree")
+        version = build.working_tree()
+        specs = _of_build(resolve(suite, document), version)
+        tell(f"{counted(2 * len(specs), 'run')} of {version.title}")
+        shifted = [spec.model_copy(update={"player_start_ms": power.SHIFT_MS}) for spec in specs]
+        rows = power.rows_of(
+            _carry_out(specs, suite, version, jobs, "-power")[1],
+            _carry_out(shifted, suite, version, jobs, "-power-shifted")[1],
+        )
+    grid = [(factor, share) for factor in power.FACTORS for share in power.SHARES]
+    found: list[power.Found] = []
+    for plays in counts:
+        tell(f"{counted(trials, 'simulation')} of {plays} plays a row, for {counted(len(grid) + 1, 'regression')}")
+        found += power.simulate(rows, suite, plays, trials, grid)
+    return found

@@ -17,7 +17,7 @@ from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
 from railyard.results.aggregate import Cell, cells
-from railyard.results.findings import Findings, find, replayed_traces, shown
+from railyard.results.findings import Findings, find, replayed_traces, shown, shown_text
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.tables import aligned, columns_of, megabytes, percent, same_in_words, seconds
@@ -113,14 +113,15 @@ class _Column:
 
 
 def _rct_column(name: str, q: float, row: list[Cell]) -> _Column:
-    """A quantile under each scheme, "–" where the scheme's chunks do not carry it. In bold: the smallest, unless that
-    is a lower bound."""
+    """A quantile under each scheme, "n too small" where the scheme's chunks do not carry it. In bold: the smallest,
+    unless that is a lower bound."""
     values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs}
     known = {label: value for label, value in values.items() if value is not None}
     least = min((value.value for value in known.values()), default=0.0)
     first = [label for label, value in known.items() if value.value == least]
     best = first if not any(known[label].at_least for label in first) else []
-    return _Column(name, {label: seconds(value) for label, value in values.items()}, frozenset(best))
+    texts = {cell.label: seconds(cell.rct(q)) if q == 0.5 else shown_text(cell, q) for cell in row if cell.runs}
+    return _Column(name, texts, frozenset(best))
 
 
 def _abstract_columns(row: list[Cell]) -> list[_Column]:

@@ -81,15 +81,16 @@ def _chunks(cell: Cell) -> str:
 
 
 def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
-    """The columns that tell schemes apart, and those that cannot: equal in all rows. A quantile that no cell's chunks
-    carry is in neither."""
+    """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small"."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     quantiles = [
-        Column(("RCT s", word), [seconds(findings.shown(cell, q)) for cell in row])
-        for q, word in ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))
+        Column(("RCT s", word), [findings.shown_text(cell, q) for cell in row])
+        for q, word in ((0.95, "p95"), (0.99, "p99"))
     ]
+    median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row])
     largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
     every = [
+        median,
         *(column for column in quantiles if set(column.texts) != {"–"}),
         largest,
         Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row]),
