@@ -185,6 +185,13 @@ static bool has_room(const xl_path *p, bool is_paced) {
     return xl_path_has_window(p) && !(is_paced && p->cc->pacing_rate);
 }
 
+/* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
+static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
+    bool any = c->multipath && p->eliciting_in_flight > 0;
+    const xl_sent_packet *oldest = any ? xl_ledger_oldest(&p->space->ledger, p->index) : NULL;
+    return oldest ? c->now - oldest->time_us : 0;
+}
+
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->now = c->now;
     view->count = 0;
@@ -206,6 +213,8 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .queue_us = xl_path_queue_time(p, c->now),
             .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
             .has_rtt = p->rtt.has_sample,
+            .latest_rtt_us = p->rtt.latest,
+            .oldest_us = oldest_age(c, p),
             .window_bytes = xl_path_window(p),
             .in_flight_bytes = p->bytes_in_flight,
             .mtu_bytes = p->mtu,

@@ -9,14 +9,31 @@
 #include "scheduler/scheduler.h"
 
 #define QUEUE_MAX_US 300000
-#define FEW_PACKETS  4 /* so many may always be in flight: without packets there is no rate to be known */
+#define ACK_SLACK_US 8000 /* an acknowledgement waits for a second packet, and for the sender's next burst */
+#define FEW_PACKETS  4    /* so many may always be in flight: without packets there is no rate to be known */
 
 static bool is_healthy(const xl_scheduler_path *p) {
     return !p->is_suspect && !p->is_standby && p->has_rtt;
 }
 
+/* RTTs stay near the smallest, and nothing in flight is overdue. */
+static bool has_no_queue(const xl_scheduler_path *p) {
+    uint64_t near = p->min_rtt_us + p->min_rtt_us / 4 + ACK_SLACK_US;
+    return p->latest_rtt_us <= near && p->oldest_us <= near;
+}
+
+/* When a packet sent now will be acknowledged. Without a queue the rate of acknowledgements says how much was sent, not
+ * how much the path can carry: a request that is over in a few round trips never fills a fast path, and its rate looks
+ * small. With a queue, the oldest packet in flight takes what is left of the smallest RTT, and the others follow at
+ * that rate. */
 static uint64_t arrival_us(const xl_scheduler_path *p) {
-    return p->queue_us > p->min_rtt_us ? p->queue_us : p->min_rtt_us;
+    if (p->queue_us == XL_NEVER)
+        return XL_NEVER;
+    if (has_no_queue(p))
+        return p->min_rtt_us;
+    uint64_t first = p->oldest_us < p->min_rtt_us && p->queue_us > 0 ? p->min_rtt_us - p->oldest_us : 0;
+    uint64_t last = first + p->queue_us;
+    return last > p->min_rtt_us ? last : p->min_rtt_us;
 }
 
 /* By a quarter: rates are estimates, and near a tie the smaller smoothed RTT decides. */

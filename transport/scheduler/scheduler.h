@@ -18,7 +18,8 @@ typedef struct {
     bool is_standby; /* by PATH_STATUS of either side */
     bool has_rtt;
     uint64_t srtt_us, rttvar_us;
-    uint64_t min_rtt_us;
+    uint64_t min_rtt_us, latest_rtt_us;
+    uint64_t oldest_us; /* age of the oldest ack-eliciting packet in flight; 0: there is none */
     uint64_t
         queue_us; /* until all that is in flight will be acknowledged, at the path's present rate; XL_NEVER: none */
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;

@@ -304,9 +304,11 @@ static void nobody_waits_for_a_path_that_does_not_answer(void **state) {
     }
 }
 
-/* A path of so much smallest RTT whose packets in flight take queue_us to be acknowledged. */
+/* A path of so much smallest RTT whose packets in flight take queue_us to be acknowledged. A queue shows: the latest
+ * RTT is twice the smallest, and the oldest packet is as old. */
 static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_us) {
     p->min_rtt_us = min_rtt_us;
+    p->latest_rtt_us = p->oldest_us = queue_us > 0 ? 2 * min_rtt_us : 0;
     p->queue_us = queue_us;
     p->in_flight_bytes = queue_us > 0 ? 10 * MTU : 0;
 }
@@ -328,6 +330,40 @@ static void earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt(void 
     assert_int_equal(1, order[0]);
     set_queue(&v.path[0], 20000, XL_NEVER); /* nothing comes back */
     assert_int_equal(1, order_of("earliest", &v, order));
+    assert_int_equal(1, order[0]);
+}
+
+/* Requests of a few round trips: what was acknowledged lately is all that was sent, so the rate looks small. */
+static void earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    size_t order[XL_MAX_PATHS];
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 200000);
+    set_queue(&v.path[1], 50000, 0);
+    v.path[0].latest_rtt_us = v.path[0].oldest_us = 33000; /* 5/4 of the smallest, and 8 ms */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    v.path[0].latest_rtt_us = 33001; /* packets wait somewhere */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(1, order[0]);
+    v.path[0].latest_rtt_us = 33000;
+    v.path[0].oldest_us = 33001; /* an acknowledgement is overdue */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(1, order[0]);
+}
+
+static void earliest_counts_what_a_burst_that_just_left_has_before_it(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    size_t order[XL_MAX_PATHS];
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 60000); /* 60 ms: before 5/4 of 50 ms */
+    set_queue(&v.path[1], 50000, 0);
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    v.path[0].oldest_us = 10000; /* its first packet is 10 ms from being acknowledged: 70 ms */
+    assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(1, order[0]);
 }
 
@@ -408,6 +444,8 @@ int main(void) {
         cmocka_unit_test(ecf_goes_on_waiting_by_a_quarter_longer),
         cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
         cmocka_unit_test(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt),
+        cmocka_unit_test(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows),
+        cmocka_unit_test(earliest_counts_what_a_burst_that_just_left_has_before_it),
         cmocka_unit_test(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice),
         cmocka_unit_test(earliest_waits_for_a_full_path_that_alone_completes_earlier),
         cmocka_unit_test(names_are_listed_and_found),
