@@ -344,6 +344,14 @@ bool xl_connection_is_confirmed(const xl_connection *c) {
     return c->handshake.is_confirmed;
 }
 
+bool xl_connection_has_qlog(const xl_connection *c) {
+    return c->qlog;
+}
+
+void xl_connection_log(xl_connection *c, const char *name, const char *data, uint64_t now) {
+    xl_qlog_application(c->qlog, now, name, data);
+}
+
 bool xl_connection_is_resumed(const xl_connection *c) {
     return c->handshake.is_complete && xl_tls_is_resumed(c->handshake.tls);
 }
