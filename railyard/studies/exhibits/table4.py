@@ -8,15 +8,14 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import INK, scheme_styles
-from railyard.base.verdict import Verdict, above, both, in_steps
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
 from railyard.results.aggregate import quantile
 from railyard.results.records import Run
+from railyard.studies import intervals
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
+from railyard.studies.intervals import Interval
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
 JUDGED = "vanilla-mp"
@@ -39,7 +38,7 @@ def _quantile_ratio(run: Run, base: Run, q: float) -> float:
 
 
 def _percent(log_ratio: float) -> float:
-    return 100 * (math.exp(log_ratio) - 1) + 0.0
+    return 100 * (math.exp(log_ratio) - 1)
 
 
 def points_of(frame: Frame, label: str) -> list[Point]:
@@ -57,7 +56,7 @@ def points_of(frame: Frame, label: str) -> list[Point]:
             if level is None or shift is None:
                 break
             value[name] = level
-            change[name] = shift.mapped(_percent)
+            change[name] = Interval(*(_percent(x) + 0.0 for x in (shift.value, shift.low, shift.high)))
         else:
             values = frame.values(key)
             points.append(Point(str(values["crossing"]), float(values["increase"]), value, change))
@@ -102,13 +101,13 @@ def overall(frame: Frame, label: str) -> dict[str, Interval]:
         ]
         shift = intervals.bootstrap(changes, intervals.mean)
         if shift is not None:
-            found[name] = shift.mapped(_percent)
+            found[name] = Interval(*(_percent(x) + 0.0 for x in (shift.value, shift.low, shift.high)))
     return found
 
 
 def verdict(change: dict[str, Interval]) -> Verdict:
-    answers = [above(change.get(name)) for name in QUANTILES]
-    return in_steps(both(answers), True if True in answers else both(answers))
+    slower = [name for name, found in change.items() if found.low > 0]
+    return "holds" if len(slower) == len(QUANTILES) else "partly" if slower else "does not hold"
 
 
 def _said(change: dict[str, Interval]) -> str:
