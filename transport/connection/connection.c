@@ -14,6 +14,7 @@
 #include "connection/own_cids.h"
 #include "connection/path_status.h"
 #include "connection/path_table.h"
+#include "connection/preferred.h"
 #include "connection/paths.h"
 #include "connection/qoe.h"
 #include "connection/records.h"
@@ -53,7 +54,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->hooks = *hooks;
     c->is_server = is_server;
     c->now = now;
-    c->migration.to = -1;
+    c->migration.to = c->migration.preferred = c->migration.left = -1;
     c->random = *random;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_space_init(&c->space[i]);
@@ -193,6 +194,8 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     p->retry_scid = h->dcid;
     p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
+    if (xl_conn_offer_preferred_address(c) != 0)
+        return XL_ERR_MEMORY;
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
     c->path[0].validated = before_retry != NULL; /* the token came from that address (RFC 9000 section 8.1.2) */
     c->handshake.initial_scid_peer = h->scid;

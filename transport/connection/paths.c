@@ -145,7 +145,7 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
     if (c->multipath) /* late packets on an abandoned path still count (RFC 10069 section 3.4.3) */
         return p && (p->state != XL_PATH_CLOSED || (c->path_ids && (p->owns_space || p->index == 0))) ? p : NULL;
     if (p)
-        return p->has_dcid ? p : NULL;
+        return p->has_dcid || p->index == c->migration.left ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
      */
     return c->is_server && local_id == c->path[c->active].local_id ? &c->path[c->active] : NULL;

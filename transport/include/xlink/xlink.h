@@ -287,6 +287,10 @@ typedef struct {
     xl_scheme scheme;
     xl_limits limits;
 
+    /* Server: addresses that it listens at too, and that clients shall move to after the handshake (RFC 9000 section
+     * 9.6), one for each IP version. Family 0: none. */
+    xl_addr preferred_address_v4, preferred_address_v6;
+
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: a single process
      * without a load balancer. Its CIDs are random, and its stateless reset tokens are derived from random_key. */
     const struct xl_deployment *deployment;
