@@ -128,6 +128,7 @@ class FakeRun:
     void: bool = False
     identity: str = "0" * 64
     paths: list[dict[str, Any]] = field(default_factory=list)
+    start_offset_ms: int = 1500
 
     @property
     def run_id(self) -> str:
@@ -177,7 +178,12 @@ class FakeRun:
         ]
         config: dict[str, Any] = {"experiment": "unit", "arena": "mpshell", "seed": self.seed}
         config |= {"pair": self.pair, "label": self.label}
-        config |= {"scheme": self.scheme, "primary": self.primary, "start_offset_ms": 1500, "paths": paths}
+        config |= {
+            "scheme": self.scheme,
+            "primary": self.primary,
+            "start_offset_ms": self.start_offset_ms,
+            "paths": paths,
+        }
         config |= {"programs_sha256": {"mpshell": "c" * 64}}
         record: dict[str, Any] = {"schema": 1, "run_id": self.run_id, "identity": self.identity}
         record |= {"wall_s": 12.0, "config": config}

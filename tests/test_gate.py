@@ -24,10 +24,11 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.base.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 from railyard.gate import output
-from railyard.gate.compare import METRICS, Row, compare
+from railyard.gate.compare import Row, compare
 from railyard.gate.output import Verdict
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.gate.testing import Railyard
+from railyard.results.paired import METRICS
 from railyard.results.qlogdiff import Decision, parting
 from railyard.results.records import Run, load_run
 
@@ -124,6 +125,7 @@ def test_a_planted_regression_of_a_tenth_is_found(tmp_path: Path) -> None:
         "first_frame": "unchanged",
         "rebuffer_rate": "unchanged",
         "redundancy": "unchanged",
+        **dict.fromkeys(("failed", "stalled", "tail"), "unchanged"),
     }
     [row] = compare(*made, Floors(), 0.05)
     assert row.failed and row.verdict == "worse"
@@ -217,10 +219,10 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert text.startswith("### Railyard gate: 2 regressions\n")
     table = [line for line in text.splitlines() if line.startswith("| ")]
     assert {line.count("|") for line in table} == {len(METRICS) + 4}
-    assert "+20.0 %) **worse**" in text and "worse in 12 of 12 seeds" in text and "first <decision>" in text
+    assert "+20.0 %) **worse**" in text and "worse in 12 of 12 plays" in text and "first <decision>" in text
     root = ElementTree.fromstring(output.junit(verdict))  # noqa: S314  our own output
     [suite] = root.findall("testsuite")
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("12", "2", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("18", "2", "0")
     failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
     assert failed == ["rct_median", "rct_p99"]
 

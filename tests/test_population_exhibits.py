@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from railyard.base.errors import UserError
+from railyard.base.intervals import Interval
 from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Exhibit, load_exhibit
 from railyard.studies.exhibits import population_days, population_first_frame, population_gate, verdicts
 from railyard.studies.exhibits.registry import runner
-from railyard.studies.intervals import Interval
 from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import load_exhibit_spec
 from railyard.studies.request import RunRequest
@@ -101,24 +101,26 @@ def test_a_comparison_by_size_leaves_out_the_rest_of_a_video() -> None:
 def test_worse_holds_only_if_the_interval_says_so() -> None:
     assert verdicts.worse(UP, [DOWN]) == "holds"
     assert verdicts.worse(UNSURE, [UP, DOWN]) == "partly"
-    assert verdicts.worse(UNSURE, [UNSURE]) == "does not hold"
+    assert verdicts.worse(UNSURE, [UNSURE]) == "not decided"
     assert verdicts.worse(DOWN, [DOWN]) == "does not hold"
-    assert verdicts.worse(None, [None]) == "does not hold"
+    assert verdicts.worse(None, [None]) == "not decided"
 
 
 def test_better_by_a_range_needs_a_gain_beyond_chance_that_meets_the_range() -> None:
     assert verdicts.within(UP, 19, 50) == "holds"
     assert verdicts.within(UP, 25, 50) == "partly", "20 % is less than 25"
     assert verdicts.within(Interval(99, 95, 100), 24, 68) == "partly", "all of the interval is above the range"
-    assert verdicts.within(UNSURE, 19, 50) == "does not hold"
+    assert verdicts.within(Interval(10, -5, 25), 19, 50) == "not decided", "the claim may be true or false"
+    assert verdicts.within(Interval(1, -2, 4), 19, 50) == "does not hold", "nowhere near 19 %"
     assert verdicts.within(DOWN, 19, 50) == "does not hold"
-    assert verdicts.within(None, 19, 50) == "does not hold"
+    assert verdicts.within(None, 19, 50) == verdicts.within(Interval.alone(30.0), 19, 50) == "not decided"
 
 
 def test_better_by_one_figure_needs_it_in_the_interval() -> None:
     assert verdicts.agrees(UP, 28) == "holds"
     assert verdicts.agrees(UP, 35) == "partly"
-    assert verdicts.agrees(UNSURE, 20) == "does not hold"
+    assert verdicts.agrees(Interval(10, -5, 25), 20) == "not decided"
+    assert verdicts.agrees(DOWN, 20) == "does not hold" == verdicts.agrees(Interval(1, -2, 4), 20)
 
 
 def test_a_cost_is_judged_on_the_papers_form() -> None:
@@ -127,15 +129,21 @@ def test_a_cost_is_judged_on_the_papers_form() -> None:
     assert verdicts.cost(Interval(40, 39, 41), about, 15, 1.5) == "partly", "its own form alone is about right"
     assert verdicts.cost(Interval(29, 28, 30), Interval(5, 4, 6), 15, 1.5) == "partly"
     assert verdicts.cost(Interval(6, 5, 7), Interval(5, 4, 6), 15, 1.5) == "does not hold"
+    assert verdicts.cost(Interval(9, 5, 13), Interval(5, 4, 6), 15, 1.5) == "not decided"
+    assert verdicts.cost(None, None, 15, 1.5) == "not decided"
 
 
 def test_what_section_7_1_concludes_follows_the_figures() -> None:
     assert population_gate.needs_copies(UP, UP) == "holds"
     assert population_gate.needs_copies(DOWN, UP) == "partly"
-    assert population_gate.needs_copies(DOWN, UNSURE) == "does not hold"
-    assert population_gate.diminishes(UP, [UNSURE, DOWN]) == "holds"
-    assert population_gate.diminishes(UP, [UNSURE, UP]) == "partly"
-    assert population_gate.diminishes(UNSURE, [DOWN]) == "does not hold"
+    assert population_gate.needs_copies(DOWN, UNSURE) == "not decided"
+    assert population_gate.needs_copies(DOWN, DOWN) == "does not hold"
+    little = Interval(1, -1, 3)
+    assert population_gate.diminishes(UP, [little, DOWN]) == "holds"
+    assert population_gate.diminishes(UP, [little, UP]) == "partly"
+    assert population_gate.diminishes(UP, [little, Interval(4, -8, 16)]) == "not decided", "it may gain 16 %"
+    assert population_gate.diminishes(UNSURE, [DOWN]) == "not decided"
+    assert population_gate.diminishes(DOWN, [DOWN]) == "does not hold"
 
 
 def test_the_first_frame_needs_both_halves_of_the_claim() -> None:
@@ -143,13 +151,15 @@ def test_the_first_frame_needs_both_halves_of_the_claim() -> None:
     assert population_first_frame.verdict(better, DOWN) == "holds"
     assert population_first_frame.verdict(better, UP) == "partly"
     assert population_first_frame.verdict(UP, DOWN) == "partly", "its interval does not reach 32 %"
-    assert population_first_frame.verdict(UNSURE, DOWN) == "does not hold"
+    assert population_first_frame.verdict(UNSURE, DOWN) == "not decided"
+    assert population_first_frame.verdict(DOWN, DOWN) == "does not hold"
 
 
 def test_acceleration_is_judged_by_percentiles_and_by_their_order() -> None:
     assert population_first_frame.helps({0.5: UNSURE, 0.99: UP}) == "holds"
     assert population_first_frame.helps({0.5: UP, 0.99: UNSURE}) == "partly"
-    assert population_first_frame.helps({0.5: UNSURE, 0.99: None}) == "does not hold"
+    assert population_first_frame.helps({0.5: UNSURE, 0.99: None}) == "not decided"
+    assert population_first_frame.helps({0.5: DOWN, 0.99: DOWN}) == "does not hold"
     small, middle, large = (Interval(value, value, value) for value in (1.0, 2.0, 3.0))
     assert population_first_frame.grows({0.5: small, 0.9: middle, 0.99: large}) == "holds"
     assert population_first_frame.grows({0.5: small, 0.9: large, 0.99: middle}) == "partly"

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
+from railyard.base import intervals
 from railyard.base.statistics import nearest_rank
 from railyard.results.records import Run, load_run
 from railyard.run.fidelity import judge
 from railyard.run.linkevents import DoneEvent
-from railyard.studies import intervals, thresholds
+from railyard.studies import thresholds
 from railyard.studies.agreement import compare
 from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th
 
@@ -156,7 +157,8 @@ def test_whole_runs_are_resampled() -> None:
 
 
 def test_runs_without_a_value_are_left_out_with_their_partner() -> None:
-    found = intervals.paired([[1.0], [], [3.0]], [[2.0], [5.0], []], intervals.mean, intervals.improvement)
+    ours, theirs = [[1.0], [], [3.0]] * 5, [[2.0], [5.0], []] * 5
+    found = intervals.paired(ours, theirs, intervals.mean, intervals.improvement)
     assert found is not None and (found.value, found.low, found.high) == (50.0, 50.0, 50.0)
     assert intervals.paired([[], [1.0]], [[1.0], []], intervals.mean, intervals.improvement) is None
     assert intervals.bootstrap([[], []], intervals.mean) is None

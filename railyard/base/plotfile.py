@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from railyard.base.errors import UserError
 from railyard.base.style import GRID, INK
 
-FORMATS = (".svg", ".png", ".pdf", ".html")
+DRAWN = (".svg", ".png", ".pdf")
+FORMATS = (*DRAWN, ".html")
 _DPI = 150
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "railyard",  # equal inputs give equal bytes
@@ -35,10 +36,10 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def check_format(out: Path) -> None:
+def check_format(out: Path, formats: Sequence[str] = FORMATS) -> None:
     """Raises UserError for a name that says no format."""
-    if out.suffix.lower() not in FORMATS:
-        raise UserError(f"{out}: a plot's name ends in {', '.join(FORMATS)}; choose one of them")
+    if out.suffix.lower() not in formats:
+        raise UserError(f"{out}: a plot's name ends in {', '.join(formats)}; choose one of them")
 
 
 def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[], go.Figure]) -> None:
@@ -49,14 +50,26 @@ def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[],
         if out.suffix.lower() == ".html":
             interactive().write_html(out, include_plotlyjs=True, full_html=True, div_id="plot")
             return
+    except OSError as error:
+        raise _cannot_write(out, error) from error
+    write_drawn(out, drawn)
+
+
+def write_drawn(out: Path, drawn: Callable[[], Figure]) -> None:
+    """Draw by matplotlib, and write. Raises UserError."""
+    check_format(out, DRAWN)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         with mpl.rc_context(_STYLE):
             figure = drawn()
             metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
             figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
     except OSError as error:
-        raise UserError(
-            f"{error.filename or out}: cannot be written: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise _cannot_write(out, error) from error
+
+
+def _cannot_write(out: Path, error: OSError) -> UserError:
+    return UserError(f"{error.filename or out}: cannot be written: {(error.strerror or str(error)).lower()}")
 
 
 def rows_figure(heights: list[float], title: str) -> tuple[Figure, list[Axes]]:

@@ -86,6 +86,14 @@ def _mean_of(low: float, high: float) -> float:
     return low if low == high else (low + high) / 2
 
 
+def middle(values: Sequence[float]) -> float:
+    """The median; of an even number of values the mean of the two in the middle, if that is a number, else 0."""
+    ordered = sorted(values)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    found = _mean_of(low, high)
+    return 0.0 if math.isnan(found) else found
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p values (Holm 1979): below alpha with at most that probability of even one false alarm among all."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])

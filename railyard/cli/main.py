@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +18,12 @@ from railyard.cli.clean import clean_command
 from railyard.cli.links import link_plot_command, link_stats_command
 from railyard.cli.population import population_command
 from railyard.cli.report import replay_command, report_command
-from railyard.cli.results import list_command, query_command, repeat_command, show_command
+from railyard.cli.results import compare_command, list_command, query_command, repeat_command, show_command
 from railyard.cli.traces import app as traces_app
 from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
-from railyard.gate import output
-from railyard.gate.run import run_gate
-from railyard.gate.suite import find_suite, load_suite
+from railyard.gate import output, power
+from railyard.gate.run import run_gate, run_power
+from railyard.gate.suite import FEWEST_SEEDS, find_suite, load_suite
 from railyard.report import write_report
 from railyard.report.exhibit import SIZES
 from railyard.results.campaigns import find_run
@@ -54,6 +55,7 @@ app.command("list")(list_command)
 app.command("clean")(clean_command)
 app.command("show")(show_command)
 app.command("repeat")(repeat_command)
+app.command("compare")(compare_command)
 app.command("query")(query_command)
 app.command("population")(population_command)
 console = new_console()
@@ -163,6 +165,41 @@ def gate(
     output.print_verdict(console, verdict)
     if verdict.failed:
         raise typer.Exit(1)
+
+
+@app.command("gate-power")
+def gate_power(
+    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
+    plays: Annotated[
+        list[int] | None, typer.Option(min=FEWEST_SEEDS, help="Plays a row. May be repeated. Default: 20 and all.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=20, help="Simulations for each point of the curve.")] = 400,
+    plot: Annotated[Path | None, typer.Option(help="Write the curves to FILE: .svg, .png, .pdf.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
+    ] = None,
+) -> None:
+    """Simulate regressions and print how many of them the gate finds, and its rate of false alarms."""
+    checked, document = load_suite(find_suite(suite))
+    if checked.arena != "sim":
+        raise UserError(f"gate-power simulates suites of the sim arena; {checked.name} runs in {checked.arena}.")
+    every = len(checked.seeds)
+    counts = [*dict.fromkeys(min(count, every) for count in plays or (20, every))]
+    from railyard.base import plotfile  # noqa: PLC0415  matplotlib takes long to load
+
+    if plot is not None:
+        plotfile.check_format(plot, plotfile.DRAWN)
+    begin = time.monotonic()
+    try:
+        found = run_power(checked, document, jobs or default_jobs("sim"), _tell, counts, trials)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    print(power.markdown(found))
+    if plot is not None:
+        plotfile.write_drawn(plot, lambda: power.drawn(found))
+        _tell(f"written: {shown(plot)}")
+    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
 
 
 @app.command("agreement")

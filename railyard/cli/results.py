@@ -17,11 +17,12 @@ from railyard.base.terminal import new_console, print_table
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment
+from railyard.results import differences
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
 from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
-from railyard.results.records import load_run
+from railyard.results.records import load_campaign, load_run
 from railyard.results.show import print_campaign, print_run
 from railyard.run.folders import shown
 from railyard.run.preflight import check_arena
@@ -115,6 +116,52 @@ def show_command(
         print_run(styled, folder)
     else:
         print_campaign(styled, StoredCampaign(folder.resolve().name, folder))
+
+
+MARKED = {"lower": "green", "higher": "red"}
+
+
+def compare_command(
+    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
+    against: Annotated[
+        list[str] | None, typer.Option(help="A scheme to compare with. May be repeated. Default: sp and vanilla-mp.")
+    ] = None,
+    by_pair: Annotated[bool, typer.Option("--by-pair", help="Also over each pair of traces.")] = False,
+    results: Results = RESULTS_DIR,
+) -> None:
+    """Compare the schemes of a campaign at the same places, and say which differences are established."""
+    folder = find_run_or_campaign(campaign, results)
+    _, runs = load_campaign(folder)
+    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
+    for name in against or []:
+        if name not in labels:
+            raise UserError(f"{folder}: no run of scheme '{name}'; {near_miss(name, labels)}")
+    chosen = (
+        differences.usual(runs) if against is None else [(one, to) for to in against for one in labels if one != to]
+    )
+    if not chosen:
+        raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
+    small = differences.too_small(runs)
+    table = _table("pair", "scheme", "against", "figure", "scheme's", "the other's", "difference", "verdict")
+    table.add_column("signed rank p", justify="right")
+    for one in differences.differences(runs, chosen, by_pair=by_pair):
+        scale, form = (1.0, ".3f") if one.figure.relative else (100.0, ".2f")
+        levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
+        rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
+        style = MARKED.get(one.verdict.split(" ")[0], "")
+        table.add_row(
+            *(one.pair, one.label, one.against, f"{one.figure.title}, {'s' if one.figure.relative else '%'}"),
+            *(*levels, one.words, one.verdict, rank),
+            style=style,
+        )
+    print_table(console, table)
+    console.print(
+        "lower, higher: established (Holm over all comparisons with one scheme), for pairs of traces like these, or "
+        "only for these (here). The interval of a figure is for these traces. docs/reference/statistics.md",
+        soft_wrap=True,
+    )
+    if small:
+        console.print(small, soft_wrap=True)
 
 
 def repeat_command(

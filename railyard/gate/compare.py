@@ -4,53 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 
 from railyard.base import statistics
 from railyard.gate.suite import Floors
-from railyard.results.aggregate import quantile
+from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One figure of a run; more of it is worse. Infinite where the thing never happened within the run."""
-
-    name: str
-    title: str
-    of: Callable[[Run], float]
-    relative: bool  # the floor is a share of the baseline, else in the metric's own unit
-
-
-def _rct(q: float) -> Callable[[Run], float]:
-    def of(run: Run) -> float:
-        found = quantile(run.chunks, q)
-        return math.inf if found is None else found.value
-
-    return of
-
-
-def _first_frame(run: Run) -> float:
-    return math.inf if run.first_frame_s is None else run.first_frame_s
-
-
-def _rebuffer_rate(run: Run) -> float:
-    return run.rebuffer_counted_s / run.play_time_s if run.play_time_s > 0 else math.inf
-
-
-METRICS = (
-    Metric("rct_median", "RCT median", _rct(0.5), relative=True),
-    Metric("rct_p99", "RCT p99", _rct(0.99), relative=True),
-    Metric("first_frame", "first frame", _first_frame, relative=True),
-    Metric("rebuffer_rate", "rebuffer rate", _rebuffer_rate, relative=False),
-    Metric("redundancy", "redundancy", lambda run: run.redundancy or 0.0, relative=False),
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +35,7 @@ class Comparison:
     @property
     def deltas(self) -> list[float]:
         """What is tested: of times the logarithm of after / before, of rates after − before; seed by seed."""
-        return _deltas(self.metric, self.before, self.after)
+        return self.metric.deltas(self.before, self.after)
 
     @property
     def moved(self) -> bool:
@@ -78,7 +43,7 @@ class Comparison:
 
     @property
     def typical(self) -> tuple[float, float]:
-        """Before and after, as one figure: the median over the seeds of a time, the mean of a rate."""
+        """Before and after, as one figure: the median over the plays of a time, the mean of a rate."""
         of = median if self.metric.relative else fmean
         return of(self.before), of(self.after)
 
@@ -165,11 +130,8 @@ class Row:
     @property
     def measured(self) -> list[Run]:
         """The runs of the new version that were compared: both versions measured something."""
-        return [after for before, after in zip(self.before, self.after, strict=True) if _both_measured(before, after)]
-
-
-def _deltas(metric: Metric, before: Sequence[float], after: Sequence[float]) -> list[float]:
-    return (statistics.log_ratios if metric.relative else statistics.differences)(before, after)
+        pairs = zip(self.before, self.after, strict=True)
+        return [after for _, after in _distinct([pair for pair in pairs if _both_measured(*pair)])]
 
 
 def _is_fault(run: Run) -> bool:
@@ -190,14 +152,23 @@ def outputs_sha256(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
+    """Each pair once: seeds from one start whose figures are the same in both versions are one observation."""
+    known: dict[object, tuple[Run, Run]] = {}
+    for pair in pairs:
+        figures = tuple((tuple(chunk.rct_s for chunk in run.chunks), *(m.of(run) for m in METRICS)) for run in pair)
+        known.setdefault((pair[0].config["start_offset_ms"], figures), pair)
+    return list(known.values())
+
+
 def _comparisons(before: Sequence[Run], after: Sequence[Run], floors: Floors, alpha: float) -> list[Comparison]:
-    both = [(b, a) for b, a in zip(before, after, strict=True) if _both_measured(b, a)]
+    both = _distinct([(b, a) for b, a in zip(before, after, strict=True) if _both_measured(b, a)])
     if not both:
         return []
     found: list[Comparison] = []
     for metric in METRICS:
-        old, new = [metric.of(b) for b, _ in both], [metric.of(a) for _, a in both]
-        deltas = _deltas(metric, old, new)
+        old, new = map(list, zip(*(of_pair(metric, b, a) for b, a in both), strict=True))
+        deltas = metric.deltas(old, new)
         found.append(
             Comparison(
                 metric,

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from railyard.base.terminal import print_table
-from railyard.gate.compare import METRICS, Comparison, Row
+from railyard.gate.compare import Comparison, Row
 from railyard.gate.suite import Suite
+from railyard.results.paired import METRICS, TAIL
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,21 @@ class Verdict:
         return "no regression" + (f", {better} {'row' if better == 1 else 'rows'} better" if better else "")
 
     @property
+    def legend(self) -> str:
+        return (
+            f"A is {self.baseline}, B is {self.candidate}. Each play runs on both, from the same start. The change of "
+            "a time is that of a typical play, B / A − 1 (paired ratio); that of a rate or share is the mean of B − A."
+        )
+
+    @property
     def facts(self) -> str:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
         words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        few = [row for row in self.rows if len(row.after) < len(suite.seeds)]
+        looked = f", {len(few)} of them after {suite.first_look} plays" if few else ""
         return (
-            f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} seeds ({words}); {self.compared} "
+            f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} plays ({words}){looked}; {self.compared} "
             f"comparisons moved and were tested, family-wise error {suite.alpha:g}. Took {self.wall_s:.0f} s."
         )
 
@@ -80,11 +90,11 @@ def sentence(comparison: Comparison) -> str:
     """The evidence for one verdict, in one line."""
     before, after = comparison.typical
     if not comparison.moved:
-        return f"{comparison.metric.title} {_value(comparison, after)} in both, seed by seed"
+        return f"{comparison.metric.title} {_value(comparison, after)} in both, play by play"
     worse = sum(delta > 0 for delta in comparison.deltas)
     return (
         f"{comparison.metric.title} {_value(comparison, before)} → {_value(comparison, after)}, {change(comparison)} "
-        f"(floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} seeds, "
+        f"(floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} plays, "
         f"p = {comparison.p_worse:.2g}, corrected {comparison.adjusted_worse:.2g}"
     )
 
@@ -101,7 +111,7 @@ def markdown(verdict: Verdict) -> str:
     lines = [
         f"### Railyard gate: {verdict.headline}",
         "",
-        f"{verdict.candidate[0].upper()}{verdict.candidate[1:]} against {verdict.baseline}. {verdict.facts}",
+        f"{verdict.legend} {verdict.facts}",
         "",
         "| pair | scheme | " + " | ".join(metric.title for metric in METRICS) + " | verdict |",
         "| --- | --- | " + "--- | " * len(METRICS) + "--- |",
@@ -112,13 +122,14 @@ def markdown(verdict: Verdict) -> str:
         lines.append(f"| {row.pair} | {row.label} | {' | '.join(figures)} | {word} |")
     lines += [
         "",
-        "Times: median over the seeds, typical ratio of a pair. Rates: mean over the seeds, mean difference.",
+        "Times: median over the plays. Rates: mean over the plays. failed, stalled, tail: share of the plays; tail: "
+        f"plays whose longest request takes {TAIL:g} times as long as in the other version.",
     ]
     for row in verdict.failed:
         lines += ["", f"**{row.pair}, {row.label}**", ""]
         lines += [f"- {text}" for text in evidence(row)]
         if (row.pair, row.label) in verdict.partings:
-            lines += ["", f"Seed {row.worst_seed}, A before and B after:", "```", verdict.partings[row.pair, row.label]]
+            lines += ["", f"The play of seed {row.worst_seed}:", "```", verdict.partings[row.pair, row.label]]
             lines += ["```"]
     return "\n".join(lines) + "\n"
 
@@ -172,13 +183,14 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
             row.pair, row.label, *(changes or ["–"] * len(METRICS)), row.verdict, style="red" if row.failed else ""
         )
     print_table(console, table, keys=2)
+    console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)
     for row in verdict.failed:
         for text in evidence(row):
             console.print(f"{row.pair}, {row.label}: {text}", style="red", soft_wrap=True)
         if (row.pair, row.label) in verdict.partings:
             told = verdict.partings[row.pair, row.label]
-            console.print(f"seed {row.worst_seed}, {told}", soft_wrap=True, markup=False)
+            console.print(f"the play of seed {row.worst_seed}, {told}", soft_wrap=True, markup=False)
     console.print(f"gate: {verdict.headline}", style="red" if verdict.failed else "green", soft_wrap=True)
 
 

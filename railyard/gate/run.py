@@ -7,12 +7,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
-from railyard.gate import build
+from railyard.gate import build, power
 from railyard.gate.compare import Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
@@ -79,6 +80,32 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
     return found
 
 
+def _first_look(suite: Suite) -> set[int]:
+    """The seeds of the first look, evenly from all: seeds may be places in the order of the trace."""
+    count = len(suite.seeds)
+    return {suite.seeds[count * number // suite.first_look] for number in range(min(count, suite.first_look))}
+
+
+@dataclass
+class Looks:
+    """The runs of both versions so far, and the hashes of their outputs."""
+
+    before: list[Run] = field(default_factory=list)
+    after: list[Run] = field(default_factory=list)
+    hashes: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, before: tuple[Path, list[Run]], after: tuple[Path, list[Run]]) -> None:
+        self.before += before[1]
+        self.after += after[1]
+        for run in before[1]:
+            self.hashes[run.run_id] = (outputs_sha256(before[0] / run.run_id), outputs_sha256(after[0] / run.run_id))
+
+    def moved(self) -> set[Cell]:
+        """The rows in which an output differs. Whether it does says nothing of the direction, so that a further look at
+        these alone leaves the tests valid."""
+        return {(run.pair, run.label) for run in self.before if len(set(self.hashes[run.run_id])) > 1}
+
+
 def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> tuple[build.Build, build.Build]:
     """The two to compare: first the baseline."""
     if suite.arena == "kernel":
@@ -100,18 +127,48 @@ def run_gate(
         specs = resolve(suite, document)
         both = [before, after]
         known = _known_labels(specs, before)
-        compared = [spec for spec in specs if spec.label in known]
-        folders: list[Path] = []
-        loaded: list[list[Run]] = []
-        for version, own in ((before, compared), (after, specs)):
-            tell(f"{counted(len(own), 'run')} of {version.title}")
-            folder, runs = _carry_out(_of_build(own, version), suite, version, jobs) if own else (Path(), [])
-            folders.append(folder)
-            loaded.append(runs)
-        hashes = {
-            spec.run_id: (outputs_sha256(folders[0] / spec.run_id), outputs_sha256(folders[1] / spec.run_id))
-            for spec in compared
-        }
-        rows = compare(loaded[0], loaded[1], hashes, suite.floors, suite.alpha)
+        if not known:
+            raise UserError(f"{before.title} can run no row of suite {suite.name}, so there is nothing to compare.")
+        first = _first_look(suite)
+        looks = Looks()
+        for purpose in ("", "-further"):
+            moved = looks.moved()
+            own = [
+                spec
+                for spec in specs
+                if (spec.seed in first if not purpose else spec.seed not in first and (spec.pair, spec.label) in moved)
+            ]
+            if own:
+                tell(f"{counted(len(own), 'run')} of each version{' of rows that moved' if purpose else ''}")
+                compared = [spec for spec in own if spec.label in known]
+                looks.add(
+                    *(
+                        _carry_out(_of_build(of, version), suite, version, jobs, purpose) if of else (Path(), [])
+                        for of, version in ((compared, before), (own, after))
+                    )
+                )
+        rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha)
         partings = _partings(rows, specs, both, suite)
     return Verdict(suite, before.title, after.title, rows, partings, time.monotonic() - begin)
+
+
+def run_power(
+    suite: Suite, document: YamlDocument, jobs: int, tell: Tell, counts: list[int], trials: int
+) -> list[power.Found]:
+    """The gate's power on a suite: the plays of the working tree twice, then simulated regressions."""
+    with build.locked():
+        tell("building the working tree")
+        version = build.working_tree()
+        specs = _of_build(resolve(suite, document), version)
+        tell(f"{counted(2 * len(specs), 'run')} of {version.title}")
+        shifted = [spec.model_copy(update={"player_start_ms": power.SHIFT_MS}) for spec in specs]
+        rows = power.rows_of(
+            _carry_out(specs, suite, version, jobs, "-power")[1],
+            _carry_out(shifted, suite, version, jobs, "-power-shifted")[1],
+        )
+    grid = [(factor, share) for factor in power.FACTORS for share in power.SHARES]
+    found: list[power.Found] = []
+    for plays in counts:
+        tell(f"{counted(trials, 'simulation')} of {plays} plays a row, for {counted(len(grid) + 1, 'regression')}")
+        found += power.simulate(rows, suite, plays, trials, grid)
+    return found

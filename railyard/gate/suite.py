@@ -25,6 +25,9 @@ class Floors(Strict):
     first_frame: Share = 0.02  # relative
     rebuffer_rate: Share = 0.005  # absolute: 0.005 is half a percentage point
     redundancy: Share = 0.01  # absolute
+    failed: Share = 0.0  # absolute: share of the plays that fail
+    stalled: Share = 0.05  # absolute: share of the plays that stall
+    tail: Share = 0.05  # absolute: share of the plays whose longest request is 1.5 times as long as in the pair
 
 
 class Suite(Experiment):
@@ -34,6 +37,8 @@ class Suite(Experiment):
     qlog: Qlog | None = "none"
     link_logs: bool = False
     floors: Floors = Floors()
+    # Seeds that every row has; a row whose outputs are all identical in these is not run with the others.
+    first_look: Annotated[int, Field(ge=FEWEST_SEEDS)] = 20
     # The probability of even one false alarm among all comparisons of the suite.
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
 

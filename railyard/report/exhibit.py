@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.verdict import Verdict
 
 SCHEMA = 1
 FILE = "exhibit.json"
@@ -23,7 +24,6 @@ ORDER = (
     *("fig13", "fig14", "fig15", "table4"),
 )
 
-Verdict = Literal["holds", "partly", "does not hold"]
 Size = Literal["small", "default", "full"]
 SIZES: tuple[Size, ...] = ("small", "default", "full")
 Cell = str | int | float | bool | None
@@ -86,7 +86,9 @@ class Claim(_Part):
     verdict: Verdict
     because: str
     rule: str = ""
-    """What the figures must be for "holds" and for "partly"; anything else does not hold."""
+    """What the figures must be for "holds" and for "partly". Where intervals lie on both sides it is not decided."""
+    needs: str = ""
+    """Of a claim that is not decided: how many runs would decide it."""
 
 
 class Fidelity(_Part):

@@ -15,8 +15,9 @@ import plotly.graph_objects as go
 
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
+from railyard.results import differences
 from railyard.results.aggregate import Cell, cells
-from railyard.results.findings import Findings, find, replayed_traces, shown
+from railyard.results.findings import Findings, find, replayed_traces, shown, shown_text
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.tables import aligned, columns_of, megabytes, percent, same_in_words, seconds
@@ -67,6 +68,10 @@ class Context:
     def findings(self) -> Findings | None:
         return find(self.cells, self.experiment.get("start_offset_ms"))
 
+    @cached_property
+    def differences(self) -> list[differences.Difference]:
+        return differences.differences(self.runs, differences.usual(self.runs))
+
     def replay_of(self, run: Run) -> str | None:
         """The address of the run's own page, as seen from this one; none where it has no page."""
         if self.folder is None or not (self.folder / "runs" / run.run_id / "replay.html").is_file():
@@ -108,14 +113,15 @@ class _Column:
 
 
 def _rct_column(name: str, q: float, row: list[Cell]) -> _Column:
-    """A quantile under each scheme, "–" where the scheme's chunks do not carry it. In bold: the smallest, unless that
-    is a lower bound."""
+    """A quantile under each scheme, "n too small" where the scheme's chunks do not carry it. In bold: the smallest,
+    unless that is a lower bound."""
     values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs}
     known = {label: value for label, value in values.items() if value is not None}
     least = min((value.value for value in known.values()), default=0.0)
     first = [label for label, value in known.items() if value.value == least]
     best = first if not any(known[label].at_least for label in first) else []
-    return _Column(name, {label: seconds(value) for label, value in values.items()}, frozenset(best))
+    texts = {cell.label: seconds(cell.rct(q)) if q == 0.5 else shown_text(cell, q) for cell in row if cell.runs}
+    return _Column(name, texts, frozenset(best))
 
 
 def _abstract_columns(row: list[Cell]) -> list[_Column]:
@@ -313,7 +319,34 @@ def definitions(context: Context) -> Iterator[Section]:
     yield Section("definitions", "Schemes and metrics", "definitions.html.j2", data)
 
 
-SECTIONS: list[Callable[[Context], Iterator[Section]]] = [abstract, pairs, definitions, on_time, provenance]
+def established(context: Context) -> Iterator[Section]:
+    """Which differences between schemes are established, and which are not."""
+    compared = differences.usual(context.runs)
+    if not compared:
+        return
+    data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(context.runs)}
+    if not data["too_small"]:
+        found = context.differences
+        layout = differences.layout_of(differences.common(context.runs, *compared[0])[0])
+        data |= {
+            "rows": [[one for one in found if (one.label, one.against) == names] for names in compared],
+            "figures": differences.COMPARED,
+            "established": differences.sentences(found),
+            "plays": layout.plays,
+            "windows": layout.windows,
+            "beyond": layout.by_cluster,
+        }
+    yield Section("differences", "Differences between schemes", "differences.html.j2", data)
+
+
+SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
+    abstract,
+    established,
+    pairs,
+    definitions,
+    on_time,
+    provenance,
+]
 
 
 FILTERS: dict[str, Callable[..., Any]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}

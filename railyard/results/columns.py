@@ -221,7 +221,7 @@ CLAIMS = Table(
         Column("claim", STRING, "in words"),
         Column("theirs", STRING, "the paper's figure"),
         Column("ours", STRING, "the figure here"),
-        Column("verdict", STRING, "`holds`, `partly` or `does not hold`"),
+        Column("verdict", STRING, "`holds`, `partly`, `does not hold` or `not decided`"),
         Column("because", STRING, "why"),
         Column("rule", STRING, "what the figures must be for `holds` and for `partly`"),
     ),

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
+from railyard.base.intervals import LEVEL, TOO_SMALL
 from railyard.base.words import counted
 from railyard.results.aggregate import Cell, Quantile
 from railyard.results.records import Run
@@ -37,8 +38,17 @@ class Findings:
 
 
 def carries(q: float, count: int) -> bool:
-    """Whether a nearest-rank quantile of so many values is another one than the largest of them."""
-    return q == 1.0 or math.ceil(q * count) < count
+    """Whether so many values carry a nearest-rank quantile: qⁿ ≤ 2.5 %, the rule of docs/reference/statistics.md for
+    values that are independent. With fewer the largest of them may be below the true quantile."""
+    return q == 1.0 or max(q, 1 - q) ** count <= (1 - LEVEL) / 2
+
+
+def shown_text(cell: Cell, q: float) -> str:
+    """The quantile in seconds as a table has it."""
+    if not cell.chunks:
+        return "–"
+    found = shown(cell, q)
+    return TOO_SMALL if found is None else str(found)
 
 
 def shown(cell: Cell, q: float) -> Quantile | None:

@@ -7,10 +7,11 @@ why: as new data, as a retransmission, or as a copy of bytes in flight on anothe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from railyard.base.errors import UserError
@@ -30,11 +31,12 @@ class Decision:
     offset: int
     length: int
     why: str
+    path_name: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         last = self.offset + self.length
         what = f"stream {self.stream}, bytes {self.offset} to {last}"
-        return f"at {self.time_ms / 1000:.6f} s on path {self.path}: {what}, {self.why}"
+        return f"at {self.time_ms / 1000:.6f} s on path {self.path_name or self.path}: {what}, {self.why}"
 
     def same_as(self, other: Decision | None, *, timed: bool) -> bool:
         """Whether the two decided the same; `timed`: at the same time, too."""
@@ -124,15 +126,28 @@ def current_name(name: str) -> str:
     return f"{_OLD_CATEGORIES.get(category, category)}:{rest}"
 
 
-def decisions(log: list[Event]) -> Iterator[Decision]:
-    """The scheduling decisions of a server, in order."""
+def path_names(run: Path) -> dict[str, str]:
+    """The name of each path by the client's address on it; empty where the links say none."""
+    try:
+        emulator = json.loads((run / "mpshell.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(path["inside_addr"]): str(path["name"]) for path in emulator.get("paths", []) if "inside_addr" in path}
+
+
+def decisions(log: list[Event], names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Decision]:
+    """The scheduling decisions of a server, in order. `names`: of paths, by the client's address."""
     copies = {
         (event["time"], event["data"]["stream_id"], event["data"]["offset"]): str(event["data"].get("why", ""))
         for event in log
         if event["name"] == "xlink:reinjection"
     }
     sent: dict[int, int] = {}
+    named: dict[int, str] = {}
     for event in log:
+        if event["name"] == "multipath:path_new":
+            address = str(event["data"].get("remote", "")).rpartition(":")[0]
+            named[int(event["data"]["path"])] = names.get(address, "")
         if event["name"] != "quic:packet_sent":
             continue
         for frame in event["data"].get("frames", []):
@@ -143,7 +158,8 @@ def decisions(log: list[Event]) -> Iterator[Decision]:
             if (event["time"], stream, offset) in copies:
                 why = f"re-injection, {copies[event['time'], stream, offset]}"
             sent[stream] = max(sent.get(stream, 0), offset + length)
-            yield Decision(float(event["time"]), int(event["data"].get("path", -1)), stream, offset, length, why)
+            path = int(event["data"].get("path", -1))
+            yield Decision(float(event["time"]), path, stream, offset, length, why, named.get(path, ""))
 
 
 def _without_addresses(event: Event) -> Event:
@@ -175,8 +191,9 @@ def parting(run_a: Path, run_b: Path) -> Parting:
     logs_b = [list(events(file)) for file in server_qlogs(run_b)]
     none: list[Event] = []
     total = 0
+    names_a, names_b = path_names(run_a), path_names(run_b)
     for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):
-        for number, (a, b) in enumerate(zip_longest(decisions(log_a), decisions(log_b))):
+        for number, (a, b) in enumerate(zip_longest(decisions(log_a, names_a), decisions(log_b, names_b))):
             if a is None or not a.same_as(b, timed=timed):
                 return Parting("decision", number, a, b)
     for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.base.terminal import print_table
-from railyard.results import findings
+from railyard.results import differences, findings
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
 
@@ -81,15 +81,16 @@ def _chunks(cell: Cell) -> str:
 
 
 def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
-    """The columns that tell schemes apart, and those that cannot: equal in all rows. A quantile that no cell's chunks
-    carry is in neither."""
+    """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small"."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     quantiles = [
-        Column(("RCT s", word), [seconds(findings.shown(cell, q)) for cell in row])
-        for q, word in ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))
+        Column(("RCT s", word), [findings.shown_text(cell, q) for cell in row])
+        for q, word in ((0.95, "p95"), (0.99, "p99"))
     ]
+    median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row])
     largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
     every = [
+        median,
         *(column for column in quantiles if set(column.texts) != {"–"}),
         largest,
         Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row]),
@@ -147,6 +148,20 @@ def print_findings(console: Console, found: findings.Findings | None) -> None:
             console.print(f"{pair}: {sentence}", markup=False)
 
 
+def print_established(console: Console, runs: Sequence[Run]) -> None:
+    """Which differences between schemes are established."""
+    compared = differences.usual(runs)
+    if not compared:
+        return
+    small = differences.too_small(runs)
+    if small:
+        console.print(small, markup=False, soft_wrap=True)
+        return
+    told = differences.sentences(differences.differences(runs, compared))
+    for sentence in told or ["No difference between two schemes is established."]:
+        console.print(f"Established: {sentence}" if told else sentence, markup=False, soft_wrap=True)
+
+
 def print_comparison(
     console: Console, runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None
 ) -> None:
@@ -176,3 +191,4 @@ def print_comparison(
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
     print_findings(console, findings.find(table, rule))
+    print_established(console, runs)

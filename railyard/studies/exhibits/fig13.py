@@ -10,15 +10,16 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import GRID, scheme_styles
+from railyard.base.verdict import Verdict, above, both, of_parts
 from railyard.experiment.model import NEEDS_KERNEL
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell as PairCell
 from railyard.results.aggregate import cells
-from railyard.studies import intervals
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
 APART = ("xlink-lean", "xlink+")
@@ -63,7 +64,7 @@ def pairs_with(results: Results, *labels: str) -> list[str]:
 def geometric_mean(results: Results, label: str, metric: str, pairs: Sequence[str]) -> Interval | None:
     logs = [[math.log(results[pair][label].of(metric))] for pair in pairs]
     found = intervals.bootstrap(logs, intervals.mean)
-    return Interval(*(math.exp(x) for x in (found.value, found.low, found.high))) if found else None
+    return found.mapped(math.exp) if found else None
 
 
 def saving(results: Results, label: str, other: str, metric: str) -> Interval | None:
@@ -73,8 +74,7 @@ def saving(results: Results, label: str, other: str, metric: str) -> Interval | 
     found = intervals.bootstrap(ratios, intervals.mean)
     if found is None:
         return None
-    value, low, high = (100 * (1 - math.exp(x)) for x in (found.value, found.high, found.low))
-    return Interval(value, low, high)
+    return found.turned().mapped(lambda log: 100 * (1 - math.exp(-log)))
 
 
 def counts(results: Results, label: str, other: str, metric: str) -> tuple[int, int, int]:
@@ -109,22 +109,27 @@ def best_of_five(results: Results, among: Sequence[str]) -> tuple[Verdict, str, 
                 continue
             words.append(f"{metric} {found.words('lower', 'higher', digits=0)}")
             name = f"{other} ({metric})"
-            (beaten if found.low > 0 else level if found.value > 0 else worse).append(name)
+            {True: beaten, None: level, False: worse}[above(found)].append(name)
         if words:
             said.append(f"against {other} {', '.join(words)}")
     total = len(pairs_with(results, *among))
     lowest = [f"{metric} in {best_in(results, metric, among)['xlink']}" for metric in METRICS]
     ours = "; ".join([*said, f"the lowest {' and '.join(lowest)} of {total} pairs"])
-    if not level and not worse:
+    if beaten and not level and not worse:
         return "holds", ours, "lower than every other scheme's beyond the 95 % intervals, in median and maximum"
     alike = f"vanilla-mp ({next(iter(METRICS))})" in level + worse
     cause = (
         ": requests that meet no outage are scheduled alike by both, and copies act on those that do" if alike else ""
     )
+    word: Verdict
     if not worse:
-        return "partly", ours, f"lowest on average, but within the 95 % interval of {', '.join(level)}{cause}"
-    word: Verdict = "partly" if beaten else "does not hold"
-    return word, ours, f"not lower on average than {', '.join(worse)}{cause}"
+        word = "partly" if beaten else "not decided"
+        return word, ours, f"within the 95 % interval of {', '.join(level)}{cause}"
+    return (
+        "partly" if beaten else "does not hold",
+        ours,
+        f"not lower than {', '.join(worse)}, beyond the interval{cause}",
+    )
 
 
 def cm_no_answer(results: Results) -> tuple[Verdict, str, str]:
@@ -135,15 +140,14 @@ def cm_no_answer(results: Results) -> tuple[Verdict, str, str]:
         f"xlink's {metric} {found.words('lower', 'higher', digits=0)}" for metric, found in against.items() if found
     )
     seldom = 2 * better <= total
-    beaten = all(found is not None and found.low > 0 for found in against.values())
+    beaten = both(above(found) for found in against.values())
     why = [
         f"migration helps in {better} of {total} pairs: it waits for silence, probes, and starts with a new window",
         "xlink beats it beyond the interval in both figures" if beaten else "xlink does not beat it in both figures",
     ]
     if not worse:
         why.append("that it is worse than sp at times, as the paper saw, is not seen in the maximum here")
-    word: Verdict = "holds" if seldom and beaten else "partly" if seldom or beaten else "does not hold"
-    return word, ours, "; ".join(why)
+    return of_parts([seldom if total else None, beaten]), ours, "; ".join(why)
 
 
 def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: str, row: int) -> None:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
+from railyard.base.verdict import Answer, Verdict
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
-from railyard.studies import intervals
 from railyard.studies.exhibits.energy import Carried, Radio, Transfer
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, scheme_of, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 RADIO_OF_TECHNOLOGY = {"wifi": "wifi", "lte": "lte", "5g-nsa": "nr", "5g-sa": "nr"}
 NAMES = {"wifi": "Wi-Fi", "lte": "LTE", "nr": "NR"}
@@ -95,24 +96,35 @@ def unit_of(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = T
 
 
 def checks(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, tuple[int, int]]:
-    """Each part of the claim: at how many loads it is true, of how many."""
-    found: dict[str, list[bool]] = {}
+    """Each part of the claim that is decided: at how many loads it is true, of how many."""
+    found = _answers(points, radios, tail=tail)
+    return {words: (held.count(True), len(held)) for words, held in found.items() if None not in held}
+
+
+def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, list[Answer]]:
+    """Each part of the claim: whether it is true, load by load."""
+    found: dict[str, list[Answer]] = {}
     for load in sorted({point.load_mb for point in points}):
         here = {p.configuration: p for p in points if p.load_mb == load}
         energy = {name: point.energy(radios, tail=tail).value for name, point in here.items()}
         for dual, singles in DUAL.items():
             if dual not in here or any(single not in here for single in singles):
                 continue
-            best = max(here[single].mbps().high for single in singles)
-            found.setdefault(f"{dual} is faster than either alone", []).append(here[dual].mbps().low > best)
+            rates = [here[single].mbps() for single in singles]
+            best, least = max(rate.high for rate in rates), max(rate.low for rate in rates)
+            faster = True if here[dual].mbps().low > best else False if here[dual].mbps().high < least else None
+            found.setdefault(f"{dual} is faster than either alone", []).append(faster)
             found.setdefault(f"{dual} takes less per bit than {singles[1]}", []).append(
                 energy[dual] < energy[singles[1]]
             )
         found.setdefault("Wi-Fi takes least per bit", []).append(energy["Wi-Fi"] == min(energy.values()))
-    return {words: (sum(held), len(held)) for words, held in found.items()}
+    return found
 
 
-def verdict(found: dict[str, tuple[int, int]]) -> tuple[Verdict, str]:
+def verdict(found: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict, str]:
+    """`parts`: how many there are; those that are not decided are not in `found`."""
+    if len(found) < parts:
+        return "not decided", f"of {parts} parts {len(found)} are decided by so few transfers"
     failed = [f"{words} ({held} of {total} loads)" for words, (held, total) in found.items() if held < total]
     if not failed:
         return "holds", "every part is true at every load"
@@ -223,7 +235,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     factors = sorted(spec.options["nr_over_lte"])
     radios = radios_of(spec, factors[len(factors) // 2])
     found = checks(points, radios)
-    word, because = verdict(found)
+    word, because = verdict(found, len(_answers(points, radios)))
     slope = break_even_slope(points, radios)
     own = radios["wifi"].downlink_mw_per_mbps
     if slope is not None and slope < own:

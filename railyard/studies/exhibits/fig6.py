@@ -10,14 +10,15 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
+from railyard.base.verdict import Answer, Verdict, above, of_parts
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
-from railyard.studies import intervals
 from railyard.studies.exhibits.frame import Frame, load_frame, part_of, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 VANILLA, ALWAYS, GATED = "vanilla-mp", "without QoE control", "with QoE control"
 COLOURS = {VANILLA: PURPLE, ALWAYS: VERMILION, GATED: BLUE}
@@ -103,19 +104,24 @@ def findings(frame: Frame) -> Findings:
 
 def verdict(found: Findings) -> tuple[Verdict, str]:
     """Its parts: the buffer falls to zero under vanilla, not with re-injection, and the control copies less."""
-    parts = {
+    parts: dict[str, Answer] = {
         "vanilla-mp's buffer falls to zero in most places": found.stalled_places[VANILLA] * 2 > found.places,
         "without control the buffer falls to zero in fewer than half as many places": found.halved(ALWAYS),
         "with control the buffer falls to zero in fewer than half as many places": found.halved(GATED),
-        "re-injection without control stalls less": found.stall_saved[ALWAYS].low > 0,
-        "re-injection with control stalls less": found.stall_saved[GATED].low > 0,
-        "the control re-injects less": found.copies_saved.low > 0,
+        "re-injection without control stalls less": above(found.stall_saved[ALWAYS]),
+        "re-injection with control stalls less": above(found.stall_saved[GATED]),
+        "the control re-injects less": above(found.copies_saved),
     }
-    failed = [words for words, true in parts.items() if not true]
-    if not failed:
-        return "holds", "all parts hold, gains beyond their 95 % intervals: " + "; ".join(parts)
-    word: Verdict = "does not hold" if len(failed) == len(parts) else "partly"
-    why = f"not so here: {'; '.join(failed)}"
+    word = of_parts(list(parts.values()))
+    if word == "holds":
+        return word, "all parts hold, gains beyond their 95 % intervals: " + "; ".join(parts)
+    failed = [words for words, true in parts.items() if true is False]
+    unclear = [words for words, true in parts.items() if true is None]
+    why = ". ".join(
+        f"{said}: {'; '.join(which)}"
+        for said, which in (("Not so here", failed), ("Not decided by so few places", unclear))
+        if which
+    )
     stalled, starving = found.stalled_places[GATED], found.starved_places[GATED]
     if starving:
         why += (

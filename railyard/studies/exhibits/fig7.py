@@ -9,12 +9,13 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
-from railyard.studies import intervals
+from railyard.base.verdict import Verdict, above, of_parts
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 PRIMARIES = {"wifi": ("Wi-Fi primary", ORANGE, "/"), "5g": ("5G primary", SKY, "")}
 PAIRS = {
@@ -105,11 +106,11 @@ def _figure(points: Sequence[Point]) -> go.Figure:
 
 def verdict(points: Sequence[Point]) -> tuple[Verdict, str]:
     """5G is faster where the whole interval of its gain is above 0."""
-    faster = [point for point in points if point.gain.low > 0]
-    words = f"faster beyond its interval in {len(faster)} of {len(points)} settings"
-    if len(faster) == len(points):
-        return "holds", words
-    return ("partly" if faster else "does not hold"), words
+    answers = [above(point.gain) for point in points]
+    words = f"faster beyond its interval in {answers.count(True)} of {len(points)} settings"
+    if None in answers:
+        words += f", not decided in {answers.count(None)}"
+    return of_parts(answers), words
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
@@ -126,7 +127,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         [
             *(PAIRS.get(point.pair, point.pair), point.label, round(point.wifi.value, 1)),
             *(round(point.five_g.value, 1), round(point.gain.value, 1)),
-            f"{point.gain.low:.1f} to {point.gain.high:.1f}",
+            point.gain.ends(lambda end: f"{end:.1f}", " to "),
         ]
         for point in points
     ]

@@ -8,12 +8,13 @@ from typing import Any
 import plotly.graph_objects as go
 from scipy import stats
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, ORANGE
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Plot, Table, Verdict
-from railyard.studies import intervals
+from railyard.base.verdict import Verdict, above, in_steps
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Plot, Table
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 ARMS = {"original": (ORANGE, "dash", "square"), "fastest": (BLUE, "solid", "circle")}
 MONOTONE = 0.8  # Spearman's rank correlation from which "the larger the ratio, the larger the gain" is said
@@ -65,11 +66,12 @@ def trend(points: list[dict[str, Any]]) -> float:
 def verdict(points: list[dict[str, Any]]) -> tuple[Verdict, str]:
     last: Interval = points[-1]["gain"]
     correlation = trend(points)
-    if last.low > 0 and correlation >= MONOTONE:
+    wins = above(last)
+    if wins and correlation >= MONOTONE:
         return "holds", f"gain and ratio rise together (rank correlation {correlation:.2f})"
-    if last.low > 0:
+    if wins:
         return "partly", f"it wins at the largest ratio, but not ever more (rank correlation {correlation:.2f})"
-    return "does not hold", f"at the largest ratio the gain's interval is [{last.low:.1f}, {last.high:.1f}] %"
+    return in_steps(wins, wins), f"at the largest ratio the gain is {last.text('.1f')} %"
 
 
 def gain_words(point: dict[str, Any]) -> str:
@@ -95,7 +97,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         rows=[
             [
                 *(point["ratio"], round(point["original"].value, 4), round(point["fastest"].value, 4)),
-                *(round(point["gain"].value, 2), f"{point['gain'].low:.2f} to {point['gain'].high:.2f}"),
+                *(round(point["gain"].value, 2), point["gain"].ends(lambda end: f"{end:.2f}", " to ")),
             ]
             for point in points
         ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from railyard.base.intervals import Interval
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
@@ -23,7 +24,6 @@ from railyard.studies.exhibits.population_frame import (
     span,
     text,
 )
-from railyard.studies.intervals import Interval
 from railyard.studies.population.figures import Plays, improvement, increase
 from railyard.studies.population.play import Row
 
@@ -235,7 +235,7 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
 
 def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
     def scaled(found: Interval | None) -> Interval | None:
-        return None if found is None else Interval(*(100 * v for v in (found.value, found.low, found.high)))
+        return None if found is None else found.mapped(lambda value: 100 * value)
 
     drawn = [
         Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).rebuffer(arm)) for day in frame.days]) for arm in arms
@@ -253,7 +253,7 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
 
 def _turned(found: Interval | None) -> Interval | None:
     """A reduction as an increase."""
-    return None if found is None else Interval(-found.value + 0.0, -found.high + 0.0, -found.low + 0.0)
+    return None if found is None else found.turned()
 
 
 def _stalled(frame: Frame, ours: str) -> str:

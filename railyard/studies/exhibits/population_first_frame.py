@@ -6,13 +6,16 @@ finds both paths open, and windows as the first one left them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
-from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table, Verdict
+from railyard.base.verdict import Answer, Verdict, above, in_steps
+from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
 from railyard.studies.exhibits.population_frame import (
     OURS_NOTE,
     Curve,
@@ -26,7 +29,6 @@ from railyard.studies.exhibits.population_frame import (
     frame_of,
     span,
 )
-from railyard.studies.intervals import Interval
 from railyard.studies.population.figures import improvement, values_of
 from railyard.studies.population.play import Row
 
@@ -68,21 +70,28 @@ def _gain(frame: Frame, start: Start, arm: str, q: float, over: str = "sp") -> I
 
 def verdict(accelerated: Interval | None, plain: Interval | None) -> Verdict:
     """Holds: better by 32 % with, and worse without. Partly: better with, beyond chance, whatever it is without."""
-    if accelerated is None or plain is None or accelerated.low <= 0:
-        return "does not hold"
+    better = above(accelerated)
+    if accelerated is None or plain is None or better is not True:
+        return in_steps(better, better)
     return "holds" if accelerated.high >= PAPER_GAIN and plain.value < 0 else "partly"
 
 
 def helps(gains: dict[float, Interval | None]) -> Verdict:
     """Acceleration against none: beyond the interval at the p99, or at another percentile only."""
-    good = [q for q, gain in gains.items() if gain is not None and gain.low > 0]
-    return "holds" if 0.99 in good else "partly" if good else "does not hold"
+    return in_steps(above(gains.get(0.99)), _any(above(gain) for gain in gains.values()))
+
+
+def _any(answers: Iterable[Answer]) -> Answer:
+    given = list(answers)
+    return True if True in given else None if None in given else False
 
 
 def grows(gains: dict[float, Interval | None]) -> Verdict:
     """The gain grows towards the tail: from each percentile to the next; partly if the last is above the first."""
-    known = [gain.value for _, gain in sorted(gains.items()) if gain is not None]
-    if len(known) < 2 or known[-1] <= known[0]:
+    known = [gain.value for _, gain in sorted(gains.items()) if gain is not None and gain.known]
+    if len(known) < 2:
+        return "not decided"
+    if known[-1] <= known[0]:
         return "does not hold"
     return "holds" if all(a <= b for a, b in pairwise(known)) else "partly"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from railyard.base.intervals import Interval, bars, percentage, range_words
 from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.studies.exhibits.frame import plot, styled
-from railyard.studies.intervals import Interval, bars, percentage, range_words
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays
 from railyard.studies.population.model import PopulationExhibit
@@ -49,14 +49,13 @@ def cell(interval: Interval | None, digits: int = 2) -> Cell:
 
 
 def span(interval: Interval | None, digits: int = 1) -> Cell:
-    return None if interval is None else f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+    return None if interval is None else interval.ends(lambda end: f"{end:.{digits}f}", " to ")
 
 
 def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:
     if interval is None:
         return "no value"
-    value, low, high = (percentage(x, digits) for x in (interval.value, interval.low, interval.high))
-    return f"{value}{unit} [{low}, {high}]"
+    return f"{percentage(interval.value, digits)}{unit} [{interval.ends(lambda end: percentage(end, digits))}]"
 
 
 def change(interval: Interval | None, more: str, less: str) -> str:

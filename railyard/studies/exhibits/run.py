@@ -28,7 +28,7 @@ from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
 from railyard.studies.request import RunRequest
 
-VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red"}
+VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "not decided": "cyan"}
 
 
 def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
@@ -136,5 +136,7 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
     for claim in exhibit.claims:
         word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
         console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
+        if claim.needs:
+            console.print(f"  to decide it: {claim.needs}", style="dim", soft_wrap=True)
         if claim.rule:
             console.print(f"  rule: {claim.rule}", style="dim", soft_wrap=True)

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.style import INK, scheme_styles
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table, Verdict
+from railyard.base.verdict import Verdict, above, both, in_steps
+from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import quantile
 from railyard.results.records import Run
-from railyard.studies import intervals
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
-from railyard.studies.intervals import Interval
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
 JUDGED = "vanilla-mp"
@@ -38,7 +39,7 @@ def _quantile_ratio(run: Run, base: Run, q: float) -> float:
 
 
 def _percent(log_ratio: float) -> float:
-    return 100 * (math.exp(log_ratio) - 1)
+    return 100 * (math.exp(log_ratio) - 1) + 0.0
 
 
 def points_of(frame: Frame, label: str) -> list[Point]:
@@ -56,7 +57,7 @@ def points_of(frame: Frame, label: str) -> list[Point]:
             if level is None or shift is None:
                 break
             value[name] = level
-            change[name] = Interval(*(_percent(x) + 0.0 for x in (shift.value, shift.low, shift.high)))
+            change[name] = shift.mapped(_percent)
         else:
             values = frame.values(key)
             points.append(Point(str(values["crossing"]), float(values["increase"]), value, change))
@@ -101,13 +102,13 @@ def overall(frame: Frame, label: str) -> dict[str, Interval]:
         ]
         shift = intervals.bootstrap(changes, intervals.mean)
         if shift is not None:
-            found[name] = Interval(*(_percent(x) + 0.0 for x in (shift.value, shift.low, shift.high)))
+            found[name] = shift.mapped(_percent)
     return found
 
 
 def verdict(change: dict[str, Interval]) -> Verdict:
-    slower = [name for name, found in change.items() if found.low > 0]
-    return "holds" if len(slower) == len(QUANTILES) else "partly" if slower else "does not hold"
+    answers = [above(change.get(name)) for name in QUANTILES]
+    return in_steps(both(answers), True if True in answers else both(answers))
 
 
 def _said(change: dict[str, Interval]) -> str:

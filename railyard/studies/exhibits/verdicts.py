@@ -1,67 +1,75 @@
 """Verdicts on claims that name a figure or a range of figures, each with its rule in words: what "holds" took.
 
 The paper gives ranges over days; a range is compared with the interval over all viewers, since a day of a simulated
-population has few. Chance alone must not make a claim hold, so a gain counts only where its interval excludes none.
+population has few. Chance alone must not make a claim hold, so a gain counts only where its interval excludes none; and
+it must not make a claim fail, so a claim whose interval lies on both sides is not decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railyard.report.exhibit import Verdict
-from railyard.studies.intervals import Interval
+from railyard.base.intervals import Interval
+from railyard.base.verdict import Verdict, above, in_steps, inside
 
-WORSE_RULE = "holds if the interval over all viewers is wholly on the worse side, partly if that is so on a single day"
+WORSE_RULE = (
+    "holds if the interval over all viewers is wholly on the worse side, partly if that is so on a single day; does "
+    "not hold if it is wholly on the other side"
+)
 
 
 def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
     """Of "worse", where positive is worse."""
-    if change is not None and change.low > 0:
-        return "holds"
-    return "partly" if any(day is not None and day.low > 0 for day in days) else "does not hold"
+    answer = above(change)
+    if answer is not True and any(above(day) for day in days):
+        return "partly"
+    return in_steps(answer, answer)
 
 
 def within_rule(least: float, most: float) -> str:
     return (
         f"holds if better beyond its interval, by {least:g} % or more, and the interval meets {least:g} to {most:g} %; "
-        "partly if better beyond its interval, but by less, or by more with the whole interval"
+        "partly if better beyond its interval, but by less, or by more with the whole interval; does not hold if the "
+        f"whole interval is worse, or touches no difference and stays below {least:g} %"
     )
 
 
 def within(found: Interval | None, least: float, most: float) -> Verdict:
     """Of "better by least to most"."""
-    if found is None or found.low <= 0:
-        return "does not hold"
-    return "holds" if found.value >= least and found.low <= most else "partly"
+    if found is None or not found.known:
+        return "not decided"
+    if found.low > 0:
+        return "holds" if found.value >= least and found.low <= most else "partly"
+    return "does not hold" if found.high <= 0 or found.high < least else "not decided"
 
 
 def agrees_rule(theirs: float) -> str:
     return (
-        f"holds if better beyond its interval and the interval contains {theirs:g} %; "
-        "partly if only better beyond its interval"
+        f"holds if better beyond its interval and the interval contains {theirs:g} %; partly if only better beyond its "
+        f"interval; does not hold if the whole interval is worse, or touches no difference and stays below {theirs:g} %"
     )
 
 
 def agrees(found: Interval | None, theirs: float) -> Verdict:
     """Of "better by this much"."""
-    if found is None or found.low <= 0:
-        return "does not hold"
-    return "holds" if found.low <= theirs <= found.high else "partly"
+    if found is None or not found.known:
+        return "not decided"
+    if found.low > 0:
+        return "holds" if found.low <= theirs <= found.high else "partly"
+    return "does not hold" if found.high <= 0 or found.high < theirs else "not decided"
 
 
 def cost_rule(theirs: float, factor: float) -> str:
     return (
-        f"judged on the paper's form, which copies always: holds if its cost is within a factor of {factor:g} of "
-        f"{theirs:g} %; partly if only that of copies that pay is, or if {theirs:g} % lies between the two"
+        f"judged on the paper's form, which copies always: holds if the interval of its cost is within a factor of "
+        f"{factor:g} of {theirs:g} %; partly if only that of copies that pay is, or if {theirs:g} % lies between both"
     )
 
 
 def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, factor: float) -> Verdict:
     """Of "costs about"; the paper's form decides, this testbed's own can only make it "partly"."""
-    if paper_form is None or own_form is None:
-        return "does not hold"
-    if theirs / factor <= paper_form.value <= theirs * factor:
-        return "holds"
-    near = theirs / factor <= own_form.value <= theirs * factor
+    if paper_form is None or own_form is None or not (paper_form.known and own_form.known):
+        return "not decided"
+    low, high = theirs / factor, theirs * factor
     between = min(own_form.value, paper_form.value) <= theirs <= max(own_form.value, paper_form.value)
-    return "partly" if near or between else "does not hold"
+    return in_steps(inside(paper_form, low, high), True if between else inside(own_form, low, high))

@@ -14,20 +14,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base.statistics import nearest_rank
-from railyard.studies.intervals import Interval
+from railyard.base import intervals
+from railyard.base.intervals import Interval, Layout, Reals, Sample
 from railyard.studies.population.play import Row
 
-RESAMPLES = 1000
-SEED = 1
 FEW = 8  # values a distinct one from which on a histogram is cheaper
-LEVEL = 0.95
-METHOD = (
-    f"{100 * LEVEL:.0f} % percentile bootstrap over viewers, paired between arms, {RESAMPLES} resamples, seed {SEED}"
-)
+METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arms").replace("few runs", "few viewers")
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
-Reals = npt.NDArray[np.float64]
 ViewerKey = tuple[int, int]
 
 
@@ -73,19 +67,13 @@ class _Pooled:
         return np.where(total > 0, found, np.nan)
 
 
-def _weights(viewers: int) -> npt.NDArray[np.int64]:
+def _weights(keys: Sequence[ViewerKey]) -> intervals.Counts:
     """The first row counts every viewer once; the others are the resamples."""
-    generator = np.random.default_rng(SEED)
-    drawn = generator.multinomial(viewers, np.full(viewers, 1 / viewers), size=RESAMPLES)
-    return np.vstack([np.ones(viewers, dtype=np.int64), drawn.astype(np.int64)])
+    return intervals.weights(Layout.of_independent(len(keys)))
 
 
-def _interval(samples: Reals) -> Interval | None:
-    finite = [float(value) for value in samples[1:] if math.isfinite(value)]
-    if not finite or not math.isfinite(samples[0]):
-        return None
-    tail = (1 - LEVEL) / 2
-    return Interval(float(samples[0]), nearest_rank(finite, tail), nearest_rank(finite, 1 - tail))
+def _interval(samples: Reals, keys: Sequence[ViewerKey]) -> Interval | None:
+    return intervals.interval(samples, Layout.of_independent(len(keys))) if keys else None
 
 
 def improvement(ours: Reals, theirs: Reals) -> Reals:
@@ -109,6 +97,7 @@ class Plays:
         self.rows = list(rows)
         self._of: dict[str, dict[ViewerKey, Row]] = {}
         self._known: dict[tuple[str, str, float, int], Reals] = {}
+        self._carried: dict[tuple[str, str, float, int], bool] = {}
         for row in rows:
             self._of.setdefault(row["arm"], {})[row["day"], row["viewer"]] = row
 
@@ -149,24 +138,37 @@ class Plays:
         """The quantile over these viewers, and over every resample of them; each is asked for more than once."""
         place = (what, arm, q, hash(tuple(keys)))
         if place not in self._known:
-            self._known[place] = self._pooled(what, arm, keys).quantiles(_weights(len(keys)), q)
+            self._known[place] = self._pooled(what, arm, keys).quantiles(_weights(keys), q)
         return self._known[place]
+
+    def _carries(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> bool:
+        """Whether the sample carries the quantile: docs/reference/statistics.md."""
+        place = (what, arm, q, hash(tuple(keys)))
+        if place not in self._carried:
+            groups = [values_of(self._of[arm][key], what) for key in keys]
+            self._carried[place] = intervals.carries(Sample(groups, Layout.of_independent(len(groups))), q)
+        return self._carried[place]
 
     def quantile(self, what: What, arm: str, q: float) -> Interval | None:
         keys = self._keys(arm)
-        return _interval(self._quantiles(what, arm, keys, q)) if keys else None
+        if not keys:
+            return None
+        found = _interval(self._quantiles(what, arm, keys, q), keys)
+        return found if found is None or self._carries(what, arm, keys, q) else found.without_ends()
 
     def compare_quantile(self, what: What, q: float, ours: str, theirs: str, how: Compare) -> Interval | None:
         keys = self._keys(ours, theirs)
         if not keys:
             return None
-        return _interval(how(self._quantiles(what, ours, keys, q), self._quantiles(what, theirs, keys, q)))
+        found = _interval(how(self._quantiles(what, ours, keys, q), self._quantiles(what, theirs, keys, q)), keys)
+        carried = all(self._carries(what, arm, keys, q) for arm in (ours, theirs))
+        return found if found is None or carried else found.without_ends()
 
     def _sums(self, arm: str, keys: Sequence[ViewerKey], name: str) -> Reals:
         return np.array([float(self._of[arm][key][name]) for key in keys])
 
     def _ratio(self, arm: str, keys: Sequence[ViewerKey], top: Reals, bottom: Reals) -> Reals:
-        weights = _weights(len(keys))
+        weights = _weights(keys)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Reals = (weights @ top) / (weights @ bottom)
         return ratio
@@ -190,22 +192,26 @@ class Plays:
         return float(self._redundancy(arm, self._keys(arm))[0])
 
     def rebuffer(self, arm: str) -> Interval | None:
-        return _interval(self._rebuffer(arm, self._keys(arm)))
+        keys = self._keys(arm)
+        return _interval(self._rebuffer(arm, keys), keys)
 
     def redundancy_interval(self, arm: str) -> Interval | None:
-        return _interval(self._redundancy(arm, self._keys(arm)))
+        keys = self._keys(arm)
+        return _interval(self._redundancy(arm, keys), keys)
 
     def below(self, arm: str, limit_ms: float) -> Interval | None:
         """Share of the samples of play-time left below a limit."""
-        return _interval(self._below(arm, self._keys(arm), limit_ms))
+        keys = self._keys(arm)
+        return _interval(self._below(arm, keys, limit_ms), keys)
 
     def compare_rebuffer(self, ours: str, theirs: str, how: Compare) -> Interval | None:
         keys = self._keys(ours, theirs)
-        return _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys))) if keys else None
+        return _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys)), keys) if keys else None
 
     def compare_below(self, limit_ms: float, ours: str, theirs: str, how: Compare) -> Interval | None:
         keys = self._keys(ours, theirs)
-        return _interval(how(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))) if keys else None
+        found = how(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms)) if keys else None
+        return None if found is None else _interval(found, keys)
 
     def compare_first_quantile(self, q: float, ours: str, theirs: str) -> Interval | None:
         return self.compare_quantile("first_frame", q, ours, theirs, improvement)

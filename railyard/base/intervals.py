@@ -1,0 +1,561 @@
+"""Confidence intervals of figures and of differences: the one code for all comparisons.
+
+Requests of one play share the links' state, and plays that start near each other in one trace see the same stretch of
+it. What is resampled is therefore never a request: it is a block of neighbouring plays, and where there are enough
+pairs of traces, whole pairs (a block bootstrap in clusters). A comparison resamples both schemes alike: same trace,
+same place. docs/reference/statistics.md states the rules.
+
+    unit        what is independent: pairs of traces, else blocks of plays, else plays
+    interval    expanded percentile interval of the bootstrap (Hesterberg 2015): its tails are those of Student's t with
+                n − 1 degrees of freedom, so that few units give a wide interval; below FEWEST units it has no ends
+    quantile    between two order statistics (binomial, with the effective number of values: Woodruff 1952, Korn and
+                Graubard 1998); a quantile is carried only if both of them lie within the sample
+    censored    a value that is a lower bound counts as its bound for the lower end and as infinite for the upper one
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.base import distributions
+from railyard.base.statistics import nearest_rank
+
+RESAMPLES = 2000
+LEVEL = 0.95
+SEED = 1
+FEWEST = 5  # units: with four the interval's ends would be rarer than one resample in 4000
+METHOD = (
+    f"{LEVEL * 100:.0f} % bootstrap over runs, percentiles widened for few runs (Hesterberg 2015), {RESAMPLES} "
+    f"resamples, seed {SEED}"
+)
+TOO_SMALL = "n too small"
+
+Groups = Sequence[Sequence[float]]
+"""The values of each run."""
+Reals = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure and its interval. An end that is infinite is not known."""
+
+    value: float
+    low: float
+    high: float
+    at_least: bool = False
+    """The value rests on censored ones: it is a lower bound."""
+
+    @classmethod
+    def alone(cls, value: float) -> Interval:
+        """A figure whose interval is not known."""
+        return cls(value, -math.inf, math.inf)
+
+    @property
+    def known(self) -> bool:
+        """Whether the sample carries any statement about the figure's error."""
+        return math.isfinite(self.low) or math.isfinite(self.high)
+
+    def mapped(self, of: Callable[[float], float]) -> Interval:
+        """In another unit; `of` must not fall. Ends that are not known stay so."""
+        low, high = (of(end) if math.isfinite(end) else end for end in (self.low, self.high))
+        return Interval(of(self.value), low, high, self.at_least)
+
+    def without_ends(self) -> Interval:
+        """The figure alone: its sample is too small for an interval."""
+        return Interval(self.value, -math.inf, math.inf, self.at_least)
+
+    def turned(self) -> Interval:
+        """The same of the figure with the other sign."""
+        return Interval(-self.value + 0.0, -self.high + 0.0, -self.low + 0.0)
+
+    def text(self, form: str = ".2f") -> str:
+        value = f"{'≥ ' if self.at_least else ''}{_number(self.value, form)}"
+        return f"{value} [{self.ends(lambda end: _number(end, form))}]"
+
+    def ends(self, said: Callable[[float], str], between: str = ", ") -> str:
+        """Both ends in words, "…" for one that is not known."""
+        if not self.known:
+            return TOO_SMALL
+        return between.join(said(end) if math.isfinite(end) else "…" for end in (self.low, self.high))
+
+    def words(self, more: str, less: str, unit: str = " %", digits: int = 1) -> str:
+        """A difference as one says it, positive `more`, negative `less`: "16.5 % faster [9.2, 23.0]", "1.6 % slower
+        [5.4 slower to 2.4 faster]"."""
+        said = _directed(self.value, more, less, unit, digits)
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            return f"{said} [{self.ends(lambda end: _directed(end, more, less, '', digits), ' to ')}]"
+        if _one_way((self.value, self.low, self.high), digits):
+            low, high = sorted((abs(self.low), abs(self.high)))
+            return f"{said} [{percentage(low, digits)}, {percentage(high, digits)}]"
+        low_said, high_said = (_directed(end, more, less, "", digits) for end in (self.low, self.high))
+        return f"{said} [{low_said} to {high_said}]"
+
+
+def _number(value: float, form: str) -> str:
+    """A figure as text; what rounds to zero has no sign."""
+    said = format(value, form)
+    return said if float(said) else format(0.0, form)
+
+
+def percentage(value: float, digits: int = 1) -> str:
+    """A figure as text, from 100 on without decimals: they would say more than is known."""
+    return _number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(percentage(value, digits))
+
+
+def _one_way(values: Sequence[float], digits: int) -> bool:
+    """Whether all are said with the word of the first one; what rounds to zero goes with either."""
+    up = _rounded(values[0], digits) >= 0
+    return all((end := _rounded(value, digits)) == 0 or (end > 0) == up for value in values)
+
+
+def _directed(value: float, more: str, less: str, unit: str, digits: int) -> str:
+    return f"{percentage(abs(value), digits)}{unit} {more if _rounded(value, digits) >= 0 else less}"
+
+
+def range_words(values: Sequence[float], more: str, less: str, digits: int = 1) -> str:
+    """From the least to the greatest difference, as one says it: "3 % slower to 10 % faster"."""
+    low, high = min(values), max(values)
+    near, far = sorted((low, high), key=abs)
+    if _one_way((far, near), digits):
+        return f"{percentage(abs(near), digits)} to {_directed(far, more, less, ' %', digits)}"
+    return " to ".join(_directed(end, more, less, " %", digits) for end in (low, high))
+
+
+# --- what is independent ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which plays depend on each other.
+
+    `clusters`: the plays of each pair of traces, by index, in the order of their starts (the trace loops, so the last
+    one is the neighbour of the first). `blocks`: of each cluster, how many neighbouring plays share a stretch of the
+    trace.
+    """
+
+    clusters: tuple[tuple[int, ...], ...]
+    blocks: tuple[int, ...]
+    fixed: bool = False
+    """The statement is about these pairs, however many they are."""
+
+    @classmethod
+    def of_independent(cls, plays: int) -> Layout:
+        """Plays that have nothing in common."""
+        return cls((tuple(range(plays)),), (1,))
+
+    @property
+    def plays(self) -> int:
+        return sum(len(cluster) for cluster in self.clusters)
+
+    @property
+    def windows(self) -> int:
+        """Stretches of trace that do not overlap."""
+        return sum(max(1, len(cluster) // block) for cluster, block in zip(self.clusters, self.blocks, strict=True))
+
+    @property
+    def by_cluster(self) -> bool:
+        """Whether pairs of traces are resampled too: the interval then speaks of pairs like these. With fewer pairs it
+        speaks of these alone."""
+        return not self.fixed and len(self.clusters) >= FEWEST
+
+    def within(self) -> Layout:
+        """The same plays, for a statement about these pairs."""
+        return Layout(self.clusters, self.blocks, fixed=True) if self.by_cluster else self
+
+    @property
+    def units(self) -> int:
+        """Independent observations."""
+        return len(self.clusters) if self.by_cluster else self.windows
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom: one less than the units, of each pair where pairs are fixed."""
+        return self.units - 1 if self.by_cluster else self.windows - len(self.clusters)
+
+    @property
+    def underestimate(self) -> float:
+        """Variance of a mean / what resampled units give of it.
+
+        n / (n − 1) for few units. And b² / ((2 b² + 1) / 3) for plays of which b neighbours overlap, if they are alike
+        as far as they overlap: of the correlations 1 − k / b a block keeps (1 − k / b)².
+        """
+        block = 1 if self.by_cluster else max(self.blocks)
+        return self.units / self.freedom * 3 * block**2 / (2 * block**2 + 1)
+
+    @property
+    def unit_words(self) -> str:
+        if self.by_cluster:
+            return "pairs of traces"
+        return "runs" if all(block == 1 for block in self.blocks) else "windows of trace"
+
+
+@lru_cache(maxsize=64)
+def weights(layout: Layout, resamples: int = RESAMPLES) -> Counts:
+    """How often each play counts: the first row counts each once, the others are the resamples."""
+    generator = np.random.default_rng(SEED)
+    found = np.zeros((resamples + 1, layout.plays), dtype=np.int64)
+    found[0] = 1
+    count = len(layout.clusters)
+    if layout.by_cluster:
+        times = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
+    else:
+        times = np.ones((resamples, count), dtype=np.int64)
+    for number, (cluster, block) in enumerate(zip(layout.clusters, layout.blocks, strict=True)):
+        _draw_blocks(generator, found, times[:, number], np.array(cluster), min(block, len(cluster)))
+    return found
+
+
+def _draw_blocks(generator: np.random.Generator, found: Counts, times: Counts, cluster: Counts, block: int) -> None:
+    """Adds, for each resample, the plays of so many draws of one cluster: circular blocks, the last one cut to size."""
+    size = len(cluster)
+    for draw in range(int(times.max(initial=0))):
+        rows = np.flatnonzero(times > draw)
+        starts = generator.integers(0, size, size=(len(rows), math.ceil(size / block)))
+        places = (starts[:, :, None] + np.arange(block)).reshape(len(rows), -1)[:, :size] % size
+        np.add.at(found, (rows[:, None] + 1, cluster[places]), 1)
+
+
+# --- from resamples to an interval ------------------------------------------------------------------------------------
+
+
+def _tail(layout: Layout, level: float) -> float:
+    """The share of resamples beyond each end, less than (1 − level) / 2 where the units are few (Hesterberg 2015)."""
+    wide = math.sqrt(layout.underestimate) * distributions.student_quantile(layout.freedom, (1 + level) / 2)
+    return distributions.normal(-wide)
+
+
+def _carries_ends(layout: Layout) -> bool:
+    return layout.units >= FEWEST and layout.freedom >= FEWEST - 1
+
+
+def _ends(lows: Reals, highs: Reals, layout: Layout, level: float) -> tuple[float, float]:
+    """The interval's ends, from the resamples of a figure's lower and upper bound."""
+    if not _carries_ends(layout):
+        return -math.inf, math.inf
+    tail = _tail(layout, level)
+    return (
+        nearest_rank(list(lows[~np.isnan(lows)]), tail),
+        nearest_rank(list(highs[~np.isnan(highs)]), 1 - tail),
+    )
+
+
+def interval(samples: Reals, layout: Layout, level: float = LEVEL) -> Interval | None:
+    """Of a figure under each row of `weights`; none where it has no value."""
+    if not math.isfinite(samples[0]):
+        return None
+    drawn = samples[1:][np.isfinite(samples[1:])]
+    return Interval(float(samples[0]), *_ends(drawn, drawn, layout, level)) if len(drawn) else None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values of each play. `exact`: which of them are; the others are lower bounds. All are, where it is none."""
+
+    groups: Groups
+    layout: Layout
+    exact: Sequence[Sequence[bool]] | None = None
+
+    def sorted_values(self) -> tuple[Reals, Reals, Counts]:
+        """Ascending: the values as lower bounds; the same with censored ones infinite; and the play of each."""
+        values = np.array([value for group in self.groups for value in group], dtype=np.float64)
+        exact = (
+            np.ones(len(values), dtype=bool)
+            if self.exact is None
+            else np.array([known for group in self.exact for known in group], dtype=bool)
+        )
+        owner = np.repeat(np.arange(len(self.groups)), [len(group) for group in self.groups])
+        order = np.lexsort((~exact, values))
+        return values[order], np.where(exact, values, math.inf)[order], owner[order].astype(np.int64)
+
+
+def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -> Reals:
+    """The nearest-rank quantile of ascending values under each row of weights; nan where nothing was drawn."""
+    found = np.full(len(drawn), math.nan)
+    if len(values) == 0:
+        return found
+    for number, counts in enumerate(drawn):
+        cumulative = np.cumsum(counts[owner])
+        if cumulative[-1]:
+            rank = max(1, math.ceil(q * int(cumulative[-1]) - 1e-9))
+            found[number] = values[np.searchsorted(cumulative, rank)]
+    return found
+
+
+def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
+    """The quantile under each row of weights, with censored values at their bounds and with them at infinity."""
+    lower, upper, owner = sample.sorted_values()
+    drawn = weights(sample.layout)
+    lows = _weighted_quantiles(lower, owner, drawn, q)
+    if not np.isinf(upper).any():
+        return lows, lows
+    order = np.argsort(upper, kind="stable")
+    return lows, _weighted_quantiles(upper[order], owner[order], drawn, q)
+
+
+def effective_count(sample: Sample, value: float) -> float:
+    """How many independent values would know the share of values ≤ `value` as well as these do; at most their number.
+
+    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n.
+    """
+    lower, _, owner = sample.sorted_values()
+    below = np.bincount(owner, weights=lower <= value, minlength=len(sample.groups))
+    every = np.array([len(group) for group in sample.groups], dtype=np.float64)
+    drawn = weights(sample.layout)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = (drawn @ below) / (drawn @ every)
+    share, count = float(shares[0]), float(every.sum())
+    variance = float(np.nanvar(shares[1:])) * sample.layout.underestimate
+    return count if variance <= 0 else min(count, share * (1 - share) / variance)
+
+
+def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
+    """The nearest-rank quantile and its interval by Woodruff's method; none without values.
+
+    The interval has no ends (`known` is false) where one of its order statistics would lie outside of the sample: then
+    the sample does not carry the quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025.
+    """
+    lower, upper, _ = sample.sorted_values()
+    if len(lower) == 0:
+        return None
+    count = len(lower)
+    value = nearest_rank(list(lower), q)
+    at_least = bool(np.isinf(nearest_rank(sorted(upper), q)))
+    layout = sample.layout
+    if not _carries_ends(layout):
+        return Interval(value, -math.inf, math.inf, at_least)
+    effective = effective_count(sample, value)
+    widened = distributions.student_quantile(layout.freedom, (1 + level) / 2) / distributions.normal_quantile(
+        (1 + level) / 2
+    )
+    low_share, high_share = order_shares(q, effective / widened**2, level)
+    low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
+    if low_rank < 1 or high_rank > count:
+        return Interval(value, -math.inf, math.inf, at_least)
+    return Interval(value, float(lower[low_rank - 1]), float(sorted(upper)[high_rank - 1]), at_least)
+
+
+def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, float]:
+    """The order statistics that enclose the q-quantile of so many independent values, as shares of their number.
+
+    The u-th value is above the quantile but with probability P(B ≥ u), B binomial (count, q); the l-th is below it but
+    with P(B ≤ l − 1). Both are at most (1 − level) / 2. A share below 0 or above 1: there is no such value.
+    """
+    tail = (1 - level) / 2
+    if q**count > tail or (1 - q) ** count > tail:
+        return (-1.0, 2.0)
+
+    low, high = (distributions.binomial_quantile(share, count, q) + 1 for share in (tail, 1 - tail))
+    return low / count, high / count
+
+
+def carries(sample: Sample, q: float) -> bool:
+    found = quantile(sample, q)
+    return found is not None and found.known
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a figure differs between two schemes over the same plays: as a share of theirs, or in its own unit."""
+
+    interval: Interval
+    p_less: float
+    """One-sided, that it is not less."""
+    p_more: float
+    inner: Interval
+    """At the level 1 − 2 · 5 %: a claim of "no worse than a margin" holds if it lies below the margin (TOST)."""
+    units: int
+    unit_words: str
+
+    def no_worse(self, margin: float) -> bool | None:
+        """Whether it is more by less than the margin, at 5 %; none where that is not decided."""
+        if self.inner.high < margin:
+            return True
+        return False if self.inner.low > margin else None
+
+    def alike(self, margin: float) -> bool | None:
+        """Equivalence by two one-sided tests (Schuirmann 1987): within ± margin, at 5 %."""
+        if -margin < self.inner.low and self.inner.high < margin:
+            return True
+        return False if self.inner.low > margin or self.inner.high < -margin else None
+
+
+def relative(ours: Reals, theirs: Reals) -> Reals:
+    """ours / theirs − 1; with both infinite or zero it is not known."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Reals = ours / theirs - 1
+    return found
+
+
+def absolute(ours: Reals, theirs: Reals) -> Reals:
+    with np.errstate(invalid="ignore"):
+        found: Reals = ours - theirs
+    return found
+
+
+Bounds = tuple[Reals, Reals]
+"""A figure under each row of weights: its lower and its upper bound. They differ where values are censored."""
+
+
+def change(
+    ours: Bounds, theirs: Bounds, layout: Layout, how: Callable[[Reals, Reals], Reals] = relative
+) -> Change | None:
+    """Of figures over the same plays; `how` rises with ours and falls with theirs. None where it has no value.
+
+    With censored values the lower end takes ours at its lower bound and theirs at its upper one, the upper end the
+    other way round: what is established holds whatever the censored values were.
+    """
+    value = float(how(ours[0], theirs[0])[0])
+    lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
+    if not math.isfinite(value):
+        return None
+    lows, highs = np.where(np.isnan(lows), -math.inf, lows)[1:], np.where(np.isnan(highs), math.inf, highs)[1:]
+    at_least = not math.isfinite(float(ours[1][0]))
+    wide, inner = (
+        Interval(value, *_ends(lows, highs, layout, level), at_least=at_least) for level in (LEVEL, 1 - 2 * (1 - LEVEL))
+    )
+    p_less, p_more = _p_value(highs, value, layout), _p_value(-lows, -value, layout)
+    return Change(wide, p_less, p_more, inner, layout.units, layout.unit_words)
+
+
+def _p_value(samples: Reals, value: float, layout: Layout) -> float:
+    """One-sided p of "not below zero": the level at which the interval's upper end would be zero.
+
+    Where no resample reaches zero the share is taken from the normal curve with the resamples' mean and spread.
+    """
+    if not _carries_ends(layout):
+        return 1.0
+    share = (int(np.count_nonzero(samples >= 0)) + 1) / (len(samples) + 1)
+    finite = samples[np.isfinite(samples)]
+    if share * (len(samples) + 1) <= 1 and len(finite) == len(samples):
+        spread = float(np.std(samples))
+        share = min(share, distributions.normal(value / spread)) if spread > 0 else share
+    return distributions.student(layout.freedom, distributions.normal_quantile(share) / math.sqrt(layout.underestimate))
+
+
+POWER = 0.8
+
+
+def units_to_decide(found: Interval, units: int, boundary: float = 0.0) -> int | None:
+    """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
+    it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
+
+    n (h / d)² ((z₀.₉₇₅ + z₀.₈) / z₀.₉₇₅)², with h half of the interval's length and d the distance of the value.
+    Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
+    """
+    distance = abs(found.value - boundary)
+    if not (math.isfinite(found.low) and math.isfinite(found.high)) or distance == 0:
+        return None
+    z = distributions.normal_quantile((1 + LEVEL) / 2)
+    factor = ((found.high - found.low) / 2 / distance) ** 2 * ((z + distributions.normal_quantile(POWER)) / z) ** 2
+    return None if factor > 1000 else max(units, math.ceil(units * factor))
+
+
+# --- the bootstrap over runs that have nothing in common --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class quantile_of:  # noqa: N801 - a statistic, beside `mean`
+    """The nearest-rank quantile as a statistic."""
+
+    q: float
+
+    def __call__(self, values: Sequence[float]) -> float:
+        return nearest_rank(values, self.q)
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+Statistic = Callable[[Sequence[float]], float]
+
+
+def _statistics(groups: Groups, statistic: Statistic, layout: Layout) -> Reals:
+    """The statistic of all values under each row of weights."""
+    drawn = weights(layout)
+    if isinstance(statistic, quantile_of):
+        values, _, owner = Sample(groups, layout).sorted_values()
+        return _weighted_quantiles(values, owner, drawn, statistic.q)
+    if statistic is mean:
+        sums, counts = np.array([math.fsum(group) for group in groups]), np.array([len(group) for group in groups])
+        found: Reals = (drawn @ sums) / (drawn @ counts)
+        return found
+    return np.array([statistic(_pool(groups, row)) for row in drawn])
+
+
+def _pool(groups: Groups, times: Counts) -> list[float]:
+    return [value for group, many in zip(groups, times, strict=True) for _ in range(many) for value in group]
+
+
+def _carried(found: Interval | None, samples: Sequence[Sample], statistic: Statistic) -> Interval | None:
+    """Without ends where the statistic is a quantile that a sample does not carry."""
+    if found is None or not isinstance(statistic, quantile_of):
+        return found
+    carried = all(carries(sample, statistic.q) for sample in samples)
+    return found if carried else found.without_ends()
+
+
+def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None) -> Interval | None:
+    """The statistic over all runs' values and its interval; None where there is no value at all. Without a layout the
+    runs have nothing in common, and those without a value are left out."""
+    if layout is None:
+        groups = [group for group in groups if group]
+        layout = Layout.of_independent(len(groups))
+    if not any(groups):
+        return None
+    found = interval(_statistics(groups, statistic, layout), layout)
+    return _carried(found, [Sample(groups, layout)], statistic)
+
+
+def paired(
+    ours: Groups,
+    theirs: Groups,
+    statistic: Statistic,
+    compare: Callable[[float, float], float],
+) -> Interval | None:
+    """compare(statistic(ours), statistic(theirs)) and its interval; run k of both has the same links."""
+    both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a and b]
+    if not both:
+        return None
+    layout = Layout.of_independent(len(both))
+    samples = [Sample([pair[side] for pair in both], layout) for side in (0, 1)]
+    first, second = (_statistics(sample.groups, statistic, layout) for sample in samples)
+    found = interval(np.array([compare(a, b) for a, b in zip(first, second, strict=True)]), layout)
+    return _carried(found, samples, statistic)
+
+
+def improvement(ours: float, theirs: float) -> float:
+    """By how much ours is below theirs, in percent of theirs: the paper's "improvement"."""
+    return 100 * (1 - ours / theirs) if theirs else 0.0
+
+
+def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:
+    """Plotly's error bars of values that may be missing."""
+
+    def side(of: Callable[[Interval], float]) -> list[float | None]:
+        lengths = [None if found is None else of(found) for found in intervals]
+        return [length if length is not None and math.isfinite(length) else None for length in lengths]
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": side(lambda found: found.high - found.value),
+        "arrayminus": side(lambda found: found.value - found.low),
+        "thickness": 1.2,
+        "width": 4,
+    }

@@ -1,0 +1,181 @@
+"""What the gate finds, and how often it cries wolf: its power curve and its rate of false alarms, by simulation.
+
+The noise is real: the suite's plays run a second time with a player that starts SHIFT_MS later, so that both sides of a
+pair differ as after a change that has no direction. Which side is A is drawn for each play, so that there is truly no
+difference. A regression is planted in one row, drawn: in so many of its plays every request of B takes so many times as
+long. Then the gate's own comparison decides.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from railyard.base import statistics
+from railyard.base.distributions import exact_share
+from railyard.base.style import COLOURWAY
+from railyard.gate.compare import Comparison
+from railyard.gate.suite import Suite
+from railyard.results.paired import METRICS, of_pair
+from railyard.results.records import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHIFT_MS = 7
+FACTORS = (1.2, 2.0, 7.0)
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+
+Pair = list[tuple[float, float]]
+"""The figures of both versions, in the order of METRICS."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """One play's pair of figures, whichever side is A; and with B slowed by each factor."""
+
+    as_is: tuple[Pair, Pair]
+    slowed: dict[float, tuple[Pair, Pair]]
+
+
+Rows = list[list[Play]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """In how many of the trials the gate raised an alarm."""
+
+    plays: int
+    factor: float
+    share: float
+    alarms: int
+    trials: int
+
+    @property
+    def rate(self) -> float:
+        return self.alarms / self.trials
+
+
+def _slower(run: Run, factor: float) -> Run:
+    return replace(run, chunks=[replace(chunk, rct_s=factor * chunk.rct_s) for chunk in run.chunks])
+
+
+def _figures(before: Run, after: Run) -> Pair:
+    return [of_pair(metric, before, after) for metric in METRICS]
+
+
+def play_of(one: Run, other: Run, factors: Sequence[float] = FACTORS) -> Play:
+    slowed = {f: (_figures(one, _slower(other, f)), _figures(other, _slower(one, f))) for f in factors}
+    return Play((_figures(one, other), _figures(other, one)), slowed)
+
+
+def rows_of(runs: Sequence[Run], shifted: Sequence[Run], factors: Sequence[float] = FACTORS) -> Rows:
+    """The plays of each row, in the order of the seeds."""
+    again = {run.run_id: run for run in shifted}
+    rows: dict[tuple[str, str], list[Play]] = {}
+    for run in runs:
+        rows.setdefault((run.pair, run.label), []).append(play_of(run, again[run.run_id], factors))
+    return list(rows.values())
+
+
+def _comparisons(pairs: Sequence[Pair], suite: Suite) -> list[Comparison]:
+    found = []
+    for number, metric in enumerate(METRICS):
+        old, new = [pair[number][0] for pair in pairs], [pair[number][1] for pair in pairs]
+        p = statistics.signed_rank_p(metric.deltas(old, new))
+        found.append(Comparison(metric, old, new, getattr(suite.floors, metric.name), p_worse=p, alpha=suite.alpha))
+    return [one for one in found if one.moved]
+
+
+def _is_alarm(rows: Sequence[Sequence[Comparison]]) -> bool:
+    """The gate's decision over all rows."""
+    every = [one for row in rows for one in row]
+    adjusted = statistics.holm([one.p_worse for one in every])
+    return any(
+        replace(one, adjusted_worse=p).verdict == "worse"
+        for one, p in zip(every, adjusted, strict=True)
+        if p < one.alpha
+    )
+
+
+def simulate(
+    rows: Rows,
+    suite: Suite,
+    plays: int,
+    trials: int,
+    grid: Sequence[tuple[float, float]],
+    seed: int = 1,
+    told: Callable[[Found], None] = lambda _: None,
+) -> list[Found]:
+    """The rate of alarms with so many plays a row: without a regression (factor 1), then for each factor and share."""
+    drawn = random.Random(f"{seed} {plays}")
+    chosen = [[drawn.sample(row, min(plays, len(row))) for row in rows] for _ in range(trials)]
+    nothing = [[_comparisons([drawn.choice(play.as_is) for play in row], suite) for row in trial] for trial in chosen]
+    found = [Found(plays, 1.0, 0.0, sum(_is_alarm(of_trial) for of_trial in nothing), trials)]
+    told(found[0])
+    for factor, share in grid:
+        alarms = 0
+        for of_trial, quiet in zip(chosen, nothing, strict=True):
+            target = drawn.randrange(len(of_trial))
+            row = of_trial[target]
+            hit = set(drawn.sample(range(len(row)), round(share * len(row))))
+            pairs = [drawn.choice(play.slowed[factor] if k in hit else play.as_is) for k, play in enumerate(row)]
+            alarms += _is_alarm([_comparisons(pairs, suite) if k == target else r for k, r in enumerate(quiet)])
+        found.append(Found(plays, factor, share, alarms, trials))
+        told(found[-1])
+    return found
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def share_words(found: Found) -> str:
+    """The rate with its exact 95 % interval (Clopper and Pearson)."""
+    low, high = exact_share(found.alarms, found.trials)
+    return f"{100 * found.rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def markdown(found: Sequence[Found]) -> str:
+    """One table for each number of plays a row."""
+    lines: list[str] = []
+    for plays in dict.fromkeys(one.plays for one in found):
+        here = {(one.factor, one.share): one for one in found if one.plays == plays}
+        shares = sorted({share for factor, share in here if factor > 1})
+        lines += [
+            f"{plays} plays a row; false alarms {share_words(here[1.0, 0.0])}:",
+            "",
+            "| requests take | " + " | ".join(f"in {100 * share:.0f} % of the plays" for share in shares) + " |",
+            "| --- |" + " ---: |" * len(shares),
+        ]
+        for factor in sorted({factor for factor, _ in here if factor > 1}):
+            cells = [share_words(here[factor, share]) for share in shares]
+            lines.append(f"| {factor:g} times as long | " + " | ".join(cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def drawn(found: Sequence[Found]) -> Figure:
+    """Power against the share of the plays that a regression hits."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  it takes long to load
+
+    numbers = list(dict.fromkeys(one.plays for one in found))
+    figure = Figure(figsize=(4.2 * len(numbers), 3.0), layout="constrained")
+    axes = figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0]
+    for axis, plays in zip(axes, numbers, strict=True):
+        for number, factor in enumerate(sorted({one.factor for one in found if one.factor > 1})):
+            curve = sorted((one for one in found if one.plays == plays and one.factor == factor), key=lambda f: f.share)
+            axis.plot(
+                [100 * one.share for one in curve],
+                [100 * one.rate for one in curve],
+                marker="os^"[number % 3],
+                color=COLOURWAY[number],
+                label=f"{factor:g} times as long",
+            )
+        [false] = [one for one in found if one.plays == plays and one.factor == 1]
+        axis.axhline(100 * false.rate, color="#777", linestyle=":", label="false alarms")
+        axis.set(title=f"{plays} plays a row", xlabel="plays that a regression hits, %", ylim=(-2, 102))
+    axes[0].set_ylabel("simulations with an alarm, %")
+    axes[-1].legend(loc="lower right")
+    return figure

@@ -1,0 +1,343 @@
+"""Which schemes of a campaign differ, and what of it is established: paired by pair of traces and start.
+
+docs/reference/statistics.md states the rules. Runs of one pair that overlap in its trace are resampled together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import numpy as np
+
+from railyard.base import intervals, statistics
+from railyard.base.intervals import Bounds, Change, Interval, Layout, Sample
+from railyard.base.words import counted
+from railyard.results.paired import METRICS, Metric
+from railyard.results.records import Run
+
+ALL = "all"
+ALPHA = 0.05
+MARGIN = 0.02  # relative; of rates 0.5 percentage points: what "no worse" allows
+RATE_MARGIN = 0.005
+SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
+
+
+def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
+    """How many plays of this length, at most, share a stretch of the trace with the one at their begin, itself among
+    them."""
+    ordered = sorted(offsets_s)
+    return max((sum(0 <= other - start < length_s for other in ordered) for start in ordered), default=1)
+
+
+def layout_of(runs: Sequence[Run]) -> Layout:
+    """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours."""
+    length_s = median([run.ended_s for run in runs])
+    by_pair: dict[str, list[int]] = {}
+    for number, run in enumerate(runs):
+        by_pair.setdefault(run.pair, []).append(number)
+    start = [float(run.config["start_offset_ms"]) / 1000 for run in runs]
+    clusters = [tuple(sorted(of_pair, key=lambda number: (start[number], number))) for of_pair in by_pair.values()]
+    return Layout(tuple(clusters), tuple(neighbours([start[k] for k in cluster], length_s) for cluster in clusters))
+
+
+# --- figures of a scheme ----------------------------------------------------------------------------------------------
+
+
+def rcts(runs: Sequence[Run], layout: Layout) -> Sample:
+    """Request completion times; what did not complete is censored."""
+    return Sample(
+        [[chunk.rct_s for chunk in run.chunks] for run in runs],
+        layout,
+        [[chunk.completed for chunk in run.chunks] for run in runs],
+    )
+
+
+def first_frames(runs: Sequence[Run], layout: Layout) -> Sample:
+    counted = [run.first_frame_counted for run in runs]
+    return Sample([[value] for value, _ in counted], layout, [[exact] for _, exact in counted])
+
+
+def _ratio(runs: Sequence[Run], layout: Layout, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Bounds:
+    drawn = intervals.weights(layout)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: intervals.Reals = (drawn @ np.array([top(run) for run in runs])) / (
+            drawn @ np.array([bottom(run) for run in runs])
+        )
+    return found, found
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a scheme over many plays; more of it is worse."""
+
+    name: str
+    title: str
+    bounds: Callable[[Sequence[Run], Layout], Bounds]
+    level: Callable[[Sequence[Run], Layout], Interval | None]
+    metric: Metric | None = None  # the same of a single run
+    relative: bool = True
+
+    @property
+    def margin(self) -> float:
+        return MARGIN if self.relative else RATE_MARGIN
+
+
+def _of_sample(
+    name: str, title: str, sample: Callable[[Sequence[Run], Layout], Sample], q: float, metric: str | None = None
+) -> Figure:
+    return Figure(
+        name,
+        title,
+        lambda runs, layout: intervals.quantile_bounds(sample(runs, layout), q),
+        lambda runs, layout: intervals.quantile(sample(runs, layout), q),
+        next((one for one in METRICS if one.name == metric), None),
+    )
+
+
+def _of_ratio(name: str, title: str, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Figure:
+    def bounds(runs: Sequence[Run], layout: Layout) -> Bounds:
+        return _ratio(runs, layout, top, bottom)
+
+    def level(runs: Sequence[Run], layout: Layout) -> Interval | None:
+        return intervals.interval(bounds(runs, layout)[0], layout)
+
+    metric = next((one for one in METRICS if one.name == name), None)
+    return Figure(name, title, bounds, level, metric, relative=False)
+
+
+FIGURES = (
+    _of_sample("rct_median", "RCT median", rcts, 0.5, "rct_median"),
+    _of_sample("rct_p95", "RCT p95", rcts, 0.95),
+    _of_sample("rct_p99", "RCT p99", rcts, 0.99, "rct_p99"),
+    _of_sample("first_frame", "first frame median", first_frames, 0.5, "first_frame"),
+    _of_sample("first_frame_p95", "first frame p95", first_frames, 0.95),
+    _of_ratio("rebuffer_rate", "rebuffer rate", lambda run: run.rebuffer_counted_s, lambda run: run.play_time_s),
+    _of_ratio(
+        "redundancy",
+        "redundancy",
+        lambda run: run.sent_twice_bytes,
+        lambda run: (run.stream_bytes_sent or 0) - run.sent_twice_bytes,
+    ),
+)
+
+
+COMPARED = tuple(figure for figure in FIGURES if figure.name != "redundancy")
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of a scheme against another scheme, over one pair of traces or over all."""
+
+    pair: str
+    label: str
+    against: str
+    figure: Figure
+    ours: Interval | None
+    theirs: Interval | None
+    change: Change | None
+    """For pairs of traces like these, where there are enough; none where a figure has no value."""
+    here: Change | None
+    """For these pairs."""
+    plays: int
+    signed_rank: float | None = None
+    """Two-sided p of the gate's test over windows of trace; none where the figure has no value for a single run."""
+    adjusted: float = 1.0
+    """Holm's p over the family: for pairs like these, and for these pairs."""
+    adjusted_here: float = 1.0
+
+    @property
+    def carried(self) -> bool:
+        return all(one is not None and one.known for one in (self.ours, self.theirs))
+
+    @property
+    def verdict(self) -> str:
+        """'lower', 'higher': established for pairs like these; the same with ' here': for these pairs; 'alike' and
+        'no worse': within the margin; 'not decided'; 'n too small'."""
+        if self.change is None or self.here is None or not self.carried:
+            return intervals.TOO_SMALL
+        word = "lower" if self.here.p_less < self.here.p_more else "higher"
+        if self.adjusted < ALPHA:
+            return word
+        if self.adjusted_here < ALPHA:
+            return f"{word} here"
+        if self.here.alike(self.figure.margin):
+            return "alike"
+        return "no worse" if self.here.no_worse(self.figure.margin) else "not decided"
+
+    @property
+    def words(self) -> str:
+        """−30 % [−45, −12]; of rates in percentage points."""
+        if self.change is None:
+            return "–"
+        if not self.carried:
+            return intervals.TOO_SMALL
+        found = self.change.interval
+        said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
+        unit = " %" if self.figure.relative else " points"
+        return f"{said}{unit} [{found.ends(lambda end: _signed(end, self.figure))}]"
+
+    @property
+    def needs(self) -> str:
+        """Of a difference that is not established for pairs like these: how many units would do."""
+        if self.change is None or not self.carried or self.adjusted < ALPHA:
+            return ""
+        wanted = intervals.units_to_decide(self.change.interval, self.change.units)
+        return "" if wanted is None else f"{wanted} {self.change.unit_words} instead of {self.change.units}"
+
+
+def _p(change: Change | None) -> float:
+    """Two-sided."""
+    return 1.0 if change is None else min(1.0, 2 * min(change.p_less, change.p_more))
+
+
+def _signed(value: float, figure: Figure) -> str:
+    number = f"{100 * value:+.{0 if figure.relative else 2}f}"
+    return number.replace("-", "−") if float(number) else "±0"
+
+
+def common(runs: Sequence[Run], ours: str, theirs: str) -> tuple[list[Run], list[Run]]:
+    """The runs of both schemes at the same places, in the same order; void ones are in neither."""
+    by_place = {
+        label: {(run.pair, run.seed): run for run in runs if run.label == label and not run.void}
+        for label in (ours, theirs)
+    }
+    places = [place for place in by_place[ours] if place in by_place[theirs]]
+    return [by_place[ours][place] for place in places], [by_place[theirs][place] for place in places]
+
+
+def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> float | None:
+    """Of plays that overlap the median difference counts once."""
+    if figure.metric is None:
+        return None
+    of = figure.metric.of
+    deltas = figure.metric.deltas([of(run) for run in theirs], [of(run) for run in ours])
+    windows = [
+        statistics.middle([deltas[k] for k in cluster[begin : begin + block]])
+        for cluster, block in zip(layout.clusters, layout.blocks, strict=True)
+        for begin in range(0, max(1, len(cluster) // block) * block, block)
+    ]
+    p_more, p_less = statistics.signed_rank_p(windows), statistics.signed_rank_p([-delta for delta in windows])
+    return min(1.0, 2 * min(p_more, p_less))
+
+
+class _Known:
+    """Figures of one scheme over one set of runs: each is asked for by more than one comparison."""
+
+    def __init__(self) -> None:
+        self._bounds: dict[object, Bounds] = {}
+        self._levels: dict[object, Interval | None] = {}
+
+    def bounds(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Bounds:
+        key = (figure.name, tuple(run.run_id for run in runs), layout)
+        if key not in self._bounds:
+            self._bounds[key] = figure.bounds(runs, layout)
+        return self._bounds[key]
+
+    def level(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Interval | None:
+        key = (figure.name, tuple(run.run_id for run in runs), layout)
+        if key not in self._levels:
+            self._levels[key] = figure.level(runs, layout)
+        return self._levels[key]
+
+
+def difference(
+    pair: str, ours: Sequence[Run], theirs: Sequence[Run], figure: Figure, known: _Known | None = None
+) -> Difference | None:
+    """Of two schemes over the same places; none where there is no run of both."""
+    if not ours:
+        return None
+    known, layout, how = known or _Known(), layout_of(ours), intervals.relative
+    if not figure.relative:
+        how = intervals.absolute
+    beyond, here = (
+        intervals.change(known.bounds(figure, ours, where), known.bounds(figure, theirs, where), where, how)
+        for where in (layout, layout.within())
+    )
+    mine, other = (known.level(figure, side, layout.within()) for side in (ours, theirs))
+    rank = _signed_rank(figure, ours, theirs, layout)
+    return Difference(pair, ours[0].label, theirs[0].label, figure, mine, other, beyond, here, len(ours), rank)
+
+
+def differences(
+    runs: Sequence[Run],
+    comparisons: Iterable[tuple[str, str]],
+    figures: Sequence[Figure] = COMPARED,
+    *,
+    by_pair: bool = False,
+) -> list[Difference]:
+    """Each scheme against the other, over all pairs together and, if asked, over each. The comparisons with one
+    reference are a family: Holm's correction is over all of them that have a value."""
+    known, families = _Known(), dict[tuple[str, bool], list[Difference]]()
+    for label, against in comparisons:
+        ours, theirs = common(runs, label, against)
+        for pair in (ALL, *(dict.fromkeys(run.pair for run in ours) if by_pair else [])):
+            mine, other = ([run for run in side if pair in (ALL, run.pair)] for side in (ours, theirs))
+            found = [difference(pair, mine, other, figure, known) for figure in figures]
+            families.setdefault((against, pair == ALL), []).extend(one for one in found if one is not None)
+    return [one for family in families.values() for one in corrected(family)]
+
+
+def corrected(family: Sequence[Difference]) -> list[Difference]:
+    tested = [one for one in family if one.change is not None and one.carried]
+    beyond = iter(statistics.holm([_p(one.change) for one in tested]))
+    here = iter(statistics.holm([_p(one.here) for one in tested]))
+    return [
+        replace(one, adjusted=next(beyond), adjusted_here=next(here)) if one.change is not None and one.carried else one
+        for one in family
+    ]
+
+
+def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", "vanilla-mp")) -> list[tuple[str, str]]:
+    """The comparisons of a report: every scheme against single path on the primary path, every other multipath scheme
+    against plain multipath."""
+    schemes = {run.label: str(run.config["scheme"]) for run in runs if not run.void}
+    return [
+        (label, other)
+        for other in references
+        if other in schemes
+        for label, scheme in schemes.items()
+        if label != other and (other == references[0] or scheme not in SINGLE)
+    ]
+
+
+def level_words(found: Interval | None, form: str = ".3f", scale: float = 1.0) -> str:
+    """A figure with its interval as a table shows it; "n too small" where the sample does not carry it."""
+    if found is None:
+        return "–"
+    if not found.known:
+        return intervals.TOO_SMALL
+    return found.mapped(lambda value: scale * value).text(form) if math.isfinite(found.value) else "–"
+
+
+def sentences(found: Sequence[Difference]) -> list[str]:
+    """What is established over all pairs, one sentence for each scheme and reference."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
+            limited = ", for these traces" if one.verdict.endswith(" here") else ""
+            told.setdefault((one.label, one.against), []).append(f"{one.figure.title} {one.words}{limited}")
+    return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in told.items()]
+
+
+def too_small(runs: Sequence[Run]) -> str:
+    """Why there is no interval; empty where there can be one."""
+    plays = [run for run in runs if not run.void]
+    by_label: dict[str, list[Run]] = {}
+    for run in plays:
+        by_label.setdefault(run.label, []).append(run)
+    most = max(by_label.values(), key=len, default=[])
+    windows = layout_of(most).windows if most else 0
+    if windows >= intervals.FEWEST:
+        return ""
+    return (
+        f"n too small: {counted(len(most), 'play')} a scheme, in {counted(windows, 'window')} of trace that "
+        f"{'does' if windows == 1 else 'do'} not overlap. These figures tell of these plays; which scheme is better at "
+        f"other places is not decided. An interval needs {intervals.FEWEST} windows or more: `seeds: 30` with "
+        "`start_offset_ms: spread`, or more pairs."
+    )

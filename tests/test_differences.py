@@ -1,0 +1,126 @@
+"""Which differences between the schemes of a campaign are established: places, windows, families, censored plays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, FakeRun
+from railyard.results import differences
+from railyard.results.differences import Difference
+from railyard.results.records import Run, load_run
+
+PLACES = 12
+
+
+def runs_of(
+    folder: Path, change: Callable[[FakeRun, random.Random], None], pairs: int = 6, step_ms: int = 30_000
+) -> list[Run]:
+    """Plays of vanilla-mp, and of xlink+ after `change`, at the same places; pairs differ by a factor of four."""
+    runs: list[Run] = []
+    for pair in range(pairs):
+        for seed in range(1, PLACES + 1):
+            drawn = random.Random(f"{pair} {seed}")
+            fake = FakeRun(
+                pair=f"pair-{pair}",
+                label="vanilla-mp",
+                scheme="vanilla-mp",
+                seed=seed,
+                start_offset_ms=step_ms * seed,
+                rct_s=[drawn.lognormvariate(-1 + pair / 4, 0.5) for _ in range(15)],
+                first_frame_s=drawn.uniform(0.3, 0.6),
+            )
+            runs.append(load_run(fake.write(folder)))
+            other = replace(fake, label="xlink+", scheme="xlink+", rct_s=list(fake.rct_s))
+            change(other, drawn)
+            runs.append(load_run(other.write(folder)))
+    return runs
+
+
+def found(runs: list[Run]) -> dict[str, Difference]:
+    return {one.figure.name: one for one in differences.differences(runs, [("xlink+", "vanilla-mp")])}
+
+
+def test_a_scheme_that_is_faster_at_every_place_is_established(tmp_path: Path) -> None:
+    def faster(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [0.7 * rct * drawn.uniform(0.95, 1.05) for rct in run.rct_s]
+
+    of = found(runs_of(tmp_path, faster))
+    median = of["rct_median"]
+    assert median.verdict == "lower" and median.change is not None and median.change.interval.high < 0
+    assert median.change.interval.value == pytest.approx(-0.3, abs=0.04)
+    assert (median.change.units, median.change.unit_words) == (6, "pairs of traces")
+    assert of["first_frame"].verdict == "alike" and of["rebuffer_rate"].verdict == "alike"
+    assert differences.sentences([median])[0].startswith("xlink+ against vanilla-mp: RCT median −")
+
+
+def test_a_scheme_that_helps_on_one_pair_is_not_established_for_others(tmp_path: Path) -> None:
+    def faster_there(run: FakeRun, drawn: random.Random) -> None:
+        factor = 0.3 if run.pair in ("pair-3", "pair-4") else 1.0
+        run.rct_s = [factor * rct * drawn.uniform(0.99, 1.01) for rct in run.rct_s]
+
+    median = found(runs_of(tmp_path, faster_there))["rct_median"]
+    assert median.verdict == "lower here"
+    assert median.adjusted > 0.05 > median.adjusted_here
+
+
+def test_noise_is_not_decided(tmp_path: Path) -> None:
+    def noisy(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * drawn.lognormvariate(0, 0.6) for rct in run.rct_s]
+
+    of = found(runs_of(tmp_path, noisy))
+    assert of["rct_median"].verdict == "not decided" and "pairs of traces instead of 6" in of["rct_median"].needs
+
+
+def test_plays_that_overlap_count_as_one_window(tmp_path: Path) -> None:
+    """Twelve starts, half a second apart: the plays take ten seconds."""
+    runs = runs_of(tmp_path, lambda run, drawn: None, pairs=1, step_ms=500)
+    ours, _ = differences.common(runs, "xlink+", "vanilla-mp")
+    assert differences.layout_of(ours).windows == 1
+    assert "12 plays a scheme, in 1 window of trace" in differences.too_small(runs)
+    assert {one.verdict for one in found(runs).values()} == {"n too small"}
+    assert differences.neighbours([0, 3.3, 6.6, 10, 13.3, 16.6, 20, 23.3], 20) == 6
+
+
+def test_plays_that_fail_make_a_bound_and_not_a_gap(tmp_path: Path) -> None:
+    def fails(run: FakeRun, drawn: random.Random) -> None:
+        if run.seed % 2:
+            run.outcome, run.unfinished_s, run.first_frame_s = "connection_lost", [60.0] * len(run.rct_s), None
+
+    of = found(runs_of(tmp_path, fails))
+    frames = of["first_frame_p95"].ours
+    assert frames is not None and frames.at_least
+    assert of["rct_p95"].ours is not None and of["rct_p95"].ours.at_least
+    assert of["rct_p95"].verdict == "higher" and of["rct_p95"].words.startswith("≥ +")
+
+
+def test_the_tail_of_few_plays_is_too_small(tmp_path: Path) -> None:
+    of = found(runs_of(tmp_path, lambda run, drawn: None, pairs=1))
+    assert of["rct_p99"].verdict == "n too small" and of["rct_median"].verdict == "alike"
+
+
+def test_every_scheme_is_compared_with_single_path_and_multipath_with_plain_multipath(tmp_path: Path) -> None:
+    names = ("sp", "cm", "vanilla-mp", "xlink")
+    runs = [load_run(FakeRun(label=name, scheme=name).write(tmp_path)) for name in names]
+    assert differences.usual(runs) == [("cm", "sp"), ("vanilla-mp", "sp"), ("xlink", "sp"), ("xlink", "vanilla-mp")]
+
+
+def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], command_line: Command) -> None:
+    folder = make_campaign(
+        *(
+            FakeRun(
+                label=label, scheme=label, seed=seed, start_offset_ms=20_000 * seed, rct_s=[factor * 0.1 * seed] * 12
+            )
+            for label, factor in (("sp", 2.0), ("xlink", 1.0))
+            for seed in range(1, 13)
+        )
+    )
+    done = command_line("compare", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
+    wrong = command_line("compare", str(folder), "--against", "xlnk")
+    assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr

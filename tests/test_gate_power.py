@@ -1,0 +1,76 @@
+"""The gate's power curve: simulated regressions, decided by the gate's own comparison."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, FakeRun
+from railyard.base.distributions import exact_share
+from railyard.base.plotfile import write_drawn
+from railyard.gate import power
+from railyard.gate.suite import SUITES_DIR, Suite, load_suite
+from railyard.results.records import Run, load_run
+
+ROWS, PLAYS = 4, 60
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> power.Rows:
+    """Noise as after a change without a direction: 5 % of each request, either way."""
+    folder = tmp_path_factory.mktemp("power")
+    sides: dict[str, list[Run]] = {"one": [], "other": []}
+    for label in range(ROWS):
+        for seed in range(1, PLAYS + 1):
+            drawn = random.Random(f"{label} {seed}")
+            rct = [drawn.lognormvariate(-1, 0.5) for _ in range(12)]
+            for side, runs in sides.items():
+                noisy = [value * drawn.lognormvariate(0, 0.05) for value in rct]
+                fake = FakeRun(label=f"s{label}", seed=seed, rct_s=noisy, first_frame_s=drawn.uniform(0.3, 0.31))
+                runs.append(load_run(fake.write(folder / side)))
+    return power.rows_of(sides["one"], sides["other"])
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite(SUITES_DIR / "default.yaml")[0]
+
+
+def test_more_plays_find_what_few_do_not(rows: power.Rows, suite: Suite) -> None:
+    """Sevenfold times in a fifth of the plays: 4 of 20 give a p of 1/16 at best, 12 of 60 one of 1/4096."""
+    grid = [(7.0, 0.2), (7.0, 0.5)]
+    few = {one.share: one for one in power.simulate(rows, suite, 20, 40, grid)}
+    many = {one.share: one for one in power.simulate(rows, suite, PLAYS, 40, grid)}
+    assert few[0.2].rate < 0.1 and many[0.2].rate > 0.9
+    assert many[0.5].rate == 1.0
+    assert many[0.0].rate <= 0.1, "without a regression an alarm is rare"
+
+
+def test_which_side_is_the_new_one_does_not_matter_without_a_regression(rows: power.Rows) -> None:
+    play = rows[0][0]
+    first, second = play.as_is
+    assert [(b, a) for a, b in first] == second
+    assert play.slowed[7.0][0][0][1] == pytest.approx(7 * first[0][1]), "the new version's median"
+    assert play.slowed[7.0][0][7] == (0.0, 1.0), "and it is in the tail"
+
+
+def test_the_interval_of_a_share_is_clopper_and_pearsons() -> None:
+    for hits, count, low, high in ((0, 10, 0, 0.3085), (5, 10, 0.1871, 0.8129), (1, 20, 0.0013, 0.2487)):
+        assert exact_share(hits, count) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_table_and_the_curves_show_every_point(tmp_path: Path) -> None:
+    found = [power.Found(20, 1.0, 0.0, 1, 100)]
+    found += [power.Found(20, factor, share, 50, 100) for factor in (2.0, 7.0) for share in (0.2, 0.4)]
+    text = power.markdown(found)
+    assert "20 plays a row; false alarms 1 % [0, 5]:" in text
+    assert "| 7 times as long | 50 % [40, 60] | 50 % [40, 60] |" in text
+    write_drawn(tmp_path / "power.svg", lambda: power.drawn(found))
+    assert "plays that a regression hits, %" in (tmp_path / "power.svg").read_text()
+
+
+def test_a_suite_of_kernels_has_no_power_curve(command_line: Command) -> None:
+    done = command_line("gate-power", "--suite", "mptcp")
+    assert done.returncode == 2 and "simulates suites of the sim arena" in done.stderr

@@ -1,0 +1,240 @@
+"""Intervals, differences and verdicts against known answers: tables, textbook formulas, and coverage by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from railyard.base import intervals
+from railyard.base.intervals import Interval, Layout, Reals, Sample
+from railyard.base.verdict import above, in_steps, needs, of_parts
+
+WINDOWED = Layout((tuple(range(40)),), (4,))
+
+
+def sample_of(values: Reals, layout: Layout) -> Sample:
+    return Sample([[float(value)] for value in values], layout)
+
+
+def overlapping(generator: np.random.Generator, plays: int, overlap: int) -> Reals:
+    """Plays on a circle of trace: each is the mean of `overlap` stretches, which it shares with its neighbours."""
+    stretches = generator.normal(size=plays)
+    return np.array([stretches.take(range(k, k + overlap), mode="wrap").mean() for k in range(plays)])
+
+
+def bounds_of(values: Reals, layout: Layout) -> intervals.Bounds:
+    drawn = intervals.weights(layout)
+    means: Reals = (drawn @ values) / drawn.sum(axis=1)
+    return means, means
+
+
+def share_covered(layout: Layout, overlap: int, times: int = 300) -> float:
+    generator = np.random.default_rng(3)
+    hits = 0
+    for _ in range(times):
+        values = overlapping(generator, layout.plays, overlap)
+        found = intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)
+        assert found is not None
+        hits += found.low <= 0 <= found.high
+    return hits / times
+
+
+# --- what is independent ----------------------------------------------------------------------------------------------
+
+
+def test_thirty_starts_in_a_hundred_seconds_are_five_windows() -> None:
+    layout = Layout((tuple(range(30)),), (6,))
+    assert (layout.windows, layout.units, layout.unit_words) == (5, 5, "windows of trace")
+    pairs = Layout(tuple(tuple(range(30 * k, 30 * k + 30)) for k in range(8)), (6,) * 8)
+    assert (pairs.windows, pairs.units, pairs.unit_words) == (40, 8, "pairs of traces")
+
+
+def test_a_block_brings_its_neighbours_around_the_loop() -> None:
+    drawn = intervals.weights(Layout((tuple(range(6)),), (3,)))
+    assert (drawn.sum(axis=1) == 6).all() and (drawn[0] == 1).all()
+    for row in drawn[1:200]:
+        around = [min(row[k], row[(k + 1) % 6], row[(k + 2) % 6]) for k in range(6)]
+        assert max(around) >= 1, "three neighbours are drawn together"
+
+
+def test_an_interval_covers_as_often_as_it_says_where_plays_overlap() -> None:
+    assert share_covered(WINDOWED, overlap=4) >= 0.91
+    alone = Layout.of_independent(40)
+    assert share_covered(alone, overlap=4) < 0.8, "plays that overlap are not independent"
+    assert 0.92 <= share_covered(alone, overlap=1) <= 0.98
+
+
+def test_an_interval_of_few_pairs_speaks_of_pairs() -> None:
+    """Six pairs that differ much, twenty plays each that differ little: the pairs decide."""
+    layout = Layout(tuple(tuple(range(20 * k, 20 * k + 20)) for k in range(6)), (1,) * 6)
+    generator = np.random.default_rng(4)
+    hits = 0
+    for _ in range(200):
+        values = np.repeat(generator.normal(size=6), 20) + 0.1 * generator.normal(size=120)
+        found = intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)
+        assert found is not None
+        hits += found.low <= 0 <= found.high
+    assert hits / 200 >= 0.9
+
+
+def test_four_windows_carry_no_interval() -> None:
+    found = intervals.bootstrap([[float(k)] for k in range(24)], intervals.mean, Layout((tuple(range(24)),), (6,)))
+    assert found is not None and not found.known and found.text() == "11.50 [n too small]"
+
+
+# --- quantiles --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(10, 2, 9), (20, 6, 15), (50, 18, 33), (100, 40, 61)])
+def test_the_interval_of_a_median_is_the_tables(count: int, low: int, high: int) -> None:
+    """Ranks of the distribution-free 95 % interval (Conover, table A3: binomial, p = 1/2)."""
+    found = intervals.order_shares(0.5, count)
+    assert (math.floor(found[0] * count + 1e-9), math.ceil(found[1] * count - 1e-9)) == (low, high)
+
+
+@pytest.mark.parametrize(("q", "too_few", "enough"), [(0.5, 5, 12), (0.95, 70, 90), (0.99, 360, 400)])
+def test_a_quantile_is_carried_where_its_order_statistics_are_in_the_sample(
+    q: float, too_few: int, enough: int
+) -> None:
+    """0.95^72 and 0.99^368 are 2.5 %; the effective number of values is a little below theirs."""
+    for count, carried in ((too_few, False), (enough, True)):
+        values = np.random.default_rng(7).exponential(size=count)
+        assert intervals.carries(sample_of(values, Layout.of_independent(count)), q) == carried, count
+
+
+def test_the_longest_requests_of_one_play_do_not_carry_a_p99() -> None:
+    generator = np.random.default_rng(8)
+    groups = [list(map(float, generator.uniform(0, 1, 20))) for _ in range(30)]
+    layout = Layout.of_independent(30)
+    assert intervals.carries(Sample(groups, layout), 0.99)
+    groups[4] = [value + (2 if number < 7 else 0) for number, value in enumerate(groups[4])]
+    assert not intervals.carries(Sample(groups, layout), 0.99), "all seven are one outage"
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9])
+def test_an_interval_of_a_quantile_covers_as_often_as_it_says(q: float) -> None:
+    """Plays of ten requests that share their play's luck."""
+    generator, layout = np.random.default_rng(9), Layout.of_independent(40)
+    truth = float(special.ndtri(q)) * math.sqrt(1.5)
+    hits = 0
+    for _ in range(150):
+        values = generator.normal(size=(40, 1)) + math.sqrt(0.5) * generator.normal(size=(40, 10))
+        found = intervals.quantile(Sample([list(map(float, row)) for row in values], layout), q)
+        assert found is not None and found.known
+        hits += found.low <= truth <= found.high
+    assert hits / 150 >= 0.92
+
+
+def test_a_quantile_among_censored_values_is_a_lower_bound() -> None:
+    groups = [[float(k)] for k in range(1, 91)] + [[60.0]] * 30
+    exact = [[True]] * 90 + [[False]] * 30
+    sample = Sample(groups, Layout.of_independent(120), exact)
+    found = intervals.quantile(sample, 0.9)
+    assert found is not None and found.at_least and found.high == math.inf and found.low < 90
+    assert found.text(".0f").startswith("≥ ") and found.text(".0f").endswith(", …]")
+    median = intervals.quantile(sample, 0.3)
+    assert median is not None and not median.at_least and math.isfinite(median.high)
+
+
+# --- differences ------------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_of_means_has_students_interval() -> None:
+    values = np.random.default_rng(10).normal(0.4, 1, size=60)
+    layout = Layout.of_independent(60)
+    nothing = np.zeros(60)
+    found = intervals.change(bounds_of(values, layout), bounds_of(nothing, layout), layout, intervals.absolute)
+    assert found is not None
+    error = values.std(ddof=1) / math.sqrt(60)
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        (values.mean() - 2.001 * error, values.mean() + 2.001 * error), abs=0.15 * error
+    )
+    assert found.inner.high == pytest.approx(values.mean() + 1.671 * error, abs=0.15 * error)
+    t = values.mean() / error
+    assert found.p_more == pytest.approx(float(1 - special.stdtr(59, t)), rel=0.5)
+    assert found.p_less > 0.9
+
+
+def test_without_a_difference_p_is_uniform() -> None:
+    layout, generator = Layout.of_independent(30), np.random.default_rng(11)
+    found = []
+    for _ in range(400):
+        change = intervals.change(
+            bounds_of(generator.normal(size=30), layout), bounds_of(np.zeros(30), layout), layout, intervals.absolute
+        )
+        assert change is not None
+        found.append(change.p_less)
+    assert 0.03 <= sum(p < 0.05 for p in found) / 400 <= 0.07
+    assert sum(p < 0.005 for p in found) / 400 <= 0.0125
+
+
+def test_no_worse_needs_the_whole_inner_interval_below_the_margin() -> None:
+    """Two one-sided tests: a small sample without a difference shows no equivalence, a large one does."""
+    generator = np.random.default_rng(12)
+
+    def of(count: int, shift: float) -> intervals.Change:
+        layout = Layout.of_independent(count)
+        values = generator.normal(1 + shift, 0.3, size=count)
+        found = intervals.change(bounds_of(values, layout), bounds_of(np.ones(count), layout), layout)
+        assert found is not None
+        return found
+
+    assert of(10, 0.0).no_worse(0.05) is None and of(10, 0.0).alike(0.05) is None
+    assert of(2000, 0.0).no_worse(0.05) is True and of(2000, 0.0).alike(0.05) is True
+    assert of(2000, 0.2).no_worse(0.05) is False and of(2000, 0.2).alike(0.05) is False
+    assert of(2000, -0.2).no_worse(0.05) is True and of(2000, -0.2).alike(0.05) is False
+
+
+def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
+    layout = Layout.of_independent(60)
+    ours = Sample([[1.0 + 0.01 * k] for k in range(60)], layout)
+    theirs = Sample([[2.0 + 0.01 * k] for k in range(20)] + [[60.0]] * 40, layout, [[True]] * 20 + [[False]] * 40)
+    ours_median, theirs_median = (intervals.quantile_bounds(one, 0.5) for one in (ours, theirs))
+    better = intervals.change(ours_median, theirs_median, layout)
+    assert better is not None and better.interval.low == -1 and better.interval.high < -0.9 and better.p_less < 0.01
+    unknown = intervals.change(theirs_median, theirs_median, layout)
+    assert unknown is not None and unknown.interval.low <= 0 <= unknown.interval.high == math.inf
+    assert unknown.p_less > 0.9 and unknown.p_more > 0.9, "two censored medians: nothing is known"
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_statement_is_true_false_or_not_decided() -> None:
+    assert above(Interval(2, 1, 3)) is True
+    assert above(Interval(-2, -3, -1)) is False
+    assert above(Interval(1, -1, 3)) is None and above(None) is None and above(Interval.alone(9.0)) is None
+
+
+def test_what_is_not_decided_is_never_called_false() -> None:
+    assert of_parts([True, True]) == "holds" and of_parts([False, False]) == "does not hold"
+    assert of_parts([True, False, None]) == "partly"
+    assert of_parts([True, None]) == of_parts([False, None]) == of_parts([None]) == of_parts([]) == "not decided"
+    assert in_steps(None, True) == "partly" and in_steps(False, None) == "not decided"
+    assert in_steps(False, False) == "does not hold"
+
+
+def test_the_number_of_runs_that_would_decide_grows_with_the_square_of_the_interval() -> None:
+    assert intervals.units_to_decide(Interval(20, -10, 50), 8) == 37
+    assert intervals.units_to_decide(Interval(20, -40, 80), 8) == 148
+    assert intervals.units_to_decide(Interval(0, -1, 1), 8) is None
+    assert intervals.units_to_decide(Interval.alone(5), 8) is None
+    assert needs(Interval(20, -10, 50), 8).startswith("some 37 runs instead of 8")
+    assert needs(Interval(20, 10, 50), 8) == ""
+
+
+def test_that_many_runs_decide_in_four_of_five_cases() -> None:
+    """Of a difference of half a standard deviation, found in ten runs."""
+    generator = np.random.default_rng(13)
+    width = 2 * 2.26 / math.sqrt(10)
+    wanted = intervals.units_to_decide(Interval(0.5, 0.5 - width / 2, 0.5 + width / 2), 10)
+    assert wanted is not None
+    layout = Layout.of_independent(wanted)
+    decided = 0
+    for _ in range(200):
+        values = generator.normal(0.5, 1, size=wanted)
+        decided += above(intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)) is True
+    assert 0.75 <= decided / 200 <= 0.95
