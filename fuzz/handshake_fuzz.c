@@ -94,8 +94,9 @@ static void forge_retry(live *l) {
     if (l->p.client_closed || l->p.cc->local_cids.count == 0)
         return;
     xl_writer w = xl_writer_of(packet, sizeof packet);
-    xl_packet_put_retry(&w, &l->p.cc->local_cids.at[0].cid, &scid, token, token_len, bits);
-    FUZZ_CHECK(!w.failed && xl_retry_tag(&l->p.cc->handshake.odcid, packet, (size_t)(w.p - packet), tag) == 0);
+    xl_packet_put_retry(&w, XL_VERSION_1, &l->p.cc->local_cids.at[0].cid, &scid, token, token_len, bits);
+    FUZZ_CHECK(!w.failed &&
+               xl_retry_tag(XL_VERSION_1, &l->p.cc->handshake.odcid, packet, (size_t)(w.p - packet), tag) == 0);
     tag[0] ^= bits >= 0xf0;
     xl_write_bytes(&w, tag, sizeof tag);
     live_deliver(l, false, &l->p.link[0].client, &l->p.link[0].server, packet, (size_t)(w.p - packet));
@@ -122,7 +123,7 @@ static void forge_first(live *l) {
     fuzz_fill(in, dcid.id, dcid.len < 4 ? dcid.len : 4);
     const uint8_t *token = fuzz_bytes(in, 64, &token_len);
     xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
-    xl_packet_put_long(&w, XL_PACKET_INITIAL, &dcid, &scid, token, token_len, 0, 4, packet, &length_at);
+    xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_INITIAL, &dcid, &scid, token, token_len, 0, 4, packet, &length_at);
     size_t pn_offset = (size_t)(w.p - packet) - 4, header = (size_t)(w.p - packet);
     for (unsigned n = fuzz_u8(in) % 3; n > 0 && !w.failed; n--) {
         size_t len;
@@ -131,7 +132,7 @@ static void forge_first(live *l) {
         xl_frame_put_crypto_header(&w, offset, len);
         xl_write_bytes(&w, data, len);
     }
-    if (w.failed || xl_keys_initial(&dcid, &client, &server) != 0)
+    if (w.failed || xl_keys_initial(XL_VERSION_1, &dcid, &client, &server) != 0)
         return;
     uint8_t small = fuzz_u8(in);
     while (w.p - packet < (small < 0xe0 ? 1200 : 60) - XL_AEAD_TAG || (size_t)(w.p - packet) < header + 4)

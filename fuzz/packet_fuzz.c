@@ -16,7 +16,8 @@ static void check_numbered(const xl_packet_header *h, fuzz_input *numbers) {
     if (h->token_len > 2048)
         return;
     xl_writer w = xl_writer_of(room, sizeof room);
-    xl_packet_put_long(&w, h->type, &h->dcid, &h->scid, h->token, h->token_len, pn, pn_len, room, &length_at);
+    xl_packet_put_long(&w, h->version, h->type, &h->dcid, &h->scid, h->token, h->token_len, pn, pn_len, room,
+                       &length_at);
     FUZZ_CHECK(!w.failed);
     xl_packet_set_length(room, length_at, pn_len + XL_AEAD_TAG);
     FUZZ_CHECK(xl_packet_parse(room, (size_t)(w.p - room) + XL_AEAD_TAG, OWN_CID_BYTES, &again) == 0);
@@ -53,7 +54,7 @@ static void check_token(const xl_packet_header *h, const xl_addr *from) {
 static void check_version_negotiation(const xl_packet_header *h, uint8_t random) {
     uint8_t room[128];
     xl_packet_header again;
-    size_t n = xl_packet_put_version_negotiation(room, sizeof room, &h->scid, &h->dcid, random);
+    size_t n = xl_packet_put_version_negotiation(room, sizeof room, &h->scid, &h->dcid, XL_VERSIONS_BOTH, random);
     FUZZ_CHECK(n > 0 && xl_packet_parse(room, n, OWN_CID_BYTES, &again) == 0);
     FUZZ_CHECK(again.type == XL_PACKET_VERSION_NEGOTIATION && again.token_len % 4 == 0);
     FUZZ_CHECK(xl_cid_equal(&again.dcid, &h->scid) && xl_cid_equal(&again.scid, &h->dcid));
@@ -77,7 +78,7 @@ static void check_protection(const xl_packet_header *h, const uint8_t *packet) {
     uint64_t truncated;
     size_t pn_len;
     uint8_t *payload;
-    if (h->type != XL_PACKET_INITIAL || xl_keys_initial(&h->dcid, &client, &server) != 0)
+    if (h->type != XL_PACKET_INITIAL || xl_keys_initial(XL_VERSION_1, &h->dcid, &client, &server) != 0)
         return;
     uint8_t *copy = fuzz_copy(packet, h->total_len);
     if (xl_keys_unmask(server, copy, h->total_len, h->pn_offset, &truncated, &pn_len) == 0) {
@@ -111,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             check_token(&h, &from);
         if (h.type == XL_PACKET_RETRY) {
             uint8_t tag[16];
-            FUZZ_CHECK(xl_retry_tag(&h.dcid, p, h.total_len - 16, tag) == 0 || h.total_len > 2048);
+            FUZZ_CHECK(xl_retry_tag(XL_VERSION_1, &h.dcid, p, h.total_len - 16, tag) == 0 || h.total_len > 2048);
             fuzz_note(tag, sizeof tag);
         }
         if (h.type != XL_PACKET_1RTT)

@@ -109,7 +109,7 @@ static int ask(get_client *c, fetch *f) {
 static void ask_for_more(get_client *c) {
     while (c->is_connected && !c->is_closing && c->asked < c->plan->count) {
         int error = ask(c, &c->fetches[c->asked]);
-        if (error == XL_ERR_STREAM_LIMIT)
+        if (error == XL_ERR_STREAM_LIMIT || error == XL_ERR_STREAM_STATE)
             return; /* asked again with the next event */
         c->asked++;
         if (error)
@@ -138,7 +138,7 @@ static void on_event(get_client *c, const xl_event *e) {
         on_closed(c, e);
         return;
     }
-    c->is_connected |= e->type == XL_EVENT_CONNECTED;
+    c->is_connected |= e->type == XL_EVENT_CONNECTED || e->type == XL_EVENT_EARLY;
     if (c->hq)
         hq_on_event(c->hq, e, c->now);
     else

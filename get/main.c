@@ -16,6 +16,7 @@
 #include "base/text_file.h"
 #include "get/options.h"
 #include "xlink/log_files.h"
+#include "xlink/session_file.h"
 #include "xlink/udp.h"
 
 #define PROGRAM         "xlink-get"
@@ -37,8 +38,8 @@ typedef struct {
     target *targets;
     size_t complete, failed, connections;
     uint64_t start_us;
-    uint8_t *session; /* the newest of the server, XL_SESSION_MAX_BYTES; all URLs are of one server */
-    size_t session_len;
+    xl_session_file *sessions; /* the newest of the server: all URLs are of one server */
+    bool has_new_session;      /* of the connection that is open */
     bool cannot_write;
     char error[SETTINGS_ERROR_BYTES];
 } get;
@@ -109,18 +110,14 @@ static void on_done(void *user, size_t url, const char *problem) {
 
 static void save_session(void *user, const char *server_name, const uint8_t *session, size_t len) {
     get *g = user;
-    (void)server_name;
-    memcpy(g->session, session, len);
-    g->session_len = len;
+    const xl_sessions kept = xl_session_file_sessions(g->sessions);
+    kept.save(kept.user, server_name, session, len);
+    g->has_new_session = true;
 }
 
 static size_t load_session(void *user, const char *server_name, uint8_t *session, size_t cap) {
-    const get *g = user;
-    (void)server_name;
-    if (g->session_len > cap)
-        return 0;
-    memcpy(session, g->session, g->session_len);
-    return g->session_len;
+    const xl_sessions kept = xl_session_file_sessions(((const get *)user)->sessions);
+    return kept.load(kept.user, server_name, session, cap);
 }
 
 /* ---- One connection ---- */
@@ -136,10 +133,11 @@ static void log_connection(get *g, const xl_connection *connection) {
     xl_connection_stats s;
     xl_connection_get_stats(connection, &s);
     jsonl_write(g->log, "connection_closed",
-                json_pack("{s:I, s:s, s:b, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
+                json_pack("{s:I, s:s, s:b, s:b, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
                           xl_connection_alpn(connection), "resumed", (int)xl_connection_is_resumed(connection),
-                          "multipath", (int)s.multipath, "stream_bytes_received", (json_int_t)s.stream_bytes_received,
-                          "datagrams_received", (json_int_t)s.datagrams_received),
+                          "early_data", (int)xl_connection_is_early_accepted(connection), "multipath", (int)s.multipath,
+                          "stream_bytes_received", (json_int_t)s.stream_bytes_received, "datagrams_received",
+                          (json_int_t)s.datagrams_received),
                 xl_udp_now());
 }
 
@@ -156,8 +154,8 @@ static void step(get *g, get_client *client) {
 
 /* The ticket may come after the last body: a connection that the next one is to resume waits for it a little. */
 static bool awaits_session(const get *g, size_t next, uint64_t done_at) {
-    return g->o.split != GET_SPLIT_NONE && next < g->o.url_count && g->session_len == 0 &&
-           xl_udp_now() < done_at + SESSION_WAIT_US;
+    bool is_of_use = (g->o.split != GET_SPLIT_NONE && next < g->o.url_count) || g->o.session_file;
+    return is_of_use && !g->has_new_session && xl_udp_now() < done_at + SESSION_WAIT_US;
 }
 
 /* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
@@ -172,6 +170,8 @@ static bool run_connection(get *g, size_t first, size_t count) {
         return false;
     }
     uint64_t done_at = XL_NEVER;
+    g->has_new_session = false; /* what was saved until now is the old one, spent */
+    get_client_step(client, xl_udp_now());
     while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
         uint64_t until = xl_endpoint_next_timeout(g->endpoint);
@@ -267,7 +267,8 @@ static bool open_credentials(get *g) {
         snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
                  g->o.insecure ? "" : g->o.ca_file);
     const xl_sessions sessions = {.user = g, .save = save_session, .load = load_session};
-    if (g->credentials && xl_credentials_keep_sessions(g->credentials, &sessions) != 0)
+    if (g->credentials && (xl_credentials_keep_sessions(g->credentials, &sessions) != 0 ||
+                           (g->o.early_data && xl_credentials_allow_early_data(g->credentials) != 0)))
         return false;
     if (g->credentials && g->o.ciphers && xl_credentials_set_ciphers(g->credentials, g->o.ciphers) != 0) {
         snprintf(g->error, sizeof g->error,
@@ -301,8 +302,8 @@ static bool open_all(get *g, int argc, char **argv) {
     g->start_us = xl_udp_now();
     g->plan = (get_plan){.alpn = g->o.alpn, .urls = g->o.urls};
     g->targets = calloc(g->o.url_count, sizeof *g->targets);
-    g->session = malloc(XL_SESSION_MAX_BYTES);
-    if (!g->targets || !g->session) {
+    g->sessions = xl_session_file_open(g->o.session_file);
+    if (!g->targets || !g->sessions) {
         snprintf(g->error, sizeof g->error, "out of memory");
         return false;
     }
@@ -325,7 +326,7 @@ static void close_all(get *g) {
         xl_credentials_free(g->credentials);
     xl_log_files_close(g->logs);
     free(g->targets);
-    free(g->session);
+    xl_session_file_close(g->sessions);
     free(g->o.urls);
 }
 

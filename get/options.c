@@ -111,6 +111,11 @@ static const setting rows[] = {
      .help = "Cipher suites, the preferred one first, with commas between them."},
     {"packets_per_key", SETTING_WHOLE, FIELD(packets_per_key), .least = 64, .most = UINT32_MAX, .value = "N",
      .fallback = "as many as RFC 9001 allows", .help = "Update the keys after half as many packets sent."},
+    {"session", SETTING_TEXT, FIELD(session_file), .value = "FILE",
+     .help = "Resume the TLS session in FILE, and save the newest one there. It holds secrets."},
+    {"early_data", SETTING_FLAG, FIELD(early_data),
+     .help = "Send the requests of a connection that resumes a session in its first packets (0-RTT). They can be "
+             "replayed by others."},
     {"time_limit", SETTING_WHOLE, FIELD(time_limit_us), .least = 1, .most = 86400, .scale = 1000000, .value = "S",
      .fallback = "60", .help = "Give up after this time."},
     {"seed", SETTING_OWN, .read = read_seed, .value = "N",

@@ -22,11 +22,11 @@ typedef struct {
     size_t url_count;
     xl_addr connect, local[XL_MAX_PATHS];
     size_t paths;
-    const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file, *ciphers;
+    const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file, *ciphers, *session_file;
     get_split split;
     uint64_t time_limit_us, packets_per_key;
     random_seed seed;
-    bool insecure, help;
+    bool insecure, early_data, help;
 } get_options;
 
 /* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to; urls is to be freed. */

@@ -247,6 +247,7 @@ void hq_on_event(hq_session *s, const xl_event *event, uint64_t now) {
         }
         break;
     case XL_EVENT_CONNECTED:
+    case XL_EVENT_EARLY:
     case XL_EVENT_STREAM_WRITABLE:
     case XL_EVENT_PATH:
     case XL_EVENT_MIGRATED:

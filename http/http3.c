@@ -77,7 +77,7 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     s->connection = connection;
     s->callbacks = *callbacks;
     s->is_server = is_server;
-    s->log = h3_log_new(connection, is_server);
+    s->peer.max_field_section_bytes = UINT64_MAX;
     nghttp3_settings settings;
     nghttp3_settings_default(&settings);
     settings.max_field_section_size = H3_MAX_FIELD_SECTION_BYTES;
@@ -87,7 +87,6 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     int rv = is_server ? nghttp3_conn_server_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s)
                        : nghttp3_conn_client_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s);
     if (rv != 0) {
-        h3_log_free(s->log);
         free(s);
         return NULL;
     }
@@ -112,27 +111,54 @@ void h3_session_free(h3_session *s) {
     nghttp3_conn_del(s->h3);
     while (s->streams)
         h3_stream_free(s, s->streams);
-    h3_log_free(s->log);
     free(s);
 }
 
-/* RFC 9114 section 6.2.1, RFC 9204 section 4.2: the streams that live as long as the connection. */
+/* RFC 9114 section 6.2.1, RFC 9204 section 4.2: the streams that live as long as the connection. A session that is
+ * resumed may allow fewer, until the handshake is complete. */
 static void open_critical_streams(h3_session *s, uint64_t now) {
-    uint64_t id[3];
-    for (int i = 0; i < 3; i++) {
-        if (xl_stream_open(s->connection, false, &id[i]) != 0) {
-            fail(s, NGHTTP3_ERR_H3_GENERAL_PROTOCOL_ERROR, now);
+    while (s->critical_count < 3) {
+        uint64_t *id = &s->critical[s->critical_count];
+        if (xl_stream_open(s->connection, false, id) != 0) {
+            if (s->is_connected)
+                fail(s, NGHTTP3_ERR_H3_GENERAL_PROTOCOL_ERROR, now);
             return;
         }
-        (void)xl_stream_set_priority(s->connection, id[i], 0);
+        s->critical_count++;
+        (void)xl_stream_set_priority(s->connection, *id, 0);
     }
-    int rv = nghttp3_conn_bind_control_stream(s->h3, (int64_t)id[0]);
+    int rv = nghttp3_conn_bind_control_stream(s->h3, (int64_t)s->critical[0]);
     if (rv == 0)
-        rv = nghttp3_conn_bind_qpack_streams(s->h3, (int64_t)id[1], (int64_t)id[2]);
+        rv = nghttp3_conn_bind_qpack_streams(s->h3, (int64_t)s->critical[1], (int64_t)s->critical[2]);
     if (rv != 0)
         fail(s, rv, now);
     else
         s->ready = true;
+}
+
+/* ---- The server's settings ---- */
+
+static void recall_settings(h3_session *s) {
+    size_t len;
+    const uint8_t *bytes = s->is_server ? NULL : xl_connection_remembered(s->connection, &len);
+    s->peer.max_field_section_bytes = UINT64_MAX;
+    s->has_remembered = bytes && h3_settings_parse(bytes, len, &s->peer_remembered);
+    if (s->has_remembered)
+        s->peer = s->peer_remembered;
+}
+
+/* RFC 9114 section 7.2.4.2: a server that took 0-RTT data allows no less than it did before. */
+static void take_settings(h3_session *s, uint64_t id, const uint8_t *data, size_t len, uint64_t now) {
+    if (s->is_server || !h3_settings_feed(&s->settings, id, data, len) ||
+        !h3_settings_parse(s->settings.found, s->settings.found_len, &s->peer))
+        return;
+    xl_connection_remember(s->connection, s->settings.found, s->settings.found_len);
+    if (!s->has_remembered || !xl_connection_is_early_accepted(s->connection) ||
+        !h3_settings_are_reduced(&s->peer, &s->peer_remembered))
+        return;
+    s->failed = true;
+    xl_connection_close(s->connection, H3_SETTINGS_ERROR, "the server took 0-RTT data and allows less than before",
+                        now);
 }
 
 /* A client's new request: nghttp3 needs to know how far stream IDs have come. NULL: out of memory. */
@@ -166,8 +192,10 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             if (st->over)
                 continue; /* given up: its bytes are read only to give the credit back */
         }
+        take_settings(s, id, buf, (size_t)n, now);
+        if (s->failed)
+            return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, buf, (size_t)n, fin);
-        h3_log_bytes(s->log, id, false, buf, (size_t)n, now); /* after the fields of a HEADERS frame before DATA */
         if (rv < 0)
             fail(s, (int)rv, now);
     }
@@ -225,10 +253,15 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
 void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     if (s->failed)
         return;
-    s->now = now;
     switch (event->type) {
-    case XL_EVENT_CONNECTED:
+    case XL_EVENT_EARLY:
+        recall_settings(s);
         open_critical_streams(s, now);
+        break;
+    case XL_EVENT_CONNECTED:
+        s->is_connected = true;
+        if (!s->ready)
+            open_critical_streams(s, now);
         break;
     case XL_EVENT_STREAM_READABLE:
         read_stream(s, event->stream_id, now);
@@ -284,7 +317,6 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp
         ssize_t n = xl_stream_send(s->connection, id, vec[i].base, vec[i].len, fin && i == count - 1, mark);
         if (n < 0)
             return n;
-        h3_log_bytes(s->log, id, true, vec[i].base, (size_t)n, s->now);
         taken += (size_t)n;
         if ((size_t)n < vec[i].len)
             return (ssize_t)taken;
@@ -332,10 +364,6 @@ static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec,
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
     h3_stream *st = h3_stream_find(s, id);
     xl_frame_mark mark = {0};
-    if (st && st->sent_fields) {
-        h3_log_headers(s->log, (uint64_t)id, true, st->sent_fields, s->now);
-        st->sent_fields = NULL;
-    }
     bool marked = st && st->has_body && st->stream_bytes == 0 && announce(s, st, vec, count, &mark);
     bool all;
     ssize_t n = send_vecs(s, (uint64_t)id, st, vec, count, fin, marked ? &mark : NULL, &all);
@@ -352,7 +380,6 @@ static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t
 }
 
 void h3_pump(h3_session *s, uint64_t now) {
-    s->now = now;
     while (s->ready && !s->failed) {
         nghttp3_vec vec[MAX_VECS];
         int64_t id = -1;
@@ -382,11 +409,14 @@ static size_t append_fields(nghttp3_nv *nv, size_t at, const h3_header *headers,
     return at;
 }
 
-static json_t *sent_fields(const h3_session *s, const nghttp3_nv *nv, size_t count) {
-    json_t *fields = h3_log_fields(s->log);
-    for (size_t i = 0; fields && i < count; i++)
-        h3_log_field(fields, nv[i].name, nv[i].namelen, nv[i].value, nv[i].valuelen);
-    return fields;
+/* RFC 9114 section 4.2.2: each field counts with 32 bytes more. */
+static uint64_t field_bytes(const char *method, const char *authority, const char *path, const h3_header *headers,
+                            size_t count) {
+    uint64_t bytes = strlen(":method:scheme:authority:path") + strlen("https") + 4 * 32 + strlen(method) +
+                     strlen(authority) + strlen(path);
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(headers[i].name) + strlen(headers[i].value) + 32;
+    return bytes;
 }
 
 int h3_submit(h3_session *s, const char *method, const char *authority, const char *path, const h3_header *headers,
@@ -395,8 +425,12 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
         return XL_ERR_ARGUMENT;
     if (s->failed || s->goaway_received)
         return XL_ERR_CLOSED;
-    if (!s->ready)
+    bool is_safe = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (!s->ready || !(s->is_connected || is_safe))
         return XL_ERR_STREAM_STATE;
+    if (!s->is_connected &&
+        field_bytes(method, authority, path, headers, header_count) > s->peer.max_field_section_bytes)
+        return XL_ERR_ARGUMENT;
     int rv = xl_stream_open(s->connection, true, stream);
     if (rv != 0)
         return rv;
@@ -410,7 +444,6 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
         h3_stream_drop(s, *stream, H3_REQUEST_CANCELLED);
         return XL_ERR_MEMORY;
     }
-    st->sent_fields = sent_fields(s, nv, count);
     return 0;
 }
 
@@ -421,10 +454,7 @@ static int submit_response(h3_session *s, h3_stream *st, unsigned status, const 
     nghttp3_nv nv[MAX_HEADERS + 1] = {field(":status", status_text)};
     size_t count = append_fields(nv, 1, headers, header_count);
     nghttp3_data_reader reader = {.read_data = h3_read_data};
-    if (nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) != 0)
-        return XL_ERR_MEMORY;
-    st->sent_fields = sent_fields(s, nv, count);
-    return 0;
+    return nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) == 0 ? 0 : XL_ERR_MEMORY;
 }
 
 int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header *headers, size_t header_count,

@@ -27,6 +27,7 @@
 #define H3_NO_ERROR          0x0100
 #define H3_INTERNAL_ERROR    0x0102
 #define H3_EXCESSIVE_LOAD    0x0107
+#define H3_SETTINGS_ERROR    0x0109
 #define H3_REQUEST_REJECTED  0x010b
 #define H3_REQUEST_CANCELLED 0x010c
 
@@ -92,14 +93,17 @@ h3_session *h3_session_client(xl_connection *, const h3_callbacks *);
 h3_session *h3_session_server(xl_connection *, const h3_callbacks *);
 void h3_session_free(h3_session *); /* closes the sources of bodies that are still open; NULL is fine */
 
-/* Hands over one event of this session's connection: CONNECTED opens the control and QPACK streams. Input that breaks
+/* Hands over one event of this session's connection: CONNECTED, or EARLY, opens the control and QPACK
+ * streams. Input that breaks
  * RFC 9114 or RFC 9204 closes the connection with the error code that they ask for. */
 void h3_on_event(h3_session *, const xl_event *, uint64_t now);
 /* Moves what is ready, and what the streams have room for, to the transport. */
 void h3_pump(h3_session *, uint64_t now);
 
-/* Client: sends a request without body; *stream is its ID. XL_ERR_STREAM_STATE before CONNECTED, XL_ERR_STREAM_LIMIT
- * while the peer allows no further stream, XL_ERR_CLOSED after GOAWAY or an error. */
+/* Client: sends a request without body; *stream is its ID. XL_ERR_STREAM_STATE before CONNECTED, and before EARLY for
+ * GET and HEAD, which may be carried out twice (RFC 8446 section 8); XL_ERR_ARGUMENT if it is too long for the settings
+ * that are remembered; XL_ERR_STREAM_LIMIT while the peer allows no further stream, XL_ERR_CLOSED after GOAWAY or an
+ * error. */
 int h3_submit(h3_session *, const char *method, const char *authority, const char *path, const h3_header *headers,
               size_t header_count, uint64_t *stream);
 /* Server: answers a request. `body` NULL = no body (HEAD, 304, errors); content-length is the caller's business, among

@@ -61,6 +61,7 @@ struct http3_client {
     char why[PLAYER_ERROR_BYTES];    /* the latest attempt failed */
     player_path_stats past_stats[PLAYER_MAX_PATHS]; /* of connections that were in use before this one */
     uint64_t past_stream_bytes;
+    bool keeps_session;
     bool connected, over; /* connected: once */
     uint64_t now;         /* of the running call, for callbacks */
     unsigned count;
@@ -369,7 +370,10 @@ static void try_on(http3_client *t, const xl_event *closed) {
 /* Of an attempt that is not, or not yet, the connection in use. */
 static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event) {
     bool is_wanted = !t->in_use || !xl_connection_is_confirmed(t->connection);
-    if (event->type == XL_EVENT_CONNECTED && !a->is_left) {
+    if (event->type == XL_EVENT_EARLY && !t->in_use && t->race_us == 0 && !a->is_left) {
+        h3_on_event(a->h3, event, t->now); /* requests need not wait for the handshake, unless another may win */
+        win(t, a);
+    } else if (event->type == XL_EVENT_CONNECTED && !a->is_left) {
         if (!is_wanted) {
             give_up(t, a);
             return;
@@ -399,7 +403,7 @@ static void on_end_of_use(http3_client *t, const xl_event *closed) {
 
 static void on_event(http3_client *t, const xl_event *event) {
     attempt *a = attempt_of(t, event->connection);
-    bool decides = event->type == XL_EVENT_CONNECTED || event->type == XL_EVENT_CLOSED;
+    bool decides = event->type == XL_EVENT_CONNECTED || event->type == XL_EVENT_CLOSED || event->type == XL_EVENT_EARLY;
     if (!a)
         return;
     if ((a != t->in_use && decides) || event->connection != t->connection) {
@@ -423,6 +427,7 @@ static void on_event(http3_client *t, const xl_event *event) {
         on_end_of_use(t, event);
         break;
     case XL_EVENT_CONNECTED:
+    case XL_EVENT_EARLY:
     case XL_EVENT_STREAM_READABLE:
     case XL_EVENT_STREAM_WRITABLE:
     case XL_EVENT_STREAM_RESET:
@@ -475,6 +480,7 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     snprintf(t->target, sizeof t->target, "%s", config->target);
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
+    t->keeps_session = config->session_file || config->early_data;
     t->server = config->server;
     t->uses_all = quic_settings_use_all_paths(config->settings);
     t->race_us = config->settings->race_us;
@@ -801,8 +807,14 @@ json_t *http3_client_summary(const http3_client *t) {
     xl_connection_stats all;
     xl_connection_get_stats(t->connection, &all);
     uint64_t stream_bytes = t->past_stream_bytes + (t->in_use || !t->connected ? all.stream_bytes_received : 0);
-    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "multipath", (int)all.multipath, "attempts",
-                     (json_int_t)t->attempts_begun, "migrations", (json_int_t)all.migrations, "stream_bytes_received",
-                     (json_int_t)stream_bytes, "datagrams_received", (json_int_t)all.datagrams_received,
-                     "datagrams_dropped", (json_int_t)all.datagrams_dropped);
+    json_t *summary =
+        json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "multipath", (int)all.multipath, "attempts",
+                  (json_int_t)t->attempts_begun, "migrations", (json_int_t)all.migrations, "stream_bytes_received",
+                  (json_int_t)stream_bytes, "datagrams_received", (json_int_t)all.datagrams_received,
+                  "datagrams_dropped", (json_int_t)all.datagrams_dropped);
+    if (t->keeps_session) {
+        json_object_set_new(summary, "resumed", json_boolean(xl_connection_is_resumed(t->connection)));
+        json_object_set_new(summary, "early_data", json_boolean(xl_connection_is_early_accepted(t->connection)));
+    }
+    return summary;
 }

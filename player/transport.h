@@ -58,6 +58,8 @@ typedef struct {
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
     bool insecure;                           /* do not verify the server's certificate */
     const char *ca_file;                     /* PEM, or NULL */
+    const char *session_file;                /* QUIC: where the TLS session is kept, or NULL */
+    bool early_data;                         /* QUIC: requests go as 0-RTT data where a session allows it */
     const char *qlog_dir;                    /* or NULL */
     const char *keylog_file;                 /* appended to, or NULL */
     bool null_crypto;                        /* simulation only, see xl_config */

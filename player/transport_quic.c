@@ -10,6 +10,7 @@
 #include "player/http3_client.h"
 #include "player/transport.h"
 #include "xlink/log_files.h"
+#include "xlink/session_file.h"
 #include "xlink/udp.h"
 
 #define TRY_INTERFACE_US 1000000 /* how often to look whether an interface that has gone is back */
@@ -18,6 +19,7 @@ typedef struct {
     player_transport_callbacks cb;
     xl_log_files *logs;
     xl_credentials *credentials;
+    xl_session_file *sessions; /* NULL: none are kept */
     xl_udp *udp;
     http3_client *client;
     bool watching;
@@ -51,8 +53,21 @@ static void quic_close(player_transport *handle, uint64_t now) {
     xl_udp_free(t->udp);
     if (t->credentials)
         xl_credentials_free(t->credentials);
+    xl_session_file_close(t->sessions);
     xl_log_files_close(t->logs);
     free(t);
+}
+
+static bool keep_session(quic_transport *t, const player_transport_config *config, char *error) {
+    if (!config->session_file && !config->early_data)
+        return true;
+    t->sessions = xl_session_file_open(config->session_file);
+    const xl_sessions sessions = t->sessions ? xl_session_file_sessions(t->sessions) : (xl_sessions){0};
+    bool ok = t->sessions && xl_credentials_keep_sessions(t->credentials, &sessions) == 0 &&
+              (!config->early_data || xl_credentials_allow_early_data(t->credentials) == 0);
+    if (!ok)
+        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
+    return ok;
 }
 
 static bool make_credentials(quic_transport *t, const player_transport_config *config, char *error) {
@@ -69,6 +84,8 @@ static bool make_credentials(quic_transport *t, const player_transport_config *c
     }
     t->credentials = xl_credentials_client(pem);
     free(pem);
+    if (t->credentials && !keep_session(t, config, error))
+        return false;
     if (!t->credentials)
         snprintf(error, PLAYER_ERROR_BYTES, "%s%s",
                  config->insecure ? "out of memory" : "no certificate in PEM form in ",

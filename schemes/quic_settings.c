@@ -74,7 +74,7 @@ void quic_settings_init(quic_settings *s) {
     xl_limits_init(&s->limits);
     s->scheme.scheduler = s->scheme.congestion = NULL;
     s->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
-    s->limits.enable_ecn = true;
+    s->limits.enable_ecn = s->limits.grease = true;
     s->limits.idle_timeout_us = IDLE_TIMEOUT_US;
     s->limits.send_buffer_bytes = 0;
     s->reconnect = QUIC_RECONNECT_NEXT;
@@ -150,6 +150,7 @@ static bool read_migrate_back(void *into, const char *text, char *reason, size_t
 
 static const char *const reconnects[] = {"off", "same", "next", NULL};         /* quic_reconnect */
 static const char *const dialects[] = {"xlink", "ietf", NULL};                 /* xl_dialect */
+static const char *const versions[] = {"1", "2", "both", NULL};                /* xl_versions */
 static const char *const copy_rules[] = {"pays", "always", NULL};              /* reinjection_unconditional */
 static const char *const ack_paths[] = {"original", "fastest", NULL};          /* xl_ack_path */
 static const char *const carriers[] = {"off", "ack", "signals", "both", NULL}; /* xl_qoe_carrier */
@@ -172,6 +173,15 @@ const setting quic_setting_rows[] = {
     {"ecn", SETTING_SWITCH, FIELD(limits.enable_ecn), .sides = BOTH,
      .fallback = "on; off in experiments and the simulator",
      .help = "Send packets as ECT(0) on paths that pass the validation of RFC 9000 section 13.4."},
+    {"quic_version", SETTING_CHOICE, FIELD(limits.versions), .words = versions, .sides = BOTH, .fallback = "1",
+     .help = "Version of QUIC. both: a client begins with version 1 and offers version 2 (RFC 9368, 9369), which a "
+             "server chooses."},
+    {"grease", SETTING_SWITCH, FIELD(limits.grease), .sides = BOTH,
+     .fallback = "on; off in experiments and the simulator",
+     .help =
+         "Send reserved values that a peer has to ignore (RFC 9000 section 18.1, RFC 9287, RFC 9114 section 7.2.8)."},
+    {"spin_bit", SETTING_SWITCH, FIELD(limits.spin_bit), .sides = BOTH, .fallback = "off",
+     .help = "Show the RTT to the network by the spin bit (RFC 9000 section 17.4), but for one connection in 16."},
     {"path_mtu_bytes", SETTING_WHOLE, FIELD(limits.path_mtu_bytes), .least = 1200, .most = QUIC_UDP_PAYLOAD_BYTES,
      .sides = BOTH, .value = "BYTES", .fallback = "1200",
      .help = "UDP payload that every path is known to carry. Each path is probed for larger datagrams."},

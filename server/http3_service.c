@@ -317,7 +317,8 @@ static void forget_connection(connection *c) {
 
 static void on_event(http3_service *s, const xl_event *event) {
     connection *c = xl_connection_user(event->connection);
-    if (!c && event->type == XL_EVENT_CONNECTED) {
+    bool begins = event->type == XL_EVENT_CONNECTED || event->type == XL_EVENT_EARLY;
+    if (!c && begins) {
         c = accept_connection(s, event->connection);
         if (!c)
             xl_connection_close(event->connection, H3_INTERNAL_ERROR, "out of memory", s->now);

@@ -126,7 +126,8 @@ static bool issue_tickets(server_service *s, const server_config *config, char *
     const xl_deployment *d = server_get_deployment(s->owner);
     xl_static_keys keys;
     bool ok = d || xl_static_keys_from(config->random_key, &keys) == 0;
-    ok = ok && xl_credentials_issue_tickets(s->credentials, d ? d->keys.ticket : keys.ticket) == 0;
+    ok = ok && xl_credentials_issue_tickets(s->credentials, d ? d->keys.ticket : keys.ticket) == 0 &&
+         (!config->early_data || xl_credentials_allow_early_data(s->credentials) == 0);
     memset(&keys, 0, sizeof keys);
     if (!ok)
         snprintf(error, SERVER_ERROR_BYTES, "cannot make the key of session tickets");
@@ -164,10 +165,9 @@ static bool join_deployment(server_service *s, xl_config *c, char *error) {
 static bool make_endpoint(server_service *s, const server_config *config, uint64_t now, char *error) {
     xl_config c;
     http3_service_configure(config, &c);
+    c.limits.issue_tokens = !config->without_tickets;
     if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
         return false;
-    c.preferred_address_v4 = config->preferred[0];
-    c.preferred_address_v6 = config->preferred[1];
     c.credentials = s->credentials;
     c.log = xl_log_files_log(s->logs);
     int rv = 0;
@@ -200,15 +200,9 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
         rv = xl_udp_adopt_socket(s->udp, worker->udp, &worker->udp_bound);
     else if (s->udp)
         rv = xl_udp_add_socket(s->udp, &config->quic_addr, bound);
-    const xl_addr *at = &config->quic_addr;
-    for (size_t i = 0; rv >= 0 && i < 2; i++) {
-        xl_addr unused;
-        if (config->preferred[i].family)
-            rv = xl_udp_add_socket(s->udp, at = &config->preferred[i], &unused);
-    }
     if (rv < 0) {
-        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
-                 strerror(-rv));
+        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s",
+                 xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
         return false;
     }
     s->watch = (server_watch){.fd = xl_udp_fd(s->udp), .ready = quic_ready, .user = s};

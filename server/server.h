@@ -30,8 +30,7 @@ typedef struct {
     bool help, describe_settings;
     bool quic, http1; /* listen there? */
     xl_addr quic_addr, http1_addr;
-    xl_addr preferred[2]; /* of --preferred-address: IPv4, IPv6; family 0: none */
-    bool mptcp;           /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
+    bool mptcp; /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
     const char *cert_file, *key_file, *ciphers;
     const char *root;
     const char *frame_index_file;
@@ -41,6 +40,7 @@ typedef struct {
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
     bool without_tickets;                    /* no session tickets: clients cannot resume */
+    bool early_data;                         /* QUIC: 0-RTT is accepted; without_tickets: it is not */
     uint64_t max_connections;                /* of each protocol and process; 0: the service's default */
     uint64_t max_per_address;                /* of them; 0: no limit; SERVER_SHARE_PER_ADDRESS: not given */
     const char *out_file, *qlog_dir, *keylog_file;

@@ -370,7 +370,7 @@ static bool take_job(struct parser *p) {
     struct sim_job *job = p->job;
     quic_settings_init(&base.quic);
     /* The links carry packets of 1504 bytes and mark none: there is nothing to be probed. */
-    base.quic.limits.enable_ecn = false;
+    base.quic.limits.enable_ecn = base.quic.limits.grease = false;
     base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;
     job->seed = 1;
     job->link_logs = true;

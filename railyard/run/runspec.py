@@ -157,7 +157,7 @@ def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
 
 # What the simulator has by default, so that a scheme sends the same packets in every arena: links with an MTU of 1500
 # bytes that both ends know instead of searching for it, and no ECN.
-AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off"}
+AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off"}
 
 
 def _options(spec: RunSpec, side: str) -> list[str]:

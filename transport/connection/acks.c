@@ -199,6 +199,9 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
     case XL_SF_HANDSHAKE_DONE:
         c->handshake.done_pending = true;
         break;
+    case XL_SF_NEW_TOKEN:
+        c->handshake.token_pending = true;
+        break;
     case XL_SF_PATH_STATUS:
         if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
             c->path[r->id].status_pending = true;
@@ -532,6 +535,13 @@ void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
         xl_ledger_lose_all(&p->space->ledger, p->index, on_packet_lost, &m);
         p->space->loss_time = XL_NEVER;
     }
+    xl_conn_wake(c);
+}
+
+void xl_conn_lose_space(xl_connection *c, xl_space *space, xl_level level) {
+    settlement m = {.c = c, .space = space, .level = level, .is_given_up = true, .trigger = "path_given_up"};
+    for (size_t i = 0; i < c->path_count; i++)
+        xl_ledger_lose_all(&space->ledger, (int)i, on_packet_lost, &m);
     xl_conn_wake(c);
 }
 

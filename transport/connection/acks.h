@@ -13,6 +13,8 @@ void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
 void xl_conn_probe_timeout(xl_connection *, xl_path *);
 /* Everything in flight on the path goes back to its streams. The window is not charged: the caller decides. */
 void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
+/* The same for all of a packet number space. */
+void xl_conn_lose_space(xl_connection *, xl_space *, xl_level);
 void xl_conn_drop_space(xl_connection *, xl_space *);
 /* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);

@@ -15,18 +15,38 @@
 /* Acknowledgements that may leave unanswered, beside those that a whole flow control window of data asks for. */
 #define UNANSWERED_MIN 4096
 
-static xl_packet_type type_of(xl_level level) {
+static xl_packet_type type_of(const xl_builder *b) {
     static const xl_packet_type types[] = {XL_PACKET_INITIAL, XL_PACKET_HANDSHAKE, XL_PACKET_1RTT};
-    return types[level];
+    return b->is_early ? XL_PACKET_0RTT : types[b->level];
 }
 
-bool xl_builder_begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room) {
+static bool is_short(const xl_builder *b) {
+    return b->level == XL_LEVEL_APP && !b->is_early;
+}
+
+/* RFC 9287: the bit means nothing to a peer that said so, and shall not come to mean anything to others. */
+static void grease_quic_bit(const xl_builder *b) {
+    xl_connection *c = b->c;
+    if (c->peer_params.grease_quic_bit && c->config->limits.grease && c->handshake.peer_params_seen)
+        b->packet[0] &= (uint8_t) ~(xl_drbg_next(&c->random.grease) & 0x40);
+}
+
+static bool spin_of(const xl_builder *b) {
+    const xl_connection *c = b->c;
+    if (!c->config->limits.spin_bit)
+        return false;
+    return c->spins ? b->path->spin : xl_drbg_next(&b->c->random.grease) & 1;
+}
+
+static bool begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, bool is_early, uint8_t *buf,
+                  size_t room) {
     memset(b, 0, sizeof(*b));
     b->c = c;
+    b->is_early = is_early;
     b->path = p;
     b->level = level;
     b->space = level == XL_LEVEL_APP ? p->space : &c->space[level];
-    b->keys = c->level[level].write;
+    b->keys = is_early ? c->early.keys : c->level[level].write;
     b->packet = buf;
     b->frames_tail = &b->frames;
     if (!b->keys || room < 64)
@@ -34,20 +54,29 @@ bool xl_builder_begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level leve
     b->pn = b->space->ledger.next_pn;
     b->pn_len = xl_packet_number_len(b->pn, b->space->ledger.largest_acked);
     xl_writer w = xl_writer_of(buf, room - XL_AEAD_TAG);
-    if (level == XL_LEVEL_APP) {
-        xl_packet_put_short(&w, &p->dcid, false, c->key_update.phase, b->pn, b->pn_len);
+    if (is_short(b)) {
+        xl_packet_put_short(&w, &p->dcid, spin_of(b), c->key_update.phase, b->pn, b->pn_len);
     } else {
         bool with_token = level == XL_LEVEL_INITIAL && !c->is_server;
-        xl_packet_put_long(&w, type_of(level), &p->dcid, &c->local_cids.at[0].cid,
-                           with_token ? c->handshake.token : NULL, with_token ? c->handshake.token_len : 0, b->pn,
-                           b->pn_len, buf, &b->length_offset);
+        xl_packet_put_long(&w, is_early ? c->handshake.original_version : c->handshake.version, type_of(b), &p->dcid,
+                           &c->local_cids.at[0].cid, with_token ? c->handshake.token : NULL,
+                           with_token ? c->handshake.token_len : 0, b->pn, b->pn_len, buf, &b->length_offset);
     }
     if (w.failed)
         return false;
     b->pn_offset = (size_t)(w.p - buf) - b->pn_len;
     b->payload = w.p;
     b->w = w;
+    grease_quic_bit(b);
     return true;
+}
+
+bool xl_builder_begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room) {
+    return begin(b, c, p, level, false, buf, room);
+}
+
+bool xl_builder_begin_early(xl_builder *b, xl_connection *c, xl_path *p, uint8_t *buf, size_t room) {
+    return begin(b, c, p, XL_LEVEL_APP, true, buf, room);
 }
 
 bool xl_builder_is_empty(const xl_builder *b) {
@@ -137,7 +166,7 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
         return;
     xl_reader r = xl_reader_of(b->payload, payload_len);
     xl_frame f;
-    xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b->level), b->pn, packet_bytes, b->path->index,
+    xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b), b->pn, packet_bytes, b->path->index,
                          b->level == XL_LEVEL_APP ? b->path->remote_id : 0);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
@@ -220,10 +249,10 @@ size_t xl_builder_finish(xl_builder *b) {
         payload = 4 - b->pn_len;
     }
     size_t bytes = b->pn_offset + b->pn_len + payload + XL_AEAD_TAG;
-    if (b->level != XL_LEVEL_APP)
+    if (!is_short(b))
         xl_packet_set_length(b->packet, b->length_offset, b->pn_len + payload + XL_AEAD_TAG);
     log_sent(b, payload, bytes);
-    uint64_t path_id = b->level == XL_LEVEL_APP && c->multipath ? b->path->remote_id : 0;
+    uint64_t path_id = is_short(b) && c->multipath ? b->path->remote_id : 0;
     xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
     bool is_sealed = pkt && xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) > 0;
     if (!is_sealed) {
@@ -237,7 +266,7 @@ size_t xl_builder_finish(xl_builder *b) {
     b->path->stats.bytes_sent += bytes;
     if (!b->path->validated)
         b->path->sent_unvalidated += bytes;
-    if (b->level == XL_LEVEL_APP)
+    if (is_short(b))
         xl_conn_count_sealed(c);
     end_if_unanswered(c, b->path);
     return bytes;

@@ -22,9 +22,11 @@ typedef struct {
     xl_sent_frame *frames, **frames_tail;
     bool ack_eliciting, has_padding;
     bool has_stream_data;
-    bool is_mtu_probe;
+    bool is_mtu_probe, is_early;
 } xl_builder;
 
+/* The same for a 0-RTT packet (client). */
+bool xl_builder_begin_early(xl_builder *, xl_connection *, xl_path *, uint8_t *buf, size_t room);
 bool xl_builder_begin(xl_builder *, xl_connection *, xl_path *, xl_level, uint8_t *buf, size_t room);
 bool xl_builder_is_empty(const xl_builder *);
 size_t xl_builder_left(const xl_builder *);

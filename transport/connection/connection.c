@@ -14,13 +14,25 @@
 #include "connection/own_cids.h"
 #include "connection/path_status.h"
 #include "connection/path_table.h"
-#include "connection/preferred.h"
 #include "connection/paths.h"
 #include "connection/qoe.h"
 #include "connection/records.h"
 #include "connection/room.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "connection/versions.h"
+
+#define SPINS_NOT_ONE_IN 16 /* RFC 9000 section 17.4 */
+
+/* Parameters of the form 31 * N + 27 mean nothing (RFC 9000 section 18.1). */
+static void add_grease(xl_connection *c) {
+    xl_transport_params *p = &c->local_params;
+    const uint64_t drawn = xl_drbg_next(&c->random.grease);
+    p->grease_quic_bit = true;
+    p->reserved_id = 31 * (1 + (drawn >> 8) % (UINT64_C(1) << 24)) + 27;
+    p->reserved_len = drawn % (sizeof p->reserved + 1);
+    xl_drbg_bytes(&c->random.grease, p->reserved, p->reserved_len);
+}
 
 static void params_from_config(xl_connection *c) {
     const xl_config *f = c->config;
@@ -43,6 +55,8 @@ static void params_from_config(xl_connection *c) {
     p->enable_multipath = p->has_initial_max_path_id = f->scheme.enable_multipath;
     p->initial_max_path_id = XL_PATH_IDS_MAX - 1;
     p->qoe_field = f->scheme.enable_multipath;
+    if (f->limits.grease)
+        add_grease(c);
 }
 
 xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server,
@@ -54,8 +68,13 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->hooks = *hooks;
     c->is_server = is_server;
     c->now = now;
-    c->migration.to = c->migration.preferred = c->migration.left = -1;
+    c->migration.to = -1;
+    c->handshake.version = c->handshake.original_version =
+        config->limits.versions == XL_VERSIONS_2 ? XL_VERSION_2 : XL_VERSION_1;
+    c->early.keep_until = XL_NEVER;
     c->random = *random;
+    if (config->limits.spin_bit)
+        c->spins = xl_drbg_next(&c->random.grease) % SPINS_NOT_ONE_IN != 0;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         xl_space_init(&c->space[i]);
         xl_send_init(&c->level[i].send, XL_CRYPTO_BUFFER);
@@ -128,6 +147,8 @@ void xl_conn_destroy(xl_connection *c) {
     xl_conn_free_streams(c);
     xl_conn_free_datagrams(c);
     drop_keys(c);
+    xl_conn_drop_early_keys(c);
+    xl_conn_drop_original_keys(c);
     xl_tls_free(c->handshake.tls);
     xl_qlog_free(c->qlog);
     xl_records_free(&c->records);
@@ -172,15 +193,19 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     p->validated = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
     set_peer_cid(c, &c->handshake.odcid);
     xl_qlog_connection(c->qlog, now, "connection_started", server_name);
+    xl_conn_choose_first_version(c, server_name);
     if (xl_conn_install_initial_keys(c, &c->handshake.odcid) != 0 || xl_conn_make_tls(c, server_name) != 0)
         return XL_ERR_CRYPTO;
+    xl_conn_use_remembered_token(c);
+    xl_conn_start_early(c);
     xl_conn_restart_idle(c, now);
     xl_conn_wake(c);
     return 0;
 }
 
-int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_cid *before_retry, const xl_addr *local,
-                         const xl_addr *remote, uint64_t now) {
+int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_cid *before_retry, bool is_proven,
+                         const xl_addr *local, const xl_addr *remote, uint64_t now) {
+    c->handshake.version = c->handshake.original_version = h->version;
     c->handshake.odcid = before_retry ? *before_retry : h->dcid;
     c->qlog = xl_qlog_new(&c->config->log, true, &c->handshake.odcid, now);
     if (xl_conn_add_cid(c, &c->local_cids) != 0)
@@ -194,10 +219,8 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     p->retry_scid = h->dcid;
     p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
-    if (xl_conn_offer_preferred_address(c) != 0)
-        return XL_ERR_MEMORY;
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
-    c->path[0].validated = before_retry != NULL; /* the token came from that address (RFC 9000 section 8.1.2) */
+    c->path[0].validated = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
     c->handshake.initial_scid_peer = h->scid;
     set_peer_cid(c, &h->scid);
     xl_qlog_connection(c->qlog, now, "connection_started", "accepted");
@@ -345,14 +368,6 @@ xl_dialect xl_connection_dialect(const xl_connection *c) {
 
 bool xl_connection_is_confirmed(const xl_connection *c) {
     return c->handshake.is_confirmed;
-}
-
-bool xl_connection_has_qlog(const xl_connection *c) {
-    return c->qlog;
-}
-
-void xl_connection_log(xl_connection *c, const char *name, const char *data, uint64_t now) {
-    xl_qlog_application(c->qlog, now, name, data);
 }
 
 bool xl_connection_is_resumed(const xl_connection *c) {

@@ -5,6 +5,7 @@
  *   receive.c     datagram in, decryption        frames.c     what each received frame does
  *   transmit.c    datagram out: the path         content.c    and what it carries
  *   builder.c     one packet out                 records.c    what packets carried
+ *   early.c       0-RTT                          versions.c   which version of QUIC
  *   handshake.c   TLS, transport parameters      key_update.c generations of the 1-RTT keys, limits of their use
  *   acks.c        acknowledgement, loss, PTO     streams.c    streams and their public API
  *   room.c        what send buffers take         reinject.c   what is sent twice
@@ -13,13 +14,13 @@
  *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
  *   cid_frames.c  the frames of connection IDs and path IDs
  *   rebinding.c   addresses that change          migration.c  of a single-path connection
- *   preferred.c   the server's preferred address
  *   management.c  standby and abandon by themselves
  *   qoe.c         the player's signal and what is made of it */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
 
 #include "connection/datagrams.h"
+#include "connection/early.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/migration.h"
@@ -43,6 +44,7 @@
 /* The random choices of a connection: a stream of its own for each purpose. */
 typedef struct {
     xl_drbg_stream cids, challenges, skips; /* skips: of packet numbers */
+    xl_drbg_stream grease;                  /* what means nothing, and the spin bit's absence */
 } xl_connection_random;
 
 /* The endpoint's own, of this connection. */
@@ -73,6 +75,8 @@ struct xl_connection {
     xl_space space[XL_LEVEL_COUNT];
     bool level_discarded[XL_LEVEL_COUNT];
     xl_handshake handshake;
+    xl_early early;
+    bool spins; /* the spin bit is shown; else, where it is configured, it is random */
     xl_key_update key_update;
     xl_transport_params local_params, peer_params;
 
@@ -118,9 +122,10 @@ void xl_conn_destroy(xl_connection *);
 void xl_conn_reconfigure(xl_connection *, uint64_t now);
 int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                          xl_technology, uint64_t now);
-/* before_retry: where a Retry's token came back, the CID that the client's very first packet went to; else NULL. */
-int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid *before_retry, const xl_addr *local,
-                         const xl_addr *remote, uint64_t now);
+/* before_retry: where a Retry's token came back, the CID that the client's very first packet went to; else NULL.
+ * is_proven: that token, or one of NEW_TOKEN, shows that the client receives what is sent to `remote`. */
+int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid *before_retry, bool is_proven,
+                         const xl_addr *local, const xl_addr *remote, uint64_t now);
 uint64_t xl_conn_next_timeout(const xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 

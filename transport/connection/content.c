@@ -23,22 +23,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
     return p->pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
-/* Nothing is sent on an abandoned path: its acknowledgements go by the fastest of the others (RFC 10069, 3.4.3). */
-static const xl_path *instead_of_abandoned(const xl_connection *c) {
-    const xl_path *best = NULL;
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
-        bool is_better = !best || (q->state == XL_PATH_ACTIVE) > (best->state == XL_PATH_ACTIVE) ||
-                         (q->state == best->state && q->rtt.smoothed < best->rtt.smoothed);
-        if (xl_path_may_carry_data(q) && q->has_dcid && is_better)
-            best = q;
-    }
-    return best;
-}
-
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
-    if (p->state == XL_PATH_CLOSED)
-        return instead_of_abandoned(c);
     if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
     /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
@@ -55,12 +40,6 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
             best = q;
     }
     return best;
-}
-
-bool xl_content_is_acknowledged(const xl_connection *c, const xl_path *p) {
-    if (!p->space || !(c->multipath ? p->has_local_id : p->index == c->active))
-        return false;
-    return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->local_id));
 }
 
 static size_t qoe_field_bytes(const xl_qoe *qoe) {
@@ -116,7 +95,8 @@ void xl_content_put_acks(xl_builder *b) {
     }
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (xl_content_is_acknowledged(c, p) && xl_space_owes_ack(p->space) && xl_content_ack_path(c, p) == b->path)
+        if (p->space && p->has_local_id && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
+            xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
     }
 }
@@ -128,9 +108,10 @@ static bool room_for(const xl_builder *b, size_t n) {
 }
 
 bool xl_content_has_control(const xl_connection *c) {
-    if (c->handshake.done_pending || c->streams.max_data_pending || c->streams.max_pending[0] ||
-        c->streams.max_pending[1] || c->streams.data_blocked_pending || c->streams.blocked_pending[0] ||
-        c->streams.blocked_pending[1] || c->streams.control_dirty || xl_conn_qoe_signal_is_due(c))
+    if (c->handshake.done_pending || c->handshake.token_pending || c->streams.max_data_pending ||
+        c->streams.max_pending[0] || c->streams.max_pending[1] || c->streams.data_blocked_pending ||
+        c->streams.blocked_pending[0] || c->streams.blocked_pending[1] || c->streams.control_dirty ||
+        xl_conn_qoe_signal_is_due(c))
         return true;
     if (xl_cid_frames_are_due(c))
         return true;
@@ -211,6 +192,16 @@ static void put_max_streams(xl_builder *b, int kind) {
     c->streams.max_pending[kind] = false;
 }
 
+static void put_new_token(xl_builder *b) {
+    xl_connection *c = b->c;
+    uint8_t token[XL_NEW_TOKEN_BYTES];
+    if (!c->handshake.token_pending || !room_for(b, XL_NEW_TOKEN_FRAME_BYTES))
+        return;
+    c->handshake.token_pending = false;
+    if (c->hooks.make_token(c->hooks.user, &c->path[0].remote, token) == 0 && xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
+        xl_frame_put_new_token(&b->w, token, sizeof(token));
+}
+
 void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
     if (c->handshake.done_pending && room_for(b, XL_HANDSHAKE_DONE_FRAME_BYTES) &&
@@ -218,6 +209,7 @@ void xl_content_put_control(xl_builder *b) {
         xl_frame_put_handshake_done(&b->w);
         c->handshake.done_pending = false;
     }
+    put_new_token(b);
     xl_builder_put_crypto(b);
     if (c->streams.max_data_pending && room_for(b, XL_MAX_DATA_FRAME_BYTES)) {
         c->streams.max_data_pending = false;

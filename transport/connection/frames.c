@@ -285,7 +285,10 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_IMMEDIATE_ACK:
         return take_immediate_ack(c, ctx);
     case XL_FRAME_NEW_TOKEN:
-        return c->is_server ? XL_QERR_PROTOCOL_VIOLATION : 0;
+        if (c->is_server)
+            return XL_QERR_PROTOCOL_VIOLATION;
+        xl_tls_remember(c->handshake.tls, XL_TLS_TOKEN, f->new_token.token, f->new_token.len);
+        return 0;
     default: /* PADDING, PING, the BLOCKED frames: nothing to do */
         return 0;
     }

@@ -5,11 +5,12 @@
 
 #include "connection/acks.h"
 #include "connection/connection.h"
+#include "connection/early.h"
 #include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"
-#include "connection/preferred.h"
 #include "connection/state.h"
+#include "connection/versions.h"
 
 static int on_crypto_data(void *user, xl_level level, const uint8_t *data, size_t len) {
     xl_connection *c = user;
@@ -88,9 +89,11 @@ static void apply_peer_params(xl_connection *c) {
     uint64_t peer_idle = p->max_idle_timeout_ms * 1000;
     if (peer_idle && (c->idle_timeout_us == 0 || peer_idle < c->idle_timeout_us))
         c->idle_timeout_us = peer_idle;
-    xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
-    c->streams.max_peer[0] = p->initial_max_streams_bidi;
-    c->streams.max_peer[1] = p->initial_max_streams_uni;
+    if (!c->early.is_offered) { /* else they apply once the handshake is complete */
+        xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
+        c->streams.max_peer[0] = p->initial_max_streams_bidi;
+        c->streams.max_peer[1] = p->initial_max_streams_uni;
+    }
     c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
         xl_conn_restart_mtu_search(c, &c->path[i]);
@@ -109,12 +112,12 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
     uint64_t error = xl_transport_params_decode(data, len, !c->is_server, &c->peer_params);
     if (error == 0 && !cids_are_authentic(c, &c->peer_params))
         error = XL_QERR_TRANSPORT_PARAMETER;
+    if (error == 0)
+        error = xl_conn_agree_on_version(c);
     if (error == 0 && c->is_server && choose_dialect(c) != 0)
         error = XL_QERR_INTERNAL;
     if (error == 0)
         error = agree_on_dialect(c);
-    if (error == 0)
-        error = xl_conn_learn_preferred_address(c);
     if (error) {
         xl_conn_fail(c, error, "bad transport parameters");
         return XL_ERR_CRYPTO;
@@ -125,6 +128,10 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
     return 0;
 }
 
+static int on_early_keys(void *user, xl_keys *keys) {
+    return xl_conn_take_early_keys(user, keys);
+}
+
 static void on_keylog(void *user, const char *line) {
     const xl_connection *c = user;
     c->config->log.keylog(c->config->log.user, line);
@@ -132,26 +139,43 @@ static void on_keylog(void *user, const char *line) {
 
 int xl_conn_make_tls(xl_connection *c, const char *server_name) {
     uint8_t params[512];
+    xl_conn_put_version_information(c);
     size_t len = xl_transport_params_encode(&c->local_params, params, sizeof(params));
-    xl_tls_callbacks callbacks = {
-        .user = c, .crypto_data = on_crypto_data, .keys = on_keys, .peer_params = on_peer_params};
+    xl_tls_callbacks callbacks = {.user = c,
+                                  .crypto_data = on_crypto_data,
+                                  .keys = on_keys,
+                                  .peer_params = on_peer_params,
+                                  .early_keys = on_early_keys};
     if (len == 0)
         return XL_ERR_CRYPTO;
     if (c->config->log.keylog)
         callbacks.keylog = on_keylog;
-    c->handshake.tls =
-        xl_tls_new(c->is_server, c->config->credentials, server_name, c->config->alpn, params, len, &callbacks);
+    c->handshake.tls = xl_tls_new(c->handshake.version, c->is_server, c->config->credentials, server_name,
+                                  c->config->alpn, params, len, &callbacks);
     if (!c->handshake.tls)
         return XL_ERR_CRYPTO;
     return c->is_server ? 0 : xl_tls_start(c->handshake.tls);
 }
 
+void xl_conn_use_remembered_token(xl_connection *c) {
+    size_t len;
+    const uint8_t *token = xl_tls_remembered(c->handshake.tls, XL_TLS_TOKEN, &len);
+    uint8_t *copy = token && len > 0 ? malloc(len) : NULL;
+    if (!copy)
+        return;
+    memcpy(copy, token, len);
+    c->handshake.token = copy;
+    c->handshake.token_len = len;
+}
+
 int xl_conn_install_initial_keys(xl_connection *c, const xl_cid *dcid) {
     xl_level_state *l = &c->level[XL_LEVEL_INITIAL];
+    c->handshake.initial_dcid = *dcid;
     xl_keys_free(l->read);
     xl_keys_free(l->write);
     l->read = l->write = NULL;
-    int rv = xl_keys_initial(dcid, c->is_server ? &l->read : &l->write, c->is_server ? &l->write : &l->read);
+    int rv = xl_keys_initial(c->handshake.version, dcid, c->is_server ? &l->read : &l->write,
+                             c->is_server ? &l->write : &l->read);
     if (c->config->null_crypto) {
         xl_keys_make_null(l->read);
         xl_keys_make_null(l->write);
@@ -175,12 +199,14 @@ void xl_conn_confirm_handshake(xl_connection *c) {
     c->handshake.deadline = XL_NEVER;
     c->handshake.address_validated_by_peer = true;
     xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
-    xl_conn_follow_preferred_address(c);
     xl_conn_open_paths(c);
 }
 
 static void on_complete(xl_connection *c) {
     c->handshake.is_complete = true;
+    xl_conn_settle_early(c);
+    if (!xl_conn_is_live(c))
+        return;
     xl_path *p = &c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
         p->validated = true;
@@ -189,7 +215,9 @@ static void on_complete(xl_connection *c) {
     report_connected(c);
     xl_conn_issue_cids(c); /* a client too: they are with the server before the first new path is opened */
     if (c->is_server) {
+        p->answers_early = false;
         c->handshake.done_pending = true;
+        c->handshake.token_pending = c->config->limits.issue_tokens;
         xl_conn_confirm_handshake(c);
     }
 }
@@ -204,6 +232,8 @@ void xl_conn_crypto_received(xl_connection *c, xl_level level) {
             return;
         }
     }
+    if (xl_conn_is_live(c))
+        xl_conn_answer_early(c);
     if (!xl_conn_is_live(c) || c->handshake.is_complete || !xl_tls_is_complete(c->handshake.tls))
         return;
     if (!c->handshake.peer_params_seen) {
@@ -220,6 +250,8 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
     xl_keys_free(c->level[level].read);
     xl_keys_free(c->level[level].write);
     c->level[level].read = c->level[level].write = NULL;
+    if (level == XL_LEVEL_INITIAL)
+        xl_conn_drop_original_keys(c);
     xl_conn_drop_space(c, &c->space[level]);
     xl_space_ack_sent(&c->space[level]);
     c->space[level].loss_time = XL_NEVER;
@@ -230,16 +262,18 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
 void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
     uint8_t tag[16];
     if (c->is_server || c->handshake.has_retry || c->handshake.initial_scid_peer.len > 0 ||
-        c->state != XL_CONN_HANDSHAKE || len < 16)
+        c->state != XL_CONN_HANDSHAKE || len < 16 || h->version != c->handshake.version)
         return;
     if (h->token_len == 0 || xl_cid_equal(&h->scid, &c->handshake.odcid))
         return;
-    if (xl_retry_tag(&c->handshake.odcid, packet, len - 16, tag) != 0 || memcmp(tag, packet + len - 16, 16) != 0)
+    if (xl_retry_tag(c->handshake.version, &c->handshake.odcid, packet, len - 16, tag) != 0 ||
+        memcmp(tag, packet + len - 16, 16) != 0)
         return;
     uint8_t *token = malloc(h->token_len);
     if (!token)
         return;
     memcpy(token, h->token, h->token_len);
+    free(c->handshake.token);
     c->handshake.token = token;
     c->handshake.token_len = h->token_len;
     c->handshake.has_retry = true;

@@ -22,18 +22,25 @@ typedef struct {
 
 typedef struct {
     xl_tls *tls;
-    bool is_complete, is_confirmed, done_pending, peer_params_seen;
-    bool is_reported;               /* XL_EVENT_CONNECTED was emitted */
-    bool address_validated_by_peer; /* client: the server surely has our address (RFC 9002 6.2.2.1) */
+    bool is_complete, is_confirmed, done_pending, token_pending, peer_params_seen;
+    bool is_reported;                   /* XL_EVENT_CONNECTED was emitted */
+    bool address_validated_by_peer;     /* client: the server surely has our address (RFC 9002 6.2.2.1) */
+    uint32_t version, original_version; /* in use; of the client's first packet */
+    xl_keys *original_read;             /* server: of Initial packets of the original version, when another is in use */
+    xl_keys *candidate_read;            /* client: of Initial packets of a version that the server may choose */
+    uint32_t candidate_version;
+    xl_cid initial_dcid; /* what the Initial keys are made from */
     xl_cid odcid, initial_scid_peer, retry_scid;
     bool has_retry;
-    uint8_t *token; /* of a Retry */
+    uint8_t *token; /* of a Retry, or of NEW_TOKEN of the session before */
     size_t token_len;
     uint64_t deadline; /* a handshake that is not confirmed by then is given up; XL_NEVER once it is */
 } xl_handshake;
 
 int xl_conn_make_tls(xl_connection *, const char *server_name);
 int xl_conn_install_initial_keys(xl_connection *, const xl_cid *dcid);
+/* Client: what NEW_TOKEN of an earlier connection brought goes with the first packets. */
+void xl_conn_use_remembered_token(xl_connection *);
 void xl_conn_crypto_received(xl_connection *, xl_level);
 void xl_conn_discard_level(xl_connection *, xl_level);
 void xl_conn_confirm_handshake(xl_connection *);

@@ -23,7 +23,7 @@ static void attack_connect(attack *a) {
     pair_handshake(&a->p);
     pair_run(&a->p, 500000);
     const xl_keys *write = a->p.cc->level[XL_LEVEL_APP].write;
-    a->generation[0] = xl_keys_from_secret(write->aead, write->secret, write->secret_len);
+    a->generation[0] = xl_keys_from_secret(XL_VERSION_1, write->aead, write->secret, write->secret_len);
     for (int i = 1; i < 4; i++)
         a->generation[i] = xl_keys_next(a->generation[i - 1]);
     assert_non_null(a->generation[3]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "connection/connection.h"
+#include "connection/early.h"
 #include "connection/frames.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
@@ -11,6 +12,7 @@
 #include "connection/paths.h"
 #include "connection/room.h"
 #include "connection/state.h"
+#include "connection/versions.h"
 
 static xl_level level_of(xl_packet_type type) {
     if (type == XL_PACKET_INITIAL)
@@ -67,7 +69,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         return;
     }
     log_received(c, ctx, payload, len, packet_bytes);
-    if (ctx->level == XL_LEVEL_APP)
+    if (ctx->type == XL_PACKET_1RTT)
         xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
@@ -82,8 +84,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     }
     if (c->level_discarded[ctx->level])
         return;
-    bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE || /* RFC 9000 section 13.2.1 */
-                     ctx->path->state == XL_PATH_CLOSED;                 /* RFC 10069 section 3.4.3 */
+    bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE; /* RFC 9000 section 13.2.1 */
     xl_ecn_count(&ctx->space->ecn, d->ecn);
     if (ctx->level == XL_LEVEL_APP)
         ctx->space->policy = c->ack_policy;
@@ -119,6 +120,11 @@ static void on_stateless_reset(xl_connection *c) {
  * opens a path with a space of its own: until then nothing is kept of it. */
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
     *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type)};
+    if (h->type == XL_PACKET_0RTT) {
+        ctx->path = &c->path[0];
+        ctx->space = &c->space[XL_LEVEL_APP];
+        return true;
+    }
     if (ctx->level != XL_LEVEL_APP) {
         ctx->path = &c->path[0];
         ctx->space = &c->space[ctx->level];
@@ -173,6 +179,27 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     }
 }
 
+/* NULL: the packet cannot be opened, or is of a version that is not spoken here. */
+static const xl_keys *read_keys(xl_connection *c, const xl_packet_header *h, const xl_packet_context *ctx,
+                                bool *changes_version) {
+    *changes_version = false;
+    if (h->type == XL_PACKET_0RTT)
+        return h->version == c->handshake.original_version ? xl_conn_early_read_keys(c) : NULL;
+    if (c->level_discarded[ctx->level])
+        return NULL;
+    if (h->type == XL_PACKET_INITIAL)
+        return xl_conn_initial_read_keys(c, h->version, changes_version);
+    bool is_long = h->type == XL_PACKET_HANDSHAKE;
+    return is_long && h->version != c->handshake.version ? NULL : c->level[ctx->level].read;
+}
+
+/* RFC 9000 section 17.4: by the packet with the highest number. */
+static void take_spin(xl_connection *c, const xl_packet_context *ctx, uint8_t first) {
+    bool is_newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
+    if (c->spins && is_newest)
+        ctx->path->spin = ((first & 0x20) != 0) == c->is_server;
+}
+
 static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, uint8_t *packet) {
     xl_packet_context ctx;
     size_t len = h->total_len;
@@ -180,8 +207,9 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         drop(c, len, "connection_unknown", -1);
         return;
     }
-    const xl_keys *read = c->level[ctx.level].read;
-    if (!read || c->level_discarded[ctx.level]) {
+    bool changes_version;
+    const xl_keys *read = read_keys(c, h, &ctx, &changes_version);
+    if (!read) {
         drop(c, len, "key_unavailable", path_index(&ctx));
         return;
     }
@@ -199,7 +227,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
     ctx.pn = xl_packet_number_decode(ctx.space ? ctx.space->largest_received : UINT64_MAX, truncated, pn_len);
     uint8_t *payload;
     xl_key_age age = XL_KEYS_PRESENT;
-    ssize_t n = ctx.level == XL_LEVEL_APP ? xl_conn_open_1rtt(c, &ctx, c->multipath ? ctx.local_id : 0, packet, len,
+    ssize_t n = h->type == XL_PACKET_1RTT ? xl_conn_open_1rtt(c, &ctx, c->multipath ? ctx.local_id : 0, packet, len,
                                                               h->pn_offset, pn_len, &payload, &age)
                                           : xl_keys_open(read, 0, ctx.pn, packet, len, h->pn_offset, pn_len, &payload);
     if (n < 0) {
@@ -221,13 +249,17 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         drop(c, len, "connection_unknown", -1);
         return;
     }
-    uint64_t error = ctx.level == XL_LEVEL_APP ? xl_conn_take_phase(c, ctx.space, ctx.pn, age) : 0;
+    uint64_t error = h->type == XL_PACKET_1RTT ? xl_conn_take_phase(c, ctx.space, ctx.pn, age) : 0;
     if (error) {
         xl_conn_fail(c, error, "keys of the wrong phase");
         return;
     }
+    if (changes_version)
+        xl_conn_follow_version(c, h->version);
     if (h->type != XL_PACKET_1RTT)
         after_long_header(c, h);
+    else
+        take_spin(c, &ctx, packet[0]);
     ctx.path->last_received_at = c->now;
     c->eliciting_since_receive = false;
     xl_conn_restart_idle(c, c->now);
@@ -265,7 +297,8 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     while (at < d->len && xl_conn_is_live(c)) {
         xl_packet_header h;
         if (xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &h) != 0 ||
-            h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION) {
+            h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION ||
+            !(h.has_quic_bit || c->config->limits.grease)) {
             drop(c, d->len - at, "invalid", -1);
             break;
         }
@@ -274,10 +307,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
             break;
         }
         uint64_t drops = c->stats.datagrams_dropped;
-        if (h.type == XL_PACKET_0RTT)
-            drop(c, h.total_len, "unsupported", -1);
-        else
-            take_packet(c, &h, d, data + at);
+        take_packet(c, &h, d, data + at);
         if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {
             on_stateless_reset(c);
             break;

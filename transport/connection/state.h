@@ -9,6 +9,8 @@
 
 typedef enum { XL_CONN_HANDSHAKE, XL_CONN_OPEN, XL_CONN_CLOSING, XL_CONN_DRAINING, XL_CONN_CLOSED } xl_conn_state;
 
+#define XL_NEW_TOKEN_BYTES 37
+
 /* What a connection asks of its endpoint. */
 typedef struct {
     void *user;
@@ -19,7 +21,8 @@ typedef struct {
     void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
     void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
     int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
-    xl_budget_pool *send_pool;                                         /* of the send buffers of all connections */
+    int (*make_token)(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
+    xl_budget_pool *send_pool; /* of the send buffers of all connections */
 } xl_connection_hooks;
 
 typedef struct {

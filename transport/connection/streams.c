@@ -282,7 +282,7 @@ int xl_stream_open(xl_connection *c, bool bidirectional, uint64_t *id) {
     xl_conn_touch(c);
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
-    if (!c->handshake.peer_params_seen)
+    if (!c->handshake.peer_params_seen && !c->early.is_offered)
         return XL_ERR_STREAM_LIMIT;
     if (c->streams.next[kind] >= c->streams.max_peer[kind]) {
         note_streams_blocked(c, kind);

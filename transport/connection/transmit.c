@@ -8,6 +8,7 @@
 #include "connection/connection.h"
 #include "connection/content.h"
 #include "connection/datagrams.h"
+#include "connection/early.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
@@ -46,6 +47,37 @@ static void put_probe(xl_builder *b) {
         xl_content_put_ping(b);
 }
 
+/* ---- 0-RTT ---- */
+
+static bool early_is_due(xl_connection *c, xl_content_choice *choice) {
+    const xl_path *p = &c->path[0];
+    return xl_conn_may_write_early(c) && (p->probes > 0 || xl_path_has_window(p)) && xl_content_choose(c, p, choice);
+}
+
+/* pads: it shares its datagram with an Initial packet (RFC 9000 section 14.1). */
+static size_t put_early(xl_connection *c, const xl_content_choice *choice, uint8_t *buf, size_t room, bool pads) {
+    xl_builder b;
+    if (!xl_builder_begin_early(&b, c, &c->path[0], buf, room))
+        return 0;
+    xl_content_put_streams(&b, choice);
+    if (pads)
+        xl_builder_pad_to(&b, room);
+    return xl_builder_finish(&b);
+}
+
+static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_content_choice choice;
+    if (!early_is_due(c, &choice))
+        return 0;
+    size_t n = put_early(c, &choice, buf, least(cap, XL_MIN_DATAGRAM), false);
+    address(out, &c->path[0], n);
+    return n;
+}
+
+#define EARLY_ROOM 128 /* behind an Initial packet: less is not worth a 0-RTT packet */
+
+/* ---- Handshake, continued ---- */
+
 static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_path *p = &c->path[0];
     if (c->handshake.is_confirmed)
@@ -63,6 +95,7 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
     if (allowed < XL_MIN_DATAGRAM || (!wants[0] && !wants[1]))
         return 0;
     size_t room = least(cap, XL_MIN_DATAGRAM), at = 0;
+    xl_content_choice early;
     for (int level = XL_LEVEL_INITIAL; level <= XL_LEVEL_HANDSHAKE; level++) {
         xl_builder b;
         if (!wants[level] || !xl_builder_begin(&b, c, p, (xl_level)level, buf + at, room - at))
@@ -73,9 +106,13 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
         if (p->probes > 0 && !b.ack_eliciting)
             put_probe(&b);
         bool is_last = level == XL_LEVEL_HANDSHAKE || !wants[XL_LEVEL_HANDSHAKE];
-        if (is_last && wants[XL_LEVEL_INITIAL])
+        bool joins =
+            is_last && level == XL_LEVEL_INITIAL && xl_builder_left(&b) >= EARLY_ROOM && early_is_due(c, &early);
+        if (is_last && wants[XL_LEVEL_INITIAL] && !joins)
             xl_builder_pad_to(&b, room - at); /* RFC 9000 section 14.1 */
         at += xl_builder_finish(&b);
+        if (joins)
+            at += put_early(c, &early, buf + at, room - at, true);
         if (level == XL_LEVEL_HANDSHAKE && !c->is_server)
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
     }
@@ -377,11 +414,8 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 /* ---- Acknowledgements alone ---- */
 
 static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t cap, xl_datagram *out) {
-    const xl_path *by = xl_content_ack_path(c, of);
+    xl_path *p = &c->path[xl_content_ack_path(c, of)->index];
     xl_builder b;
-    if (!by)
-        return 0;
-    xl_path *p = &c->path[by->index];
     if (!p->has_dcid || is_probing_only(c, p))
         return 0;
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
@@ -398,7 +432,8 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!xl_content_is_acknowledged(c, p) || !p->space->ack_now)
+        bool is_spoken_for = c->multipath ? p->has_local_id : p->index == c->active;
+        if (p->state == XL_PATH_CLOSED || !p->space || !is_spoken_for || !p->space->ack_now)
             continue;
         size_t n = transmit_ack(c, p, buf, cap, out);
         if (n)
@@ -470,7 +505,9 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
     if (c->migration.expecting_since == XL_NEVER)
         c->migration.expecting_since = now;
     size_t n = transmit_handshake(c, buf, cap, out);
-    if (n || !c->handshake.is_complete)
+    if (n == 0 && !c->handshake.is_complete)
+        n = transmit_early(c, buf, cap, out);
+    if (n || !(c->handshake.is_complete || xl_conn_may_answer_early(c)))
         return n;
     for (size_t i = 0; i < c->path_count; i++)
         if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))

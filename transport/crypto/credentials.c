@@ -54,6 +54,10 @@ int xl_credentials_keep_sessions(xl_credentials *c, const xl_sessions *sessions)
     return 0;
 }
 
+bool xl_credentials_have_early(const xl_credentials *c) {
+    return c->allows_early;
+}
+
 int xl_credentials_issue_tickets(xl_credentials *c, const uint8_t key[XL_TICKET_KEY_BYTES]) {
     if (!c->is_server)
         return XL_ERR_ARGUMENT;
@@ -101,6 +105,9 @@ void xl_credentials_free(xl_credentials *c) {
         gnutls_priority_deinit(c->priority);
     if (c->certificates)
         gnutls_certificate_free_credentials(c->certificates);
+    if (c->anti_replay)
+        gnutls_anti_replay_deinit(c->anti_replay);
+    free(c->outstanding);
     gnutls_memset(c->ticket_key, 0, sizeof c->ticket_key);
     free(c);
 }

@@ -6,6 +6,7 @@
 
 #include <gnutls/gnutls.h>
 
+#include "crypto/outstanding.h"
 #include "xlink/xlink.h"
 
 struct xl_credentials {
@@ -15,6 +16,9 @@ struct xl_credentials {
     gnutls_priority_t priority; /* TLS 1.3 with the cipher suites and groups of this library */
     bool issues_tickets;        /* server */
     uint8_t ticket_key[XL_TICKET_KEY_BYTES];
+    bool allows_early;                /* 0-RTT: a client offers it, a server accepts it */
+    gnutls_anti_replay_t anti_replay; /* server; NULL: no 0-RTT */
+    xl_outstanding *outstanding;
     xl_sessions sessions; /* client: load is NULL where nothing is resumed */
 };
 

@@ -115,10 +115,12 @@ static int deliver(flight *from, xl_tls *to) {
 static int handshake_alert(xl_credentials *client_credentials, xl_credentials *server_credentials, const char *name) {
     static const uint8_t PARAMS[] = {0x01, 0x02, 0x67, 0x10};
     flight from_client = {0}, from_server = {0};
-    const xl_tls_callbacks client_callbacks = {&from_client, take_crypto_data, drop_keys, accept_params, NULL};
-    const xl_tls_callbacks server_callbacks = {&from_server, take_crypto_data, drop_keys, accept_params, NULL};
-    xl_tls *client = xl_tls_new(false, client_credentials, name, "h3", PARAMS, sizeof PARAMS, &client_callbacks);
-    xl_tls *server = xl_tls_new(true, server_credentials, NULL, "h3", PARAMS, sizeof PARAMS, &server_callbacks);
+    const xl_tls_callbacks client_callbacks = {&from_client, take_crypto_data, drop_keys, accept_params, NULL, NULL};
+    const xl_tls_callbacks server_callbacks = {&from_server, take_crypto_data, drop_keys, accept_params, NULL, NULL};
+    xl_tls *client =
+        xl_tls_new(XL_VERSION_1, false, client_credentials, name, "h3", PARAMS, sizeof PARAMS, &client_callbacks);
+    xl_tls *server =
+        xl_tls_new(XL_VERSION_1, true, server_credentials, NULL, "h3", PARAMS, sizeof PARAMS, &server_callbacks);
     assert_non_null(client);
     assert_non_null(server);
     assert_int_equal(xl_tls_start(client), 0);
@@ -343,8 +345,8 @@ static void a_self_signed_certificate_can_be_trusted_by_itself(void **state) {
 
 static void a_verifying_client_needs_a_server_name(void **state) {
     const authority *a = *state;
-    const xl_tls_callbacks callbacks = {NULL, take_crypto_data, drop_keys, accept_params, NULL};
-    assert_null(xl_tls_new(false, a->client, NULL, "h3", NULL, 0, &callbacks));
+    const xl_tls_callbacks callbacks = {NULL, take_crypto_data, drop_keys, accept_params, NULL, NULL};
+    assert_null(xl_tls_new(XL_VERSION_1, false, a->client, NULL, "h3", NULL, 0, &callbacks));
 }
 
 static void text_that_is_not_pem_gives_no_credentials(void **state) {

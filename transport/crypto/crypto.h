@@ -16,9 +16,11 @@ typedef enum { XL_LEVEL_INITIAL, XL_LEVEL_HANDSHAKE, XL_LEVEL_APP, XL_LEVEL_COUN
 typedef struct xl_keys xl_keys;
 typedef enum { XL_AEAD_AES_128_GCM, XL_AEAD_AES_256_GCM, XL_AEAD_CHACHA20_POLY1305 } xl_aead;
 
-xl_keys *xl_keys_from_secret(xl_aead, const uint8_t *secret, size_t len);
+/* version: of QUIC, XL_VERSION_1 or XL_VERSION_2: they have labels, salts and Retry keys of their own (RFC 9369 section
+ * 3.3). */
+xl_keys *xl_keys_from_secret(uint32_t version, xl_aead, const uint8_t *secret, size_t len);
 /* Initial keys of client and server for the client's first destination CID (RFC 9001 section 5.2). */
-int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server);
+int xl_keys_initial(uint32_t version, const xl_cid *odcid, xl_keys **client, xl_keys **server);
 /* The next generation: secret "quic ku", same header protection key (RFC 9001 section 6). */
 xl_keys *xl_keys_next(const xl_keys *);
 void xl_keys_free(xl_keys *); /* wipes; NULL is fine */
@@ -49,10 +51,17 @@ uint64_t xl_keys_confidentiality_limit(const xl_keys *); /* RFC 9001 section 6.6
 uint64_t xl_keys_integrity_limit(const xl_keys *);       /* over all keys of a connection */
 
 /* Retry integrity tag over the Retry pseudo-packet (RFC 9001 section 5.8). */
-int xl_retry_tag(const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);
+int xl_retry_tag(uint32_t version, const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);
 /* First `len` <= 32 bytes of HMAC-SHA256(key, data): stateless reset tokens, address tokens. */
 /* In a time that does not depend on the bytes: how much of a guess was right does not show. */
 bool xl_is_equal(const uint8_t *a, const uint8_t *b, size_t len);
+
+/* AEAD_AES_256_GCM for what comes back to us: `sealed` is len + XL_AEAD_TAG bytes; `bound` is authenticated and not
+ * part of it. 0 or -1. */
+int xl_seal(const uint8_t key[32], const uint8_t nonce[12], const uint8_t *bound, size_t bound_len,
+            const uint8_t *plain, size_t len, uint8_t *sealed);
+int xl_unseal(const uint8_t key[32], const uint8_t nonce[12], const uint8_t *bound, size_t bound_len,
+              const uint8_t *sealed, size_t len, uint8_t *plain);
 
 int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len);
 
@@ -69,19 +78,37 @@ typedef struct {
     /* The peer's transport parameters (extension 0x39), raw; called once. Negative fails the handshake: a caller that
      * closes with TRANSPORT_PARAMETER_ERROR remembers that itself. */
     int (*peer_params)(void *user, const uint8_t *data, size_t len);
+    /* The keys of 0-RTT packets: a client protects with them, a server opens. Ownership as above. NULL: 0-RTT is
+     * neither offered nor accepted. A client gets them from xl_tls_start(), a server once it has accepted 0-RTT data.
+     * */
+    int (*early_keys)(void *user, xl_keys *);
     void (*keylog)(void *user, const char *line); /* may be NULL */
 } xl_tls_callbacks;
 
-/* server_name only for a client: a DNS name, or an IP address as text (then there is no SNI); a client that verifies
- * must have one. alpn: names with commas between them, the server's preferred one first. params: our transport
- * parameters, copied. NULL on failure. The credentials must outlive it. No callback may call back into the session, but
- * for xl_tls_set_params(). */
-xl_tls *xl_tls_new(bool is_server, xl_credentials *, const char *server_name, const char *alpn, const uint8_t *params,
-                   size_t params_len, const xl_tls_callbacks *);
+/* version: of QUIC, that of the first packet. server_name only for a client: a DNS name, or an IP address as text (then
+ * there is no SNI); a client that verifies must have one. alpn: names with commas between them, the server's preferred
+ * one first. params: our transport parameters, copied. NULL on failure. The credentials must outlive it. No callback
+ * may call back into the session, but for xl_tls_set_params(). */
+xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *, const char *server_name, const char *alpn,
+                   const uint8_t *params, size_t params_len, const xl_tls_callbacks *);
 void xl_tls_free(xl_tls *);
+bool xl_credentials_have_early(const xl_credentials *); /* 0-RTT is allowed */
+/* The version of QUIC of the session that would be resumed with this server; 0: none. */
+uint32_t xl_credentials_session_version(const xl_credentials *, const char *server_name);
 /* A server, within peer_params(): these are its own transport parameters then, now that the client's are known. 0 or
  * negative. */
 int xl_tls_set_params(xl_tls *, const uint8_t *params, size_t len);
+/* Another version was negotiated: for keys that are yet to come, and for what is saved. */
+void xl_tls_set_version(xl_tls *, uint32_t version);
+/* What a client keeps with a session: the server's transport parameters, a token of NEW_TOKEN, and what the application
+ * likes to (1024 bytes at most of the latter two). Remembered of the session that this connection resumes; NULL: none.
+ * */
+typedef enum { XL_TLS_PARAMS, XL_TLS_TOKEN, XL_TLS_APPLICATION } xl_tls_memory;
+const uint8_t *xl_tls_remembered(const xl_tls *, xl_tls_memory, size_t *len);
+/* To be saved with the session of this connection; not XL_TLS_PARAMS, which are kept by themselves. */
+void xl_tls_remember(xl_tls *, xl_tls_memory, const uint8_t *, size_t len);
+bool xl_tls_offers_early(const xl_tls *);      /* client, after xl_tls_start(): 0-RTT packets may be sent */
+bool xl_tls_early_is_accepted(const xl_tls *); /* a server: once it has keys to answer; a client: once complete */
 /* Client: produces the ClientHello. Returns 0 or negative. */
 int xl_tls_start(xl_tls *);
 /* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:

@@ -48,25 +48,44 @@ static int open_ciphers(xl_keys *keys) {
     return 0;
 }
 
+/* RFC 9001 sections 5.1 and 6.1, RFC 9369 section 3.3. */
+typedef struct {
+    const char *key, *iv, *hp, *update;
+    uint8_t salt[20]; /* of Initial secrets */
+} version_labels;
+
+static const version_labels *labels_of(uint32_t version) {
+    static const version_labels v1 = {
+        "quic key", "quic iv", "quic hp", "quic ku", {0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17,
+                                                      0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a}};
+    static const version_labels v2 = {
+        "quicv2 key", "quicv2 iv", "quicv2 hp", "quicv2 ku", {0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6,
+                                                              0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26,
+                                                              0x9d, 0xcb, 0xf9, 0xbd, 0x2e, 0xd9}};
+    return version == XL_VERSION_2 ? &v2 : &v1;
+}
+
 /* hp_key NULL: it follows from the secret too, as for the first generation of keys. */
-static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const uint8_t *hp_key) {
+static xl_keys *keys_new(uint32_t version, xl_aead aead, const uint8_t *secret, size_t len, const uint8_t *hp_key) {
     if ((size_t)aead >= sizeof SUITES / sizeof SUITES[0] || len != SUITES[aead].secret_len)
         return NULL;
     const suite *s = &SUITES[aead];
+    const version_labels *labels = labels_of(version);
     xl_keys *keys = calloc(1, sizeof *keys);
     if (!keys)
         return NULL;
+    keys->version = version;
     keys->aead = aead;
     keys->key_len = s->key_len;
     keys->secret_len = len;
     memcpy(keys->secret, secret, len);
     keys->sealed = calloc(1, sizeof *keys->sealed);
-    bool ok = keys->sealed && xl_kdf_expand_label(s->mac, secret, len, "quic key", keys->key, s->key_len) == 0 &&
-              xl_kdf_expand_label(s->mac, secret, len, "quic iv", keys->iv, sizeof keys->iv) == 0;
+    bool ok = keys->sealed && xl_kdf_expand_label(s->mac, secret, len, labels->key, keys->key, s->key_len) == 0 &&
+              xl_kdf_expand_label(s->mac, secret, len, labels->iv, keys->iv, sizeof keys->iv) == 0;
     if (ok && hp_key)
         memcpy(keys->hp_key, hp_key, s->key_len);
     else if (ok)
-        ok = xl_kdf_expand_label(s->mac, secret, len, "quic hp", keys->hp_key, s->key_len) == 0;
+        ok = xl_kdf_expand_label(s->mac, secret, len, labels->hp, keys->hp_key, s->key_len) == 0;
     if (!ok || open_ciphers(keys) != 0) {
         xl_keys_free(keys);
         return NULL;
@@ -74,21 +93,20 @@ static xl_keys *keys_new(xl_aead aead, const uint8_t *secret, size_t len, const 
     return keys;
 }
 
-xl_keys *xl_keys_from_secret(xl_aead aead, const uint8_t *secret, size_t len) {
-    return keys_new(aead, secret, len, NULL);
+xl_keys *xl_keys_from_secret(uint32_t version, xl_aead aead, const uint8_t *secret, size_t len) {
+    return keys_new(version, aead, secret, len, NULL);
 }
 
-int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server) {
-    static const uint8_t SALT_V1[20] = {0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17,
-                                        0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a};
+int xl_keys_initial(uint32_t version, const xl_cid *odcid, xl_keys **client, xl_keys **server) {
+    const uint8_t *salt = labels_of(version)->salt;
     uint8_t initial[32], secret[32];
     *client = *server = NULL;
-    if (xl_kdf_extract_sha256(SALT_V1, sizeof SALT_V1, odcid->id, odcid->len, initial) != 0)
+    if (xl_kdf_extract_sha256(salt, 20, odcid->id, odcid->len, initial) != 0)
         return -1;
     if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "client in", secret, sizeof secret) == 0)
-        *client = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
+        *client = xl_keys_from_secret(version, XL_AEAD_AES_128_GCM, secret, sizeof secret);
     if (xl_kdf_expand_label(GNUTLS_MAC_SHA256, initial, sizeof initial, "server in", secret, sizeof secret) == 0)
-        *server = xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, sizeof secret);
+        *server = xl_keys_from_secret(version, XL_AEAD_AES_128_GCM, secret, sizeof secret);
     if (!*client || !*server) {
         xl_keys_free(*client);
         xl_keys_free(*server);
@@ -101,9 +119,9 @@ int xl_keys_initial(const xl_cid *odcid, xl_keys **client, xl_keys **server) {
 xl_keys *xl_keys_next(const xl_keys *keys) {
     uint8_t secret[XL_SECRET_MAX];
     xl_keys *next = NULL;
-    if (xl_kdf_expand_label(suite_of(keys)->mac, keys->secret, keys->secret_len, "quic ku", secret, keys->secret_len) ==
-        0)
-        next = keys_new(keys->aead, secret, keys->secret_len, keys->hp_key);
+    if (xl_kdf_expand_label(suite_of(keys)->mac, keys->secret, keys->secret_len, labels_of(keys->version)->update,
+                            secret, keys->secret_len) == 0)
+        next = keys_new(keys->version, keys->aead, secret, keys->secret_len, keys->hp_key);
     if (next && keys->is_null)
         xl_keys_make_null(next);
     gnutls_memset(secret, 0, sizeof secret);

@@ -16,6 +16,7 @@
 #define XL_PN_LEN_BITS  0x03 /* of the first byte: packet number length - 1 */
 
 struct xl_keys {
+    uint32_t version; /* of QUIC */
     xl_aead aead;
     bool is_null;                  /* simulation: see null.c */
     uint8_t secret[XL_SECRET_MAX]; /* the traffic secret, from which the next generation follows */

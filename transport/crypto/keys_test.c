@@ -36,7 +36,7 @@ typedef struct {
 static initial_keys rfc_initial_keys(void) {
     const xl_cid odcid = cid_of("8394c8f03e515708");
     initial_keys k;
-    assert_int_equal(xl_keys_initial(&odcid, &k.client, &k.server), 0);
+    assert_int_equal(xl_keys_initial(XL_VERSION_1, &odcid, &k.client, &k.server), 0);
     return k;
 }
 
@@ -48,7 +48,7 @@ static void free_initial_keys(initial_keys *k) {
 static xl_keys *rfc_chacha_keys(void) {
     uint8_t secret[32];
     from_hex("9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b", secret, sizeof secret);
-    xl_keys *keys = xl_keys_from_secret(XL_AEAD_CHACHA20_POLY1305, secret, sizeof secret);
+    xl_keys *keys = xl_keys_from_secret(XL_VERSION_1, XL_AEAD_CHACHA20_POLY1305, secret, sizeof secret);
     assert_non_null(keys);
     return keys;
 }
@@ -146,8 +146,24 @@ static void retry_tag_is_that_of_appendix_a4(void **state) {
     const xl_cid odcid = cid_of("8394c8f03e515708");
     uint8_t retry[64], tag[16];
     const size_t n = from_hex("ff000000010008f067a5502a4262b5746f6b656e", retry, sizeof retry);
-    assert_int_equal(xl_retry_tag(&odcid, retry, n, tag), 0);
+    assert_int_equal(xl_retry_tag(XL_VERSION_1, &odcid, retry, n, tag), 0);
     assert_hex(tag, "04a265ba2eff4d829058fb3f0f2496ba");
+}
+
+/* RFC 9369 appendix A. */
+static void version_2_has_keys_and_a_retry_tag_of_its_own(void **state) {
+    (void)state;
+    const xl_cid odcid = cid_of("8394c8f03e515708");
+    initial_keys k;
+    assert_int_equal(xl_keys_initial(XL_VERSION_2, &odcid, &k.client, &k.server), 0);
+    assert_hex(k.client->key, "8b1a0bc121284290a29e0971b5cd045d");
+    assert_hex(k.client->iv, "91f73e2351d8fa91660e909f");
+    assert_hex(k.client->hp_key, "45b95e15235d6f45a6b19cbcb0294ba9");
+    free_initial_keys(&k);
+    uint8_t retry[64], tag[16];
+    const size_t n = from_hex("cf6b3343cf0008f067a5502a4262b5746f6b656e", retry, sizeof retry);
+    assert_int_equal(xl_retry_tag(XL_VERSION_2, &odcid, retry, n, tag), 0);
+    assert_hex(tag, "c8646ce8bfe33952d955543665dcc7b6");
 }
 
 static void chacha20_short_header_is_that_of_appendix_a5(void **state) {
@@ -226,7 +242,7 @@ static void fill_packet(uint8_t packet[PACKET], uint64_t pn) {
 static xl_keys *keys_of(xl_aead aead) {
     uint8_t secret[XL_SECRET_MAX];
     memset(secret, 0x5a, sizeof secret);
-    xl_keys *keys = xl_keys_from_secret(aead, secret, aead == XL_AEAD_AES_256_GCM ? 48 : 32);
+    xl_keys *keys = xl_keys_from_secret(XL_VERSION_1, aead, secret, aead == XL_AEAD_AES_256_GCM ? 48 : 32);
     assert_non_null(keys);
     return keys;
 }
@@ -325,9 +341,9 @@ static void limits_are_those_of_section_6_6_and_stop_the_keys(void **state) {
 static void secrets_of_the_wrong_length_make_no_keys(void **state) {
     (void)state;
     const uint8_t secret[48] = {0};
-    assert_null(xl_keys_from_secret(XL_AEAD_AES_128_GCM, secret, 48));
-    assert_null(xl_keys_from_secret(XL_AEAD_AES_256_GCM, secret, 32));
-    assert_null(xl_keys_from_secret((xl_aead)7, secret, 32));
+    assert_null(xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_128_GCM, secret, 48));
+    assert_null(xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_256_GCM, secret, 32));
+    assert_null(xl_keys_from_secret(XL_VERSION_1, (xl_aead)7, secret, 32));
     xl_keys_free(NULL);
 }
 
@@ -350,6 +366,7 @@ int main(void) {
         cmocka_unit_test(client_initial_is_protected_as_in_appendix_a2_and_opens_again),
         cmocka_unit_test(server_initial_is_protected_as_in_appendix_a3),
         cmocka_unit_test(retry_tag_is_that_of_appendix_a4),
+        cmocka_unit_test(version_2_has_keys_and_a_retry_tag_of_its_own),
         cmocka_unit_test(chacha20_short_header_is_that_of_appendix_a5),
         cmocka_unit_test(key_update_changes_key_and_iv_but_not_header_protection),
         cmocka_unit_test(nonce_carries_the_path_id),

@@ -13,7 +13,7 @@
 static const uint8_t SECRET[32] = {1, 2, 3};
 
 static xl_keys *null_keys(void) {
-    xl_keys *keys = xl_keys_from_secret(XL_AEAD_AES_128_GCM, SECRET, sizeof SECRET);
+    xl_keys *keys = xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_128_GCM, SECRET, sizeof SECRET);
     assert_non_null(keys);
     xl_keys_make_null(keys);
     return keys;
@@ -30,7 +30,7 @@ static size_t make_packet(const xl_keys *keys, uint64_t path, uint8_t *packet) {
 
 static void a_packet_is_plain_and_as_long_as_a_protected_one(void **state) {
     (void)state;
-    xl_keys *keys = null_keys(), *real = xl_keys_from_secret(XL_AEAD_AES_128_GCM, SECRET, sizeof SECRET);
+    xl_keys *keys = null_keys(), *real = xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_128_GCM, SECRET, sizeof SECRET);
     uint8_t packet[300], other[300], *payload;
     size_t len = make_packet(keys, 3, packet), pn_len;
     uint64_t pn;

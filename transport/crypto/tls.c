@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -20,6 +21,7 @@
 #include "crypto/credentials.h"
 #include "crypto/crypto.h"
 #include "crypto/kdf.h"
+#include "crypto/session.h"
 #include "wire/cursor.h"
 
 #define EXT_QUIC_TRANSPORT_PARAMETERS 0x39 /* RFC 9001 section 8.2 */
@@ -32,8 +34,13 @@
 #define CLIENT_RANDOM_BYTES           32
 #define MAX_TICKET_MESSAGE            8192 /* a longer NewSessionTicket is skipped */
 #define MAX_TICKETS                   4    /* those after them are skipped */
-#define SESSION_FORM                  1    /* first byte of a saved session */
 #define MAX_SAVED_PARAMS              1024
+#define EXT_EARLY_DATA                42
+#define EXT_PRE_SHARED_KEY            41
+#define QUIC_EARLY_DATA               UINT32_MAX /* the one value of max_early_data_size, RFC 9001 section 4.6.1 */
+#define TICKET_MARGIN_S               10
+#define MAX_REMEMBERED                1024       /* bytes of a token, and of what an application keeps */
+#define REPLAY_WINDOW_MS              UINT32_MAX /* of the library; what keeps replays out is xl_outstanding */
 
 struct xl_tls {
     bool is_server, verify_peer, issues_tickets;
@@ -54,11 +61,30 @@ struct xl_tls {
     size_t message_len, message_cap;
     uint8_t header[MESSAGE_HEADER]; /* of the post-handshake message that is being skipped */
     size_t header_len, skip_left;
+    uint32_t version; /* of QUIC: its labels, and what a session is for */
+    xl_credentials *credentials;
     const xl_sessions *sessions; /* the credentials'; NULL: nothing is resumed */
     unsigned tickets;            /* taken */
     uint8_t *peer_params;        /* as they came, to be saved with a session */
     size_t peer_params_len;
+
+    uint8_t *loaded; /* the session that is resumed: its bytes, and what they say */
+    xl_session session_in;
+    bool offers_early; /* client: 0-RTT keys were made */
+    bool was_retried;  /* HelloRetryRequest: 0-RTT would be refused, and is not tried with this server */
+    xl_aead early_aead;
+    const uint8_t *identity; /* server: the first ticket of the ClientHello that is being handled */
+    size_t identity_len;
+    /* Client: of the session that is saved. */
+    uint64_t arrived_ns;
+    uint32_t lifetime_s;
+    bool allows_early;
+    uint8_t *application, *token;
+    size_t application_len, token_len;
 };
+
+/* Of the session whose handshake is being driven: the library's check of replays names none. */
+static _Thread_local xl_tls *driven;
 
 /* The first alert is the one that tells what went wrong. */
 static int fail(xl_tls *tls, uint8_t alert) {
@@ -81,7 +107,7 @@ static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
     case GNUTLS_ENCRYPTION_LEVEL_APPLICATION:
         *to = XL_LEVEL_APP;
         return true;
-    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* 0-RTT is never offered nor accepted */
+    case GNUTLS_ENCRYPTION_LEVEL_EARLY: /* has neither messages nor a level of its own */
         break;
     }
     return false;
@@ -95,8 +121,8 @@ static gnutls_record_encryption_level_t gnutls_level_of(xl_level level) {
 
 /* ---- What GnuTLS calls. ---- */
 
-static int aead_of(gnutls_session_t session, xl_aead *aead) {
-    switch (gnutls_cipher_get(session)) {
+static int aead_of(gnutls_cipher_algorithm_t cipher, xl_aead *aead) {
+    switch (cipher) {
     case GNUTLS_CIPHER_AES_128_GCM:
         *aead = XL_AEAD_AES_128_GCM;
         return 0;
@@ -111,17 +137,34 @@ static int aead_of(gnutls_session_t session, xl_aead *aead) {
     }
 }
 
+/* The one secret of 0-RTT: a client writes under it, a server reads. */
+static int on_early_secret(xl_tls *tls, const void *secret, size_t len) {
+    if (tls->was_retried || !tls->callbacks.early_keys)
+        return 0; /* a second ClientHello carries no 0-RTT data */
+    xl_keys *keys = aead_of(gnutls_early_cipher_get(tls->session), &tls->early_aead) == 0
+                        ? xl_keys_from_secret(tls->version, tls->early_aead, secret, len)
+                        : NULL;
+    if (!keys || tls->callbacks.early_keys(tls->callbacks.user, keys) != 0) {
+        fail(tls, GNUTLS_A_INTERNAL_ERROR);
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    tls->offers_early = !tls->is_server;
+    return 0;
+}
+
 static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t at, const void *read_secret,
                      const void *write_secret, size_t len) {
     xl_tls *tls = gnutls_session_get_ptr(session);
     xl_level level;
     xl_aead aead;
-    if (!level_of(at, &level) || aead_of(session, &aead) != 0) {
+    if (at == GNUTLS_ENCRYPTION_LEVEL_EARLY)
+        return on_early_secret(tls, read_secret ? read_secret : write_secret, len);
+    if (!level_of(at, &level) || aead_of(gnutls_cipher_get(session), &aead) != 0) {
         fail(tls, GNUTLS_A_INTERNAL_ERROR);
         return GNUTLS_E_INTERNAL_ERROR;
     }
-    xl_keys *read = read_secret ? xl_keys_from_secret(aead, read_secret, len) : NULL;
-    xl_keys *write = write_secret ? xl_keys_from_secret(aead, write_secret, len) : NULL;
+    xl_keys *read = read_secret ? xl_keys_from_secret(tls->version, aead, read_secret, len) : NULL;
+    xl_keys *write = write_secret ? xl_keys_from_secret(tls->version, aead, write_secret, len) : NULL;
     if ((read_secret && !read) || (write_secret && !write)) {
         xl_keys_free(read);
         xl_keys_free(write);
@@ -137,12 +180,54 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
     return 0;
 }
 
+/* Of a NewSessionTicket: lifetime, age_add, nonce, ticket, extensions (RFC 8446 section 4.6.1). */
+typedef struct {
+    uint32_t lifetime_s;
+    const uint8_t *ticket;
+    size_t ticket_len;
+    bool has_early_data;
+    uint32_t max_early_data;
+} new_ticket;
+
+static size_t read_u16(xl_reader *r) {
+    const size_t high = xl_read_u8(r);
+    return high << 8 | xl_read_u8(r);
+}
+
+static bool read_new_ticket(const uint8_t *message, size_t len, new_ticket *out) {
+    xl_reader r = xl_reader_of(message, len);
+    xl_read_bytes(&r, MESSAGE_HEADER);
+    *out = (new_ticket){.lifetime_s = xl_read_u32(&r)};
+    xl_read_bytes(&r, 4);
+    xl_read_bytes(&r, xl_read_u8(&r));
+    out->ticket_len = read_u16(&r);
+    out->ticket = xl_read_bytes(&r, out->ticket_len);
+    read_u16(&r);
+    while (!r.failed && xl_reader_left(&r) > 0) {
+        const size_t type = read_u16(&r), ext_len = read_u16(&r);
+        xl_reader ext = xl_reader_of(xl_read_bytes(&r, ext_len), ext_len);
+        if (type != EXT_EARLY_DATA || r.failed)
+            continue;
+        out->has_early_data = true;
+        out->max_early_data = xl_read_u32(&ext);
+    }
+    return !r.failed;
+}
+
+static void remember_issued(const xl_tls *tls, const uint8_t *message, size_t len) {
+    new_ticket t;
+    if (tls->credentials->outstanding && !tls->was_retried && read_new_ticket(message, len, &t))
+        xl_outstanding_add(tls->credentials->outstanding, t.ticket, t.ticket_len, tls->alpn);
+}
+
 static int on_outgoing_message(gnutls_session_t session, gnutls_record_encryption_level_t at,
                                gnutls_handshake_description_t type, const void *data, size_t len) {
     xl_tls *tls = gnutls_session_get_ptr(session);
     xl_level level;
     if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC)
         return 0;
+    if (type == GNUTLS_HANDSHAKE_NEW_SESSION_TICKET)
+        remember_issued(tls, data, len);
     if (!level_of(at, &level) || tls->callbacks.crypto_data(tls->callbacks.user, level, data, len) != 0) {
         fail(tls, GNUTLS_A_INTERNAL_ERROR);
         return GNUTLS_E_INTERNAL_ERROR;
@@ -236,6 +321,7 @@ static int on_message(gnutls_session_t session, unsigned int type, unsigned int 
     (void)when;
     (void)message;
     xl_tls *tls = gnutls_session_get_ptr(session);
+    tls->was_retried |= type == GNUTLS_HANDSHAKE_HELLO_RETRY_REQUEST;
     const unsigned int trigger = tls->is_server ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_CERTIFICATE_PKT;
     return incoming && type == trigger ? check_negotiated(tls) : 0;
 }
@@ -280,67 +366,148 @@ static int enable_tickets(const xl_tls *tls, xl_credentials *credentials) {
     return gnutls_session_ticket_enable_server(tls->session, &key);
 }
 
-/* ---- Saved sessions: form, protocol, transport parameters, GnuTLS's data, each but the first with its length. ---- */
+/* ---- Saved sessions ---- */
 
-static void put_part(xl_writer *w, const void *data, size_t len) {
-    xl_write_u16(w, (uint16_t)len);
-    xl_write_bytes(w, data, len);
+/* The clock by which GnuTLS judges the age of a ticket. */
+static uint64_t time_of_day_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static const uint8_t *get_part(xl_reader *r, size_t *len) {
-    *len = (size_t)xl_read_u8(r) << 8;
-    *len |= xl_read_u8(r);
-    return xl_read_bytes(r, *len);
+static void hand_over(const xl_tls *tls, const xl_session *s) {
+    uint8_t *bytes = malloc(XL_SESSION_MAX_BYTES);
+    const size_t len = bytes ? xl_session_write(s, bytes, XL_SESSION_MAX_BYTES) : 0;
+    if (len > 0)
+        tls->sessions->save(tls->sessions->user, tls->server_name, bytes, len);
+    if (bytes)
+        gnutls_memset(bytes, 0, XL_SESSION_MAX_BYTES);
+    free(bytes);
 }
 
-static void save_session(xl_tls *tls) {
+static void save_session(const xl_tls *tls) {
     gnutls_datum_t data = {NULL, 0};
-    if (gnutls_session_get_data2(tls->session, &data) != 0)
+    if (!tls->peer_params || gnutls_session_get_data2(tls->session, &data) != 0)
         return;
-    uint8_t *session = malloc(XL_SESSION_MAX_BYTES);
-    if (session && data.size <= UINT16_MAX && tls->peer_params) {
-        xl_writer w = xl_writer_of(session, XL_SESSION_MAX_BYTES);
-        xl_write_u8(&w, SESSION_FORM);
-        put_part(&w, tls->alpn, strlen(tls->alpn));
-        put_part(&w, tls->peer_params, tls->peer_params_len);
-        put_part(&w, data.data, data.size);
-        if (!w.failed)
-            tls->sessions->save(tls->sessions->user, tls->server_name, session, (size_t)(w.p - session));
-        gnutls_memset(session, 0, XL_SESSION_MAX_BYTES);
-    }
-    free(session);
+    hand_over(tls, &(xl_session){.version = tls->version,
+                                 .allows_early = tls->allows_early && !tls->was_retried,
+                                 .arrived_ns = tls->arrived_ns,
+                                 .lifetime_s = tls->lifetime_s,
+                                 .alpn = {(const uint8_t *)tls->alpn, strlen(tls->alpn)},
+                                 .params = {tls->peer_params, tls->peer_params_len},
+                                 .tls = {data.data, data.size},
+                                 .application = {tls->application, tls->application_len},
+                                 .token = {tls->token, tls->token_len}});
     gnutls_memset(data.data, 0, data.size);
     gnutls_free(data.data);
 }
 
-/* A session that cannot be read, or is of another protocol, is as none: the handshake is a full one. */
-static void take_session(xl_tls *tls, const uint8_t *session, size_t len) {
-    xl_reader r = xl_reader_of(session, len);
-    size_t alpn_len, params_len, data_len;
-    const uint8_t form = xl_read_u8(&r);
-    const uint8_t *alpn = get_part(&r, &alpn_len);
-    get_part(&r, &params_len);
-    const uint8_t *data = get_part(&r, &data_len);
-    if (r.failed || form != SESSION_FORM ||
-        !is_wanted(tls, &(gnutls_datum_t){(unsigned char *)alpn, (unsigned int)alpn_len}))
+/* A ticket carries 0-RTT data once, and a token is used once (RFC 9000 section 8.1.3): neither is left for the next
+ * connection, whatever becomes of this one. */
+static void spend(const xl_tls *tls) {
+    xl_session rest = tls->session_in;
+    if (!rest.allows_early && rest.token.len == 0)
         return;
-    (void)gnutls_session_set_data(tls->session, data, data_len);
+    rest.allows_early = false;
+    rest.token.len = 0;
+    hand_over(tls, &rest);
 }
 
+/* A session that cannot be read, or is of another protocol or version, is as none: the handshake is a full one. */
 static void load_session(xl_tls *tls) {
-    uint8_t *session = malloc(XL_SESSION_MAX_BYTES);
-    if (!session)
+    tls->loaded = malloc(XL_SESSION_MAX_BYTES);
+    if (!tls->loaded)
         return;
-    const size_t len = tls->sessions->load(tls->sessions->user, tls->server_name, session, XL_SESSION_MAX_BYTES);
-    if (len > 0 && len <= XL_SESSION_MAX_BYTES)
-        take_session(tls, session, len);
-    gnutls_memset(session, 0, XL_SESSION_MAX_BYTES);
-    free(session);
+    const size_t len = tls->sessions->load(tls->sessions->user, tls->server_name, tls->loaded, XL_SESSION_MAX_BYTES);
+    xl_session *s = &tls->session_in;
+    const bool is_fit = len > 0 && len <= XL_SESSION_MAX_BYTES && xl_session_read(s, tls->loaded, len) &&
+                        s->version == tls->version &&
+                        is_wanted(tls, &(gnutls_datum_t){(unsigned char *)s->alpn.at, (unsigned int)s->alpn.len});
+    if (!is_fit)
+        *s = (xl_session){0};
+    else
+        spend(tls);
+}
+
+uint32_t xl_credentials_session_version(const xl_credentials *c, const char *server_name) {
+    xl_session s = {0};
+    uint8_t *bytes = c->sessions.load ? malloc(XL_SESSION_MAX_BYTES) : NULL;
+    const size_t len = bytes ? c->sessions.load(c->sessions.user, server_name, bytes, XL_SESSION_MAX_BYTES) : 0;
+    const bool is_fit = len > 0 && len <= XL_SESSION_MAX_BYTES && xl_session_read(&s, bytes, len);
+    if (bytes)
+        gnutls_memset(bytes, 0, XL_SESSION_MAX_BYTES);
+    free(bytes);
+    return is_fit ? s.version : 0;
+}
+
+/* GnuTLS leaves a ticket out whose time is over, and must not be asked for 0-RTT then. */
+static bool may_offer_early(const xl_tls *tls) {
+    const xl_session *s = &tls->session_in;
+    const uint64_t now = time_of_day_ns();
+    return tls->credentials->allows_early && tls->callbacks.early_keys && s->allows_early && now >= s->arrived_ns &&
+           (now - s->arrived_ns) / UINT64_C(1000000000) + TICKET_MARGIN_S < s->lifetime_s;
+}
+
+/* Which extension of a ClientHello begins with the ticket: of the first identity of pre_shared_key. 0-RTT data belongs
+ * to that one (RFC 8446 section 4.2.10). */
+static void find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
+    xl_reader r = xl_reader_of(message, len);
+    tls->identity_len = 0;
+    xl_read_bytes(&r, MESSAGE_HEADER + 2 + CLIENT_RANDOM_BYTES);
+    xl_read_bytes(&r, xl_read_u8(&r));
+    xl_read_bytes(&r, read_u16(&r));
+    xl_read_bytes(&r, xl_read_u8(&r));
+    read_u16(&r);
+    while (!r.failed && xl_reader_left(&r) > 0) {
+        const size_t type = read_u16(&r), ext_len = read_u16(&r);
+        xl_reader ext = xl_reader_of(xl_read_bytes(&r, ext_len), ext_len);
+        if (type != EXT_PRE_SHARED_KEY || r.failed)
+            continue;
+        read_u16(&ext);
+        const size_t identity_len = read_u16(&ext);
+        tls->identity = xl_read_bytes(&ext, identity_len);
+        tls->identity_len = ext.failed ? 0 : identity_len;
+    }
+}
+
+/* GnuTLS asks this of 0-RTT data of a ticket that is genuine. Negative: the data is refused, the session is resumed. */
+static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key, const gnutls_datum_t *data) {
+    (void)expires, (void)key, (void)data;
+    xl_outstanding *issued = user;
+    gnutls_datum_t alpn;
+    char name[ALPN_MAX + 1];
+    if (!driven || !driven->callbacks.early_keys || driven->identity_len == 0 ||
+        gnutls_alpn_get_selected_protocol(driven->session, &alpn) != 0)
+        return GNUTLS_E_DB_ENTRY_EXISTS;
+    snprintf(name, sizeof name, "%.*s", (int)alpn.size, (const char *)alpn.data);
+    return xl_outstanding_take(issued, driven->identity, driven->identity_len, name) ? 0 : GNUTLS_E_DB_ENTRY_EXISTS;
+}
+
+int xl_credentials_allow_early_data(xl_credentials *c) {
+    if (c->is_server ? !c->issues_tickets : !c->sessions.load)
+        return XL_ERR_ARGUMENT;
+    if (c->is_server && !c->anti_replay) {
+        c->outstanding = calloc(1, sizeof *c->outstanding);
+        if (!c->outstanding || gnutls_anti_replay_init(&c->anti_replay) != 0)
+            return XL_ERR_MEMORY;
+        gnutls_anti_replay_set_window(c->anti_replay, REPLAY_WINDOW_MS);
+        gnutls_anti_replay_set_ptr(c->anti_replay, c->outstanding);
+        gnutls_anti_replay_set_add_function(c->anti_replay, on_early_ticket);
+    }
+    c->allows_early = true;
+    return 0;
+}
+
+static int accept_early_data(const xl_tls *tls) {
+    gnutls_anti_replay_enable(tls->session, tls->credentials->anti_replay);
+    return gnutls_record_set_max_early_data_size(tls->session, QUIC_EARLY_DATA);
 }
 
 static int open_session(xl_tls *tls, xl_credentials *credentials) {
     const bool resumes = credentials->issues_tickets || credentials->sessions.load;
-    const unsigned int flags = (resumes ? 0 : GNUTLS_NO_TICKETS) | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
+    const bool has_early = tls->is_server ? credentials->allows_early : tls->loaded && may_offer_early(tls);
+    const unsigned int flags = (has_early ? GNUTLS_ENABLE_EARLY_DATA | GNUTLS_NO_END_OF_EARLY_DATA : 0) |
+                               (resumes ? 0 : GNUTLS_NO_TICKETS) | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_AUTO_REKEY |
                                (tls->is_server ? GNUTLS_SERVER : GNUTLS_CLIENT | GNUTLS_KEY_SHARE_TOP);
     if (gnutls_init(&tls->session, flags) != 0) {
         tls->session = NULL;
@@ -363,9 +530,10 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
                                     GNUTLS_EXT_TLS, on_peer_params, on_own_params, NULL, NULL, NULL,
                                     GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) == 0 &&
         (!tls->server_name || set_server_name(tls) == 0) &&
-        (!credentials->issues_tickets || enable_tickets(tls, credentials) == 0);
-    if (ok && tls->sessions)
-        load_session(tls);
+        (!credentials->issues_tickets || enable_tickets(tls, credentials) == 0) &&
+        (!tls->is_server || !has_early || accept_early_data(tls) == 0);
+    if (ok && tls->session_in.tls.len > 0)
+        (void)gnutls_session_set_data(tls->session, tls->session_in.tls.at, tls->session_in.tls.len);
     return ok ? 0 : -1;
 }
 
@@ -383,8 +551,8 @@ static bool take_alpns(xl_tls *tls, const char *list) {
     }
 }
 
-xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *server_name, const char *alpn,
-                   const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
+xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials, const char *server_name,
+                   const char *alpn, const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
     const size_t alpn_len = alpn ? strlen(alpn) : 0;
     if (!credentials || credentials->is_server != is_server || alpn_len == 0 || alpn_len > ALPN_MAX ||
         (credentials->verify_peer && !server_name))
@@ -392,6 +560,8 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
     xl_tls *tls = calloc(1, sizeof *tls);
     if (!tls)
         return NULL;
+    tls->version = version;
+    tls->credentials = credentials;
     tls->is_server = is_server;
     tls->verify_peer = credentials->verify_peer;
     tls->issues_tickets = credentials->issues_tickets;
@@ -404,7 +574,10 @@ xl_tls *xl_tls_new(bool is_server, xl_credentials *credentials, const char *serv
     tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
     tls->sessions = credentials->sessions.load && tls->server_name ? &credentials->sessions : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
-    if (!copied || !take_alpns(tls, alpn) || open_session(tls, credentials) != 0) {
+    const bool has_alpns = copied && take_alpns(tls, alpn);
+    if (has_alpns && tls->sessions)
+        load_session(tls);
+    if (!has_alpns || open_session(tls, credentials) != 0) {
         xl_tls_free(tls);
         return NULL;
     }
@@ -420,7 +593,61 @@ void xl_tls_free(xl_tls *tls) {
     free(tls->server_name);
     free(tls->message);
     free(tls->peer_params);
+    if (tls->loaded)
+        gnutls_memset(tls->loaded, 0, XL_SESSION_MAX_BYTES);
+    free(tls->loaded);
+    free(tls->application);
+    free(tls->token);
     free(tls);
+}
+
+void xl_tls_set_version(xl_tls *tls, uint32_t version) {
+    tls->version = version;
+}
+
+/* ---- What is kept for the next connection ---- */
+
+bool xl_tls_offers_early(const xl_tls *tls) {
+    return tls->offers_early;
+}
+
+const uint8_t *xl_tls_remembered(const xl_tls *tls, xl_tls_memory what, size_t *len) {
+    const xl_session *s = &tls->session_in;
+    const xl_session_part *part = what == XL_TLS_PARAMS  ? &s->params
+                                  : what == XL_TLS_TOKEN ? &s->token
+                                                         : &s->application;
+    *len = part->len;
+    return part->at;
+}
+
+void xl_tls_remember(xl_tls *tls, xl_tls_memory what, const uint8_t *data, size_t len) {
+    uint8_t **slot = what == XL_TLS_TOKEN ? &tls->token : &tls->application;
+    uint8_t *copy = tls->sessions && len <= MAX_REMEMBERED ? malloc(len ? len : 1) : NULL;
+    if (!copy)
+        return;
+    memcpy(copy, data, len);
+    free(*slot);
+    *slot = copy;
+    *(what == XL_TLS_TOKEN ? &tls->token_len : &tls->application_len) = len;
+    if (tls->tickets > 0)
+        save_session(tls);
+}
+
+bool xl_tls_early_is_accepted(const xl_tls *tls) {
+    return (gnutls_session_get_flags(tls->session) & GNUTLS_SFLAGS_EARLY_DATA) != 0;
+}
+
+/* 0-RTT data was taken under the protocol and the cipher of the session: the handshake must have chosen the same (RFC
+ * 8446 section 4.2.10). Where it was not taken the protocol counts alone: what was said in the one is nothing in the
+ * other. */
+static bool early_data_fits(const xl_tls *tls) {
+    xl_aead aead;
+    if (!tls->offers_early)
+        return true;
+    const xl_session_part *alpn = &tls->session_in.alpn;
+    const bool is_same = alpn->len == strlen(tls->alpn) && memcmp(alpn->at, tls->alpn, alpn->len) == 0;
+    return is_same && (!xl_tls_early_is_accepted(tls) ||
+                       (aead_of(gnutls_cipher_get(tls->session), &aead) == 0 && aead == tls->early_aead));
 }
 
 int xl_tls_set_params(xl_tls *tls, const uint8_t *params, size_t len) {
@@ -439,9 +666,11 @@ int xl_tls_set_params(xl_tls *tls, const uint8_t *params, size_t len) {
 
 static int advance(xl_tls *tls) {
     int rc;
+    driven = tls;
     do {
         rc = gnutls_handshake(tls->session);
     } while (rc == GNUTLS_E_INTERRUPTED && !tls->failed);
+    driven = NULL;
     if (tls->failed)
         return -1; /* a callback refused */
     if (rc < 0 && gnutls_error_is_fatal(rc)) {
@@ -450,6 +679,8 @@ static int advance(xl_tls *tls) {
     }
     if (rc == 0 && check_negotiated(tls) != 0)
         return -1;
+    if (rc == 0 && !early_data_fits(tls))
+        return fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
     tls->complete = rc == 0;
     if (tls->complete && tls->issues_tickets)
         (void)gnutls_session_ticket_send(tls->session, 1, 0); /* without one the next handshake is a full one */
@@ -482,12 +713,18 @@ static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
     /* RFC 9001 section 8.4: no compatibility mode, hence no session ID, in QUIC. */
     if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO && len > SESSION_ID_OFFSET && message[SESSION_ID_OFFSET] != 0)
         return fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
+    if (message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO)
+        find_identity(tls, message, len);
+    driven = tls;
     const int rc = gnutls_handshake_write(tls->session, gnutls_level_of(tls->read_level), message, len);
+    driven = NULL;
     if (rc < 0) {
         int severity;
         return fail(tls, (uint8_t)gnutls_error_to_alert(rc, &severity));
     }
-    return advance(tls);
+    const int error = advance(tls);
+    tls->identity_len = 0; /* it lies in the message */
+    return error;
 }
 
 /* Makes room for `more` bytes. Room follows what has arrived, not what a header announces. */
@@ -542,10 +779,17 @@ static int collect_ticket(xl_tls *tls, const uint8_t *data, size_t len) {
 /* One that GnuTLS does not take costs the session, not the connection. */
 static void take_ticket(xl_tls *tls) {
     const size_t len = tls->message_len;
+    new_ticket t;
     tls->message_len = 0;
     tls->tickets++;
-    if (gnutls_handshake_write(tls->session, GNUTLS_ENCRYPTION_LEVEL_APPLICATION, tls->message, len) >= 0)
-        save_session(tls);
+    if (!read_new_ticket(tls->message, len, &t))
+        return;
+    tls->allows_early = t.has_early_data && t.max_early_data == QUIC_EARLY_DATA;
+    tls->lifetime_s = t.lifetime_s;
+    if (gnutls_handshake_write(tls->session, GNUTLS_ENCRYPTION_LEVEL_APPLICATION, tls->message, len) < 0)
+        return;
+    tls->arrived_ns = time_of_day_ns(); /* not before the library's own note of it */
+    save_session(tls);
 }
 
 /* Of the message whose header has come: up to its end. */

@@ -84,10 +84,11 @@ static const uint8_t CLIENT_PARAMS[] = {0x04, 0x04, 0x80, 0x10, 0x00, 0x00, 0x0f
 static const uint8_t SERVER_PARAMS[] = {0x01, 0x02, 0x67, 0x10, 0x80, 0x00, 0xba, 0xba, 0x01, 0x01};
 
 static void open_end(end *e, bool is_server, xl_credentials *credentials, const char *alpn) {
-    const xl_tls_callbacks callbacks = {e, take_crypto_data, take_keys, take_peer_params, take_keylog};
+    const xl_tls_callbacks callbacks = {e, take_crypto_data, take_keys, take_peer_params, NULL, take_keylog};
     const uint8_t *params = is_server ? SERVER_PARAMS : CLIENT_PARAMS;
     const size_t len = is_server ? sizeof SERVER_PARAMS : sizeof CLIENT_PARAMS;
-    e->tls = xl_tls_new(is_server, credentials, is_server ? NULL : "railyard.test", alpn, params, len, &callbacks);
+    e->tls = xl_tls_new(XL_VERSION_1, is_server, credentials, is_server ? NULL : "railyard.test", alpn, params, len,
+                        &callbacks);
     assert_non_null(e->tls);
 }
 
@@ -713,15 +714,15 @@ static void arguments_that_make_no_sense_give_no_session(void **state) {
     (void)state;
     pair p;
     open_pair(&p);
-    const xl_tls_callbacks callbacks = {&p.client, take_crypto_data, take_keys, take_peer_params, NULL};
+    const xl_tls_callbacks callbacks = {&p.client, take_crypto_data, take_keys, take_peer_params, NULL, NULL};
     char long_alpn[257];
     memset(long_alpn, 'a', 256);
     long_alpn[256] = '\0';
-    assert_null(xl_tls_new(true, p.client_credentials, NULL, "h3", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(false, p.server_credentials, "a.test", "h3", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(false, p.client_credentials, "a.test", "", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(false, p.client_credentials, "a.test", long_alpn, NULL, 0, &callbacks));
-    assert_null(xl_tls_new(false, NULL, "a.test", "h3", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, true, p.client_credentials, NULL, "h3", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p.server_credentials, "a.test", "h3", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p.client_credentials, "a.test", "", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p.client_credentials, "a.test", long_alpn, NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, NULL, "a.test", "h3", NULL, 0, &callbacks));
     assert_true(xl_tls_start(p.server.tls) < 0);
     xl_tls_free(NULL);
     close_pair(&p);

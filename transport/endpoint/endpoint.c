@@ -165,6 +165,13 @@ static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
     return xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
+static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]) {
+    xl_endpoint *ep = user;
+    uint8_t nonce[XL_TOKEN_NONCE_BYTES];
+    xl_drbg_bytes(&ep->tokens, nonce, sizeof(nonce));
+    return xl_token_make(ep->keys.retry, nonce, client, ep->now, token) == 0 ? 0 : XL_ERR_CRYPTO;
+}
+
 static void unready(xl_endpoint *ep, xl_connection *c) {
     if (!c->slot.is_ready)
         return;
@@ -275,7 +282,7 @@ static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
     static const char *const labels[XL_PURPOSES] = {
         [XL_PURPOSE_CIDS] = "connection IDs",        [XL_PURPOSE_CHALLENGES] = "path challenges",
         [XL_PURPOSE_SKIPS] = "packet number skips",  [XL_PURPOSE_RESETS] = "padding of stateless resets",
-        [XL_PURPOSE_HEADERS] = "unused header bits",
+        [XL_PURPOSE_HEADERS] = "unused header bits", [XL_PURPOSE_TOKENS] = "nonces of tokens",
     };
     for (size_t i = 0; i < XL_PURPOSES; i++)
         if (!(ep->generator[i] = xl_drbg_new(random_key, labels[i])))
@@ -283,6 +290,7 @@ static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
     ep->stray_cids = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CIDS], 0);
     ep->resets = xl_drbg_stream_of(ep->generator[XL_PURPOSE_RESETS], 0);
     ep->headers = xl_drbg_stream_of(ep->generator[XL_PURPOSE_HEADERS], 0);
+    ep->tokens = xl_drbg_stream_of(ep->generator[XL_PURPOSE_TOKENS], 0);
     return 0;
 }
 
@@ -353,6 +361,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
     for (size_t i = 0; i < XL_PURPOSES; i++)
         xl_drbg_free(ep->generator[i]);
     free(ep->event);
+    free(ep->held);
     xl_timer_heap_free(&ep->timers);
     free(ep);
 }
@@ -369,12 +378,13 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
     if (xl_timer_heap_reserve(&ep->timers) != 0)
         return NULL;
     xl_connection_hooks hooks = {ep,      on_event,   on_make_cid,    on_cid_added,  on_cid_removed,
-                                 on_wake, on_touched, on_reset_token, &ep->send_pool};
+                                 on_wake, on_touched, on_reset_token, on_make_token, &ep->send_pool};
     const uint64_t number = ++ep->connections_begun;
     const xl_connection_random random = {
         .cids = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CIDS], number),
         .challenges = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CHALLENGES], number),
         .skips = xl_drbg_stream_of(ep->generator[XL_PURPOSE_SKIPS], number),
+        .grease = xl_drbg_stream_of(ep->generator[XL_PURPOSE_HEADERS], number),
     };
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, &random, now);
     if (!c)
@@ -427,7 +437,7 @@ static void send_version_negotiation(xl_endpoint *ep, const xl_datagram *in, con
     if (!s || in->len < XL_MIN_DATAGRAM)
         return;
     s->to.len = xl_packet_put_version_negotiation(s->data, sizeof(s->data), &h->scid, &h->dcid,
-                                                  (uint8_t)xl_drbg_next(&ep->headers));
+                                                  ep->config.limits.versions, (uint8_t)xl_drbg_next(&ep->headers));
     ep->stateless_count += s->to.len > 0;
 }
 
@@ -446,11 +456,11 @@ static void send_stateless_reset(xl_endpoint *ep, const xl_datagram *in, const x
     ep->stats.stateless_resets++;
 }
 
-static bool lists_version_1(const xl_packet_header *h) {
+static bool lists_version(const xl_packet_header *h, uint32_t version) {
     xl_reader r = xl_reader_of(h->token, h->token_len);
     bool is_listed = false;
     while (xl_reader_left(&r) >= 4)
-        is_listed |= xl_read_u32(&r) == XL_VERSION_1;
+        is_listed |= xl_read_u32(&r) == version;
     return is_listed;
 }
 
@@ -459,10 +469,13 @@ static bool lists_version_1(const xl_packet_header *h) {
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
     xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
     if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.initial_scid_peer.len > 0 ||
-        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid) || lists_version_1(h))
+        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid) ||
+        lists_version(h, c->handshake.version))
         return;
     xl_conn_enter(c, now);
-    xl_conn_abort(c, XL_CLOSE_VERSION, "the server does not speak QUIC version 1");
+    xl_conn_abort(c, XL_CLOSE_VERSION,
+                  c->handshake.version == XL_VERSION_2 ? "the server does not speak QUIC version 2"
+                                                       : "the server does not speak QUIC version 1");
 }
 
 static void send_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now) {
@@ -506,15 +519,16 @@ static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
 
 /* True: a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
 static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now, xl_cid *odcid,
-                  bool *is_proven) {
+                  bool *is_retried, bool *is_proven) {
     if (in->len < XL_MIN_DATAGRAM)
         return false;
     *odcid = h->dcid;
     const xl_limits *limits = &ep->config.limits;
     const xl_client *client = limits->max_per_client ? xl_clients_find(&ep->clients, &in->remote) : NULL;
     xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, now, odcid);
-    *is_proven = verdict == XL_TOKEN_VALID;
-    if (!*is_proven && h->dcid.len < MIN_INITIAL_DCID)
+    *is_retried = verdict == XL_TOKEN_VALID;
+    *is_proven = *is_retried || xl_token_is_valid(ep->keys.retry, h->token, h->token_len, &in->remote, now);
+    if (!*is_retried && h->dcid.len < MIN_INITIAL_DCID)
         return false;
     if (verdict == XL_TOKEN_INVALID) {
         refuse(ep, in, h, XL_QERR_INVALID_TOKEN, now);
@@ -539,22 +553,49 @@ static void count_client(xl_endpoint *ep, xl_connection *c, const xl_addr *remot
         c->slot.client = xl_clients_add(&ep->clients, remote, is_proven);
 }
 
+/* ---- 0-RTT packets that come before their ClientHello ---- */
+
+static void hold(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, const uint8_t *data, uint64_t now) {
+    if (!xl_credentials_have_early(ep->config.credentials) || in->len > XL_HELD_BYTES)
+        return;
+    if (!ep->held && !(ep->held = calloc(XL_HELD_MAX, sizeof(*ep->held))))
+        return;
+    xl_held *oldest = &ep->held[ep->held_next++ % XL_HELD_MAX];
+    *oldest = (xl_held){.head = *in, .dcid = h->dcid, .until = now + XL_HELD_US};
+    memcpy(oldest->data, data, in->len);
+}
+
+/* h: the first packet of the connection, whose buffer may have been decrypted in place since. */
+static void take_held(xl_endpoint *ep, xl_connection *c, const xl_packet_header *h, const xl_datagram *in,
+                      uint64_t now) {
+    for (size_t i = 0; ep->held && i < XL_HELD_MAX; i++) {
+        xl_held *d = &ep->held[(ep->held_next + i) % XL_HELD_MAX];
+        bool is_its = d->head.len > 0 && d->until >= now && xl_cid_equal(&d->dcid, &h->dcid) &&
+                      xl_addr_equal(&d->head.remote, &in->remote);
+        if (!is_its)
+            continue;
+        xl_conn_receive(c, &d->head, d->data, now);
+        d->head.len = 0;
+    }
+}
+
 static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint8_t *data,
                               uint64_t now) {
     xl_cid odcid;
-    bool is_proven;
-    if (!admit(ep, in, h, now, &odcid, &is_proven))
+    bool is_retried, is_proven;
+    if (!admit(ep, in, h, now, &odcid, &is_retried, &is_proven))
         return;
     xl_connection *c = new_connection(ep, true, now);
     if (!c)
         return;
     count_client(ep, c, &in->remote, is_proven);
-    if (xl_conn_start_server(c, h, is_proven ? &odcid : NULL, &in->local, &in->remote, now) != 0 ||
+    if (xl_conn_start_server(c, h, is_retried ? &odcid : NULL, is_proven, &in->local, &in->remote, now) != 0 ||
         xl_cid_map_put(&ep->map, &h->dcid, c) != 0) {
         xl_connection_free(c);
         return;
     }
     xl_conn_receive(c, in, data, now);
+    take_held(ep, c, h, in, now);
     if (c->space[XL_LEVEL_INITIAL].largest_received == UINT64_MAX && !c->level_discarded[XL_LEVEL_INITIAL] &&
         c->state != XL_CONN_CLOSING)
         xl_connection_free(c); /* nothing in it was genuine */
@@ -589,6 +630,7 @@ static bool is_of_another_client(const xl_connection *c, const xl_packet_header 
 
 void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
     xl_packet_header h;
+    ep->now = now;
     ep->stats.forwarded += in->forwarded;
     if (in->len < 21 || xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) != 0)
         return;
@@ -596,7 +638,9 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
         take_version_negotiation(ep, &h, now);
         return;
     }
-    if (h.type == XL_PACKET_OTHER_VERSION) {
+    if (!h.has_quic_bit && h.type != XL_PACKET_OTHER_VERSION && !ep->config.limits.grease)
+        return;
+    if (h.type != XL_PACKET_1RTT && !xl_versions_has(ep->config.limits.versions, h.version)) {
         if (ep->config.is_server)
             send_version_negotiation(ep, in, &h);
         return;
@@ -610,6 +654,8 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
         return;
     } else if (ep->config.is_server && h.type == XL_PACKET_INITIAL) {
         accept_connection(ep, in, &h, data, now);
+    } else if (ep->config.is_server && h.type == XL_PACKET_0RTT) {
+        hold(ep, in, &h, data, now);
     } else if (h.type == XL_PACKET_1RTT) {
         /* A stateless reset carries no CID that we know: a client may hear one for any of its connections (10.3.1). */
         for (size_t i = 0; i < ep->count && !ep->config.is_server; i++)
@@ -629,6 +675,7 @@ void xl_endpoint_get_stats(const xl_endpoint *ep, xl_endpoint_stats *out) {
 /* ---- Datagrams out, time ---- */
 
 size_t xl_endpoint_transmit(xl_endpoint *ep, uint8_t *buf, size_t cap, xl_datagram *out, uint64_t now) {
+    ep->now = now;
     if (ep->stateless_count > 0) {
         xl_stateless *s = &ep->stateless[--ep->stateless_count];
         if (s->to.len > cap)

@@ -8,6 +8,7 @@
 #include "endpoint/clients.h"
 #include "endpoint/retry.h"
 #include "endpoint/timer_heap.h"
+#include "endpoint/tokens.h"
 #include "xlink/deployment.h"
 
 #define XL_SCHEME_NAMES  3
@@ -18,6 +19,18 @@ typedef struct {
     uint8_t data[XL_RETRY_MAX_BYTES];
 } xl_stateless;
 
+/* A 0-RTT packet that came before its ClientHello (RFC 9001 section 5.7): kept for a moment, the oldest makes room. */
+#define XL_HELD_MAX   16
+#define XL_HELD_BYTES 1500
+#define XL_HELD_US    200000
+
+typedef struct {
+    xl_datagram head; /* len 0: free */
+    xl_cid dcid;
+    uint64_t until;
+    uint8_t data[XL_HELD_BYTES];
+} xl_held;
+
 /* What is drawn by chance, each by a generator of its own. */
 typedef enum {
     XL_PURPOSE_CIDS,
@@ -25,6 +38,7 @@ typedef enum {
     XL_PURPOSE_SKIPS,
     XL_PURPOSE_RESETS,
     XL_PURPOSE_HEADERS,
+    XL_PURPOSE_TOKENS,
     XL_PURPOSES,
 } xl_purpose;
 
@@ -41,6 +55,10 @@ struct xl_endpoint {
     xl_drbg_stream stray_cids;  /* … of Retry packets */
     xl_drbg_stream resets;      /* length and padding of stateless resets */
     xl_drbg_stream headers;     /* bits without meaning, of Version Negotiation and Retry */
+    xl_drbg_stream tokens;      /* nonces of NEW_TOKEN */
+    uint64_t now;               /* of the running call */
+    xl_held *held;              /* server with 0-RTT: XL_HELD_MAX */
+    size_t held_next;
     xl_static_keys keys;
     size_t half_open; /* server: connections whose handshake is not complete */
     xl_clients clients;

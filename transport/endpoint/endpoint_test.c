@@ -59,7 +59,7 @@ static void negotiate(pair *p, uint64_t seed, uint8_t version) {
     size_t n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
-    n = xl_packet_put_version_negotiation(vn, sizeof(vn), &h.scid, &h.dcid, 7);
+    n = xl_packet_put_version_negotiation(vn, sizeof(vn), &h.scid, &h.dcid, XL_VERSIONS_1, 7);
     uint8_t *listed = memmem(vn, n, "\0\0\0\1", 4);
     assert_non_null(listed);
     listed[3] = version;
@@ -196,7 +196,7 @@ static void a_client_follows_a_retry(void **state) {
     memcpy(retry + at, "a token", 7);
     at += 7;
     xl_cid odcid = h.dcid;
-    assert_int_equal(0, xl_retry_tag(&odcid, retry, at, retry + at));
+    assert_int_equal(0, xl_retry_tag(XL_VERSION_1, &odcid, retry, at, retry + at));
     at += 16;
     for (int forged = 1; forged >= 0; forged--) {
         uint8_t copy[128];

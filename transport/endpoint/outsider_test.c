@@ -92,14 +92,14 @@ static size_t forge_initial(outsider *o, uint8_t *out, bool to_server) {
     const xl_cid *scid = to_server ? &c->local_cids.at[0].cid : &c->handshake.initial_scid_peer;
     uint64_t pn = below(o, 20);
     size_t length_at;
-    xl_packet_put_long(&w, XL_PACKET_INITIAL, dcid, scid, NULL, 0, pn, 4, out, &length_at);
+    xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_INITIAL, dcid, scid, NULL, 0, pn, 4, out, &length_at);
     uint8_t *payload = w.p;
     put_frames(o, &w);
     while (w.p - out < 1200 - XL_AEAD_TAG)
         xl_write_u8(&w, 0);
     size_t n = (size_t)(w.p - payload);
     xl_packet_set_length(out, length_at, 4 + n + XL_AEAD_TAG);
-    assert_int_equal(0, xl_keys_initial(&c->handshake.odcid, &client, &server));
+    assert_int_equal(0, xl_keys_initial(XL_VERSION_1, &c->handshake.odcid, &client, &server));
     assert_true(xl_keys_protect(to_server ? client : server, 0, pn, out, (size_t)(payload - out) - 4, 4, n) > 0);
     xl_keys_free(client);
     xl_keys_free(server);

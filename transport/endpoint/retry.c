@@ -42,8 +42,8 @@ size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_heade
         return 0;
     xl_write_bytes(&t, mac, MAC_BYTES);
     xl_writer w = xl_writer_of(buf, cap);
-    xl_packet_put_retry(&w, &initial->scid, scid, token, (size_t)(t.p - token), random);
-    if (t.failed || w.failed || xl_retry_tag(&initial->dcid, buf, (size_t)(w.p - buf), tag) != 0)
+    xl_packet_put_retry(&w, initial->version, &initial->scid, scid, token, (size_t)(t.p - token), random);
+    if (t.failed || w.failed || xl_retry_tag(initial->version, &initial->dcid, buf, (size_t)(w.p - buf), tag) != 0)
         return 0;
     xl_write_bytes(&w, tag, sizeof(tag));
     return w.failed ? 0 : (size_t)(w.p - buf);
@@ -72,14 +72,16 @@ size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code
     xl_keys *client = NULL, *server = NULL;
     xl_writer w = xl_writer_of(buf, cap);
     size_t length_offset, sealed = 0;
-    xl_packet_put_long(&w, XL_PACKET_INITIAL, &initial->scid, &initial->dcid, NULL, 0, 0, 1, buf, &length_offset);
+    xl_packet_put_long(&w, initial->version, XL_PACKET_INITIAL, &initial->scid, &initial->dcid, NULL, 0, 0, 1, buf,
+                       &length_offset);
     size_t payload_at = (size_t)(w.p - buf);
     xl_write_u8(&w, 0x1c); /* CONNECTION_CLOSE: error, type of the frame that caused it, length of the reason */
     xl_write_varint(&w, error_code);
     xl_write_u8(&w, 0);
     xl_write_u8(&w, 0);
     size_t payload = (size_t)(w.p - buf) - payload_at;
-    if (!w.failed && xl_writer_left(&w) >= XL_AEAD_TAG && xl_keys_initial(&initial->dcid, &client, &server) == 0) {
+    if (!w.failed && xl_writer_left(&w) >= XL_AEAD_TAG &&
+        xl_keys_initial(initial->version, &initial->dcid, &client, &server) == 0) {
         xl_packet_set_length(buf, length_offset, 1 + payload + XL_AEAD_TAG);
         sealed = xl_keys_protect(server, 0, 0, buf, payload_at - 1, 1, payload);
     }

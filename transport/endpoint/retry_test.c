@@ -22,7 +22,8 @@ static void exchange_init(exchange *e, uint8_t dcid_len, uint64_t now) {
     memcpy(e->key, (uint8_t[XL_RETRY_KEY_BYTES]){1, 2, 3}, sizeof(e->key));
     e->first_dcid = cid_of(dcid_len, 0xdd);
     e->scid = cid_of(XL_MAX_CID_BYTES, 0x55);
-    e->initial = (xl_packet_header){.type = XL_PACKET_INITIAL, .dcid = e->first_dcid, .scid = cid_of(20, 0xcc)};
+    e->initial = (xl_packet_header){
+        .type = XL_PACKET_INITIAL, .version = XL_VERSION_1, .dcid = e->first_dcid, .scid = cid_of(20, 0xcc)};
     size_t n = xl_retry_put(e->key, &e->initial, &HERE, &e->scid, 0x5a, now, e->retry, sizeof(e->retry));
     assert_true(n > 0);
     xl_packet_header h;
@@ -31,7 +32,7 @@ static void exchange_init(exchange *e, uint8_t dcid_len, uint64_t now) {
     assert_true(xl_cid_equal(&h.dcid, &e->initial.scid));
     assert_true(xl_cid_equal(&h.scid, &e->scid));
     uint8_t tag[XL_AEAD_TAG];
-    assert_int_equal(0, xl_retry_tag(&e->first_dcid, e->retry, n - sizeof(tag), tag));
+    assert_int_equal(0, xl_retry_tag(XL_VERSION_1, &e->first_dcid, e->retry, n - sizeof(tag), tag));
     assert_memory_equal(tag, e->retry + n - sizeof(tag), sizeof(tag));
     memcpy(e->token, h.token, h.token_len);
     e->initial.token = e->token;

@@ -160,7 +160,8 @@ bool xl_path_is_open(const xl_path *p) {
 }
 
 bool xl_path_may_carry_data(const xl_path *p) {
-    return p->validated && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_SUSPECT || p->state == XL_PATH_STANDBY);
+    return (p->validated || p->answers_early) &&
+           (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_SUSPECT || p->state == XL_PATH_STANDBY);
 }
 
 uint64_t xl_path_window(const xl_path *p) {

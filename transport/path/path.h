@@ -105,8 +105,10 @@ typedef struct {
     bool ping_pending;
     uint64_t unanswered; /* packets that are not ack-eliciting, sent since one of the path's was last acknowledged */
 
-    bool validated;  /* the peer's address is proven */
-    bool has_proven; /* not this one, but an earlier one is: a NAT rebinding that is being validated */
+    bool validated;     /* the peer's address is proven */
+    bool answers_early; /* server: carries data before, in answer to 0-RTT data and within the limit of section 8.1 */
+    bool spin;          /* the spin bit of the next packet (RFC 9000 section 17.4) */
+    bool has_proven;    /* not this one, but an earlier one is: a NAT rebinding that is being validated */
     xl_addr proven_local, proven_remote;
     bool challenge_pending, challenge_outstanding;
     bool challenge_was_small; /* the allowance (8.1) left no room to pad it: its answer proves no MTU (8.2.3) */

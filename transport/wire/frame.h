@@ -59,7 +59,8 @@ enum {
     XL_QERR_CRYPTO_BUFFER_EXCEEDED = 0x0d,
     XL_QERR_KEY_UPDATE = 0x0e,
     XL_QERR_AEAD_LIMIT = 0x0f,
-    XL_QERR_CRYPTO_BASE = 0x0100, /* + TLS alert */
+    XL_QERR_VERSION_NEGOTIATION = 0x11, /* RFC 9368 section 8 */
+    XL_QERR_CRYPTO_BASE = 0x0100,       /* + TLS alert */
     XL_QERR_MP_PROTOCOL_VIOLATION = 0xba01,
 };
 
@@ -189,6 +190,7 @@ void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
 void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PATH_CHALLENGE, PATH_RESPONSE */
 /* reason may be NULL; one that does not fit is cut short. */
 void xl_frame_put_close(xl_writer *, bool application, uint64_t error_code, uint64_t frame_type, const char *reason);
+void xl_frame_put_new_token(xl_writer *, const uint8_t *token, size_t len);
 void xl_frame_put_handshake_done(xl_writer *);
 /* Header of a DATAGRAM frame with a length; the caller copies len bytes of data after it. */
 void xl_frame_put_datagram_header(xl_writer *, size_t len);

@@ -7,6 +7,12 @@ void xl_frame_put_ping(xl_writer *w) {
     xl_write_varint(w, XL_FRAME_PING);
 }
 
+void xl_frame_put_new_token(xl_writer *w, const uint8_t *token, size_t len) {
+    xl_write_varint(w, XL_FRAME_NEW_TOKEN);
+    xl_write_varint(w, len);
+    xl_write_bytes(w, token, len);
+}
+
 void xl_frame_put_handshake_done(xl_writer *w) {
     xl_write_varint(w, XL_FRAME_HANDSHAKE_DONE);
 }

@@ -21,6 +21,7 @@
 #define XL_PATH_CHALLENGE_FRAME_BYTES      (1 + 8)
 #define XL_PATH_RESPONSE_FRAME_BYTES       (1 + 8)
 #define XL_HANDSHAKE_DONE_FRAME_BYTES      1
+#define XL_NEW_TOKEN_FRAME_BYTES           (1 + 1 + 37) /* a token of our own */
 
 /* The dialect `xlink`: types of four bytes. */
 #define XL_PATH_STATUS_FRAME_BYTES (4 + XL_FIELDS(4))

@@ -9,6 +9,11 @@ enum {
     RETRY_TAG_BYTES = 16,
 };
 
+bool xl_versions_has(xl_versions versions, uint32_t version) {
+    return (version == XL_VERSION_1 && versions != XL_VERSIONS_2) ||
+           (version == XL_VERSION_2 && versions != XL_VERSIONS_1);
+}
+
 bool xl_cid_equal(const xl_cid *a, const xl_cid *b) {
     return a->len == b->len && memcmp(a->id, b->id, a->len) == 0;
 }
@@ -30,7 +35,7 @@ void xl_packet_put_cid(xl_writer *w, const xl_cid *cid) {
 }
 
 static int parse_short(const uint8_t *data, size_t len, size_t dcid_len, xl_packet_header *out) {
-    if (!(data[0] & FIXED_BIT) || dcid_len > XL_MAX_CID_BYTES || len <= 1 + dcid_len)
+    if (dcid_len > XL_MAX_CID_BYTES || len <= 1 + dcid_len)
         return -1;
     out->type = XL_PACKET_1RTT;
     out->version = XL_VERSION_1;
@@ -79,12 +84,23 @@ static int parse_numbered(xl_reader *r, const uint8_t *data, xl_packet_header *o
     return 0;
 }
 
+/* Bits 4 and 5 of the first byte: RFC 9000 section 17.2, RFC 9369 section 3.2. */
+static const xl_packet_type types_v1[4] = {XL_PACKET_INITIAL, XL_PACKET_0RTT, XL_PACKET_HANDSHAKE, XL_PACKET_RETRY};
+static const xl_packet_type types_v2[4] = {XL_PACKET_RETRY, XL_PACKET_INITIAL, XL_PACKET_0RTT, XL_PACKET_HANDSHAKE};
+
+static uint8_t type_bits(uint32_t version, xl_packet_type type) {
+    const xl_packet_type *types = version == XL_VERSION_2 ? types_v2 : types_v1;
+    uint8_t bits = 0;
+    while (bits < 3 && types[bits] != type)
+        bits++;
+    return bits;
+}
+
 int xl_packet_parse(const uint8_t *data, size_t len, size_t short_dcid_len, xl_packet_header *out) {
-    static const xl_packet_type long_types[4] = {XL_PACKET_INITIAL, XL_PACKET_0RTT, XL_PACKET_HANDSHAKE,
-                                                 XL_PACKET_RETRY};
     memset(out, 0, sizeof *out);
     if (!data || len == 0)
         return -1;
+    out->has_quic_bit = data[0] & FIXED_BIT;
     if (!(data[0] & LONG_HEADER))
         return parse_short(data, len, short_dcid_len, out);
 
@@ -94,16 +110,14 @@ int xl_packet_parse(const uint8_t *data, size_t len, size_t short_dcid_len, xl_p
     if (!read_cid(&r, &out->dcid) || !read_cid(&r, &out->scid))
         return -1;
     out->total_len = len;
-    /* The fixed bit belongs to version 1, not to the invariants (RFC 8999). */
+    /* The fixed bit belongs to versions 1 and 2, not to the invariants (RFC 8999). */
     if (out->version == 0)
         return parse_version_negotiation(&r, out);
-    if (out->version != XL_VERSION_1) {
+    if (out->version != XL_VERSION_1 && out->version != XL_VERSION_2) {
         out->type = XL_PACKET_OTHER_VERSION;
         return 0;
     }
-    if (!(first & FIXED_BIT))
-        return -1;
-    out->type = long_types[first >> 4 & 3];
+    out->type = (out->version == XL_VERSION_2 ? types_v2 : types_v1)[first >> 4 & 3];
     if (out->type == XL_PACKET_RETRY)
         return parse_retry(&r, len, out);
     return parse_numbered(&r, data, out);
@@ -114,13 +128,13 @@ static void write_packet_number(xl_writer *w, uint64_t pn, size_t pn_len) {
         xl_write_u8(w, (uint8_t)(pn >> 8 * i));
 }
 
-void xl_packet_put_long(xl_writer *w, xl_packet_type type, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token,
-                        size_t token_len, uint64_t pn, size_t pn_len, uint8_t *packet_start, size_t *length_offset) {
-    uint8_t bits = type == XL_PACKET_INITIAL ? 0 : type == XL_PACKET_0RTT ? 1 : 2;
+void xl_packet_put_long(xl_writer *w, uint32_t version, xl_packet_type type, const xl_cid *dcid, const xl_cid *scid,
+                        const uint8_t *token, size_t token_len, uint64_t pn, size_t pn_len, uint8_t *packet_start,
+                        size_t *length_offset) {
     assert(type == XL_PACKET_INITIAL || type == XL_PACKET_0RTT || type == XL_PACKET_HANDSHAKE);
     assert(pn_len >= 1 && pn_len <= 4);
-    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | bits << 4 | (int)(pn_len - 1)));
-    xl_write_u32(w, XL_VERSION_1);
+    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | type_bits(version, type) << 4 | (int)(pn_len - 1)));
+    xl_write_u32(w, version);
     xl_packet_put_cid(w, dcid);
     xl_packet_put_cid(w, scid);
     if (type == XL_PACKET_INITIAL) {
@@ -145,23 +159,26 @@ void xl_packet_put_short(xl_writer *w, const xl_cid *dcid, bool spin, bool key_p
     write_packet_number(w, pn, pn_len);
 }
 
-void xl_packet_put_retry(xl_writer *w, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token, size_t token_len,
-                         uint8_t random) {
-    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | 3 << 4 | (random & 0x0f)));
-    xl_write_u32(w, XL_VERSION_1);
+void xl_packet_put_retry(xl_writer *w, uint32_t version, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token,
+                         size_t token_len, uint8_t random) {
+    xl_write_u8(w, (uint8_t)(LONG_HEADER | FIXED_BIT | type_bits(version, XL_PACKET_RETRY) << 4 | (random & 0x0f)));
+    xl_write_u32(w, version);
     xl_packet_put_cid(w, dcid);
     xl_packet_put_cid(w, scid);
     xl_write_bytes(w, token, token_len);
 }
 
 size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid,
-                                         uint8_t random) {
+                                         xl_versions versions, uint8_t random) {
     xl_writer w = xl_writer_of(buf, cap);
     xl_write_u8(&w, (uint8_t)(LONG_HEADER | FIXED_BIT | (random & 0x3f)));
     xl_write_u32(&w, 0);
     xl_packet_put_cid(&w, dcid);
     xl_packet_put_cid(&w, scid);
-    xl_write_u32(&w, XL_VERSION_1);
+    if (xl_versions_has(versions, XL_VERSION_2))
+        xl_write_u32(&w, XL_VERSION_2);
+    if (xl_versions_has(versions, XL_VERSION_1))
+        xl_write_u32(&w, XL_VERSION_1);
     /* 0x?a?a?a?a is reserved to exercise negotiation (section 15). */
     xl_write_u32(&w, ((random & 0xf0u) | 0x0au) * 0x01010101u);
     return w.failed ? 0 : (size_t)(w.p - buf);

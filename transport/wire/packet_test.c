@@ -63,7 +63,7 @@ static void every_packet_number_sent_is_decoded_whatever_was_received(void **sta
 static size_t put_initial(uint8_t *buf, size_t cap, size_t payload) {
     size_t length_offset;
     xl_writer w = xl_writer_of(buf, cap);
-    xl_packet_put_long(&w, XL_PACKET_INITIAL, &dcid, &scid, (const uint8_t *)"token", 5, 0x1234, 2, buf,
+    xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_INITIAL, &dcid, &scid, (const uint8_t *)"token", 5, 0x1234, 2, buf,
                        &length_offset);
     assert_false(w.failed);
     xl_packet_set_length(buf, length_offset, 2 + payload);
@@ -89,7 +89,8 @@ static void long_headers_round_trip(void **state) {
             uint8_t buf[128];
             size_t length_offset;
             xl_writer w = xl_writer_of(buf + 3, sizeof buf - 3);
-            xl_packet_put_long(&w, types[t], &dcid, &scid, NULL, 0, 0x01020304, pn_len, buf + 3, &length_offset);
+            xl_packet_put_long(&w, XL_VERSION_1, types[t], &dcid, &scid, NULL, 0, 0x01020304, pn_len, buf + 3,
+                               &length_offset);
             size_t header = (size_t)(w.p - buf) - 3;
             xl_packet_set_length(buf + 3, length_offset, pn_len + 40);
             xl_packet_header h;
@@ -120,14 +121,16 @@ static void short_headers_round_trip(void **state) {
     assert_true(xl_cid_equal(&h.dcid, &dcid));
     assert_int_equal(h.pn_offset, 9);
     assert_int_equal(h.total_len, 40);
+    assert_true(h.has_quic_bit);
     buf[0] &= (uint8_t)~0x40;
-    assert_int_equal(xl_packet_parse(buf, 40, 8, &h), -1);
+    assert_int_equal(xl_packet_parse(buf, 40, 8, &h), 0);
+    assert_false(h.has_quic_bit);
 }
 
 static void version_negotiation_offers_ours_and_a_reserved_version(void **state) {
     (void)state;
     uint8_t buf[64];
-    size_t len = xl_packet_put_version_negotiation(buf, sizeof buf, &dcid, &scid, 0x5c);
+    size_t len = xl_packet_put_version_negotiation(buf, sizeof buf, &dcid, &scid, XL_VERSIONS_1, 0x5c);
     assert_int_equal(len, 1 + 4 + 1 + 8 + 1 + 5 + 8);
     xl_packet_header h;
     assert_int_equal(xl_packet_parse(buf, len, 8, &h), 0);
@@ -136,7 +139,7 @@ static void version_negotiation_offers_ours_and_a_reserved_version(void **state)
     assert_true(xl_cid_equal(&h.scid, &scid));
     assert_int_equal(h.token_len, 8);
     assert_memory_equal(h.token, "\x00\x00\x00\x01\x5a\x5a\x5a\x5a", 8);
-    assert_int_equal(xl_packet_put_version_negotiation(buf, len - 1, &dcid, &scid, 0), 0);
+    assert_int_equal(xl_packet_put_version_negotiation(buf, len - 1, &dcid, &scid, XL_VERSIONS_1, 0), 0);
     assert_int_equal(xl_packet_parse(buf, len - 1, 8, &h), -1);
 }
 
@@ -177,7 +180,8 @@ static void malformed_headers_are_refused(void **state) {
         free(copy);
     }
     buf[0] &= (uint8_t)~0x40;
-    assert_int_equal(xl_packet_parse(buf, len, 8, &h), -1);
+    assert_int_equal(xl_packet_parse(buf, len, 8, &h), 0);
+    assert_false(h.has_quic_bit);
     buf[0] |= 0x40;
     buf[5] = 21; /* CID over 20 bytes */
     assert_int_equal(xl_packet_parse(buf, len, 8, &h), -1);

@@ -47,30 +47,24 @@ static void put_cid(xl_writer *w, bool present, uint64_t id, const xl_cid *cid) 
         put_bytes(w, id, cid->id, cid->len);
 }
 
-static void put_address(xl_writer *w, const xl_addr *a, size_t len) {
-    static const xl_addr none;
-    const xl_addr *given = a->family ? a : &none;
-    xl_write_bytes(w, given->ip, len);
-    xl_write_u8(w, (uint8_t)(given->port >> 8));
-    xl_write_u8(w, (uint8_t)given->port);
-}
-
-static void put_preferred_address(xl_writer *w, const xl_preferred_address *p) {
-    xl_write_varint(w, TP_PREFERRED_ADDRESS);
-    xl_write_varint(w, 4 + 2 + 16 + 2 + 1 + p->cid.len + sizeof p->reset_token);
-    put_address(w, &p->v4, 4);
-    put_address(w, &p->v6, 16);
-    xl_write_u8(w, p->cid.len);
-    xl_write_bytes(w, p->cid.id, p->cid.len);
-    xl_write_bytes(w, p->reset_token, sizeof p->reset_token);
-}
-
 static void put_integer(xl_writer *w, uint64_t id, uint64_t value, uint64_t absent) {
     if (value == absent)
         return;
     xl_write_varint(w, id);
     xl_write_varint(w, xl_varint_len(value));
     xl_write_varint(w, value);
+}
+
+/* The preferred version first. */
+static void put_version_information(xl_writer *w, const xl_transport_params *tp) {
+    const uint32_t known[] = {XL_VERSION_2, XL_VERSION_1};
+    const size_t count = tp->versions == XL_VERSIONS_BOTH ? 2 : 1;
+    xl_write_varint(w, XL_TP_VERSION_INFORMATION);
+    xl_write_varint(w, 4 + 4 * count);
+    xl_write_u32(w, tp->chosen_version);
+    for (size_t i = 0; i < 2; i++)
+        if (xl_versions_has(tp->versions, known[i]))
+            xl_write_u32(w, known[i]);
 }
 
 size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, size_t cap) {
@@ -92,8 +86,6 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     put_integer(&w, TP_MAX_ACK_DELAY, tp->max_ack_delay_ms, 25);
     if (tp->disable_active_migration)
         put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
-    if (tp->has_preferred_address)
-        put_preferred_address(&w, &tp->preferred_address);
     put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
     put_integer(&w, XL_TP_MAX_DATAGRAM_FRAME, tp->max_datagram_frame_size, 0);
     if (tp->has_min_ack_delay)
@@ -102,6 +94,12 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     if (tp->has_initial_max_path_id)
         put_integer(&w, XL_TP_INITIAL_MAX_PATH_ID, tp->initial_max_path_id, UINT64_MAX);
     put_integer(&w, XL_TP_QOE_FIELD, tp->qoe_field, 0);
+    if (tp->has_version_information)
+        put_version_information(&w, tp);
+    if (tp->grease_quic_bit)
+        put_bytes(&w, XL_TP_GREASE_QUIC_BIT, NULL, 0);
+    if (tp->reserved_id)
+        put_bytes(&w, tp->reserved_id, tp->reserved, tp->reserved_len);
     return w.failed ? 0 : (size_t)(w.p - buf);
 }
 
@@ -145,32 +143,28 @@ static bool get_reset_token(xl_reader *value, xl_transport_params *tp) {
     return true;
 }
 
-/* All zeros: there is none (section 18.2). */
-static xl_addr get_address(xl_reader *value, uint8_t family) {
-    size_t len = family == 4 ? 4 : 16;
-    xl_addr a = {.family = family};
-    const uint8_t *ip = xl_read_bytes(value, len);
-    if (ip)
-        memcpy(a.ip, ip, len);
-    a.port = (uint16_t)(xl_read_u8(value) << 8);
-    a.port = (uint16_t)(a.port | xl_read_u8(value));
-    xl_addr none = {.family = family};
-    return a.port == 0 || xl_addr_same_host(&a, &none) ? (xl_addr){.family = 0} : a;
+/* Checked for form, not used: IPv4 address and port, IPv6 address and port, CID, reset token. */
+static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
+    xl_read_bytes(value, 4 + 2 + 16 + 2);
+    size_t cid_len = xl_read_u8(value);
+    xl_read_bytes(value, cid_len);
+    xl_read_bytes(value, 16);
+    tp->has_preferred_address = !value->failed;
+    return !value->failed && xl_reader_left(value) == 0 && cid_len >= 1 && cid_len <= XL_MAX_CID_BYTES;
 }
 
-static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
-    xl_preferred_address *p = &tp->preferred_address;
-    p->v4 = get_address(value, 4);
-    p->v6 = get_address(value, 6);
-    size_t cid_len = xl_read_u8(value);
-    const uint8_t *id = xl_read_bytes(value, cid_len), *token = xl_read_bytes(value, sizeof p->reset_token);
-    if (value->failed || xl_reader_left(value) > 0 || cid_len < 1 || cid_len > XL_MAX_CID_BYTES)
-        return false;
-    p->cid.len = (uint8_t)cid_len;
-    memcpy(p->cid.id, id, cid_len);
-    memcpy(p->reset_token, token, sizeof p->reset_token);
-    tp->has_preferred_address = true;
-    return true;
+/* A version of 0 stands for none (RFC 9368 section 4). */
+static bool get_version_information(xl_reader *value, xl_transport_params *tp) {
+    tp->has_version_information = true;
+    tp->chosen_version = xl_read_u32(value);
+    bool ok = tp->chosen_version != 0;
+    while (!value->failed && xl_reader_left(value) > 0) {
+        const uint32_t version = xl_read_u32(value);
+        ok &= version != 0;
+        tp->has_v1 |= version == XL_VERSION_1;
+        tp->has_v2 |= version == XL_VERSION_2;
+    }
+    return ok && !value->failed;
 }
 
 static bool is_server_only(uint64_t id) {
@@ -227,6 +221,11 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
         return get_integer(value, 0, XL_PATH_ID_MAX, &tp->initial_max_path_id);
     case XL_TP_QOE_FIELD:
         return get_switch(value, &tp->qoe_field);
+    case XL_TP_VERSION_INFORMATION:
+        return get_version_information(value, tp);
+    case XL_TP_GREASE_QUIC_BIT:
+        tp->grease_quic_bit = true;
+        return xl_reader_left(value) == 0;
     default:
         return true;
     }

@@ -10,23 +10,17 @@
 #define XL_TP_MIN_ACK_DELAY       0xff04de1b /* draft-ietf-quic-ack-frequency section 3 */
 #define XL_TP_ENABLE_MULTIPATH    0xbaba
 #define XL_TP_INITIAL_MAX_PATH_ID 0x3e
+#define XL_TP_VERSION_INFORMATION 0x11
+#define XL_TP_GREASE_QUIC_BIT     0x2ab2
 #define XL_TP_QOE_FIELD           0x2e3a71c5 /* private; value: varint 1 */
 
 /* A longer timeout is read as this one, 146,000 years: so that it and a time are numbers of µs, and so is their sum. */
 #define XL_IDLE_TIMEOUT_MAX_MS (XL_VARINT_MAX / 1000)
 
-/* RFC 9000 section 18.2. An address of family 0 is none. */
-typedef struct {
-    xl_addr v4, v6;
-    xl_cid cid;
-    uint8_t reset_token[16];
-} xl_preferred_address;
-
 typedef struct {
     bool has_original_dcid, has_initial_scid, has_retry_scid, has_stateless_reset_token, has_preferred_address;
     xl_cid original_dcid, initial_scid, retry_scid;
     uint8_t stateless_reset_token[16];
-    xl_preferred_address preferred_address;
     uint64_t max_idle_timeout_ms;  /* decoded: XL_IDLE_TIMEOUT_MAX_MS at most */
     uint64_t max_udp_payload_size; /* 65527 when absent */
     uint64_t initial_max_data;
@@ -43,6 +37,15 @@ typedef struct {
     bool has_initial_max_path_id;
     uint64_t initial_max_path_id; /* of 32 bits */
     bool qoe_field;
+    /* RFC 9368 section 3. Sent: the versions of `versions`. */
+    bool has_version_information;
+    uint32_t chosen_version;
+    xl_versions versions; /* sent */
+    bool has_v1, has_v2;  /* received: among the available versions */
+    bool grease_quic_bit; /* RFC 9287 */
+    uint64_t reserved_id; /* sent: a parameter that means nothing (RFC 9000 section 18.1); 0: none */
+    uint8_t reserved[16]; /* its value */
+    size_t reserved_len;
 } xl_transport_params;
 
 void xl_transport_params_init(xl_transport_params *); /* the values of absent parameters */

@@ -101,6 +101,15 @@ typedef enum {
     XL_DIALECT_IETF = 1,  /* RFC 10069 */
 } xl_dialect;
 
+/* Versions of QUIC. */
+typedef enum {
+    XL_VERSIONS_1 = 0, /* version 1 (RFC 9000) */
+    XL_VERSIONS_2,     /* version 2 (RFC 9369) */
+    /* Both, by compatible version negotiation (RFC 9368): a client begins with version 1, or with that of the session
+     * which it resumes, and offers both; a server chooses version 2 where it is offered. */
+    XL_VERSIONS_BOTH,
+} xl_versions;
+
 typedef enum {
     XL_ACK_ORIGINAL = 0, /* ACK_MP is sent on the path that it acknowledges */
     XL_ACK_FASTEST = 1,  /* ACK_MP is sent on the live path with the smallest RTT (paper section 5.3) */
@@ -152,6 +161,14 @@ int xl_credentials_keep_sessions(xl_credentials *, const xl_sessions *);
  * time of day; servers that share it resume each other's sessions. 0 or XL_ERR_ARGUMENT. Default: no tickets. */
 #define XL_TICKET_KEY_BYTES 64
 int xl_credentials_issue_tickets(xl_credentials *, const uint8_t key[XL_TICKET_KEY_BYTES]);
+
+/* 0-RTT (RFC 9001 section 4.6). A client whose session allows it sends what is written to streams before the handshake
+ * is complete in its first packets (XL_EVENT_EARLY). Such data can be replayed to another server by anybody who
+ * recorded it: write only requests that may be carried out twice. A server accepts it with tickets that it issued
+ * itself, each once, 4096 of the newest; these credentials must then be used by one thread. Needs
+ * xl_credentials_keep_sessions() or xl_credentials_issue_tickets(). 0, XL_ERR_ARGUMENT or XL_ERR_MEMORY. Default: no
+ * 0-RTT. */
+int xl_credentials_allow_early_data(xl_credentials *);
 
 /* Chooses the cipher suites that are offered or taken, the preferred one first: of aes128, aes256 and chacha20, with
  * commas between them; all three by default. Call it before the credentials are used. 0, XL_ERR_ARGUMENT or
@@ -270,7 +287,14 @@ typedef struct {
                                       * read. Default: 64 KiB. */
     bool enable_ack_frequency;       /* Obey ACK_FREQUENCY and IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
                                       * Default: false. */
-    uint64_t standby_probe_us;       /* Interval of PINGs on a silent standby path while the connection is in use.
+    xl_versions versions;            /* Default: XL_VERSIONS_1. */
+    bool issue_tokens;         /* Server: after the handshake send a token that spares the client's next handshake the
+                                * validation of its address (NEW_TOKEN, RFC 9000 section 8.1.3). Default: false. */
+    bool grease;               /* Send reserved transport parameters, and a random QUIC bit where the peer takes it (RFC
+                                * 9287). Default: false. */
+    bool spin_bit;             /* Show the RTT to the network (RFC 9000 section 17.4), but for one connection in 16.
+                                * Default: false. */
+    uint64_t standby_probe_us; /* Interval of PINGs on a silent standby path while the connection is in use.
                                 * Default: 1 s. */
 } xl_limits;
 
@@ -286,10 +310,6 @@ typedef struct {
     xl_log log;
     xl_scheme scheme;
     xl_limits limits;
-
-    /* Server: addresses that it listens at too, and that clients shall move to after the handshake (RFC 9000 section
-     * 9.6), one for each IP version. Family 0: none. */
-    xl_addr preferred_address_v4, preferred_address_v6;
 
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: a single process
      * without a load balancer. Its CIDs are random, and its stateless reset tokens are derived from random_key. */
@@ -361,7 +381,10 @@ xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const
                                    xl_technology, uint64_t now);
 
 typedef enum {
-    XL_EVENT_CONNECTED,       /* The handshake is complete. A server learns of a new connection by this event. */
+    XL_EVENT_CONNECTED, /* The handshake is complete. A server learns of a new connection by this event. */
+    XL_EVENT_EARLY,     /* Client: streams may be opened and written before the handshake is complete: 0-RTT. Server:
+                               * such data has come, and may be answered; XL_EVENT_CONNECTED follows, or CLOSED. Data
+                               * that the server does not take is sent again once the handshake is complete. */
     XL_EVENT_STREAM_READABLE, /* Data or FIN arrived: read until xl_stream_read() returns 0. A new stream of the peer is
                                * announced by this event. */
     XL_EVENT_STREAM_WRITABLE, /* A stream whose send buffer was full has room again. */
@@ -419,15 +442,17 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
-/* Whether the connection has a qlog. */
-bool xl_connection_has_qlog(const xl_connection *);
-/* Writes an event of the application into the connection's qlog: its name with the namespace, "http3:frame_parsed", and
- * its data, a JSON object. Nothing is written without a qlog, or if data is longer than 15 KB. */
-void xl_connection_log(xl_connection *, const char *name, const char *data, uint64_t now);
 /* Whether the handshake resumed an earlier session: no certificate was sent. */
 bool xl_connection_is_resumed(const xl_connection *);
-bool xl_connection_is_multipath(const xl_connection *);  /* whether both sides negotiated multipath */
-xl_dialect xl_connection_dialect(const xl_connection *); /* of a multipath connection: the one negotiated */
+/* Whether 0-RTT data was sent and the server took it, or, on a server, was taken. */
+bool xl_connection_is_early_accepted(const xl_connection *);
+/* Client: up to 1024 bytes that the application wants to know again when it resumes the session, and those of the
+ * session that is resumed (NULL: none). HTTP/3 keeps the server's settings (RFC 9114 section 7.2.4.2). */
+void xl_connection_remember(xl_connection *, const uint8_t *, size_t len);
+const uint8_t *xl_connection_remembered(const xl_connection *, size_t *len);
+uint32_t xl_connection_quic_version(const xl_connection *); /* as in its packets: 1, or 0x6b3343cf */
+bool xl_connection_is_multipath(const xl_connection *);     /* whether both sides negotiated multipath */
+xl_dialect xl_connection_dialect(const xl_connection *);    /* of a multipath connection: the one negotiated */
 /* Whether the peer is known to have completed the handshake too (RFC 9001 section 4.1.2). */
 bool xl_connection_is_confirmed(const xl_connection *);
 const char *xl_connection_alpn(const xl_connection *);

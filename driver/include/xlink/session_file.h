@@ -1,0 +1,23 @@
+/* Keeps one TLS session in a file, for programs that connect again later: xl_credentials_keep_sessions(). The file
+ * holds secrets: it is written with mode 0600, beside its place, and then renamed. */
+#ifndef XLINK_SESSION_FILE_H
+#define XLINK_SESSION_FILE_H
+
+#include "xlink/export.h"
+#include "xlink/xlink.h"
+
+XL_BEGIN_DECLS
+
+typedef struct xl_session_file xl_session_file;
+
+/* name NULL: sessions are kept in memory alone. A file that is not there, or of another server, is as none. NULL: out
+ * of memory. */
+xl_session_file *xl_session_file_open(const char *name);
+void xl_session_file_close(xl_session_file *); /* after the endpoints that use it; NULL is fine */
+xl_sessions xl_session_file_sessions(xl_session_file *);
+/* errno of the first attempt to write that failed; 0: none. */
+int xl_session_file_error(const xl_session_file *);
+
+XL_END_DECLS
+
+#endif

@@ -1,0 +1,151 @@
+#include "connection/early.h"
+
+#include <string.h>
+
+#include "connection/acks.h"
+#include "connection/connection.h"
+#include "connection/path_table.h"
+#include "connection/state.h"
+#include "connection/streams.h"
+
+#define KEEP_PTOS 3 /* RFC 9001 section 4.9.3 */
+
+int xl_conn_take_early_keys(xl_connection *c, xl_keys *keys) {
+    if (c->config->null_crypto)
+        xl_keys_make_null(keys);
+    xl_keys_free(c->early.keys);
+    c->early.keys = keys;
+    c->early.keep_until = XL_NEVER;
+    return 0;
+}
+
+void xl_conn_drop_early_keys(xl_connection *c) {
+    xl_keys_free(c->early.keys);
+    c->early.keys = NULL;
+}
+
+/* ---- Client ---- */
+
+/* RFC 9000 section 7.4.1: limits are remembered; what belongs to one connection, and the acknowledgement delay, are
+ * not. */
+void xl_conn_start_early(xl_connection *c) {
+    xl_transport_params *p = &c->early.remembered, fresh;
+    size_t len;
+    const uint8_t *bytes = xl_tls_remembered(c->handshake.tls, XL_TLS_PARAMS, &len);
+    if (!c->early.keys || !bytes || xl_transport_params_decode(bytes, len, true, p) != 0) {
+        xl_conn_drop_early_keys(c);
+        return;
+    }
+    xl_transport_params_init(&fresh);
+    fresh.initial_max_data = p->initial_max_data;
+    fresh.initial_max_stream_data_bidi_local = p->initial_max_stream_data_bidi_local;
+    fresh.initial_max_stream_data_bidi_remote = p->initial_max_stream_data_bidi_remote;
+    fresh.initial_max_stream_data_uni = p->initial_max_stream_data_uni;
+    fresh.initial_max_streams_bidi = p->initial_max_streams_bidi;
+    fresh.initial_max_streams_uni = p->initial_max_streams_uni;
+    fresh.active_connection_id_limit = p->active_connection_id_limit;
+    *p = c->peer_params = fresh;
+    xl_flow_out_init(&c->streams.flow_out, p->initial_max_data);
+    c->streams.max_peer[0] = p->initial_max_streams_bidi;
+    c->streams.max_peer[1] = p->initial_max_streams_uni;
+    c->early.is_offered = true;
+    xl_qlog_connection(c->qlog, c->now, "early_data", "offered");
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
+}
+
+/* Not any more once the server's own parameters are there: those are for 1-RTT packets alone. */
+bool xl_conn_may_write_early(const xl_connection *c) {
+    return c->early.is_offered && c->early.keys && !c->handshake.peer_params_seen;
+}
+
+/* A server that takes 0-RTT data gives no less than it gave before. */
+static bool has_less(const xl_transport_params *now, const xl_transport_params *before) {
+    return now->initial_max_data < before->initial_max_data ||
+           now->initial_max_stream_data_bidi_local < before->initial_max_stream_data_bidi_local ||
+           now->initial_max_stream_data_bidi_remote < before->initial_max_stream_data_bidi_remote ||
+           now->initial_max_stream_data_uni < before->initial_max_stream_data_uni ||
+           now->initial_max_streams_bidi < before->initial_max_streams_bidi ||
+           now->initial_max_streams_uni < before->initial_max_streams_uni ||
+           now->active_connection_id_limit < before->active_connection_id_limit;
+}
+
+static void set_limits(xl_connection *c) {
+    const xl_transport_params *p = &c->peer_params;
+    c->streams.flow_out.limit = p->initial_max_data;
+    c->streams.max_peer[0] = p->initial_max_streams_bidi;
+    c->streams.max_peer[1] = p->initial_max_streams_uni;
+    for (size_t i = 0; i < c->streams.count; i++) {
+        xl_stream *s = c->streams.at[i];
+        if (s->has_send)
+            s->send_flow.limit = s->id & 2 ? p->initial_max_stream_data_uni : p->initial_max_stream_data_bidi_remote;
+    }
+}
+
+static bool is_beyond_limits(const xl_connection *c) {
+    bool is_beyond = c->streams.flow_out.used > c->streams.flow_out.limit ||
+                     c->streams.next[0] > c->streams.max_peer[0] || c->streams.next[1] > c->streams.max_peer[1];
+    for (size_t i = 0; i < c->streams.count; i++)
+        is_beyond |= c->streams.at[i]->send.sent > c->streams.at[i]->send_flow.limit;
+    return is_beyond;
+}
+
+void xl_conn_settle_early(xl_connection *c) {
+    if (c->is_server || !c->early.is_offered)
+        return;
+    c->early.is_accepted = xl_tls_early_is_accepted(c->handshake.tls);
+    xl_conn_drop_early_keys(c);
+    xl_qlog_connection(c->qlog, c->now, "early_data", c->early.is_accepted ? "accepted" : "rejected");
+    if (c->early.is_accepted && has_less(&c->peer_params, &c->early.remembered)) {
+        xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the server took 0-RTT data and lowered its limits");
+        return;
+    }
+    set_limits(c);
+    if (c->early.is_accepted)
+        return;
+    /* The server has none of it. All goes again, in 1-RTT packets, on the same streams: to the server they are new. */
+    xl_conn_lose_space(c, &c->space[XL_LEVEL_APP], XL_LEVEL_APP);
+    if (is_beyond_limits(c))
+        xl_conn_fail(c, XL_QERR_NO_ERROR, "0-RTT data was rejected and is beyond the server's new limits");
+}
+
+/* ---- Server ---- */
+
+bool xl_conn_may_answer_early(const xl_connection *c) {
+    return c->is_server && c->early.is_accepted && c->level[XL_LEVEL_APP].write;
+}
+
+/* The client's address may not be proven yet: until it is, the limit on what is sent there holds (RFC 9000 section
+ * 8.1). */
+void xl_conn_answer_early(xl_connection *c) {
+    if (!c->is_server || !c->early.keys || c->early.is_accepted || !c->level[XL_LEVEL_APP].write)
+        return;
+    c->early.is_accepted = true;
+    c->path[0].answers_early = true;
+    xl_qlog_connection(c->qlog, c->now, "early_data", "accepted");
+    xl_conn_path_set_state(c, &c->path[0], XL_PATH_ACTIVE, "early data");
+    xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
+}
+
+const xl_keys *xl_conn_early_read_keys(xl_connection *c) {
+    if (!c->is_server || !c->early.keys)
+        return NULL;
+    if (c->handshake.is_complete && c->early.keep_until == XL_NEVER)
+        c->early.keep_until = c->now + KEEP_PTOS * xl_conn_max_pto(c);
+    if (c->now >= c->early.keep_until)
+        xl_conn_drop_early_keys(c);
+    return c->early.keys;
+}
+
+void xl_connection_remember(xl_connection *c, const uint8_t *data, size_t len) {
+    if (!c->is_server && c->handshake.tls)
+        xl_tls_remember(c->handshake.tls, XL_TLS_APPLICATION, data, len);
+}
+
+const uint8_t *xl_connection_remembered(const xl_connection *c, size_t *len) {
+    *len = 0;
+    return c->handshake.tls ? xl_tls_remembered(c->handshake.tls, XL_TLS_APPLICATION, len) : NULL;
+}
+
+bool xl_connection_is_early_accepted(const xl_connection *c) {
+    return c->early.is_accepted;
+}

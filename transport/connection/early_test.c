@@ -1,0 +1,506 @@
+/* 0-RTT, tokens of NEW_TOKEN and resumption between a client and a server that know each other (RFC 9001 section 4.6,
+ * RFC 9000 sections 7.4.1 and 8.1.3). */
+#include "connection/early.h"
+#include "connection/pair.h"
+#include "crypto/credentials.h"
+#include "crypto/session.h"
+#include "endpoint/tokens.h"
+#include "wire/frame.h"
+
+typedef struct {
+    uint8_t bytes[XL_SESSION_MAX_BYTES];
+    size_t len;
+    unsigned saves;
+} store;
+
+static void save(void *user, const char *name, const uint8_t *session, size_t len) {
+    store *s = user;
+    (void)name;
+    memcpy(s->bytes, session, len);
+    s->len = len;
+    s->saves++;
+}
+
+static size_t load(void *user, const char *name, uint8_t *session, size_t cap) {
+    const store *s = user;
+    (void)name;
+    assert_true(s->len <= cap);
+    memcpy(session, s->bytes, s->len);
+    return s->len;
+}
+
+/* A world in which one server lives on and clients come one after the other. */
+typedef struct {
+    pair p;
+    store kept;
+    bool client_early;
+} world;
+
+static void world_init(world *w, uint64_t seed) {
+    static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
+    memset(w, 0, sizeof(*w));
+    pair_init(&w->p, seed, 1, 20000);
+    const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
+    assert_int_equal(0, xl_credentials_keep_sessions(w->p.client_credentials, &sessions));
+    assert_int_equal(0, xl_credentials_allow_early_data(w->p.client_credentials));
+    assert_int_equal(0, xl_credentials_issue_tickets(w->p.server_credentials, ticket_key));
+}
+
+static void world_accepts(world *w) {
+    assert_int_equal(0, xl_credentials_allow_early_data(w->p.server_credentials));
+}
+
+/* The first connection: it brings the session. */
+static void meet(world *w) {
+    pair_connect(&w->p);
+    pair_handshake(&w->p);
+    pair_run(&w->p, 500000);
+    assert_true(w->kept.len > 0);
+}
+
+static void forget_requests(pair *p) {
+    memset(p->request, 0, sizeof(p->request));
+    memset(p->response, 0, sizeof(p->response));
+    p->sc = NULL;
+    p->client_closed = p->server_closed = false;
+}
+
+static void drop_queue(pair *p) {
+    while (p->queue) {
+        pair_datagram *next = p->queue->next;
+        free(p->queue);
+        p->queue = next;
+    }
+}
+
+/* A new client of the same server, after the old one has gone without a word. */
+static void come_back(world *w) {
+    pair *p = &w->p;
+    int error;
+    xl_endpoint_free(p->client);
+    drop_queue(p);
+    forget_requests(p);
+    p->now += 1000000;
+    p->link[0].client.port++;
+    p->client_config.random_key[3]++;
+    p->client = xl_endpoint_new(&p->client_config, p->now, &error);
+    p->cc = xl_endpoint_connect(p->client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
+    assert_non_null(p->cc);
+}
+
+static bool early_event(pair *p) {
+    xl_event e;
+    bool was_early = false;
+    while (xl_endpoint_poll_event(p->client, &e))
+        was_early |= e.type == XL_EVENT_EARLY;
+    return was_early;
+}
+
+/* Until the request is answered, perhaps before the handshake is complete. */
+static uint64_t finish(world *w, size_t i) {
+    uint64_t end = w->p.now + 10000000;
+    while (!w->p.request[i].done && w->p.now < end && !w->p.client_closed)
+        if (!pair_step(&w->p))
+            break;
+    assert_true(w->p.request[i].done);
+    assert_false(w->p.request[i].failed);
+    return w->p.request[i].done_at - w->p.request[i].started;
+}
+
+static void early_data_is_answered_within_one_round_trip(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 1);
+    world_accepts(&w);
+    meet(&w);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    size_t i = pair_ask(&w.p, 2000);
+    uint64_t took = finish(&w, i);
+    assert_in_range(took, 40000, 45000); /* one RTT of 40 ms; a full handshake takes two */
+    pair_handshake(&w.p);
+    assert_true(xl_connection_is_early_accepted(w.p.cc));
+    assert_true(xl_connection_is_resumed(w.p.cc));
+    pair_run(&w.p, 1000000);
+    assert_true(pair_finish(&w.p, pair_ask(&w.p, 300000), 10000000) != UINT64_MAX);
+    pair_free(&w.p);
+}
+
+/* The very packets of a client, recorded and sent again: the server that took their data once does not do so again. */
+typedef struct {
+    world *w;
+    size_t count, len[16];
+    uint8_t data[16][PAIR_MTU + 64];
+} recorder;
+
+static void record(void *user, bool to_server, uint8_t *data, size_t len) {
+    recorder *r = user;
+    if (!to_server || r->count == 16)
+        return;
+    memcpy(r->data[r->count], data, len);
+    r->len[r->count++] = len;
+}
+
+static void replayed_early_data_is_not_accepted(void **state) {
+    (void)state;
+    world w;
+    recorder *r = calloc(1, sizeof(*r));
+    world_init(&w, 2);
+    world_accepts(&w);
+    meet(&w);
+    come_back(&w);
+    w.p.tamper = record;
+    w.p.tamper_user = r;
+    assert_true(early_event(&w.p));
+    size_t i = pair_ask(&w.p, 2000);
+    pair_flush(&w.p);
+    size_t recorded = r->count;
+    assert_true(recorded > 0);
+    finish(&w, i);
+    size_t before = w.p.server->count;
+    uint8_t copy[PAIR_MTU + 64];
+    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000)};
+    for (size_t k = 0; k < recorded; k++) {
+        memcpy(copy, r->data[k], r->len[k]);
+        d.len = r->len[k];
+        xl_endpoint_receive(w.p.server, &d, copy, w.p.now);
+    }
+    /* The CID of the first packets leads to the connection that is there, or to a new one: none has taken the data. */
+    for (size_t k = before; k < w.p.server->count; k++) {
+        const xl_connection *c = w.p.server->connection[k];
+        assert_false(c->early.is_accepted);
+        assert_int_equal(0, c->streams.count);
+    }
+    /* On a server that has forgotten the connection itself, as a closed one. */
+    while (w.p.server->count > 0)
+        xl_connection_free(w.p.server->connection[0]);
+    for (size_t k = 0; k < recorded; k++) {
+        memcpy(copy, r->data[k], r->len[k]);
+        d.len = r->len[k];
+        xl_endpoint_receive(w.p.server, &d, copy, w.p.now);
+    }
+    assert_int_equal(1, w.p.server->count);
+    assert_false(w.p.server->connection[0]->early.is_accepted);
+    assert_int_equal(0, w.p.server->connection[0]->streams.count);
+    free(r);
+    pair_free(&w.p);
+}
+
+static void forget_tickets(world *w) {
+    memset(w->p.server_credentials->outstanding, 0, sizeof(*w->p.server_credentials->outstanding));
+}
+
+static void rejected_early_data_is_sent_again(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 3);
+    world_accepts(&w);
+    meet(&w);
+    forget_tickets(&w);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    size_t i = pair_ask(&w.p, 2000);
+    assert_in_range(finish(&w, i), 80000, 90000);
+    assert_false(xl_connection_is_early_accepted(w.p.cc));
+    assert_true(xl_connection_is_resumed(w.p.cc));
+    assert_false(w.p.sc->early.is_accepted);
+    pair_free(&w.p);
+}
+
+static void rejected_early_data_beyond_lower_limits_ends_the_connection(void **state) {
+    (void)state;
+    world w;
+    int error;
+    world_init(&w, 4);
+    world_accepts(&w);
+    meet(&w);
+    forget_tickets(&w);
+    xl_endpoint_free(w.p.server);
+    w.p.server_config.limits.max_streams_bidi = 1;
+    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    pair_ask(&w.p, 2000);
+    pair_ask(&w.p, 2000);
+    pair_run(&w.p, 2000000);
+    assert_true(w.p.client_closed);
+    assert_int_equal(XL_QERR_NO_ERROR, w.p.client_close.error_code);
+    pair_free(&w.p);
+}
+
+static void a_server_that_accepts_and_lowers_its_limits_is_left(void **state) {
+    (void)state;
+    world w;
+    int error;
+    world_init(&w, 5);
+    world_accepts(&w);
+    meet(&w);
+    xl_endpoint_free(w.p.server);
+    w.p.server_config.limits.max_data = 1 << 20;
+    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    pair_ask(&w.p, 2000);
+    pair_run(&w.p, 2000000);
+    assert_true(w.p.client_closed);
+    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, w.p.client_close.error_code);
+    pair_free(&w.p);
+}
+
+static void early_data_keeps_to_the_remembered_limits(void **state) {
+    (void)state;
+    static const uint8_t bytes[20000];
+    world w;
+    uint64_t id;
+    world_init(&w, 6);
+    world_accepts(&w);
+    w.p.server_config.limits.max_stream_data = 3000;
+    w.p.server_config.limits.max_streams_bidi = 2;
+    meet(&w);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
+    assert_true(xl_stream_send(w.p.cc, id, bytes, sizeof(bytes), false, NULL) > 0);
+    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
+    assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(w.p.cc, true, &id));
+    pair_flush(&w.p);
+    assert_int_equal(3000, xl_conn_stream(w.p.cc, 0)->send.sent);
+    pair_free(&w.p);
+}
+
+/* The second datagram, which has 0-RTT packets alone, overtakes the first one, which has the ClientHello. */
+static void early_data_that_overtakes_its_client_hello_is_held(void **state) {
+    (void)state;
+    static const uint8_t bytes[2500];
+    world w;
+    uint64_t id;
+    world_init(&w, 7);
+    world_accepts(&w);
+    meet(&w);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
+    assert_int_equal(2500, xl_stream_send(w.p.cc, id, bytes, sizeof(bytes), true, NULL));
+    pair_flush(&w.p);
+    pair_datagram *first = w.p.queue, *last = first;
+    assert_true(first && first->next);
+    w.p.queue = first->next;
+    while (last->next)
+        last = last->next;
+    last->next = first;
+    first->next = NULL;
+    first->at = last->at + 5000;
+    pair_run(&w.p, 26000);
+    assert_non_null(w.p.sc);
+    assert_int_equal(2500, w.p.sc->stats.stream_bytes_received);
+    assert_int_equal(0, w.p.cc->path[0].stats.packets_lost);
+    pair_free(&w.p);
+}
+
+static void a_server_that_takes_no_early_data_holds_none(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 8);
+    pair_connect(&w.p);
+    uint8_t packet[1200] = {0xd0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x90};
+    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000), .len = sizeof(packet)};
+    for (int i = 0; i < 100; i++)
+        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
+    assert_null(w.p.server->held);
+    world_accepts(&w);
+    for (int i = 0; i < 100; i++)
+        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
+    assert_non_null(w.p.server->held);
+    assert_int_equal(0, w.p.server->count); /* and keeps no more than XL_HELD_MAX */
+    pair_free(&w.p);
+}
+
+static void a_client_follows_a_retry_with_its_early_data(void **state) {
+    (void)state;
+    world w;
+    int error;
+    world_init(&w, 9);
+    world_accepts(&w);
+    meet(&w);
+    xl_endpoint_free(w.p.server);
+    w.p.server_config.limits.retry_always = true;
+    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    assert_in_range(finish(&w, pair_ask(&w.p, 2000)), 80000, 90000);
+    assert_true(w.p.cc->handshake.has_retry);
+    pair_handshake(&w.p);
+    assert_true(xl_connection_is_early_accepted(w.p.cc));
+    pair_free(&w.p);
+}
+
+/* Frames that a 0-RTT packet must not have (RFC 9000 section 12.4). */
+static void forbidden_frames_in_early_data_are_a_violation(void **state) {
+    (void)state;
+    const uint8_t frames[][12] = {{0x02, 0, 0, 0, 0},              /* ACK */
+                                  {0x06, 0, 1, 0},                 /* CRYPTO */
+                                  {0x1e},                          /* HANDSHAKE_DONE */
+                                  {0x07, 1, 9},                    /* NEW_TOKEN */
+                                  {0x1b, 1, 2, 3, 4, 5, 6, 7, 8}}; /* PATH_RESPONSE */
+    const size_t lens[] = {5, 4, 1, 3, 9};
+    for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+        world w;
+        uint8_t packet[256] = {0};
+        size_t length_offset;
+        world_init(&w, 10 + k);
+        world_accepts(&w);
+        meet(&w);
+        come_back(&w);
+        assert_true(early_event(&w.p));
+        pair_run(&w.p, 1000); /* its first packets are under way */
+        xl_writer out = xl_writer_of(packet, sizeof(packet));
+        xl_packet_put_long(&out, XL_VERSION_1, XL_PACKET_0RTT, &w.p.cc->handshake.odcid, &w.p.cc->local_cids.at[0].cid,
+                           NULL, 0, 100, 4, packet, &length_offset);
+        size_t payload_at = (size_t)(out.p - packet);
+        memcpy(out.p, frames[k], lens[k]);
+        xl_packet_set_length(packet, length_offset, 4 + lens[k] + XL_AEAD_TAG);
+        size_t n = xl_keys_protect(w.p.cc->early.keys, 0, 100, packet, payload_at - 4, 4, lens[k]);
+        assert_true(n > 0);
+        pair_run(&w.p, 19500);
+        xl_connection *sc = w.p.server->connection[w.p.server->count - 1];
+        assert_true(sc->early.is_accepted);
+        xl_datagram d = {.local = w.p.link[0].server, .remote = w.p.link[0].client, .len = n};
+        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
+        assert_int_equal(XL_CONN_CLOSING, sc->state);
+        assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, sc->closing.code);
+        pair_free(&w.p);
+    }
+}
+
+/* 0-RTT data proves no address: three times what came is the most that goes back (RFC 9000 section 8.1). */
+static void an_answer_to_early_data_keeps_to_the_limit(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 20);
+    world_accepts(&w);
+    meet(&w);
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    pair_ask(&w.p, 100000);
+    uint64_t up = w.p.link[0].bytes[0], down = w.p.link[0].bytes[1];
+    pair_run(&w.p, 39000); /* nothing but the first flight has come */
+    assert_true(w.p.link[0].bytes[1] - down > 2000);
+    assert_true(w.p.link[0].bytes[1] - down <= 3 * (w.p.link[0].bytes[0] - up));
+    pair_free(&w.p);
+}
+
+static void a_session_offers_early_data_once(void **state) {
+    (void)state;
+    world w;
+    xl_session session;
+    world_init(&w, 21);
+    world_accepts(&w);
+    w.p.server_config.limits.issue_tokens = true;
+    meet(&w);
+    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len) && session.allows_early);
+    assert_int_equal(XL_NEW_TOKEN_BYTES, session.token.len);
+    w.p.link[0].dark[1] = true; /* no newer ticket comes */
+    come_back(&w);
+    assert_true(early_event(&w.p));
+    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len) && !session.allows_early);
+    assert_int_equal(0, session.token.len);
+    come_back(&w);
+    assert_false(early_event(&w.p));
+    pair_free(&w.p);
+}
+
+static void a_ticket_whose_time_is_over_carries_no_early_data(void **state) {
+    (void)state;
+    world w;
+    xl_session session;
+    world_init(&w, 22);
+    world_accepts(&w);
+    meet(&w);
+    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len));
+    session.lifetime_s = 5;
+    store bent = w.kept;
+    bent.len = xl_session_write(&session, bent.bytes, sizeof(bent.bytes));
+    uint8_t copy[XL_SESSION_MAX_BYTES];
+    memcpy(copy, bent.bytes, bent.len);
+    memcpy(w.kept.bytes, copy, bent.len);
+    come_back(&w);
+    assert_false(early_event(&w.p));
+    pair_handshake(&w.p);
+    assert_true(w.p.cc->handshake.is_confirmed);
+    pair_free(&w.p);
+}
+
+/* ---- Tokens of NEW_TOKEN ---- */
+
+static xl_connection *newest(world *w) {
+    return w->p.server->count ? w->p.server->connection[w->p.server->count - 1] : NULL;
+}
+
+static bool is_known_at_once(world *w) {
+    come_back(w);
+    pair_run(&w->p, 20500); /* the first flight is there */
+    xl_connection *c = newest(w);
+    assert_non_null(c);
+    return c->path[0].validated;
+}
+
+static void a_token_validates_the_address_it_was_made_for(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 23);
+    w.p.server_config.limits.issue_tokens = true;
+    w.p.server_config.limits.retry_always = true;
+    pair_connect(&w.p);
+    pair_handshake(&w.p);
+    pair_run(&w.p, 500000);
+    assert_true(is_known_at_once(&w)); /* no Retry, though it is asked of everybody */
+    assert_false(w.p.cc->handshake.has_retry);
+    pair_run(&w.p, 500000);
+    w.p.link[0].client.ip[3] ^= 1;
+    come_back(&w);
+    pair_run(&w.p, 500000);
+    assert_true(w.p.cc->handshake.has_retry); /* of another address: as if there were none */
+    assert_true(w.p.cc->handshake.is_confirmed);
+    pair_free(&w.p);
+}
+
+static void a_token_is_good_for_an_hour(void **state) {
+    (void)state;
+    const uint8_t key[XL_TOKEN_KEY_BYTES] = {1}, other[XL_TOKEN_KEY_BYTES] = {2}, nonce[XL_TOKEN_NONCE_BYTES] = {3};
+    const xl_addr here = pair_addr(2, 4000), elsewhere = pair_addr(3, 4000), port = pair_addr(2, 4001);
+    uint8_t token[XL_TOKEN_BYTES];
+    assert_int_equal(0, xl_token_make(key, nonce, &here, 5000, token));
+    assert_true(xl_token_is_valid(key, token, sizeof(token), &here, 5000));
+    assert_true(xl_token_is_valid(key, token, sizeof(token), &port, 5000 + XL_TOKEN_LIFETIME_US));
+    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 5001 + XL_TOKEN_LIFETIME_US));
+    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 4999));
+    assert_false(xl_token_is_valid(key, token, sizeof(token), &elsewhere, 6000));
+    assert_false(xl_token_is_valid(other, token, sizeof(token), &here, 6000));
+    assert_false(xl_token_is_valid(key, token, sizeof(token) - 1, &here, 6000));
+    for (size_t i = 0; i < sizeof(token); i++) {
+        token[i] ^= 1;
+        assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 6000));
+        token[i] ^= 1;
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(early_data_is_answered_within_one_round_trip),
+        cmocka_unit_test(replayed_early_data_is_not_accepted),
+        cmocka_unit_test(rejected_early_data_is_sent_again),
+        cmocka_unit_test(rejected_early_data_beyond_lower_limits_ends_the_connection),
+        cmocka_unit_test(a_server_that_accepts_and_lowers_its_limits_is_left),
+        cmocka_unit_test(early_data_keeps_to_the_remembered_limits),
+        cmocka_unit_test(early_data_that_overtakes_its_client_hello_is_held),
+        cmocka_unit_test(a_server_that_takes_no_early_data_holds_none),
+        cmocka_unit_test(a_client_follows_a_retry_with_its_early_data),
+        cmocka_unit_test(forbidden_frames_in_early_data_are_a_violation),
+        cmocka_unit_test(an_answer_to_early_data_keeps_to_the_limit),
+        cmocka_unit_test(a_session_offers_early_data_once),
+        cmocka_unit_test(a_ticket_whose_time_is_over_carries_no_early_data),
+        cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
+        cmocka_unit_test(a_token_is_good_for_an_hour),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
