@@ -60,6 +60,8 @@ static void choose_limits(xl_config *config, fuzz_input *in) {
     if (v & 32)
         config->log = (xl_log){0};
     c->migrate_back_us = v & 64 ? 3000000 : 0;
+    if (v & 128)
+        config->preferred_address_v4 = pair_addr(1, 444);
 }
 
 static void change_link(live *l) {

@@ -15,6 +15,11 @@ static void check_same(const xl_transport_params *a, const xl_transport_params *
     FUZZ_CHECK(a->has_stateless_reset_token == b->has_stateless_reset_token);
     FUZZ_CHECK(!a->has_stateless_reset_token ||
                memcmp(a->stateless_reset_token, b->stateless_reset_token, sizeof a->stateless_reset_token) == 0);
+    FUZZ_CHECK(a->has_preferred_address == b->has_preferred_address);
+    FUZZ_CHECK(xl_addr_equal(&a->preferred_address.v4, &b->preferred_address.v4) &&
+               xl_addr_equal(&a->preferred_address.v6, &b->preferred_address.v6));
+    FUZZ_CHECK(is_same_cid(a->has_preferred_address, &a->preferred_address.cid, b->has_preferred_address,
+                           &b->preferred_address.cid));
     FUZZ_CHECK(a->max_idle_timeout_ms == b->max_idle_timeout_ms && a->max_udp_payload_size == b->max_udp_payload_size);
     FUZZ_CHECK(a->initial_max_data == b->initial_max_data);
     FUZZ_CHECK(a->initial_max_stream_data_bidi_local == b->initial_max_stream_data_bidi_local);

@@ -77,6 +77,7 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     s->connection = connection;
     s->callbacks = *callbacks;
     s->is_server = is_server;
+    s->log = h3_log_new(connection, is_server);
     s->peer.max_field_section_bytes = UINT64_MAX;
     nghttp3_settings settings;
     nghttp3_settings_default(&settings);
@@ -87,6 +88,7 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     int rv = is_server ? nghttp3_conn_server_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s)
                        : nghttp3_conn_client_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s);
     if (rv != 0) {
+        h3_log_free(s->log);
         free(s);
         return NULL;
     }
@@ -111,6 +113,7 @@ void h3_session_free(h3_session *s) {
     nghttp3_conn_del(s->h3);
     while (s->streams)
         h3_stream_free(s, s->streams);
+    h3_log_free(s->log);
     free(s);
 }
 
@@ -196,6 +199,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         if (s->failed)
             return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, buf, (size_t)n, fin);
+        h3_log_bytes(s->log, id, false, buf, (size_t)n, now); /* after the fields of a HEADERS frame before DATA */
         if (rv < 0)
             fail(s, (int)rv, now);
     }
@@ -253,6 +257,7 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
 void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     if (s->failed)
         return;
+    s->now = now;
     switch (event->type) {
     case XL_EVENT_EARLY:
         recall_settings(s);
@@ -317,6 +322,7 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp
         ssize_t n = xl_stream_send(s->connection, id, vec[i].base, vec[i].len, fin && i == count - 1, mark);
         if (n < 0)
             return n;
+        h3_log_bytes(s->log, id, true, vec[i].base, (size_t)n, s->now);
         taken += (size_t)n;
         if ((size_t)n < vec[i].len)
             return (ssize_t)taken;
@@ -364,6 +370,10 @@ static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec,
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
     h3_stream *st = h3_stream_find(s, id);
     xl_frame_mark mark = {0};
+    if (st && st->sent_fields) {
+        h3_log_headers(s->log, (uint64_t)id, true, st->sent_fields, s->now);
+        st->sent_fields = NULL;
+    }
     bool marked = st && st->has_body && st->stream_bytes == 0 && announce(s, st, vec, count, &mark);
     bool all;
     ssize_t n = send_vecs(s, (uint64_t)id, st, vec, count, fin, marked ? &mark : NULL, &all);
@@ -380,6 +390,7 @@ static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t
 }
 
 void h3_pump(h3_session *s, uint64_t now) {
+    s->now = now;
     while (s->ready && !s->failed) {
         nghttp3_vec vec[MAX_VECS];
         int64_t id = -1;
@@ -407,6 +418,13 @@ static size_t append_fields(nghttp3_nv *nv, size_t at, const h3_header *headers,
     for (size_t i = 0; i < count; i++)
         nv[at++] = field(headers[i].name, headers[i].value);
     return at;
+}
+
+static json_t *sent_fields(const h3_session *s, const nghttp3_nv *nv, size_t count) {
+    json_t *fields = h3_log_fields(s->log);
+    for (size_t i = 0; fields && i < count; i++)
+        h3_log_field(fields, nv[i].name, nv[i].namelen, nv[i].value, nv[i].valuelen);
+    return fields;
 }
 
 /* RFC 9114 section 4.2.2: each field counts with 32 bytes more. */
@@ -444,6 +462,7 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
         h3_stream_drop(s, *stream, H3_REQUEST_CANCELLED);
         return XL_ERR_MEMORY;
     }
+    st->sent_fields = sent_fields(s, nv, count);
     return 0;
 }
 
@@ -454,7 +473,10 @@ static int submit_response(h3_session *s, h3_stream *st, unsigned status, const 
     nghttp3_nv nv[MAX_HEADERS + 1] = {field(":status", status_text)};
     size_t count = append_fields(nv, 1, headers, header_count);
     nghttp3_data_reader reader = {.read_data = h3_read_data};
-    return nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) == 0 ? 0 : XL_ERR_MEMORY;
+    if (nghttp3_conn_submit_response(s->h3, st->id, nv, count, body ? &reader : NULL) != 0)
+        return XL_ERR_MEMORY;
+    st->sent_fields = sent_fields(s, nv, count);
+    return 0;
 }
 
 int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header *headers, size_t header_count,

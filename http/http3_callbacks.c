@@ -39,6 +39,9 @@ void h3_stream_free(h3_session *s, h3_stream *st) {
         }
     }
     h3_stream_close_body(st);
+    h3_log_forget(s->log, (uint64_t)st->id);
+    json_decref(st->fields);
+    json_decref(st->sent_fields);
     free(st->path);
     free(st->authority);
     free(st->range);
@@ -142,6 +145,8 @@ static int on_begin_headers(nghttp3_conn *h3, int64_t id, void *user, void *stre
     h3_stream *st = h3_stream_find(s, id);
     if (st) {
         memset(&st->head, 0, sizeof st->head);
+        json_decref(st->fields);
+        st->fields = h3_log_fields(s->log);
         nghttp3_conn_set_stream_user_data(h3, id, st);
     }
     return 0;
@@ -156,6 +161,7 @@ static int on_header(nghttp3_conn *h3, int64_t id, int32_t token, nghttp3_rcbuf 
         return 0;
     nghttp3_vec n = nghttp3_rcbuf_get_buf(name), v = nghttp3_rcbuf_get_buf(value);
     st->field_section_bytes += n.len + v.len + 32; /* RFC 9114 section 4.2.2 */
+    h3_log_field(st->fields, n.base, n.len, v.base, v.len);
     if (st->field_section_bytes > H3_MAX_FIELD_SECTION_BYTES)
         h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
     else if (!s->is_server)
@@ -189,7 +195,11 @@ static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, voi
     (void)h3, (void)fin;
     h3_session *s = user;
     h3_stream *st = stream_user;
-    if (!st || st->over || st->head_done)
+    if (!st)
+        return 0;
+    h3_log_headers(s->log, (uint64_t)id, false, st->fields, s->now);
+    st->fields = NULL;
+    if (st->over || st->head_done)
         return 0;
     if (s->is_server) {
         st->head_done = true;

@@ -5,6 +5,7 @@
 #include <nghttp3/nghttp3.h>
 
 #include "http/http3.h"
+#include "http/http3_log.h"
 #include "http/settings.h"
 
 #define H3_METHOD_BYTES 16
@@ -34,6 +35,9 @@ typedef struct h3_stream {
     bool has_mark;
     h3_body_mark mark;
     uint64_t stream_bytes; /* handed to the transport so far */
+
+    /* For the qlog, NULL without one: the field section that is coming in, and the one that goes out first. */
+    json_t *fields, *sent_fields;
 } h3_stream;
 
 struct h3_session {
@@ -41,6 +45,8 @@ struct h3_session {
     nghttp3_conn *h3;
     h3_callbacks callbacks;
     h3_stream *streams;
+    h3_log *log;  /* NULL: there is no qlog */
+    uint64_t now; /* of the event that is being handled */
     bool is_server, ready, failed, goaway_received;
     bool is_connected;    /* the handshake is complete: what is asked for is not 0-RTT data */
     uint64_t critical[3]; /* streams that live as long as the connection: control, QPACK's two */

@@ -22,44 +22,39 @@ if [ ${#packages[@]} -gt 0 ]; then
     fi
 fi
 
-source=tests/interop/peers/quic-go
-out=$PWD/build/peers/quic-go
-if ! command -v go >/dev/null; then
-    say "without quic-go: there is no Go toolchain"
-elif [ ! -x "$out/server" ] || [ "$source/go.sum" -nt "$out/server" ]; then
-    mkdir -p "$out"
-    for program in client server; do
-        nice go build -C "$source" -mod=readonly -o "$out/$program" "github.com/quic-go/quic-go/interop/$program"
-    done
-    go list -C "$source" -m -f '{{.Version}}' github.com/quic-go/quic-go >"$out/version"
-    say "built quic-go $(cat "$out/version")"
-fi
-
-relay=build/peers/quic-go/relay
-if command -v go >/dev/null && { [ ! -x "$relay" ] || [ peers/quic-go/main.go -nt "$relay" ] || [ peers/quic-go/go.sum -nt "$relay" ]; }; then
-    nice go build -C peers/quic-go -mod=readonly -o "../../$relay" .
-    say "built the relay of quic-go"
-fi
-
-# NAME PROGRAM: the relay of peers/NAME in Rust; cargo sees by itself what has changed.
-build_rust() {
-    if ! command -v cargo >/dev/null; then
-        say "without $1: there is no Rust toolchain"
-    elif nice cargo build --release --locked --quiet --manifest-path "peers/$1/Cargo.toml" --target-dir "build/peers/$1"; then
-        say "built the relay of $("build/peers/$1/release/$2" version)"
-    else
-        say "without $1: it cannot be built, see above"
+# FOLDER WORDS...: runs a build command in the folder. Its tool knows what is up to date. A stack that cannot be built
+# leaves the others alone.
+build() {
+    local folder=$1 tool=$2
+    shift
+    if ! command -v "$tool" >/dev/null; then
+        say "without $folder: $tool is not installed"
+    elif ! (cd "$folder" && nice "$@"); then
+        say "without $folder: its build failed"
     fi
 }
-build_rust noq noq-peer
-build_rust tquic tquic-relay # BoringSSL comes with it: cmake and a C++ compiler build it
 
-# Relays over stacks that are installed elsewhere: PICOQUIC_DIR and XQUIC_DIR name their folders.
-for stack in picoquic xquic; do
-    folder=${stack^^}_DIR
-    if [ -n "${!folder:-}" ]; then
-        make --no-print-directory "build/peers/$stack/relay" && say "built the relay of $stack"
-    else
-        say "without $stack: $folder names no build of it"
+# The stacks of experiments say themselves how they are built. PICOQUIC_DIR and the like name the folder of a stack that
+# is installed elsewhere.
+for file in peers/*/peer.yaml; do
+    folder=$(dirname "$file")
+    words=$(sed -n 's/^build: \[\(.*\)\]$/\1/p' "$file" | tr -d ,)
+    variable=$(sed -n 's/^needs: "\([A-Z]*_DIR\) .*/\1/p' "$file")
+    if [ -n "$variable" ] && [ -z "${!variable:-}" ]; then
+        say "without $folder: $variable names no build of it"
+    elif [ -n "$words" ]; then
+        # shellcheck disable=SC2086 # a list of words
+        build "$folder" $words
     fi
+done
+
+# The endpoints of the interoperability matrix. CARGO_TARGET_DIR: of quinn, quiche and s2n-quic, if it is to be shared.
+out=$PWD/build/peers
+for role in client server; do
+    build peers/quic-go go build -mod=readonly -o "$out/quic-go/$role" "github.com/quic-go/quic-go/interop/$role"
+done
+target=${CARGO_TARGET_DIR:-$out/interop}
+for stack in quinn quiche s2n-quic; do
+    build tests/interop/peers/rust cargo build --locked --quiet --target-dir "$target" --package "interop-$stack"
+    [ ! -x "$target/debug/interop-$stack" ] || install "$target/debug/interop-$stack" "$out/"
 done

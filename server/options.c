@@ -29,6 +29,20 @@ static bool read_quic(void *into, const char *text, char *reason, size_t cap) {
     return read_endpoint(text, &c->quic_addr, &c->quic, reason, cap);
 }
 
+static bool read_preferred(void *into, const char *text, char *reason, size_t cap) {
+    server_config *c = into;
+    xl_addr a;
+    bool given;
+    if (!read_endpoint(text, &a, &given, reason, cap))
+        return false;
+    if (a.port == 0) {
+        snprintf(reason, cap, "takes a port that is not 0, because clients are told of it");
+        return false;
+    }
+    c->preferred[a.family == 6] = a;
+    return true;
+}
+
 static bool read_http1(void *into, const char *text, char *reason, size_t cap) {
     server_config *c = into;
     return read_endpoint(text, &c->http1_addr, &c->http1, reason, cap);
@@ -72,6 +86,9 @@ static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
 static const setting rows[] = {
     {"quic", SETTING_OWN, .read = read_quic, .value = "ADDR:PORT",
      .help = "Serve HTTP/3 over QUIC at this address. Port 0: the kernel chooses."},
+    {"preferred_address", SETTING_OWN, .read = read_preferred, .value = "ADDR:PORT",
+     .help = "QUIC: listen at this address too, and ask clients to move there after the handshake (RFC 9000 section "
+             "9.6). May be given once for each IP version."},
     {"http1", SETTING_OWN, .read = read_http1, .value = "ADDR:PORT",
      .help = "Serve HTTP/1.1 over TCP at this address."},
     {"mptcp", SETTING_FLAG, FIELD(mptcp), .help = "With --http1: accept MPTCP too."},
@@ -148,6 +165,9 @@ static const char *problem(const server_config *c) {
         return "nothing to listen on: give --quic ADDR:PORT, --http1 ADDR:PORT or both";
     if (c->mptcp && !c->http1)
         return "--mptcp needs --http1 ADDR:PORT";
+    bool has_preferred = c->preferred[0].family || c->preferred[1].family;
+    if (has_preferred && (!c->quic || c->workers > 0))
+        return "--preferred-address needs --quic ADDR:PORT and does not go with --workers";
     if (!c->lb_file != !c->server_id)
         return "--lb-config and --server-id go together";
     if (!c->cert_file != !c->key_file)

@@ -168,6 +168,8 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     c.limits.issue_tokens = !config->without_tickets;
     if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
         return false;
+    c.preferred_address_v4 = config->preferred[0];
+    c.preferred_address_v6 = config->preferred[1];
     c.credentials = s->credentials;
     c.log = xl_log_files_log(s->logs);
     int rv = 0;
@@ -200,9 +202,15 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
         rv = xl_udp_adopt_socket(s->udp, worker->udp, &worker->udp_bound);
     else if (s->udp)
         rv = xl_udp_add_socket(s->udp, &config->quic_addr, bound);
+    const xl_addr *at = &config->quic_addr;
+    for (size_t i = 0; rv >= 0 && i < 2; i++) {
+        xl_addr unused;
+        if (config->preferred[i].family)
+            rv = xl_udp_add_socket(s->udp, at = &config->preferred[i], &unused);
+    }
     if (rv < 0) {
-        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s",
-                 xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
+        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
+                 strerror(-rv));
         return false;
     }
     s->watch = (server_watch){.fd = xl_udp_fd(s->udp), .ready = quic_ready, .user = s};

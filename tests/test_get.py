@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -50,6 +51,18 @@ def test_get_writes_what_the_server_has(tmp_path: Path, root: Path, alpn: str, s
     assert [record["alpn"] for record in closed] == [alpn] * connections
     assert [record["resumed"] for record in closed] == [number > 0 for number in range(connections)]
     assert [record["path"] for record in events(server.records(), "request")] == [f"/{name}" for name in names]
+
+
+def test_a_client_moves_to_the_preferred_address(tmp_path: Path, root: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.2", 0))
+        preferred = f"127.0.0.2:{unused.getsockname()[1]}"
+    with Server(tmp_path, "--root", str(root), "--preferred-address", preferred) as server:
+        done = get(server.port, "--dir", tmp_path, names=("big", "small"))
+        server.stop()
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "big").read_bytes() == (root / "big").read_bytes()
+    assert events(server.records(), "summary")[0]["migrations"] == 1
 
 
 @pytest.mark.parametrize(("alpn", "words"), [("h3", "status 404"), ("hq-interop", "error 0x194")])

@@ -52,8 +52,30 @@ def test_every_record_of_two_programs_is_valid(tmp_path: Path) -> None:
         assert records[0]["trace"]["common_fields"]["group_id"] == file.name.split("_")[0]
         assert_valid(records)
         names.update(record["name"] for record in records[1:])
+        assert_http3(records, side)
     wanted = {"packet_sent", "packet_received", "parameters_set", "recovery_metrics_updated", "connection_closed"}
     assert {f"quic:{name}" for name in wanted} <= names.keys()
+
+
+def assert_http3(records: list[dict[str, Any]], side: str) -> None:
+    """The settings of both ends, the types of all streams, and the frames of one request and its response."""
+    of_http3 = [(record["name"].removeprefix("http3:"), record["data"]) for record in records[1:]]
+    parameters = {data["initiator"] for name, data in of_http3 if name == "parameters_set" and "stream_id" not in data}
+    assert parameters == {"local", "remote"}
+    types = Counter(data["stream_type"] for name, data in of_http3 if name == "stream_type_set")
+    assert types == {"request": 1, "control": 2, "qpack_encode": 2, "qpack_decode": 2}
+    frames = [(name, data["frame"]) for name, data in of_http3 if name in ("frame_created", "frame_parsed")]
+    headers = {
+        name: {field["name"]: field["value"] for field in frame["headers"]}
+        for name, frame in frames
+        if frame["frame_type"] == "headers"
+    }
+    request, response = ("frame_created", "frame_parsed") if side == "client" else ("frame_parsed", "frame_created")
+    assert (headers[request][":method"], headers[request][":path"]) == ("GET", "/synthetic/3000000")
+    assert (headers[response][":status"], headers[response]["content-length"]) == ("200", "3000000")
+    data = [(name, frame["raw"]["payload_length"]) for name, frame in frames if frame["frame_type"] == "data"]
+    assert {name for name, _ in data} == {response}
+    assert sum(length for _, length in data) == 3_000_000
 
 
 def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Path) -> None:
@@ -61,7 +83,8 @@ def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Pat
         done = get(server.port, names=("synthetic/100000",))
     assert done.returncode == 0, done.stderr
     [file] = (tmp_path / "qlog").iterdir()
-    header, *old = records_of(convert(file))
+    [target] = convert(file)
+    header, *old = records_of(target)
     assert (header["qlog_version"], header["qlog_format"]) == ("0.3", "JSON-SEQ")
     assert header["trace"]["vantage_point"] == {"type": "server"}
     names = {record["name"] for record in old}
@@ -73,6 +96,38 @@ def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Pat
     broken.write_text("\x1e{}\n")
     with pytest.raises(UserError, match="line 1"):
         convert(broken)
+
+
+def test_of_several_paths_each_becomes_a_trace_with_the_acknowledgements_of_its_packets(tmp_path: Path) -> None:
+    with Server(tmp_path, "--qlog-dir", str(tmp_path / "qlog"), "--scheme", "vanilla-mp", address="0.0.0.0") as server:  # noqa: S104
+        paths = ("--path", "127.0.0.1", "--path", "127.0.0.2", "--scheme", "vanilla-mp")
+        done = get(server.port, *paths, names=("synthetic/3000000",))
+    assert done.returncode == 0, done.stderr
+    [file] = (tmp_path / "qlog").iterdir()
+    targets = convert(file)
+    assert [target.name.split(".", 1)[1] for target in targets] == ["path0.qvis.sqlog", "path1.qvis.sqlog"]
+    for path, target in enumerate(targets):
+        packets = [record for record in records_of(target)[1:] if record["name"].startswith("transport:packet_")]
+        sent = {
+            record["data"]["header"]["packet_number"]
+            for record in packets
+            if record["name"] == "transport:packet_sent" and record["data"]["path"] == path
+        }
+        frames = [frame for record in packets for frame in record["data"]["frames"]]
+        kinds = {frame["frame_type"] for frame in frames}
+        assert "ack" in kinds
+        assert not kinds & {"path_ack", "ack_mp"}
+        received = [record for record in packets if record["name"] == "transport:packet_received"]
+        acked = [
+            number
+            for record in received
+            for frame in record["data"]["frames"]
+            if frame["frame_type"] == "ack" and record["data"]["header"]["packet_type"] == "1RTT"
+            for first, last in frame["acked_ranges"]
+            for number in range(first, last + 1)
+        ]
+        assert len(sent) > 20
+        assert set(acked) <= sent
 
 
 def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
@@ -96,6 +151,11 @@ def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         lambda record: record["data"]["frames"].append({"frame_type": "ack"}),
         lambda record: record["data"]["frames"].append({"frame_type": "stream", "stream_id": "4"}),
         lambda record: record["data"]["raw"].clear(),
+        lambda record: record.update(name="http3:frame_eaten"),
+        lambda record: record.update(
+            name="http3:frame_parsed", data={"stream_id": 0, "frame": {"frame_type": "headers", "headers": [{}]}}
+        ),
+        lambda record: record.update(name="http3:stream_type_set", data={"stream_id": 0, "stream_type": "request"}),
         lambda record: record.update(
             name="quic:packet_dropped", data={"raw": {"length": 1}, "trigger": "payload_decrypt_error"}
         ),

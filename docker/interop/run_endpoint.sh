@@ -13,10 +13,11 @@ mkdir -p "${QLOGDIR:-/logs/qlog}"
 
 alpn=${XLINK_ALPN:-hq-interop}
 split=none
+scheme=sp
 server_options=()
 client_options=()
 case "${TESTCASE:-}" in
-handshake | transfer | longrtt | multiplexing | ipv6) ;;
+handshake | transfer | longrtt | multiplexing | ipv6 | ecn) ;;
 blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port | rebind-addr) ;;
 multiconnect | handshakeloss | handshakecorruption) split=each ;;
 chacha20)
@@ -27,11 +28,21 @@ keyupdate) client_options=(--packets-per-key 1000) ;;
 resumption) split=first ;;
 retry) server_options=(--retry-above 0) ;;
 http3) alpn=h3 ;;
+connectionmigration) scheme=cm ;;
+multipath)
+    scheme=vanilla-mp
+    server_options=(--dialect ietf)
+    ;;
 *) exit 127 ;;
 esac
 
+# A client of several addresses has a path from each.
+for address in ${LOCAL_ADDRESSES:-}; do
+    client_options+=(--path "$address")
+done
+
 serve() {
-    "${BIN}xlink-server" --quic "$1" --scheme sp --root /www --cert /certs/cert.pem --key /certs/priv.key \
+    "${BIN}xlink-server" --quic "$1" --scheme "$scheme" --root /www --cert /certs/cert.pem --key /certs/priv.key \
         --out "/logs/$2.jsonl" "${server_options[@]}" "${LOGS[@]}" &
 }
 
@@ -45,8 +56,8 @@ server)
 client)
     [ ! -x /wait-for-it.sh ] || /wait-for-it.sh sim:57832 -s -t 30
     # shellcheck disable=SC2086 # REQUESTS is a list of URLs
-    exec "${BIN}xlink-get" --insecure --alpn "$alpn" --split "$split" --dir /downloads --time-limit 300 \
-        --out /logs/client.jsonl "${client_options[@]}" "${LOGS[@]}" ${REQUESTS:-}
+    exec "${BIN}xlink-get" --insecure --scheme "$scheme" --alpn "$alpn" --split "$split" --dir /downloads \
+        --time-limit 300 --out /logs/client.jsonl "${client_options[@]}" "${LOGS[@]}" ${REQUESTS:-}
     ;;
 *)
     echo "ROLE is '${ROLE:-}': it has to be server or client" >&2

@@ -115,7 +115,7 @@ OLD_NAMES = {
     "connectivity:key_updated": "quic:key_updated",
     "loglevel:warning": "xlink:events_omitted",
 }
-_OLD_CATEGORIES = {"transport": "quic", "connectivity": "xlink"}
+_OLD_CATEGORIES = {"transport": "quic", "http": "http3", "connectivity": "xlink"}
 
 
 def current_name(name: str) -> str:

@@ -1,13 +1,16 @@
 """Writes a qlog of the present drafts in the form of main schema 0.3, which qvis reads.
 
-`python -m railyard.results.qvis FILE_server.sqlog` writes FILE_server.qvis.sqlog beside it.
+`python -m railyard.results.qvis FILE_server.sqlog` writes FILE_server.qvis.sqlog beside it. qvis knows one packet
+number space and one congestion window a trace. So a connection with several paths becomes one file a path,
+FILE_server.path0.qvis.sqlog and so on: its packets, its metrics, and the acknowledgements of its packets, on whichever
+path they came.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,15 @@ from railyard.base.errors import UserError
 from railyard.results.qlogdiff import OLD_NAMES
 
 _NAMES = {today: old for old, today in OLD_NAMES.items()}
-_CATEGORIES = {"quic": "transport", "xlink": "xlink", "multipath": "multipath"}
+_CATEGORIES = {"quic": "transport", "http3": "http", "xlink": "xlink", "multipath": "multipath"}
+_PACKETS = ("transport:packet_sent", "transport:packet_received")
+_ACKS_OF_PATHS = ("path_ack", "ack_mp")
+_STREAM_TYPES = {"request": "data"}
+
+Record = dict[str, Any]
 
 
-def _header(record: dict[str, Any]) -> dict[str, Any]:
+def _header(record: Record) -> Record:
     fields = record["trace"]["common_fields"]
     common = {"ODCID": fields["group_id"], "time_format": "relative", "protocol_type": ["QUIC"]}
     common["reference_time"] = fields["reference_monotonic_us"] / 1000
@@ -26,36 +34,86 @@ def _header(record: dict[str, Any]) -> dict[str, Any]:
     return {"qlog_format": "JSON-SEQ", "qlog_version": "0.3", "title": record.get("title", ""), "trace": trace}
 
 
-def _event(record: dict[str, Any]) -> dict[str, Any]:
+def _event(record: Record) -> Record:
     name, data = record["name"], dict(record["data"])
     category, _, rest = name.partition(":")
-    if name == "quic:parameters_set":
+    if rest == "parameters_set":
         data["owner"] = data.pop("initiator")
+    if name == "http3:stream_type_set":
+        kind = data.pop("stream_type")
+        data |= {"owner": data.pop("initiator"), "new": _STREAM_TYPES.get(kind, kind)}
+    if name in ("http3:frame_created", "http3:frame_parsed") and "raw" in data["frame"]:
+        data["length"] = data["frame"]["raw"]["payload_length"]
     return {"time": record["time"], "name": _NAMES.get(name, f"{_CATEGORIES[category]}:{rest}"), "data": data}
 
 
-def converted(lines: Iterator[str]) -> Iterator[str]:
+def converted(lines: Iterable[str]) -> Iterator[Record]:
+    """The header and the events in the older form."""
     for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line.lstrip("\x1e"))
-            record = _event(record) if "name" in record else _header(record)
+            yield _event(record) if "name" in record else _header(record)
         except (ValueError, KeyError) as error:
             raise UserError(f"line {number} is no record of a qlog of the present drafts.") from error
-        yield f"\x1e{json.dumps(record, separators=(',', ':'))}\n"
 
 
-def convert(file: Path) -> Path:
-    target = file.with_suffix(".qvis.sqlog")
+def _frames_for(event: Record, path: int, path_id: int | None) -> list[Record]:
+    """The frames of a packet as the trace of one path has them: acknowledgements only of that path, all else where it
+    was carried."""
+    carried = event["data"].get("path", 0) == path
+    frames = []
+    for frame in event["data"].get("frames", []):
+        if frame["frame_type"] not in _ACKS_OF_PATHS:
+            if carried:
+                frames.append(frame)
+        elif frame["path_id"] == path_id:
+            frames.append({**frame, "frame_type": "ack"})
+    return frames
+
+
+def of_path(events: Iterable[Record], path: int) -> Iterator[Record]:
+    """The events of a path and those of no path."""
+    path_id = None
+    for event in events:
+        data = event["data"]
+        belongs = data.get("path", path) == path
+        if belongs and "path_id" in data:
+            path_id = data["path_id"]
+        if event["name"] not in _PACKETS:
+            if belongs:
+                yield event
+            continue
+        frames = _frames_for(event, path, path_id)
+        if belongs or frames:
+            yield {**event, "data": {**data, "frames": frames}}
+
+
+def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
+    with target.open("w", encoding="utf-8") as out:
+        for record in (header, *events):
+            out.write(f"\x1e{json.dumps(record, separators=(',', ':'))}\n")
+
+
+def convert(file: Path) -> list[Path]:
+    """Writes the files beside the given one: one, or one for each path that had packets."""
     with file.open(encoding="utf-8") as lines:
-        text = "".join(converted(lines))
-    target.write_text(text, encoding="utf-8")
-    return target
+        header, *events = converted(lines)
+    paths = sorted({event["data"].get("path", 0) for event in events if event["name"] in _PACKETS})
+    if len(paths) <= 1:
+        targets = [file.with_suffix(".qvis.sqlog")]
+    else:
+        targets = [file.with_suffix(f".path{path}.qvis.sqlog") for path in paths]
+    for path, target in zip(paths or [0], targets, strict=True):
+        titled = {**header, "title": f"{header['title']}, path {path}" if len(targets) > 1 else header["title"]}
+        _write(target, titled, of_path(events, path))
+    return targets
 
 
 def main() -> None:
     try:
         for name in sys.argv[1:]:
-            print(convert(Path(name)))
+            for target in convert(Path(name)):
+                print(target)
     except (OSError, UserError) as error:
         print(f"qvis: {error}", file=sys.stderr)
         sys.exit(2)

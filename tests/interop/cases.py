@@ -18,6 +18,8 @@ class Case:
     testcase: str  # TESTCASE of the endpoints
     sizes: tuple[int, ...]  # of the files
     link: str = LINK  # of mpshell
+    second_link: str | None = None  # a second path
+    failing_link: str | None = None  # the first path, if the client is ours: it moves when its path is silent
     relay: Plan = NOTHING
     needs: tuple[str, ...] = ()  # what the relay must have seen
     connections: int | None = 1  # how many; None: at least two
@@ -25,7 +27,8 @@ class Case:
     http3: bool = False  # over HTTP/3 where a peer speaks both
     big_certificate: bool = False
     most_amplification: float | None = None
-    qlog_event: str | None = None  # what the qlog of our end must hold
+    qlog_event: str | None = None  # what the qlog of our end must hold: a part of its text
+    multipath: bool = False  # both paths have to carry a quarter of the data at least
     resumes: bool = False  # the second connection; a foreign client has to look by itself
     timeout_s: int = 60
 
@@ -107,6 +110,22 @@ CASES = (
     Case(
         *("rebind-addr", "the client's address changes three times", "transfer", (3 * MB,)),
         relay=Plan(rebind_after_s=0.7, rebind_times=3, rebind_address=True),
+    ),
+    Case(
+        *("connectionmigration", "the client moves to another port or address", "connectionmigration", (3 * MB,)),
+        second_link=LINK,
+        failing_link=LINK + ",onoff=1000/3600000",
+        needs=("client moved",),
+    ),
+    Case(
+        *("ecn", "both sides send ECT(0), and take the other's counts for valid", "ecn", (MB,)),
+        needs=("client ect0", "server ect0"),
+        qlog_event='"new":"capable"',
+    ),
+    Case(
+        *("multipath", "RFC 10069: one file over two paths", "multipath", (5 * MB,)),
+        second_link=LINK.replace("delay=15", "delay=25"),
+        multipath=True,
     ),
 )
 BY_NAME = {case.name: case for case in CASES}

@@ -98,10 +98,13 @@ def make_root(folder: Path, side: str, hosts: Path) -> Path:
 def start(
     root: Path, command: peers.Command, log: Path, *, prefix: list[str | Path] | None = None
 ) -> subprocess.Popen[bytes]:
-    words = ["env", "-i", *(f"{name}={value}" for name, value in peers.environment_of(command).items()), *command.words]
     with log.open("wb") as output:
         return subprocess.Popen(
-            [*(prefix or []), "chroot", root, *words], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            [*(prefix or []), "chroot", root, *command.words],
+            env=peers.environment_of(command),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
 
 
@@ -166,17 +169,45 @@ def problem_with_resumption(case: Case, folder: Path) -> str | None:
     return None if resumed == [False, True] else f"resumed: {resumed}"
 
 
+def carried_by_both(seen: relay.Seen) -> bool:
+    """Each of the two paths carried a quarter of the server's datagrams at least."""
+    return len(seen.down) == 2 and 4 * min(seen.down.values()) >= sum(seen.down.values())
+
+
 def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
     for needed in case.needs:
         if not any(needed in packet for packet in seen.packets):
             return f"no such packet was seen: {needed}"
     if case.connections is not None and 0 < len(seen.connections) != case.connections and seen.connections != {""}:
         return f"{len(seen.connections)} connections in place of {case.connections}"
+    if case.multipath and not carried_by_both(seen):
+        return f"datagrams over the paths: {sorted(seen.down.values())}"
     if case.relay.rebind_times and seen.rebindings == 0:
         return "it was over before the client's address changed"
     if case.most_amplification is not None and seen.amplification > case.most_amplification:
         return f"the server sent {seen.amplification:.2f} times what it had received"
     return None
+
+
+def both_speak_http3(server: peers.Peer, client: peers.Peer) -> bool:
+    return server.can_http3 and client.can_http3
+
+
+def links(case: Case, client: peers.Peer) -> list[str]:
+    first = case.failing_link if case.failing_link and client is peers.XLINK else case.link
+    return [link for link in (first, case.second_link) if link]
+
+
+def inside(case: Case, client: peers.Peer, hosts: Path, host: str) -> list[str | Path]:
+    """What starts the client within mpshell: it names the server, and the client's own addresses."""
+    gateway = "$MPSHELL_GATEWAY6" if case.family == 6 else "$MPSHELL_GATEWAY"
+    script = f'echo "{gateway} {host}" >>{shlex.quote(str(hosts))}; '
+    if case.second_link:
+        script += 'export LOCAL_ADDRESSES="$MPSHELL_PATH_0_ADDR $MPSHELL_PATH_1_ADDR"; '
+    words: list[str | Path] = [program("mpshell")]
+    for name, link in zip(("first", "second"), links(case, client), strict=False):
+        words += ["--path", f"{name}:{link}"]
+    return [*words, "--keep-awake", "off", "--", "sh", "-c", script + 'exec "$@"', "sh"]
 
 
 async def run(spec: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +226,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
     urls = tuple(f"https://{host}:{RELAY_PORT}/{name}" for name in names)
     server_command = server_peer.server(peers.Request(case, (), http3, spki))
     client_command = client_peer.client(peers.Request(case, urls, http3, spki))
-    if server_command is None or client_command is None:
+    if server_command is None or client_command is None or (http3 and not both_speak_http3(server_peer, client_peer)):
         raise CellError("unsupported")
     hosts = folder / "hosts"
     hosts.write_text("127.0.0.1 localhost\n")
@@ -206,10 +237,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
         await wait_for_server(server, case.family, folder / "server.log")
         upstream = "::1" if case.family == 6 else "127.0.0.1"
         forwarding = await relay.start(case.relay, RELAY_PORT, (upstream, SERVER_PORT))
-        gateway = "$MPSHELL_GATEWAY6" if case.family == 6 else "$MPSHELL_GATEWAY"
-        script = f'echo "{gateway} {host}" >>{shlex.quote(str(hosts))}; exec "$@"'
-        prefix: list[str | Path] = [program("mpshell"), "--path", f"link:{case.link}", "--log-dir", folder / "mpshell"]
-        prefix += ["--keep-awake", "off", "--", "sh", "-c", script, "sh"]
+        prefix = inside(case, client_peer, hosts, host)
         began = time.monotonic()
         client = start(client_root, client_command, folder / "client.log", prefix=prefix)
         while client.poll() is None and time.monotonic() < began + case.timeout_s:

@@ -19,6 +19,7 @@ from railyard.base.paths import ROOT, programs_dir
 
 HERE = Path(__file__).resolve().parent
 PEERS_DIR = ROOT / "build" / "peers"
+NOQ = PEERS_DIR / "noq" / "release" / "noq-peer"
 CERTIFICATE, KEY = "/certs/cert.pem", "/certs/priv.key"
 CHACHA20 = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1"
 
@@ -57,8 +58,13 @@ def _needs_built(name: str) -> Callable[[], str | None]:
     return lambda: None if file.exists() else f"build/peers/{name} was not built: make peers"
 
 
-def _from_file(file: Path) -> Callable[[], str]:
-    return lambda: file.read_text(encoding="utf-8").strip() if file.exists() else ""
+def _output(*words: str) -> Callable[[], str]:
+    def version() -> str:
+        if shutil.which(words[0]) is None:
+            return ""
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip().split("\n")[0]
+
+    return version
 
 
 # ---- ours ----
@@ -105,9 +111,9 @@ def _quic_go(role: str) -> Callable[[Request], Command | None]:
     also = {"keyupdate"} if role == "client" else set()
 
     def command(request: Request) -> Command | None:
-        names = {"longrtt": "handshake", "ipv6": "transfer"}
+        names = {"longrtt": "handshake", "ipv6": "transfer", "ecn": "transfer"}
         if role == "server":
-            names["keyupdate"] = "transfer"
+            names |= {"keyupdate": "transfer", "connectionmigration": "transfer"}
         testcase = names.get(request.case.testcase, request.case.testcase)
         if testcase not in known | also:
             return None
@@ -121,7 +127,7 @@ def _quic_go(role: str) -> Callable[[Request], Command | None]:
 
 
 def _ngtcp2_server(request: Request) -> Command | None:
-    if request.case.testcase == "v2":
+    if request.case.testcase in ("v2", "multipath"):
         return None  # of its time: the draft of v2
     more = ["--validate-addr"] if request.case.testcase == "retry" else []
     more += [f"--ciphers={CHACHA20}"] if request.case.testcase == "chacha20" else []
@@ -133,8 +139,10 @@ def _ngtcp2_client(request: Request) -> Command | None:
     base = ["gtlsclient", "--quiet", "--exit-on-all-streams-close", "--download=/downloads"]
     host = [str(where.hostname), str(where.port)]
     match request.case.testcase:
-        case "v2":
+        case "v2" | "multipath":
             return None
+        case "connectionmigration":
+            base += ["--change-local-addr=500ms"]
         case "chacha20":
             base.append(f"--ciphers={CHACHA20}")
         case "keyupdate":
@@ -169,8 +177,10 @@ https:// {
 
 
 def _caddy(request: Request) -> Command | None:
-    if request.case.testcase in ("retry", "chacha20", "v2", "zerortt") or request.case.relay.rebind_times:
-        return None  # it has no option for them; its quic-go of 2022 does not follow a client's new address
+    if request.case.testcase in ("retry", "chacha20", "v2", "zerortt", "ecn", "multipath", "connectionmigration"):
+        return None  # it has no option for them
+    if request.case.relay.rebind_times:
+        return None  # its quic-go of 2022 does not follow a client's new address
     script = f"cat > /logs/Caddyfile <<'EOF'\n{CADDYFILE}EOF\nexec caddy run --config /logs/Caddyfile"
     return Command(["sh", "-c", script], {"HOME": "/logs"})
 
@@ -196,20 +206,57 @@ done
     return Command(["sh", "-c", script, "sh", *request.urls], environment)
 
 
-def _output(*words: str) -> Callable[[], str]:
-    def version() -> str:
-        if shutil.which(words[0]) is None:
-            return ""
-        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip().split("\n")[0]
+# ---- quinn, quiche, s2n-quic: programs of ours in tests/interop/peers/rust ----
 
-    return version
+
+def _rust(name: str, role: str) -> Callable[[Request], Command]:
+    def command(request: Request) -> Command:
+        environment = {"TESTCASE": request.case.testcase, "HTTP3": "1" if request.http3 else ""}
+        arguments = request.urls if role == "client" else ()
+        return Command([str(PEERS_DIR / f"interop-{name}"), role, *arguments], environment)
+
+    return command
+
+
+def _rust_peer(name: str, *, can_http3: bool = True) -> Peer:
+    program = f"interop-{name}"
+    version = _output(str(PEERS_DIR / program), "version")
+    return Peer(name, version, _needs_built(program), _rust(name, "server"), _rust(name, "client"), can_http3=can_http3)
+
+
+# ---- noq: the program of peers/noq, which fetches and serves one file over HTTP/3 ----
+
+
+def _noq_knows(case: Case) -> bool:
+    if len(case.sizes) > 1 or (case.second_link and not case.multipath):
+        return False
+    return case.testcase in ("handshake", "transfer", "longrtt", "ipv6", "ecn", "multipath")
+
+
+def _noq_server(request: Request) -> Command | None:
+    if not _noq_knows(request.case):
+        return None
+    return Command([str(NOQ), "serve", "[::]:443", "/www/file0", CERTIFICATE, KEY])
+
+
+def _noq_client(request: Request) -> Command | None:
+    if not _noq_knows(request.case):
+        return None
+    where = urlsplit(request.urls[0])
+    server = f"$(getent hosts {where.hostname} | cut -d ' ' -f 1)"
+    server = f"[{server}]" if request.case.family == 6 else server
+    script = f"""
+set -- {"${LOCAL_ADDRESSES:-}" if request.case.multipath else ""}
+exec {NOQ} get "{server}:{where.port}" {where.path} --out /downloads/file0 ${{2:+--local "$2"}}
+"""
+    return Command(["sh", "-c", script])
 
 
 FOREIGN = (
     Peer("aioquic", _aioquic_version, lambda: None, _aioquic("server"), _aioquic("client")),
     Peer(
         "quic-go",
-        _from_file(PEERS_DIR / "quic-go" / "version"),
+        _output(str(PEERS_DIR / "quic-go" / "relay"), "version"),
         _needs_built("quic-go/client"),
         _quic_go("server"),
         _quic_go("client"),
@@ -236,9 +283,17 @@ FOREIGN = (
         client=_chromium,
         speaks_hq=False,
     ),
-    Peer("quinn", lambda: "", lambda: "its crates have no programs of the test cases"),
-    Peer("s2n-quic", lambda: "", lambda: "its crates have no programs of the test cases"),
-    Peer("quiche", lambda: "", lambda: "its crate's example programs do not take the test cases"),
+    _rust_peer("quinn"),
+    _rust_peer("quiche"),
+    _rust_peer("s2n-quic", can_http3=False),
+    Peer(
+        "noq",
+        _output(str(NOQ), "version"),
+        _needs_built("noq/release/noq-peer"),
+        _noq_server,
+        _noq_client,
+        speaks_hq=False,
+    ),
 )
 
 

@@ -14,6 +14,7 @@
 #include "connection/own_cids.h"
 #include "connection/path_status.h"
 #include "connection/path_table.h"
+#include "connection/preferred.h"
 #include "connection/paths.h"
 #include "connection/qoe.h"
 #include "connection/records.h"
@@ -68,7 +69,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->hooks = *hooks;
     c->is_server = is_server;
     c->now = now;
-    c->migration.to = -1;
+    c->migration.to = c->migration.preferred = c->migration.left = -1;
     c->handshake.version = c->handshake.original_version =
         config->limits.versions == XL_VERSIONS_2 ? XL_VERSION_2 : XL_VERSION_1;
     c->early.keep_until = XL_NEVER;
@@ -219,6 +220,8 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     p->retry_scid = h->dcid;
     p->initial_scid = own->cid;
     memcpy(p->stateless_reset_token, own->reset_token, 16);
+    if (xl_conn_offer_preferred_address(c) != 0)
+        return XL_ERR_MEMORY;
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
     c->path[0].validated = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
     c->handshake.initial_scid_peer = h->scid;
@@ -368,6 +371,14 @@ xl_dialect xl_connection_dialect(const xl_connection *c) {
 
 bool xl_connection_is_confirmed(const xl_connection *c) {
     return c->handshake.is_confirmed;
+}
+
+bool xl_connection_has_qlog(const xl_connection *c) {
+    return c->qlog;
+}
+
+void xl_connection_log(xl_connection *c, const char *name, const char *data, uint64_t now) {
+    xl_qlog_application(c->qlog, now, name, data);
 }
 
 bool xl_connection_is_resumed(const xl_connection *c) {

@@ -14,6 +14,7 @@
  *   own_cids.c    connection IDs for the peer    path_status.c PATH_STATUS, standby paths
  *   cid_frames.c  the frames of connection IDs and path IDs
  *   rebinding.c   addresses that change          migration.c  of a single-path connection
+ *   preferred.c   the server's preferred address
  *   management.c  standby and abandon by themselves
  *   qoe.c         the player's signal and what is made of it */
 #ifndef XL_CONNECTION_CONNECTION_H

@@ -23,7 +23,22 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
     return p->pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
+/* Nothing is sent on an abandoned path: its acknowledgements go by the fastest of the others (RFC 10069, 3.4.3). */
+static const xl_path *instead_of_abandoned(const xl_connection *c) {
+    const xl_path *best = NULL;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        bool is_better = !best || (q->state == XL_PATH_ACTIVE) > (best->state == XL_PATH_ACTIVE) ||
+                         (q->state == best->state && q->rtt.smoothed < best->rtt.smoothed);
+        if (xl_path_may_carry_data(q) && q->has_dcid && is_better)
+            best = q;
+    }
+    return best;
+}
+
 const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
+    if (p->state == XL_PATH_CLOSED)
+        return instead_of_abandoned(c);
     if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)
         return p;
     /* Fastest path, but only one that was heard of lately: acknowledgements must not follow a path that has gone dark.
@@ -40,6 +55,12 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
             best = q;
     }
     return best;
+}
+
+bool xl_content_is_acknowledged(const xl_connection *c, const xl_path *p) {
+    if (!p->space || !(c->multipath ? p->has_local_id : p->index == c->active))
+        return false;
+    return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->local_id));
 }
 
 static size_t qoe_field_bytes(const xl_qoe *qoe) {
@@ -95,8 +116,7 @@ void xl_content_put_acks(xl_builder *b) {
     }
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (p->space && p->has_local_id && xl_space_owes_ack(p->space) && p->state != XL_PATH_CLOSED &&
-            xl_content_ack_path(c, p) == b->path)
+        if (xl_content_is_acknowledged(c, p) && xl_space_owes_ack(p->space) && xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
     }
 }

@@ -6,7 +6,9 @@
 #include "connection/reinject.h"
 #include "scheduler/scheduler.h"
 
-/* The path on which acknowledgements of packets received on p go back (paper section 5.3). */
+/* Whether packets received on p are acknowledged: also late ones on an abandoned path, while its ID is remembered. */
+bool xl_content_is_acknowledged(const xl_connection *, const xl_path *p);
+/* The path on which acknowledgements of packets received on p go back (paper section 5.3); NULL: none is usable. */
 const xl_path *xl_content_ack_path(const xl_connection *, const xl_path *p);
 void xl_content_put_acks(xl_builder *);
 bool xl_content_has_control(const xl_connection *);

@@ -9,6 +9,7 @@
 #include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"
+#include "connection/preferred.h"
 #include "connection/state.h"
 #include "connection/versions.h"
 
@@ -118,6 +119,8 @@ static int on_peer_params(void *user, const uint8_t *data, size_t len) {
         error = XL_QERR_INTERNAL;
     if (error == 0)
         error = agree_on_dialect(c);
+    if (error == 0)
+        error = xl_conn_learn_preferred_address(c);
     if (error) {
         xl_conn_fail(c, error, "bad transport parameters");
         return XL_ERR_CRYPTO;
@@ -199,6 +202,7 @@ void xl_conn_confirm_handshake(xl_connection *c) {
     c->handshake.deadline = XL_NEVER;
     c->handshake.address_validated_by_peer = true;
     xl_conn_discard_level(c, XL_LEVEL_HANDSHAKE);
+    xl_conn_follow_preferred_address(c);
     xl_conn_open_paths(c);
 }
 

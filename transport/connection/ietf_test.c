@@ -287,6 +287,26 @@ static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
     pair_free(&p);
 }
 
+static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 12, 2);
+    pair_run(&p, 500000);
+    xl_path *closed = &p.sc->path[1];
+    uint64_t before = closed->space->largest_received, id = closed->local_id;
+    pair_ask(&p, 1000);
+    xl_connection_ping(p.cc, p.now);
+    pair_flush(&p);
+    assert_int_equal(0, xl_connection_close_path(p.sc, 1, p.now));
+    uint64_t sent = p.link[1].packets[1];
+    pair_run(&p, p.link[1].delay_us[0] + 2000);
+    assert_true(closed->space->largest_received > before);
+    assert_true(closed->local_id == id && !xl_space_owes_ack(closed->space));
+    assert_int_equal(p.link[1].packets[1], sent);
+    assert_true(xl_conn_is_live(p.cc) && xl_conn_is_live(p.sc));
+    pair_free(&p);
+}
+
 static void an_abandoned_last_path_ends_the_connection(void **state) {
     (void)state;
     pair p;
@@ -407,6 +427,7 @@ int main(void) {
         cmocka_unit_test(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back),
         cmocka_unit_test(a_download_survives_an_abandoned_path),
         cmocka_unit_test(the_local_cids_of_an_abandoned_path_last_three_ptos),
+        cmocka_unit_test(late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere),
         cmocka_unit_test(an_abandoned_last_path_ends_the_connection),
         cmocka_unit_test(a_backup_path_carries_no_data_while_another_is_usable),
         cmocka_unit_test(a_path_behind_a_nat_that_rebinds_keeps_its_id),

@@ -94,8 +94,8 @@ static uint64_t leave_at(const xl_connection *c) {
 }
 
 static uint64_t ask_primary_at(const xl_connection *c) {
-    if (!c->config->limits.migrate_back || c->active == 0 || c->migration.to >= 0 || c->migration.asks_primary ||
-        c->path[0].state == XL_PATH_CLOSED)
+    if (!c->config->limits.migrate_back || c->active == 0 || c->migration.left == 0 || c->migration.to >= 0 ||
+        c->migration.asks_primary || c->path[0].state == XL_PATH_CLOSED)
         return XL_NEVER;
     return c->migration.primary_ask_at;
 }
@@ -141,7 +141,7 @@ static bool probe_candidate(xl_connection *c, xl_path *p) {
 static void probe_next(xl_connection *c) {
     for (size_t step = 1; step < c->path_count; step++) {
         xl_path *p = &c->path[((size_t)c->migration.last + step) % c->path_count];
-        if (p->index == c->active || p->state == XL_PATH_CLOSED)
+        if (p->index == c->active || p->index == c->migration.left || p->state == XL_PATH_CLOSED)
             continue;
         c->migration.last = p->index;
         if (probe_candidate(c, p))
@@ -178,6 +178,24 @@ static void primary_answered(xl_connection *c) {
     xl_conn_migrate_to(c, &c->path[0], "the primary path is back");
 }
 
+/* ---- The server's preferred address ---- */
+
+/* Candidates that were registered with the server's old address lead to the new one from now on. */
+static void settle_at_preferred(xl_connection *c, xl_path *p) {
+    const xl_path *old = &c->path[c->active];
+    c->migration.preferred = -1;
+    c->migration.left = old->index;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].index != old->index && xl_addr_equal(&c->path[i].remote, &old->remote))
+            c->path[i].remote = p->remote;
+    xl_conn_migrate_to(c, p, "the server's preferred address");
+}
+
+void xl_conn_migrate_to_preferred(xl_connection *c, xl_path *p) {
+    if (challenge_candidate(c, p, "the server's preferred address"))
+        c->migration.preferred = p->index;
+}
+
 /* ---- What timers and answers mean ---- */
 
 void xl_conn_migration_timer(xl_connection *c) {
@@ -197,6 +215,10 @@ void xl_conn_migration_timer(xl_connection *c) {
 void xl_conn_migration_validated(xl_connection *c, xl_path *p) {
     if (c->migration.asks_primary && p->index == 0) {
         primary_answered(c);
+        return;
+    }
+    if (p->index == c->migration.preferred) {
+        settle_at_preferred(c, p);
         return;
     }
     if (p->index != c->migration.to)
@@ -223,6 +245,11 @@ bool xl_conn_migration_unanswered(xl_connection *c, xl_path *p) {
 }
 
 bool xl_conn_migration_probe_failed(xl_connection *c, xl_path *p) {
+    if (p->index == c->migration.preferred) {
+        c->migration.preferred = -1;
+        forget_challenge(c, p, "no answer to PATH_CHALLENGE");
+        return true;
+    }
     if (p->index != c->migration.to)
         return false;
     abandon_probe(c, p, "no answer to PATH_CHALLENGE");

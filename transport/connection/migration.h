@@ -6,6 +6,8 @@
 
 typedef struct {
     int to;                   /* client: candidate being probed, -1 none */
+    int preferred;            /* client: path to the server's preferred address that is being validated, -1 none */
+    int left;                 /* client: path that was left for it, whose late packets still count; -1 none */
     uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is about to be */
     uint64_t probe_at;        /* when the candidate's first challenge was made */
     uint64_t retry_at;        /* the last attempt ended then */
@@ -23,6 +25,9 @@ void xl_conn_migration_timer(xl_connection *);
 uint64_t xl_conn_migration_deadline(const xl_connection *);
 /* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *, xl_path *, const char *why);
+/* Client: validates p, which leads from the local address in use to the server's preferred one, and moves there
+ * (section 9.6). Where it does not answer the connection stays. */
+void xl_conn_migrate_to_preferred(xl_connection *, xl_path *p);
 void xl_conn_migration_validated(xl_connection *, xl_path *);
 /* A packet that is not a probe came on p. */
 void xl_conn_migration_followed(xl_connection *, const xl_path *);

@@ -78,6 +78,7 @@ typedef struct {
     uint64_t stream_events;
     unsigned datagrams_acked, datagrams_lost; /* events of either side */
     xl_frame_mark mark;                       /* size > 0: given with every response */
+    xl_addr unreachable;                      /* of the server: what is sent to it or from it is lost */
     void (*tamper)(void *user, bool to_server, uint8_t *data, size_t len);
     void *tamper_user;
     char *qlog_text;
@@ -197,6 +198,8 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
     l->bytes[dir] += d->len;
     l->marked[dir] += d->ecn != XL_IP_NOT_ECT;
     if ((l->mtu && d->len > l->mtu) || (l->drops_marked && d->ecn))
+        return;
+    if (p->unreachable.family && xl_addr_equal(to_server ? &d->remote : &d->local, &p->unreachable))
         return;
     uint64_t at = p->now;
     pair_link *neck = l->bottleneck ? l->bottleneck : l;

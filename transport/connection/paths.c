@@ -142,10 +142,10 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
                                  bool *may_open) {
     xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, local_id) : xl_conn_path_by_address(c, local, remote);
     *may_open = !p && may_open_path(c, local_id, local, remote);
-    if (c->multipath)
-        return p && p->state != XL_PATH_CLOSED ? p : NULL;
+    if (c->multipath) /* late packets on an abandoned path still count (RFC 10069 section 3.4.3) */
+        return p && (p->state != XL_PATH_CLOSED || (c->path_ids && (p->owns_space || p->index == 0))) ? p : NULL;
     if (p)
-        return p->has_dcid ? p : NULL;
+        return p->has_dcid || p->index == c->migration.left ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
      */
     return c->is_server && local_id == c->path[c->active].local_id ? &c->path[c->active] : NULL;
@@ -231,6 +231,7 @@ static void abandon_path_id(xl_connection *c, xl_path *p, uint64_t error) {
     if (id)
         xl_path_ids_abandon(id, error);
     p->has_dcid = p->status_pending = false;
+    p->space->ack_now |= xl_space_owes_ack(p->space);
 }
 
 void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const char *why) {
@@ -341,6 +342,8 @@ static void follow_with_new_dcid(xl_connection *c, xl_path *p) {
 void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bool is_probing, bool is_newest,
                               const xl_addr *local, const xl_addr *remote) {
     xl_path *p = ctx->path;
+    if (p->state == XL_PATH_CLOSED)
+        return;
     bool has_new_cid = ctx->cid_sequence != p->local_cid_sequence;
     if (is_newest)
         p->local_cid_sequence = ctx->cid_sequence;

@@ -84,7 +84,8 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     }
     if (c->level_discarded[ctx->level])
         return;
-    bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE; /* RFC 9000 section 13.2.1 */
+    bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE || /* RFC 9000 section 13.2.1 */
+                     ctx->path->state == XL_PATH_CLOSED;                 /* RFC 10069 section 3.4.3 */
     xl_ecn_count(&ctx->space->ecn, d->ecn);
     if (ctx->level == XL_LEVEL_APP)
         ctx->space->policy = c->ack_policy;

@@ -414,8 +414,11 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 /* ---- Acknowledgements alone ---- */
 
 static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t cap, xl_datagram *out) {
-    xl_path *p = &c->path[xl_content_ack_path(c, of)->index];
+    const xl_path *by = xl_content_ack_path(c, of);
     xl_builder b;
+    if (!by)
+        return 0;
+    xl_path *p = &c->path[by->index];
     if (!p->has_dcid || is_probing_only(c, p))
         return 0;
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
@@ -432,8 +435,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        bool is_spoken_for = c->multipath ? p->has_local_id : p->index == c->active;
-        if (p->state == XL_PATH_CLOSED || !p->space || !is_spoken_for || !p->space->ack_now)
+        if (!xl_content_is_acknowledged(c, p) || !p->space->ack_now)
             continue;
         size_t n = transmit_ack(c, p, buf, cap, out);
         if (n)

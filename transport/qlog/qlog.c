@@ -9,6 +9,7 @@
 enum {
     PIECE_BYTES = 16 * 1024,            /* handed over as soon as so much has gathered */
     PACKET_BYTES = 16 * 1024,           /* of text for one packet, its closing brackets apart */
+    APPLICATION_BYTES = 15 * 1024,      /* of the data of an application's event */
     RECORD_BYTES = PACKET_BYTES + 1024, /* no record is larger; the other events have at most two strings of 6 KB */
 };
 
@@ -69,11 +70,16 @@ static void end_record(xl_qlog *q) {
     q->whole_bytes = q->out.used;
 }
 
-/* RS, time and name of an event, up to and including the brace that opens its data (RFC 7464). */
-static void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
+/* RS and time of an event, up to its name (RFC 7464). */
+static void begin_record(xl_qlog *q, xl_json *j, uint64_t now) {
     xl_json_text(j, "\x1e{\"time\":");
     xl_json_ms(j, now > q->reference_us ? now - q->reference_us : 0);
     xl_json_text(j, ",\"name\":\"");
+}
+
+/* Up to and including the brace that opens its data. */
+static void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
+    begin_record(q, j, now);
     xl_json_text(j, category);
     xl_json_text(j, ":");
     xl_json_text(j, name);
@@ -152,9 +158,10 @@ static void put_header_record(xl_qlog *q) {
                     "\"serialization_format\":\"application/qlog+json-seq\",\"title\":\"Railyard libxlink\",\"trace\":{"
                     "\"vantage_point\":{\"type\":\"");
     xl_json_text(j, q->is_server ? "server" : "client");
-    xl_json_text(j, "\"},\"event_schemas\":[\"urn:ietf:params:qlog:events:quic-13\","
-                    "\"urn:railyard:qlog:events:multipath-1\",\"urn:railyard:qlog:events:xlink-1\"],"
-                    "\"common_fields\":{\"group_id\":\"");
+    xl_json_text(
+        j, "\"},\"event_schemas\":[\"urn:ietf:params:qlog:events:quic-13\",\"urn:ietf:params:qlog:events:http3-13\","
+           "\"urn:railyard:qlog:events:multipath-1\",\"urn:railyard:qlog:events:xlink-1\"],"
+           "\"common_fields\":{\"group_id\":\"");
     xl_json_hex(j, q->odcid.id, q->odcid.len);
     xl_json_text(j, "\",\"time_format\":\"relative_to_epoch\","
                     "\"reference_time\":{\"clock_type\":\"monotonic\",\"epoch\":\"unknown\"}");
@@ -600,6 +607,17 @@ void xl_qlog_connection(xl_qlog *q, uint64_t now, const char *name, const char *
         member_string(&q->out, "key_type", q->is_server ? "server_1rtt_secret" : "client_1rtt_secret");
     member_string(&q->out, closed ? "reason" : updated ? "trigger" : "detail", detail);
     end_event(q);
+}
+
+void xl_qlog_application(xl_qlog *q, uint64_t now, const char *name, const char *data) {
+    if (!q || strlen(data) > APPLICATION_BYTES)
+        return;
+    begin_record(q, &q->out, now);
+    xl_json_text(&q->out, name);
+    xl_json_text(&q->out, "\",\"data\":");
+    xl_json_text(&q->out, data);
+    xl_json_text(&q->out, "}");
+    end_record(q);
 }
 
 void xl_qlog_params(xl_qlog *q, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data) {

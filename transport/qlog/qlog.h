@@ -92,6 +92,8 @@ void xl_qlog_path_replaced(xl_qlog *, int path);
 void xl_qlog_qoe_received(xl_qlog *, uint64_t now, const xl_qoe *);
 /* xlink:NAME with the free text "detail"; quic:connection_closed with "reason", quic:key_updated with "trigger". */
 void xl_qlog_connection(xl_qlog *, uint64_t now, const char *name, const char *detail);
+/* An event of the application: name with its namespace, data a JSON object; nothing if it is longer than 15 KB. */
+void xl_qlog_application(xl_qlog *, uint64_t now, const char *name, const char *data);
 void xl_qlog_params(xl_qlog *, uint64_t now, bool local, bool multipath, uint64_t max_idle_ms, uint64_t max_data);
 
 #endif

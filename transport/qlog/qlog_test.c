@@ -124,7 +124,7 @@ static void the_header_record_names_format_vantage_point_and_reference(void **st
     assert_string_equal(string(header, "serialization_format"), "application/qlog+json-seq");
     assert_string_equal(string(json_object_get(trace, "vantage_point"), "type"), "server");
     const json_t *schemas = json_object_get(trace, "event_schemas");
-    assert_int_equal(json_array_size(schemas), 3);
+    assert_int_equal(json_array_size(schemas), 4);
     assert_string_equal(json_string_value(json_array_get(schemas, 0)), "urn:ietf:params:qlog:events:quic-13");
     assert_string_equal(string(common, "group_id"), "abcdef0001020304");
     assert_string_equal(string(common, "time_format"), "relative_to_epoch");

@@ -47,6 +47,24 @@ static void put_cid(xl_writer *w, bool present, uint64_t id, const xl_cid *cid) 
         put_bytes(w, id, cid->id, cid->len);
 }
 
+static void put_address(xl_writer *w, const xl_addr *a, size_t len) {
+    static const xl_addr none;
+    const xl_addr *given = a->family ? a : &none;
+    xl_write_bytes(w, given->ip, len);
+    xl_write_u8(w, (uint8_t)(given->port >> 8));
+    xl_write_u8(w, (uint8_t)given->port);
+}
+
+static void put_preferred_address(xl_writer *w, const xl_preferred_address *p) {
+    xl_write_varint(w, TP_PREFERRED_ADDRESS);
+    xl_write_varint(w, 4 + 2 + 16 + 2 + 1 + p->cid.len + sizeof p->reset_token);
+    put_address(w, &p->v4, 4);
+    put_address(w, &p->v6, 16);
+    xl_write_u8(w, p->cid.len);
+    xl_write_bytes(w, p->cid.id, p->cid.len);
+    xl_write_bytes(w, p->reset_token, sizeof p->reset_token);
+}
+
 static void put_integer(xl_writer *w, uint64_t id, uint64_t value, uint64_t absent) {
     if (value == absent)
         return;
@@ -86,6 +104,8 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     put_integer(&w, TP_MAX_ACK_DELAY, tp->max_ack_delay_ms, 25);
     if (tp->disable_active_migration)
         put_bytes(&w, TP_DISABLE_ACTIVE_MIGRATION, NULL, 0);
+    if (tp->has_preferred_address)
+        put_preferred_address(&w, &tp->preferred_address);
     put_integer(&w, TP_ACTIVE_CONNECTION_ID_LIMIT, tp->active_connection_id_limit, 2);
     put_integer(&w, XL_TP_MAX_DATAGRAM_FRAME, tp->max_datagram_frame_size, 0);
     if (tp->has_min_ack_delay)
@@ -143,14 +163,32 @@ static bool get_reset_token(xl_reader *value, xl_transport_params *tp) {
     return true;
 }
 
-/* Checked for form, not used: IPv4 address and port, IPv6 address and port, CID, reset token. */
+/* All zeros: there is none (section 18.2). */
+static xl_addr get_address(xl_reader *value, uint8_t family) {
+    size_t len = family == 4 ? 4 : 16;
+    xl_addr a = {.family = family};
+    const uint8_t *ip = xl_read_bytes(value, len);
+    if (ip)
+        memcpy(a.ip, ip, len);
+    a.port = (uint16_t)(xl_read_u8(value) << 8);
+    a.port = (uint16_t)(a.port | xl_read_u8(value));
+    xl_addr none = {.family = family};
+    return a.port == 0 || xl_addr_same_host(&a, &none) ? (xl_addr){.family = 0} : a;
+}
+
 static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
-    xl_read_bytes(value, 4 + 2 + 16 + 2);
+    xl_preferred_address *p = &tp->preferred_address;
+    p->v4 = get_address(value, 4);
+    p->v6 = get_address(value, 6);
     size_t cid_len = xl_read_u8(value);
-    xl_read_bytes(value, cid_len);
-    xl_read_bytes(value, 16);
-    tp->has_preferred_address = !value->failed;
-    return !value->failed && xl_reader_left(value) == 0 && cid_len >= 1 && cid_len <= XL_MAX_CID_BYTES;
+    const uint8_t *id = xl_read_bytes(value, cid_len), *token = xl_read_bytes(value, sizeof p->reset_token);
+    if (value->failed || xl_reader_left(value) > 0 || cid_len < 1 || cid_len > XL_MAX_CID_BYTES)
+        return false;
+    p->cid.len = (uint8_t)cid_len;
+    memcpy(p->cid.id, id, cid_len);
+    memcpy(p->reset_token, token, sizeof p->reset_token);
+    tp->has_preferred_address = true;
+    return true;
 }
 
 /* A version of 0 stands for none (RFC 9368 section 4). */

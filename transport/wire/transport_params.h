@@ -17,10 +17,18 @@
 /* A longer timeout is read as this one, 146,000 years: so that it and a time are numbers of µs, and so is their sum. */
 #define XL_IDLE_TIMEOUT_MAX_MS (XL_VARINT_MAX / 1000)
 
+/* RFC 9000 section 18.2. An address of family 0 is none. */
+typedef struct {
+    xl_addr v4, v6;
+    xl_cid cid;
+    uint8_t reset_token[16];
+} xl_preferred_address;
+
 typedef struct {
     bool has_original_dcid, has_initial_scid, has_retry_scid, has_stateless_reset_token, has_preferred_address;
     xl_cid original_dcid, initial_scid, retry_scid;
     uint8_t stateless_reset_token[16];
+    xl_preferred_address preferred_address;
     uint64_t max_idle_timeout_ms;  /* decoded: XL_IDLE_TIMEOUT_MAX_MS at most */
     uint64_t max_udp_payload_size; /* 65527 when absent */
     uint64_t initial_max_data;

@@ -24,6 +24,14 @@ static xl_transport_params full_set(void) {
     tp.initial_scid = (xl_cid){0, {0}};
     tp.retry_scid = (xl_cid){20, {9, 9}};
     memset(tp.stateless_reset_token, 0x5a, 16);
+    tp.has_preferred_address = true;
+    tp.preferred_address = (xl_preferred_address){.v4 = {.family = 4, .ip = {192, 0, 2, 7}, .port = 0x1234},
+                                                  .v6 = {.family = 6, .ip = {0x20, 1, 0xd, 0xb8}, .port = 443},
+                                                  .cid = {5, {1, 2, 3, 4, 5}},
+                                                  .reset_token = {6, 7, 8}};
+    tp.max_datagram_frame_size = 65535;
+    tp.has_min_ack_delay = true;
+    tp.min_ack_delay_us = 1000;
     tp.max_idle_timeout_ms = 30000;
     tp.max_udp_payload_size = 1200;
     tp.initial_max_data = 16 << 20;
@@ -50,6 +58,14 @@ static void assert_same(const xl_transport_params *a, const xl_transport_params 
     assert_true(xl_cid_equal(&a->initial_scid, &b->initial_scid));
     assert_true(xl_cid_equal(&a->retry_scid, &b->retry_scid));
     assert_memory_equal(a->stateless_reset_token, b->stateless_reset_token, 16);
+    assert_int_equal(a->has_preferred_address, b->has_preferred_address);
+    assert_true(xl_addr_equal(&a->preferred_address.v4, &b->preferred_address.v4));
+    assert_true(xl_addr_equal(&a->preferred_address.v6, &b->preferred_address.v6));
+    assert_true(xl_cid_equal(&a->preferred_address.cid, &b->preferred_address.cid));
+    assert_memory_equal(a->preferred_address.reset_token, b->preferred_address.reset_token, 16);
+    assert_int_equal(a->max_datagram_frame_size, b->max_datagram_frame_size);
+    assert_int_equal(a->has_min_ack_delay, b->has_min_ack_delay);
+    assert_int_equal(a->min_ack_delay_us, b->min_ack_delay_us);
     assert_int_equal(a->max_idle_timeout_ms, b->max_idle_timeout_ms);
     assert_int_equal(a->max_udp_payload_size, b->max_udp_payload_size);
     assert_int_equal(a->initial_max_data, b->initial_max_data);
@@ -64,6 +80,32 @@ static void assert_same(const xl_transport_params *a, const xl_transport_params 
     assert_int_equal(a->active_connection_id_limit, b->active_connection_id_limit);
     assert_int_equal(a->enable_multipath, b->enable_multipath);
     assert_int_equal(a->qoe_field, b->qoe_field);
+}
+
+static void a_preferred_address_of_one_ip_version_has_zeros_for_the_other(void **state) {
+    (void)state;
+    uint8_t buf[512];
+    xl_transport_params in = full_set(), out;
+    in.preferred_address.v4.family = 0;
+    size_t len = xl_transport_params_encode(&in, buf, sizeof buf);
+    assert_int_equal(xl_transport_params_decode(buf, len, true, &out), 0);
+    assert_int_equal(out.preferred_address.v4.family, 0);
+    assert_true(xl_addr_equal(&in.preferred_address.v6, &out.preferred_address.v6));
+    assert_int_equal(xl_transport_params_decode(buf, len, false, &out), XL_QERR_TRANSPORT_PARAMETER);
+}
+
+static void a_min_ack_delay_above_the_max_is_an_error(void **state) {
+    (void)state;
+    uint8_t buf[64];
+    xl_transport_params in, out;
+    xl_transport_params_init(&in);
+    in.has_min_ack_delay = true;
+    for (uint64_t us = 25000; us <= 25001; us++) {
+        in.min_ack_delay_us = us;
+        size_t len = xl_transport_params_encode(&in, buf, sizeof buf);
+        assert_int_equal(xl_transport_params_decode(buf, len, true, &out),
+                         us > 25000 ? XL_QERR_TRANSPORT_PARAMETER : 0);
+    }
 }
 
 static void every_parameter_round_trips(void **state) {
@@ -246,6 +288,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(initial_max_path_id_has_32_bits),
         cmocka_unit_test(every_parameter_round_trips),
+        cmocka_unit_test(a_preferred_address_of_one_ip_version_has_zeros_for_the_other),
+        cmocka_unit_test(a_min_ack_delay_above_the_max_is_an_error),
         cmocka_unit_test(absent_parameters_have_the_defaults_of_the_rfc),
         cmocka_unit_test(multipath_parameters_have_their_bytes),
         cmocka_unit_test(the_longest_idle_timeout_is_still_a_time_in_microseconds),

@@ -1,4 +1,6 @@
-use std::net::{IpAddr, SocketAddr};
+use std::fs::File;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,18 +64,20 @@ struct Options {
     local: Vec<IpAddr>,
     abandon: Option<IpAddr>,
     backup: Option<IpAddr>,
+    out: Option<String>,
 }
 
 fn parse(words: &[String]) -> Result<Options> {
     let [server, path, rest @ ..] = words else { bail!("get takes SERVER and URL_PATH") };
-    let mut o = Options { server: server.parse()?, path: path.clone(), local: vec![], abandon: None, backup: None };
+    let mut o = Options { server: server.parse()?, path: path.clone(), local: vec![], abandon: None, backup: None, out: None };
     let mut words = rest.iter();
     while let Some(name) = words.next() {
-        let ip = words.next().context("an option without its value")?.parse()?;
+        let value = words.next().context("an option without its value")?;
         match name.as_str() {
-            "--local" => o.local.push(ip),
-            "--abandon" => o.abandon = Some(ip),
-            "--backup" => o.backup = Some(ip),
+            "--local" => o.local.push(value.parse()?),
+            "--abandon" => o.abandon = Some(value.parse()?),
+            "--backup" => o.backup = Some(value.parse()?),
+            "--out" => o.out = Some(value.clone()),
             _ => bail!("unknown option {name}"),
         }
     }
@@ -109,7 +113,8 @@ pub async fn open(connection: &Connection, server: SocketAddr, local: IpAddr) ->
 
 pub async fn get(words: &[String]) -> Result<()> {
     let o = parse(words)?;
-    let endpoint = Endpoint::client(SocketAddr::new([0, 0, 0, 0].into(), 0))?;
+    let any: IpAddr = if o.server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let endpoint = Endpoint::client(SocketAddr::new(any, 0))?;
     let mut transport = TransportConfig::default();
     transport.max_concurrent_multipath_paths(stats::PATHS_MAX);
     transport.stream_receive_window(STREAM_WINDOW.into());
@@ -130,19 +135,24 @@ pub async fn get(words: &[String]) -> Result<()> {
     let (mut send, receive) = connection.open_bi().await?;
     send.write_all(&http3::request("localhost", &o.path)).await?;
     send.finish()?;
+    let mut file = o.out.as_ref().map(File::create).transpose()?;
     let (mut bytes, mut digest) = (0usize, ring::digest::Context::new(&ring::digest::SHA256));
-    let mut abandoned = None;
+    let (mut abandoned, mut written) = (None, Ok(()));
     let mut frames = Frames::of(receive);
     frames
         .body(|part| {
             bytes += part.len();
             digest.update(part);
+            if let (Some(file), Ok(())) = (&mut file, &written) {
+                written = file.write_all(part);
+            }
             let victim = paths.iter().find(|(ip, _)| Some(*ip) == o.abandon && bytes > 1 << 20);
             if let (Some((_, path)), None) = (victim, &abandoned) {
                 abandoned = Some(path.close().is_ok());
             }
         })
         .await?;
+    written.context("writing the file")?;
     let sha256: String = digest.finish().as_ref().iter().map(|b| format!("{b:02x}")).collect();
     let ids = std::iter::once(noq::PathId::ZERO).chain(paths.iter().map(|(_, p)| p.id()));
     println!(

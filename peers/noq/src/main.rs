@@ -1,6 +1,6 @@
 //! A multipath QUIC peer that shares no code with libxlink: noq (RFC 10069), with as much of HTTP/3 as a download takes.
 //!
-//!     noq-peer get SERVER URL_PATH [--local IP]... [--abandon IP] [--backup IP]
+//!     noq-peer get SERVER URL_PATH [--local IP]... [--abandon IP] [--backup IP] [--out FILE]
 //!     noq-peer serve ADDRESS FILE CERTIFICATE KEY
 //!     noq-peer client|server OPTIONS
 //!     noq-peer version

@@ -311,6 +311,10 @@ typedef struct {
     xl_scheme scheme;
     xl_limits limits;
 
+    /* Server: addresses that it listens at too, and that clients shall move to after the handshake (RFC 9000 section
+     * 9.6), one for each IP version. Family 0: none. */
+    xl_addr preferred_address_v4, preferred_address_v6;
+
     /* Server: its part in a deployment (xlink/deployment.h), which must outlive the endpoint. NULL: a single process
      * without a load balancer. Its CIDs are random, and its stateless reset tokens are derived from random_key. */
     const struct xl_deployment *deployment;
@@ -442,6 +446,11 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
+/* Whether the connection has a qlog. */
+bool xl_connection_has_qlog(const xl_connection *);
+/* Writes an event of the application into the connection's qlog: its name with the namespace, "http3:frame_parsed", and
+ * its data, a JSON object. Nothing is written without a qlog, or if data is longer than 15 KB. */
+void xl_connection_log(xl_connection *, const char *name, const char *data, uint64_t now);
 /* Whether the handshake resumed an earlier session: no certificate was sent. */
 bool xl_connection_is_resumed(const xl_connection *);
 /* Whether 0-RTT data was sent and the server took it, or, on a server, was taken. */

@@ -1,0 +1,87 @@
+#include "connection/preferred.h"
+
+#include <string.h>
+
+#include "connection/acks.h"
+#include "connection/connection.h"
+#include "connection/migration.h"
+#include "connection/own_cids.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/state.h"
+
+#define PREFERRED_CID_SEQUENCE 1 /* RFC 9000 section 5.1.1 */
+
+/* ---- Server ---- */
+
+int xl_conn_offer_preferred_address(xl_connection *c) {
+    xl_preferred_address *offer = &c->local_params.preferred_address;
+    const xl_addr *v4 = &c->config->preferred_address_v4, *v6 = &c->config->preferred_address_v6;
+    if (v4->family != 4 && v6->family != 6)
+        return 0;
+    int error = xl_conn_add_cid(c, &c->local_cids);
+    if (error)
+        return error;
+    xl_cid_entry *e = &c->local_cids.at[c->local_cids.count - 1];
+    e->announced = true;
+    *offer = (xl_preferred_address){.v4 = *v4, .v6 = *v6, .cid = e->cid};
+    memcpy(offer->reset_token, e->reset_token, sizeof(offer->reset_token));
+    c->local_params.has_preferred_address = true;
+    return 0;
+}
+
+/* ---- Client ---- */
+
+uint64_t xl_conn_learn_preferred_address(xl_connection *c) {
+    const xl_preferred_address *offer = &c->peer_params.preferred_address;
+    bool retired;
+    if (!c->peer_params.has_preferred_address)
+        return 0;
+    if (c->handshake.initial_scid_peer.len == 0)
+        return XL_QERR_TRANSPORT_PARAMETER; /* section 18.2 */
+    return xl_cids_learn(&c->remote_cids, PREFERRED_CID_SEQUENCE, 0, &offer->cid, offer->reset_token, XL_MAX_PATHS,
+                         &retired)
+               ? XL_QERR_TRANSPORT_PARAMETER
+               : 0;
+}
+
+/* RFC 10069 section 3: with path IDs this is a migration of path 0, which keeps its ID. It carries no data until the
+ * address answers, and returns to the old one where it does not. */
+static void move_first_path(xl_connection *c, const xl_addr *to) {
+    xl_path *p = &c->path[0];
+    uint64_t old = p->dcid_sequence;
+    if (!xl_path_may_carry_data(p) || !xl_conn_take_dcid(c, p))
+        return;
+    xl_cids_retire(&c->remote_cids, old); /* RFC 9000 section 9.5 */
+    p->proven_local = p->local;
+    p->proven_remote = p->remote;
+    p->has_proven = true;
+    p->remote = *to;
+    p->validated = false;
+    p->received_unvalidated = UINT64_MAX / 4; /* the server named the address: no limit (section 8) */
+    p->sent_unvalidated = 0;
+    p->challenge_tries = 0;
+    xl_conn_give_up_in_flight(c, p);
+    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
+    xl_conn_restart_mtu_search(c, p);
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, &p->local, &p->remote, "preferred address");
+    xl_conn_start_challenge(c, p);
+}
+
+void xl_conn_follow_preferred_address(xl_connection *c) {
+    const xl_preferred_address *offer = &c->peer_params.preferred_address;
+    if (c->is_server || !c->peer_params.has_preferred_address)
+        return;
+    uint8_t family = c->path[c->active].remote.family;
+    const xl_addr *to = family == offer->v4.family ? &offer->v4 : family == offer->v6.family ? &offer->v6 : NULL;
+    if (!to || xl_addr_equal(to, &c->path[c->active].remote))
+        return;
+    if (c->path_ids) {
+        move_first_path(c, to);
+    } else if (!c->multipath) {
+        const xl_path *now = &c->path[c->active];
+        xl_path *p = xl_conn_path_new(c, &now->local, to, now->technology);
+        if (p)
+            xl_conn_migrate_to_preferred(c, p);
+    }
+}
