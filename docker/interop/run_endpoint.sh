@@ -26,6 +26,15 @@ chacha20)
     ;;
 keyupdate) client_options=(--packets-per-key 1000) ;;
 resumption) split=first ;;
+zerortt)
+    split=first
+    server_options=(--early-data)
+    client_options=(--early-data)
+    ;;
+v2)
+    server_options=(--quic-version both)
+    client_options=(--quic-version both)
+    ;;
 retry) server_options=(--retry-above 0) ;;
 http3) alpn=h3 ;;
 connectionmigration) scheme=cm ;;
