@@ -1,92 +1,108 @@
-"""Runs experiments/evaluation.yaml and prints its table as Markdown: a row a pair and scheme, and the targets.
+"""Runs experiments/evaluation.yaml and prints its tables as Markdown: figures, differences, targets; with intervals.
 
     python scripts/evaluate-recorded.py [--experiment FILE] [--out DIR]
 
-Quantiles of request completion times are over all chunks of a pair's runs, of first frames over its runs.
+docs/reference/statistics.md says how intervals and verdicts are made.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
-
+from railyard.base.intervals import Interval
 from railyard.base.paths import RESULTS_DIR
+from railyard.base.verdict import Answer, below, of_parts
 from railyard.experiment.model import find_experiment, load_experiment
+from railyard.results import differences
+from railyard.results.aggregate import median_efficiency
+from railyard.results.differences import ALL, FIGURES, Difference, level_words
+from railyard.results.records import Run, load_campaign
 
 REFERENCE, VANILLA = "sp", "vanilla-mp"
 CANDIDATES = ("xlink-lean", "xlink+")
+RCT_TARGET, FRAME_TARGET, NO_WORSE, REDUNDANCY_TARGET = -0.19, -0.32, 0.02, 0.021
 
 
-def nearest_rank(values: Sequence[float], q: float) -> float:
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
+def of_pair(runs: Sequence[Run], pair: str) -> list[Run]:
+    return [run for run in runs if pair in (ALL, run.pair) and not run.void]
 
 
-def columns_of(file: Path, *names: str) -> list[tuple[Any, ...]]:
-    """The rows of a Parquet file, of these columns."""
-    table = pq.read_table(file, columns=list(names))
-    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+def level(runs: Sequence[Run], name: str) -> Interval | None:
+    """A figure of one scheme, for these pairs."""
+    [figure] = [one for one in FIGURES if one.name == name]
+    return figure.level(runs, differences.layout_of(runs).within())
 
 
-def rows_of(out: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """pair -> scheme -> figures; the pair 'all' pools the others."""
-    chunks = columns_of(out / "chunks.parquet", "pair", "label", "rct_s", "efficiency")
-    figures = ("first_frame_s", "play_time_s", "rebuffer_time_s", "stream_bytes_sent", "reinjected_bytes")
-    runs = columns_of(out / "runs.parquet", "pair", "label", *figures)
-    labels = list(dict.fromkeys(row[1] for row in runs))
-    table: dict[str, dict[str, dict[str, float]]] = {}
-    for pair in [*dict.fromkeys(row[0] for row in runs), "all"]:
-        table[pair] = {}
-        for label in labels:
-            own = [row for row in runs if pair in (row[0], "all") and row[1] == label]
-            mine = [row for row in chunks if pair in (row[0], "all") and row[1] == label]
-            rct = [row[2] for row in mine]
-            efficiencies = [row[3] for row in mine if row[3] is not None]
-            frames = [row[2] if row[2] is not None else math.inf for row in own]
-            twice = sum(row[6] or 0 for row in own)
-            sent = sum(row[5] or 0 for row in own)
-            table[pair][label] = {
-                "p50": nearest_rank(rct, 0.5),
-                "p95": nearest_rank(rct, 0.95),
-                "p99": nearest_rank(rct, 0.99),
-                "max": max(rct),
-                "frame50": nearest_rank(frames, 0.5),
-                "frame99": nearest_rank(frames, 0.99),
-                "rebuffer": 100 * sum(row[4] for row in own) / sum(row[3] for row in own),
-                "redundancy": 100 * twice / (sent - twice) if sent > twice else 0.0,
-                "efficiency": 100 * nearest_rank(efficiencies, 0.5) if efficiencies else math.nan,
-            }
-    return table
+def heading(*names: str) -> None:
+    print(f"\n| {' | '.join(names)} |")
+    print(f"|{' --- |' * len(names)}")
 
 
-def print_table(table: dict[str, dict[str, dict[str, float]]]) -> None:
-    print(
-        "| pair | scheme | RCT p50 s | p95 | p99 | max | first frame p50 s | p99 | rebuffer % | redundancy % | eff. % |"
+def print_figures(runs: Sequence[Run], pairs: Sequence[str], labels: Sequence[str]) -> None:
+    seconds = ("rct_median", "rct_p95", "rct_p99", "first_frame", "first_frame_p95")
+    named = {one.name: one for one in FIGURES}
+    heading(
+        *("pair", "scheme"),
+        *(f"{named[name].title} s" for name in seconds),
+        *("rebuffer %", "redundancy %", "eff. %", "failed"),
     )
-    print("| --- | --- |" + " ---: |" * 9)
-    for pair, row in table.items():
-        for label, f in row.items():
-            times = " | ".join(f"{f[name]:.3f}" for name in ("p50", "p95", "p99", "max", "frame50", "frame99"))
-            shares = f"{f['rebuffer']:.1f} | {f['redundancy']:.2f} | {f['efficiency']:.0f}"
-            print(f"| {pair} | {label} | {times} | {shares} |")
+    for pair in pairs:
+        for label in labels:
+            own = [run for run in of_pair(runs, pair) if run.label == label]
+            if not own:
+                continue
+            cells = [level_words(level(own, name)) for name in seconds]
+            cells += [level_words(level(own, name), ".2f", 100) for name in ("rebuffer_rate", "redundancy")]
+            efficiency = median_efficiency([chunk for run in own for chunk in run.chunks])
+            cells += ["–" if efficiency is None else f"{100 * efficiency.value:.0f}"]
+            print(f"| {pair} | {label} | {' | '.join(cells)} | {sum(run.failed for run in own)} of {len(own)} |")
 
 
-def print_targets(table: dict[str, dict[str, dict[str, float]]]) -> None:
-    print("\n| pair | scheme | RCT p99 against sp | against vanilla-mp | first frame p99 against sp | redundancy % |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
-    for pair, row in table.items():
+def print_differences(found: Sequence[Difference]) -> None:
+    figures = list(dict.fromkeys(one.figure.title for one in found))
+    heading("pair", "scheme", "against", *figures)
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        said = one.words if one.words == one.verdict else f"{one.words}, {one.verdict}"
+        rows.setdefault((one.pair, one.label, one.against), []).append(said)
+    for names, cells in rows.items():
+        print(f"| {' | '.join((*names, *cells))} |")
+
+
+def print_targets(runs: Sequence[Run], found: Sequence[Difference], pairs: Sequence[str]) -> None:
+    heading(
+        *("pair", "scheme", "RCT p99 19 % below sp's", "at most 2 % above vanilla-mp's"),
+        *("first-frame p95 32 % below sp's", "redundancy at most 2.1 %", "all four"),
+    )
+    for pair in pairs:
         for label in CANDIDATES:
-            mine = row[label]
-            p99, frame = (100 * (mine[name] / row[REFERENCE][name] - 1) for name in ("p99", "frame99"))
-            vanilla = 100 * (mine["p99"] / row[VANILLA]["p99"] - 1)
-            print(f"| {pair} | {label} | {p99:+.0f} % | {vanilla:+.0f} % | {frame:+.0f} % | {mine['redundancy']:.2f} |")
+            own = [run for run in of_pair(runs, pair) if run.label == label]
+            of = {(one.against, one.figure.name): one for one in found if (one.pair, one.label) == (pair, label)}
+            if not own or (VANILLA, "rct_p99") not in of:
+                continue
+            rct, vanilla = of[REFERENCE, "rct_p99"], of[VANILLA, "rct_p99"]
+            frame, cost = of[REFERENCE, "first_frame_p95"], level(own, "redundancy")
+            answers = [
+                _below(rct, RCT_TARGET),
+                vanilla.change.no_worse(NO_WORSE) if vanilla.change is not None and vanilla.carried else None,
+                _below(frame, FRAME_TARGET),
+                below(cost, REDUNDANCY_TARGET),
+            ]
+            told = [rct.words, vanilla.words, frame.words, level_words(cost, ".2f", 100)]
+            cells = [f"{words}: {_said(answer)}" for words, answer in zip(told, answers, strict=True)]
+            print(f"| {pair} | {label} | {' | '.join(cells)} | {of_parts(answers)} |")
+
+
+def _below(one: Difference, target: float) -> Answer:
+    return below(one.change.interval, target) if one.change is not None and one.carried else None
+
+
+def _said(answer: Answer) -> str:
+    return "open" if answer is None else "yes" if answer else "no"
 
 
 def main() -> None:
@@ -100,9 +116,13 @@ def main() -> None:
     done = subprocess.run(command, check=False, stdout=sys.stderr)
     if done.returncode != 0:
         sys.exit(done.returncode)
-    table = rows_of(folder)
-    print_table(table)
-    print_targets(table)
+    _, runs = load_campaign(folder)
+    pairs = [*dict.fromkeys(run.pair for run in runs), ALL]
+    print_figures(runs, pairs, list(dict.fromkeys(run.label for run in runs)))
+    found = differences.differences(runs, differences.usual(runs), by_pair=True)
+    found.sort(key=lambda one: pairs.index(one.pair))
+    print_differences(found)
+    print_targets(runs, found, pairs)
 
 
 if __name__ == "__main__":

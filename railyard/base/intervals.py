@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +52,8 @@ class Interval:
     high: float
     at_least: bool = False
     """The value rests on censored ones: it is a lower bound."""
+    carried: bool = True
+    """False for a quantile that the sample does not carry, whatever is independent in it: the value says little."""
 
     @classmethod
     def alone(cls, value: float) -> Interval:
@@ -66,11 +68,11 @@ class Interval:
     def mapped(self, of: Callable[[float], float]) -> Interval:
         """In another unit; `of` must not fall. Ends that are not known stay so."""
         low, high = (of(end) if math.isfinite(end) else end for end in (self.low, self.high))
-        return Interval(of(self.value), low, high, self.at_least)
+        return replace(self, value=of(self.value), low=low, high=high)
 
     def without_ends(self) -> Interval:
         """The figure alone: its sample is too small for an interval."""
-        return Interval(self.value, -math.inf, math.inf, self.at_least)
+        return replace(self, low=-math.inf, high=math.inf)
 
     def turned(self) -> Interval:
         """The same of the figure with the other sign."""
@@ -334,7 +336,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     at_least = bool(np.isinf(nearest_rank(sorted(upper), q)))
     layout = sample.layout
     if not _carries_ends(layout):
-        return Interval(value, -math.inf, math.inf, at_least)
+        return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
     effective = effective_count(sample, value)
     widened = distributions.student_quantile(layout.freedom, (1 + level) / 2) / distributions.normal_quantile(
         (1 + level) / 2
@@ -342,7 +344,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     low_share, high_share = order_shares(q, effective / widened**2, level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
-        return Interval(value, -math.inf, math.inf, at_least)
+        return Interval(value, -math.inf, math.inf, at_least, carried=False)
     return Interval(value, float(lower[low_rank - 1]), float(sorted(upper)[high_rank - 1]), at_least)
 
 

@@ -175,7 +175,7 @@ class Difference:
         """−30 % [−45, −12]; of rates in percentage points."""
         if self.change is None:
             return "–"
-        if not self.carried:
+        if not all(one is not None and one.carried for one in (self.ours, self.theirs)):
             return intervals.TOO_SMALL
         found = self.change.interval
         said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
@@ -310,7 +310,7 @@ def level_words(found: Interval | None, form: str = ".3f", scale: float = 1.0) -
     """A figure with its interval as a table shows it; "n too small" where the sample does not carry it."""
     if found is None:
         return "–"
-    if not found.known:
+    if not found.carried:
         return intervals.TOO_SMALL
     return found.mapped(lambda value: scale * value).text(form) if math.isfinite(found.value) else "–"
 
