@@ -116,6 +116,13 @@ def test_better_by_a_range_needs_a_gain_beyond_chance_that_meets_the_range() -> 
     assert verdicts.within(None, 19, 50) == verdicts.within(Interval.alone(30.0), 19, 50) == "not decided"
 
 
+def test_a_claim_that_is_not_decided_says_how_many_viewers_would_decide_it() -> None:
+    open_one = Interval(10, -5, 25)
+    assert verdicts.needs("not decided", open_one, 700).startswith("some 3219 viewers instead of 700")
+    assert verdicts.needs("holds", open_one, 700) == ""
+    assert verdicts.needs("not decided", None, 700).startswith("no number of viewers can be given")
+
+
 def test_better_by_one_figure_needs_it_in_the_interval() -> None:
     assert verdicts.agrees(UP, 28) == "holds"
     assert verdicts.agrees(UP, 35) == "partly"

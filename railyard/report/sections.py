@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
+from railyard.base.intervals import TOO_SMALL
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
@@ -109,7 +110,8 @@ class _Column:
 
     @property
     def equal(self) -> bool:
-        return len(self.texts) > 1 and len(set(self.texts.values())) == 1
+        texts = set(self.texts.values())
+        return len(self.texts) > 1 and (len(texts) == 1 or texts - {"–"} == {TOO_SMALL})
 
 
 def _rct_column(name: str, q: float, row: list[Cell]) -> _Column:
@@ -147,7 +149,7 @@ def abstract(context: Context) -> Iterator[Section]:
         for pair, of_pair in every.items()
     }
     same = [
-        f"{pair}: {column.name} {next(iter(column.texts.values()))}"
+        f"{pair}: {column.name} {next((text for text in column.texts.values() if text != '–'), '–')}"
         for pair, of_pair in every.items()
         for column in of_pair
         if column not in columns[pair] and column.name != "Δ"

@@ -338,6 +338,6 @@ def too_small(runs: Sequence[Run]) -> str:
     return (
         f"n too small: {counted(len(most), 'play')} a scheme, in {counted(windows, 'window')} of trace that "
         f"{'does' if windows == 1 else 'do'} not overlap. These figures tell of these plays; which scheme is better at "
-        f"other places is not decided. An interval needs {intervals.FEWEST} windows or more: `seeds: 30` with "
-        "`start_offset_ms: spread`, or more pairs."
+        f"other places is not decided. An interval needs {intervals.FEWEST} windows or more: more seeds with "
+        "start_offset_ms spread, or more pairs."
     )

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from railyard.base.intervals import TOO_SMALL
 from railyard.base.terminal import print_table
 from railyard.results import differences, findings
 from railyard.results.aggregate import Cell, cells
@@ -71,6 +72,11 @@ class Column:
     number: bool = True
 
     @property
+    def tells_nothing(self) -> bool:
+        """Equal in all rows, or a quantile that no scheme's requests carry."""
+        return len(set(self.texts)) == 1 or set(self.texts) - {"–"} == {TOO_SMALL}
+
+    @property
     def name(self) -> str:
         return " ".join(part for part in self.head if part).replace("- ", "")
 
@@ -105,13 +111,14 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
         Column(("", "outcome"), [cell.outcomes for cell in row], number=False),
         Column(("", "fidelity"), [cell.fidelity for cell in row], number=False),
     ]
-    same = [column for column in every if len(row) > 1 and len(set(column.texts)) == 1]
+    same = [column for column in every if len(row) > 1 and column.tells_nothing]
     return [column for column in every if column not in same], same
 
 
 def same_in_words(same: Sequence[Column]) -> str:
     """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
-    return ", ".join(f"{column.name} {column.texts[0]}" for column in same if column.texts[0] != "–")
+    told = [(column.name, next((text for text in column.texts if text != "–"), "")) for column in same]
+    return ", ".join(f"{name} {text}" for name, text in told if text)
 
 
 def comparison(pair: str, row: list[Cell]) -> Table:

@@ -16,6 +16,7 @@ from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
 from railyard.base.verdict import Answer, Verdict, above, in_steps
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     OURS_NOTE,
     Curve,
@@ -168,7 +169,8 @@ def _claim(frame: Frame, start: Start) -> Claim:
         theirs="32 % better; 14 % worse; whether over a new connection is not said",
         ours=f"with {change(accelerated, *EARLIER_WORDS)}, without {change(plain, *EARLIER_WORDS)}; "
         f"where copies must pay, with {own}, without {own_plain}",
-        verdict=verdict(accelerated, plain),
+        verdict=(word := verdict(accelerated, plain)),
+        needs=verdicts.needs(word, accelerated, frame.plays.viewers()),
         because=_because(frame, start),
         rule="judged on the paper's form, which copies always: holds if better with acceleration beyond the interval, "
         "which reaches 32 % or more, and worse without; partly if only better with it beyond the interval",
@@ -184,7 +186,8 @@ def _more_claims(frame: Frame) -> list[Claim]:
             claim="Acceleration brings the first frame of a video over an established connection earlier than without.",
             theirs="p99 32 % better than single path against 14 % worse",
             ours="; ".join(f"p{100 * q:g} {change(gain, *EARLIER_WORDS)}" for q, gain in between.items()),
-            verdict=helps(between),
+            verdict=(word := helps(between)),
+            needs=verdicts.needs(word, between.get(0.99), frame.plays.viewers()),
             because="without it, packets of the frame that min-RTT gave to the slow path are waited for, or copied "
             "only when the whole request was sent",
             rule="holds if the p99 is earlier with it than without, beyond the interval; partly if another "

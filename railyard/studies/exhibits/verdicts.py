@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from railyard.base import verdict
 from railyard.base.intervals import Interval
 from railyard.base.verdict import Verdict, above, in_steps, inside
 
@@ -73,3 +74,8 @@ def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, 
     low, high = theirs / factor, theirs * factor
     between = min(own_form.value, paper_form.value) <= theirs <= max(own_form.value, paper_form.value)
     return in_steps(inside(paper_form, low, high), True if between else inside(own_form, low, high))
+
+
+def needs(word: Verdict, found: Interval | None, viewers: int) -> str:
+    """Of a claim that is not decided: how many viewers would say whether there is a difference at all."""
+    return verdict.needs(found, viewers, what="viewers") if word == "not decided" else ""
