@@ -24,7 +24,7 @@ from railyard.base.paths import ROOT, program
 from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
-from railyard.report.exhibit import FILE, ORDER, Exhibit, Table, load_exhibit, newest_exhibits
+from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, Provenance, Table, load_exhibit, newest_exhibits
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
 from railyard.studies.exhibits.spec import experiments, merged, spec_of
 from railyard.studies.request import RunRequest
@@ -247,6 +247,20 @@ def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[l
     assert len(groups) >= intervals.FEWEST or not found.known, "few runs carry no interval"
     assert found.value == nearest_rank(values, 0.5)
     assert Interval(-0.3, -11.2, 9).text(".0f") == "0 [-11, 9]"
+
+
+def test_an_interval_without_ends_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    claim = Claim(
+        id="one", claim="c", theirs="t", ours=f"gain {Interval.alone(5).text('.0f')}", verdict="not decided",
+        because="b", needs="[more] runs",
+    )  # fmt: skip
+    made = Exhibit(
+        name="unit", title="Unit", paper_ref="none", summary="s", command="c", arena="sim", size="small",
+        claims=[claim], provenance=Provenance(git={}, kernel="", created="2026-01-02"),
+    )  # fmt: skip
+    run.print_exhibit(Console(width=200), made)
+    shown = capsys.readouterr().out
+    assert "one: not decided. gain 5 [n too small]" in shown and "to decide it: [more] runs" in shown
 
 
 def test_a_difference_is_said_without_a_sign() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
@@ -131,12 +132,15 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
         for row in aligned(table.rows):
-            shown.add_row(*row)
+            shown.add_row(*(Text(text) for text in row))
         print_table(console, shown)
     for claim in exhibit.claims:
-        word = f"[{VERDICT_STYLE[claim.verdict]}]{claim.verdict}[/]"
-        console.print(f"{claim.id}: {word}. {claim.ours} (paper: {claim.theirs}); {claim.because}", soft_wrap=True)
-        if claim.needs:
-            console.print(f"  to decide it: {claim.needs}", style="dim", soft_wrap=True)
-        if claim.rule:
-            console.print(f"  rule: {claim.rule}", style="dim", soft_wrap=True)
+        said = Text.assemble(
+            f"{claim.id}: ",
+            (claim.verdict, VERDICT_STYLE[claim.verdict]),
+            f". {claim.ours} (paper: {claim.theirs}); {claim.because}",
+        )
+        console.print(said, soft_wrap=True)
+        for what, words in (("to decide it", claim.needs), ("rule", claim.rule)):
+            if words:
+                console.print(f"  {what}: {words}", style="dim", markup=False, soft_wrap=True)
