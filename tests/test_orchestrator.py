@@ -140,6 +140,9 @@ class Told:
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
         self.events.append(("repeated", spec.run_id))
 
+    def refused(self, spec: RunSpec, sentence: str) -> None:
+        self.events.append(("refused", spec.run_id))
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Campaign:

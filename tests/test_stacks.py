@@ -27,7 +27,11 @@ from railyard.run.resolve import resolve
 
 ROOT = Path(__file__).parents[1]
 BIN = ROOT / "build" / "bin"
-BUILT = {"quic-go": "relay", "noq": "release/noq-peer", "tquic": "release/tquic-relay"}  # by `make peers`, in build/peers
+BUILT = {
+    "quic-go": "relay",
+    "noq": "release/noq-peer",
+    "tquic": "release/tquic-relay",
+}  # by `make peers`, in build/peers
 HOWTO = ROOT / "docs" / "howto" / "your-own-stack.md"
 needs_kernel = pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
 
@@ -166,16 +170,41 @@ def test_relays_that_fail_get_one_sentence_each(tmp_path: Path) -> None:
 @pytest.mark.privileged
 @pytest.mark.wall_clock
 @pytest.mark.long
-def test_a_relay_that_floods_its_output_or_dies_ends_a_run_and_not_the_campaign(tmp_path: Path) -> None:
+def test_a_campaign_goes_on_where_a_stack_does_not_start(tmp_path: Path) -> None:
+    good = resolve_stack("libxlink", {}, tmp_path)
+    programs = {"ended": ["sh", "-c", "exit 3"], "never-ready": ["sh", "-c", "exec sleep 60"]}
+    for name, client in programs.items():
+        (tmp_path / name).mkdir()
+        write_stack(tmp_path / name, client=client, server=list(good.server))
+    write_experiment(tmp_path, "[{stack: ./ended/peer.yaml}, {stack: ./never-ready/peer.yaml}, {stack: libxlink}]")
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    told = re.findall(r"^subway-1, (\S+): (.*)$", done.stdout, re.MULTILINE)
+    assert [label for label, _ in told] == ["ended", "never-ready"]
+    assert told[0][1].endswith("sh ended before it was ready.")
+    assert told[1][1].endswith("sh was not ready within 15 s.")
+    assert summaries(tmp_path / "results")["libxlink"]["outcome"] == "complete"
+    record = json.loads(next(tmp_path.glob("results/one-*/campaign.json")).read_text())
+    assert record["runs"] == ["subway-1--libxlink--s1"]
+    assert [row["label"] for row in record["not_run"]] == ["ended", "never-ready"]
+
+
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+@pytest.mark.long
+def test_a_relay_that_floods_its_output_dies_or_hangs_ends_a_run_and_not_the_campaign(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "peers" / "libxlink", tmp_path / "mine")
     good = resolve_stack("libxlink", {}, tmp_path)
     client = [*good.client, "$@"]
     flood = f"yes '{{}}' & exec {' '.join(client)}"
     dying = f"{' '.join(client)} & sleep 1.5; kill -9 $!"
-    for name, script in (("flood", flood), ("dying", dying)):
+    hanging = f"{' '.join(client)} & relay=$!; trap 'kill -9 $relay; exit' TERM; sleep 1.5; kill -STOP $relay; wait"
+    for name, script in (("flood", flood), ("dying", dying), ("hanging", hanging)):
         (tmp_path / name).mkdir()
         write_stack(tmp_path / name, client=["sh", "-c", script, "sh"], server=list(good.server))
-    write_experiment(tmp_path, "[{stack: ./flood/peer.yaml}, {stack: ./dying/peer.yaml}]", 8_000_000)
+    write_experiment(
+        tmp_path, "[{stack: ./flood/peer.yaml}, {stack: ./dying/peer.yaml}, {stack: ./hanging/peer.yaml}]", 8_000_000
+    )
     done = run(tmp_path, "one.yaml", tmp_path / "results")
     assert done.returncode == 0, done.stderr
     records = {
@@ -183,6 +212,7 @@ def test_a_relay_that_floods_its_output_or_dies_ends_a_run_and_not_the_campaign(
     }
     outcomes = {name.split("--")[1]: record["outcome"] for name, record in records.items()}
     assert outcomes["dying"] == "connection_lost"
+    assert outcomes["hanging"] == "time_limit"
     assert outcomes["flood"] in ("complete", "time_limit")
     relay_log = next(tmp_path.glob("results/one-*/runs/*flood*/relay.jsonl"))
     assert relay_log.stat().st_size <= 16 << 20

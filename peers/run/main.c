@@ -196,6 +196,8 @@ static bool start_player(runner *r) {
 /* ---- what the relay says ---- */
 
 static bool says_ready(const char *line) {
+    if (!strstr(line, "\"ready\"")) /* a flood of other lines is not worth a parser */
+        return false;
     json_t *record = json_loads(line, 0, NULL);
     const char *event = json_string_value(json_object_get(record, "event"));
     const bool is_ready = event && strcmp(event, "ready") == 0;
@@ -205,7 +207,7 @@ static bool says_ready(const char *line) {
 
 static void take_line(runner *r) {
     r->line[r->line_len] = '\0';
-    r->is_ready |= says_ready(r->line);
+    r->is_ready = r->is_ready || says_ready(r->line);
     if (r->out && r->out_bytes + r->line_len < OUT_MAX_BYTES) {
         r->out_bytes += r->line_len + 1;
         fprintf(r->out, "%s\n", r->line);

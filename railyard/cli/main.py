@@ -133,7 +133,8 @@ def run(
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
         page = write_report(whole.record, whole.runs, whole.folder)
         console.print()
-        print_comparison(console, whole.runs, list(plan.not_run), whole.record["experiment"].get("start_offset_ms"))
+        rule = whole.record["experiment"].get("start_offset_ms")
+        print_comparison(console, whole.runs, whole.record["not_run"], rule)
         console.print(f"report: {shown(page)}", soft_wrap=True)
 
 

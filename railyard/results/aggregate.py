@@ -172,7 +172,7 @@ def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[s
             row.append(cell)
         (cell.void_runs if run.void else cell.runs).append(run)
     for absent in not_run:
-        if absent["pair"] in table:
+        if absent["pair"] in table and all(cell.label != absent["label"] for cell in table[absent["pair"]]):
             table[absent["pair"]].append(Cell(absent["pair"], absent["label"], [], [], absent["reason"]))
     return table
 

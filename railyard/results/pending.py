@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.results import qlogs
@@ -96,12 +97,28 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         if plan.qlog_asked is not None:
             console.print(qlogs.sentence(qlog, asked=plan.qlog_asked), soft_wrap=True)
         _tell_what_is_there(console, done, len(specs), taken)
-    _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s)
+    refused = _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s)
+    if refused:
+        specs = _without(campaign, plan, refused)
     if qlog == "worst":
         said = qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
         if console is not None and said:
             console.print(said, soft_wrap=True)
     return Whole(folder, *load_campaign(folder))
+
+
+def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[RunSpec]:
+    """Records which runs there are not, and why; returns the others. Raises UserError where that is none."""
+    left = [spec for spec in plan.specs if spec.run_id not in refused]
+    if not left:
+        raise UserError(next(iter(refused.values())))
+    rows = [
+        {"pair": spec.pair, "label": spec.label, "scheme": spec.scheme, "reason": refused[spec.run_id]}
+        for spec in plan.specs
+        if spec.run_id in refused
+    ]
+    campaign.write_record(plan.experiment, left, [*plan.not_run, *rows], plan.further)
+    return left
 
 
 def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str, int]) -> None:
@@ -119,17 +136,17 @@ def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str
 
 def _run(
     console: Console | None, campaign: Campaign, specs: list[RunSpec], jobs: int | None, repeat_budget_s: float | None
-) -> None:
-    """Raises KeyboardInterrupt where the user stopped it; with a console the sentence is said."""
+) -> dict[str, str]:
+    """The runs that did not start, and why. Raises KeyboardInterrupt where the user stopped it; with a console the
+    sentence is said."""
     pending = campaign.pending(specs)
     if not pending:
-        return
+        return {}
     arena = specs[0].arena
     side_by_side = jobs or default_jobs(arena)
     budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
     if console is None:
-        run_campaign(campaign, pending, side_by_side, Silent(), budget_s)
-        return
+        return run_campaign(campaign, pending, side_by_side, Silent(), budget_s).refused
     exact = arena in EXACT_ARENAS
     allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
@@ -149,3 +166,4 @@ def _run(
     console.print(f"The runs took {watch}.")
     if repetitions.sentence():
         console.print(repetitions.sentence(), style="yellow", soft_wrap=True)
+    return repetitions.refused

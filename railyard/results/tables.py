@@ -12,6 +12,7 @@ from rich.text import Text
 
 from railyard.base.intervals import TOO_SMALL
 from railyard.base.terminal import print_table
+from railyard.experiment.stacks import STACK_SCHEME
 from railyard.results import differences, findings
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
@@ -183,10 +184,15 @@ def print_comparison(
             "a lower bound. chunks: completed/requested.",
             style="dim",
         )
-    if not_run:
-        names = ", ".join(dict.fromkeys(row["label"] for row in not_run))
+    elsewhere = [row for row in not_run if row["scheme"] != STACK_SCHEME]
+    if elsewhere:
+        names = ", ".join(dict.fromkeys(row["label"] for row in elsewhere))
         remedy = "run the same experiment with --arena kernel or mpshell"
-        console.print(f"{names}: {not_run[0]['reason']}; {remedy}.", style="yellow")
+        console.print(f"{names}: {elsewhere[0]['reason']}; {remedy}.", style="yellow")
+    for absent in not_run:
+        if absent["scheme"] == STACK_SCHEME:
+            sentence = f"{absent['pair']}, {absent['label']}: {absent['reason']}"
+            console.print(sentence, style="red", markup=False, soft_wrap=True)
     void = [run for run in runs if run.void]
     if void:
         console.print("Void, and in no figure:", style="red")

@@ -33,6 +33,7 @@ from railyard.base.errors import UserError
 from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.run import folders, kernel, sim
 from railyard.run.folders import Identity
+from railyard.run.outcome import RunRefusedError
 from railyard.run.repetition import Repetitions, Tries, default_budget_s
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
 
@@ -72,6 +73,8 @@ class Reporter(Protocol):
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
+
+    def refused(self, spec: RunSpec, sentence: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -215,12 +218,14 @@ async def _run_worker(spec: RunSpec, partial: Path) -> None:
     try:
         status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
     except TimeoutError:
-        raise UserError(f"{spec.run_id}: the run did not end; see {partial.name}/worker.stderr.") from None
+        raise RunRefusedError(f"{spec.run_id}: the run did not end; see {partial.name}/worker.stderr.") from None
     finally:
         await _stop(worker)
     if status != 0:
         words = [line for line in (partial / "worker.stderr").read_text(errors="replace").splitlines() if line.strip()]
-        raise UserError(f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}")
+        raise RunRefusedError(
+            f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}"
+        )
     (partial / "worker.stderr").unlink()
 
 
@@ -283,7 +288,8 @@ async def _round(
     campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, told: Repetitions, until: float
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
-    were not tried. The first error ends it; what is whole stays for the next start."""
+    were not tried. The first error ends it; what is whole stays for the next start. A stack of other people's that does
+    not start is told of, and the others go on."""
     waiting = iter(runs)
     left: list[Tries] = []
 
@@ -293,7 +299,14 @@ async def _round(
                 left.append(tries)
                 continue
             told.count += bool(tries.made)
-            await _try_once(campaign, tries, reporter)
+            try:
+                await _try_once(campaign, tries, reporter)
+            except RunRefusedError as error:
+                if tries.spec.stack is None:
+                    raise
+                told.refused[tries.spec.run_id] = str(error)
+                reporter.refused(tries.spec, str(error))
+                continue
             if not tries.void or tries.exhausted or told.budget_s <= 0:
                 _keep(campaign, tries, told.budget_s, reporter)
                 told.void += [tries.spec.run_id] if tries.void else []

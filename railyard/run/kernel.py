@@ -26,7 +26,7 @@ from railyard.experiment.stacks import StackRun
 from railyard.run import fidelity, runspec
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
-from railyard.run.outcome import exit_state, joins, last_words, outcome_of, start_lag_s
+from railyard.run.outcome import RunRefusedError, exit_state, joins, last_words, outcome_of, start_lag_s
 from railyard.run.runspec import KernelMachine, RunSpec
 
 SCHEMA = 1
@@ -287,7 +287,7 @@ async def execute(spec: RunSpec, run_dir: Path) -> None:
     words = words.removeprefix("vkernel: ")
     ended = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
     if code != 0 and not ended:
-        raise UserError(f"the run {spec.run_id} could not be done: {words}")
+        raise RunRefusedError(f"the run {spec.run_id} could not be done: {words}")
     record = _record(spec, run_dir, settings, words if ended else None)
     times = {"started": started.isoformat(timespec="seconds"), "wall_s": round(wall_s, 3)}
     words_of_machine = _command(spec, spec.kernel, run_dir, None)

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base import provenance
+from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
+
+
+class RunRefusedError(UserError):
+    """A run could not be done; others may."""
 
 
 class StartError(Exception):

@@ -30,6 +30,8 @@ class Silent:
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
 
+    def refused(self, spec: RunSpec, sentence: str) -> None: ...
+
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
 
 
@@ -44,6 +46,10 @@ class PlainReporter:
         self._console.print(
             f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons)}), again at the end", soft_wrap=True
         )
+
+    def refused(self, spec: RunSpec, sentence: str) -> None:
+        self._done += 1
+        self._console.print(f"[{self._done}/{self._total}] {sentence}", style="red", markup=False, soft_wrap=True)
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
         self._done += 1
@@ -67,6 +73,11 @@ class LiveReporter(PlainReporter):
         self._active[spec.run_id] = self._progress.add_task(
             f"{spec.pair}: {spec.label}, seed {spec.seed}{again}", total=None
         )
+
+    def refused(self, spec: RunSpec, sentence: str) -> None:
+        self._forget(spec)
+        self._progress.advance(self._all)
+        super().refused(spec, sentence)
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
         self._forget(spec)

@@ -7,7 +7,7 @@ use mio::net::{TcpStream, UnixStream};
 use tquic::Connection;
 use tquic::error::Error;
 
-const BUFFER_BYTES: usize = 65536;
+const BUFFER_BYTES: usize = 16384;
 const CANCELLED: u64 = 1; // application error code of a stream that was given up
 
 pub enum Socket {

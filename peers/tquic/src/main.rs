@@ -14,7 +14,7 @@ use mio::{Events, Interest, Poll, Token};
 use options::Options;
 use serde_json::{Value, json};
 use sockets::{Sender, Sockets};
-use tquic::{Config, Connection, Endpoint, TlsConfig, TransportHandler};
+use tquic::{Config, Connection, Endpoint, TIMER_GRANULARITY, TlsConfig, TransportHandler};
 
 const ALPN: &[u8] = b"relay";
 const IDLE_MS: u64 = 120_000;
@@ -144,7 +144,9 @@ impl Relay {
         let mut events = Events::with_capacity(64);
         let mut report_at = Instant::now();
         loop {
-            if let Err(error) = self.poll.poll(&mut events, self.endpoint.timeout()) {
+            // After a path has been silent tquic may ask to be woken up at once, again and again, for seconds.
+            let timeout = self.endpoint.timeout().map(|left| left.max(TIMER_GRANULARITY));
+            if let Err(error) = self.poll.poll(&mut events, timeout) {
                 if error.kind() != std::io::ErrorKind::Interrupted {
                     return Err(error.into());
                 }

@@ -1,4 +1,5 @@
 //! The UDP sockets of a relay: the client has one for each path, the server one.
+use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -24,7 +25,10 @@ impl Socket {
     }
 }
 
-pub struct Sockets(Vec<Socket>);
+pub struct Sockets {
+    all: Vec<Socket>,
+    received: RefCell<Vec<u8>>,
+}
 
 impl Sockets {
     /// Tokens are numbered from 0.
@@ -37,17 +41,17 @@ impl Sockets {
             let bound = udp.local_addr()?;
             sockets.push(Socket { udp, state, bound });
         }
-        Ok(Rc::new(Self(sockets)))
+        Ok(Rc::new(Self { all: sockets, received: RefCell::new(vec![0; BATCH_BYTES]) }))
     }
 
     pub fn bound(&self, number: usize) -> SocketAddr {
-        self.0[number].bound
+        self.all[number].bound
     }
 
     /// Gives all that has come to the endpoint, which drops what it cannot use.
     pub fn receive(&self, endpoint: &mut Endpoint) -> io::Result<()> {
-        let mut bytes = vec![0; BATCH_BYTES];
-        for socket in &self.0 {
+        let mut bytes = self.received.borrow_mut();
+        for socket in &self.all {
             loop {
                 let mut meta = [RecvMeta::default()];
                 match socket.state.recv((&socket.udp).into(), &mut [IoSliceMut::new(&mut bytes)], &mut meta) {
@@ -72,7 +76,7 @@ pub struct Sender(pub Rc<Sockets>);
 impl PacketSendHandler for Sender {
     fn on_packets_send(&self, packets: &[(Vec<u8>, PacketInfo)]) -> tquic::Result<usize> {
         for (count, (bytes, info)) in packets.iter().enumerate() {
-            let of_path = self.0.0.iter().find(|s| s.bound == info.src).or(self.0.0.first());
+            let of_path = self.0.all.iter().find(|s| s.bound == info.src).or(self.0.all.first());
             let Some(socket) = of_path else { return Ok(count) };
             let transmit = Transmit {
                 destination: info.dst,
