@@ -28,6 +28,7 @@ class Case:
     big_certificate: bool = False
     most_amplification: float | None = None
     qlog_event: str | None = None  # what the qlog of our end must hold: a part of its text
+    is_page: bool = False  # of a page with a video, which a browser plays
     multipath: bool = False  # both paths have to carry a quarter of the data at least
     resumes: bool = False  # the second connection; a foreign client has to look by itself
     timeout_s: int = 60
@@ -127,6 +128,7 @@ CASES = (
         second_link=LINK.replace("delay=15", "delay=25"),
         multipath=True,
     ),
+    Case("play", "a browser plays the video of a page", "http3", (), http3=True, is_page=True),
 )
 BY_NAME = {case.name: case for case in CASES}
 # Enough for every change: both HTTPs, Retry, loss, and a change of address.

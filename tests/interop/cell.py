@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from interop import peers, relay
+from interop import chromium_endpoint, peers, relay
 from interop.cases import BY_NAME, Case
 from railyard.base.paths import program
 
@@ -35,6 +35,7 @@ RELAY_PORT, SERVER_PORT = 4433, 443
 SERVER_UP_S = 20.0
 BIG_CERTIFICATE_NAMES = 120
 UNSUPPORTED = 127
+COLOUR_TOLERANCE = 24  # of 255: the video is compressed
 PAGE = """<!doctype html><pre id="body"></pre><script>
 fetch(location.search.slice(1)).then(r => r.arrayBuffer()).then(b => {
   const c = Array.from(new Uint8Array(b), v => String.fromCharCode(v)).join('');
@@ -160,6 +161,24 @@ def problem_with_qlog(case: Case, folder: Path) -> str | None:
     return f"no {case.qlog_event} in our qlog"
 
 
+def problem_with_play(case: Case, folder: Path) -> str | None:
+    """It was played to its end over HTTP/3, and its pictures are those that were recorded."""
+    if not case.is_page:
+        return None
+    file = folder / "downloads" / "played.json"
+    if not file.exists():
+        return "the video was not played"
+    played = json.loads(file.read_text(encoding="utf-8"))
+    red, green, blue, _ = played["ground"]
+    is_ground = max(abs(red - 0x20), abs(green - 0x40), abs(blue - 0x80)) < COLOUR_TOLERANCE
+    enough = played["pictures"] >= chromium_endpoint.SECONDS * chromium_endpoint.FPS // 4
+    if not (played["ended"] and enough and is_ground):
+        return f"it was not played as it was recorded: {played}"
+    if {protocol for _, protocol in played["protocols"]} != {"h3"}:
+        return f"not over HTTP/3: {played['protocols']}"
+    return None
+
+
 def problem_with_resumption(case: Case, folder: Path) -> str | None:
     log = folder / "client-logs" / "client.jsonl"  # of our client
     if not case.resumes or not log.exists():
@@ -223,7 +242,12 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
         (folder / "www" / name).write_bytes(hashlib.shake_128(name.encode()).digest(size))
     http3 = case.http3 or not (server_peer.speaks_hq and client_peer.speaks_hq)
     host = f"server{case.family}"
-    urls = tuple(f"https://{host}:{RELAY_PORT}/{name}" for name in names)
+    urls = tuple(f"https://{host}:{RELAY_PORT}/{name}" for name in (["play.html"] if case.is_page else names))
+    if case.is_page and not client_peer.plays:
+        raise CellError("unsupported")
+    if case.is_page:
+        (folder / "www" / "play.html").write_text(chromium_endpoint.PAGE)
+        chromium_endpoint.record_video(folder / "www" / "video.webm")
     server_command = server_peer.server(peers.Request(case, (), http3, spki))
     client_command = client_peer.client(peers.Request(case, urls, http3, spki))
     if server_command is None or client_command is None or (http3 and not both_speak_http3(server_peer, client_peer)):
@@ -251,6 +275,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
         raise CellError("unsupported")
     problem = problem_with_files(folder, names) or problem_with_packets(case, forwarding.seen)
     problem = problem or problem_with_qlog(case, folder) or problem_with_resumption(case, folder)
+    problem = problem or problem_with_play(case, folder)
     if problem is None and client.returncode != 0:
         problem = f"the client ended with status {client.returncode}"
     if seconds >= case.timeout_s:

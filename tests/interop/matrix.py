@@ -23,6 +23,7 @@ from interop.peers import FOREIGN, XLINK, Peer, by_name
 from railyard.base.paths import ROOT
 
 CELL_EXTRA_S = 45
+PLAYED = ("downloads/played.json", "downloads/picture.png")  # by a browser
 SIGNS = {"passed": "✓", "failed": "✗", "unsupported": "·", "missing": "—"}
 
 
@@ -69,7 +70,15 @@ def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None) -
             result = {"verdict": "failed", "reason": f"the cell broke off: {said}"}
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            for name in ("cell.log", "server.log", "client.log", "server-logs", "client-logs", "result.json"):
+            for name in (
+                "cell.log",
+                "server.log",
+                "client.log",
+                "server-logs",
+                "client-logs",
+                "downloads",
+                "result.json",
+            ):
                 if (folder / name).exists():
                     subprocess.run(["cp", "-r", folder / name, keep], check=True)
     return Cell(case.name, server.name, client.name, **result)

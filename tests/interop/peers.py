@@ -46,6 +46,7 @@ class Peer:
     server: Callable[[Request], Command | None] = lambda _: None  # None: it has no such role, or not this test case
     client: Callable[[Request], Command | None] = lambda _: None
     speaks_hq: bool = True
+    plays: bool = False  # its client is a browser
     can_http3: bool = True
 
 
@@ -189,6 +190,10 @@ def _caddy(request: Request) -> Command | None:
 
 
 def _chromium(request: Request) -> Command | None:
+    origin = urlsplit(request.urls[0]).netloc
+    environment = {"ORIGIN": origin, "SPKI": request.spki, "PAGE": f"https://{origin}/fetch.html?", "HOME": "/logs"}
+    if request.case.is_page:
+        return Command([sys.executable, str(HERE / "chromium_endpoint.py"), request.urls[0]], environment)
     if request.case.name not in ("handshake", "http3", "longrtt", "retry", "transferloss", "transfercorruption"):
         return None  # it fetches one page; the other cases ask for more than that
     script = """
@@ -201,8 +206,6 @@ for url; do
   sed -n 's/.*<pre id="body">\\(.*\\)<\\/pre>.*/\\1/p' "/logs/$name.dom" | base64 -d >"/downloads/$name"
 done
 """
-    origin = urlsplit(request.urls[0]).netloc
-    environment = {"ORIGIN": origin, "SPKI": request.spki, "PAGE": f"https://{origin}/fetch.html?", "HOME": "/logs"}
     return Command(["sh", "-c", script, "sh", *request.urls], environment)
 
 
@@ -243,8 +246,9 @@ def _noq_client(request: Request) -> Command | None:
     if not _noq_knows(request.case):
         return None
     where = urlsplit(request.urls[0])
-    server = f"$(getent hosts {where.hostname} | cut -d ' ' -f 1)"
-    server = f"[{server}]" if request.case.family == 6 else server
+    family = request.case.family
+    server = f"$(getent ahostsv{family} {where.hostname} | head -n 1 | cut -d ' ' -f 1)"
+    server = f"[{server}]" if family == 6 else server
     script = f"""
 set -- {"${LOCAL_ADDRESSES:-}" if request.case.multipath else ""}
 exec {NOQ} get "{server}:{where.port}" {where.path} --out /downloads/file0 ${{2:+--local "$2"}}
@@ -282,6 +286,7 @@ FOREIGN = (
         _needs_program("chromium", "apt-get install chromium"),
         client=_chromium,
         speaks_hq=False,
+        plays=True,
     ),
     _rust_peer("quinn"),
     _rust_peer("quiche"),
