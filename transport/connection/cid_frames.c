@@ -52,7 +52,7 @@ static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
             xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, 0, &e->cid, e->reset_token);
         else
             xl_frame_put_new_cid(&b->w, e->sequence, 0, &e->cid, e->reset_token);
-        e->announced = true;
+        xl_cids_note_announced(e);
     }
 }
 

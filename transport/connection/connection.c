@@ -187,7 +187,8 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     if (xl_conn_add_cid(c, &c->local_cids) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
-    own->in_use = own->announced = true;
+    own->in_use = true;
+    xl_cids_note_announced(own);
     c->local_params.has_initial_scid = true;
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
@@ -212,7 +213,8 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     if (xl_conn_add_cid(c, &c->local_cids) != 0)
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
-    own->in_use = own->announced = true;
+    own->in_use = true;
+    xl_cids_note_announced(own);
     xl_transport_params *p = &c->local_params;
     p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
     p->original_dcid = c->handshake.odcid;

@@ -94,6 +94,13 @@ static uint64_t take_max_stream_data(xl_connection *c, const xl_frame *f) {
     return error;
 }
 
+/* RFC 9000 section 19.13: it opens a stream as data would, and is an error for one that the peer cannot send on. */
+static uint64_t take_stream_data_blocked(xl_connection *c, const xl_frame *f) {
+    uint64_t error = 0;
+    xl_conn_stream_for_frame(c, f->max.stream_id, true, &error);
+    return error;
+}
+
 static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
     int kind = f->type == XL_FRAME_MAX_STREAMS_UNI;
     if (f->max.maximum > UINT64_C(1) << 60)
@@ -252,6 +259,8 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_MAX_STREAMS_BIDI:
     case XL_FRAME_MAX_STREAMS_UNI:
         return take_max_streams(c, f);
+    case XL_FRAME_STREAM_DATA_BLOCKED:
+        return take_stream_data_blocked(c, f);
     case XL_FRAME_NEW_CONNECTION_ID:
         return xl_conn_take_new_cid(c, f);
     case XL_FRAME_RETIRE_CONNECTION_ID:

@@ -45,10 +45,14 @@ xl_cid_entry *xl_cids_issue(xl_cids *cids, const xl_cid *cid, const uint8_t toke
     return append(cids, cids->next_sequence++, cid, token);
 }
 
+void xl_cids_note_announced(xl_cid_entry *e) {
+    e->announced = e->was_sent = true;
+}
+
 uint64_t xl_cids_retired_by_peer(xl_cids *cids, uint64_t sequence, xl_cid *gone, bool *was_present) {
     xl_cid_entry *entry = xl_cids_by_sequence(cids, sequence);
     *was_present = false;
-    if (sequence >= cids->next_sequence)
+    if (sequence >= cids->next_sequence || (entry && !entry->was_sent))
         return XL_QERR_PROTOCOL_VIOLATION;
     if (!entry)
         return 0;

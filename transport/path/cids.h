@@ -16,6 +16,7 @@ typedef struct {
     bool has_token;
     bool in_use;    /* on a path */
     bool announced; /* local: (PATH_)NEW_CONNECTION_ID need not be sent: it was, or it is the handshake's */
+    bool was_sent;  /* local: the peer may know it: it was announced once */
 } xl_cid_entry;
 
 typedef struct {
@@ -35,9 +36,10 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
 /* Pointers to entries last until the next call that adds or removes one. A token may be NULL: the handshake's CID has
  * none. Local: adds one with the next sequence number, not announced; NULL when full. */
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
-/* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence never issued. *gone = its CID
- * when *was_present. `announced` is not asked: it may have been cleared to send the frame again after a loss that was
- * none. */
+void xl_cids_note_announced(xl_cid_entry *); /* local: by a frame, or by the handshake */
+/* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence that was never sent (RFC 9000
+ * section 19.16). *gone = its CID when *was_present. `announced` is not asked: it may have been cleared to send the frame
+ * again after a loss that was none. */
 uint64_t xl_cids_retired_by_peer(xl_cids *, uint64_t sequence, xl_cid *gone, bool *was_present);
 /* Remote: NEW_CONNECTION_ID, and with sequence 0 the handshake's CID. limit: our active_connection_id_limit, at most
  * XL_CIDS_MAX. Duplicates are fine if equal. Entries below retire_prior_to are moved to the retire queue (those in_use

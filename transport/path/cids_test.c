@@ -73,7 +73,7 @@ static void the_peer_retires_only_what_was_issued(void **state) {
     const uint8_t token[16] = {0};
     for (uint64_t i = 0; i < 3; i++) {
         xl_cid cid = cid_of(i);
-        xl_cids_issue(&cids, &cid, token);
+        xl_cids_note_announced(xl_cids_issue(&cids, &cid, token));
     }
     xl_cid gone;
     bool was_present;
@@ -87,6 +87,10 @@ static void the_peer_retires_only_what_was_issued(void **state) {
     assert_false(was_present);
     xl_cid next = cid_of(3); /* a retired number is not given again */
     assert_int_equal(xl_cids_issue(&cids, &next, token)->sequence, 3);
+    assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), XL_QERR_PROTOCOL_VIOLATION); /* not sent */
+    assert_false(was_present);
+    xl_cids_by_sequence(&cids, 3)->was_sent = true; /* and lost, it seems */
+    assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), 0);
 }
 
 static void unused_cids_are_taken_in_order_of_sequence(void **state) {
