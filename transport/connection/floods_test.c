@@ -181,7 +181,7 @@ static void gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit(void **state
     pair_free(&a.p);
 }
 
-/* A receiver that acknowledges all up to the newest, also what it did not get, so that the sender does not slow down. */
+/* A receiver that acknowledges all up to the newest, also what it did not get: the sender would not slow down. */
 static void acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path(void **state) {
     (void)state;
     for (int path = 0; path < 2; path++) {

@@ -231,8 +231,8 @@ static void plain_ack_is_still_of_path_0(void **state) {
     pair_free(&a.p);
 }
 
-/* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet could
- * ask for hundreds. */
+/* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet
+ * could ask for hundreds. */
 static void retiring_what_was_issued_and_not_sent_yet_is_a_violation(void **state) {
     (void)state;
     attack a;

@@ -38,8 +38,8 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
 void xl_cids_note_announced(xl_cid_entry *); /* local: by a frame, or by the handshake */
 /* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence that was never sent (RFC 9000
- * section 19.16). *gone = its CID when *was_present. `announced` is not asked: it may have been cleared to send the frame
- * again after a loss that was none. */
+ * section 19.16). *gone = its CID when *was_present. `announced` is not asked: it may have been cleared to send the
+ * frame again after a loss that was none. */
 uint64_t xl_cids_retired_by_peer(xl_cids *, uint64_t sequence, xl_cid *gone, bool *was_present);
 /* Remote: NEW_CONNECTION_ID, and with sequence 0 the handshake's CID. limit: our active_connection_id_limit, at most
  * XL_CIDS_MAX. Duplicates are fine if equal. Entries below retire_prior_to are moved to the retire queue (those in_use
