@@ -145,7 +145,7 @@ static void recall_settings(h3_session *s) {
     size_t len;
     const uint8_t *bytes = s->is_server ? NULL : xl_connection_remembered(s->connection, &len);
     s->peer.max_field_section_bytes = UINT64_MAX;
-    s->has_remembered = bytes && h3_settings_parse(bytes, len, &s->peer_remembered);
+    s->has_remembered = bytes && len > 0 && h3_settings_parse(bytes, len, &s->peer_remembered);
     if (s->has_remembered)
         s->peer = s->peer_remembered;
 }

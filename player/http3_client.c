@@ -480,7 +480,7 @@ http3_client *http3_client_new(const player_transport_config *config, const play
     snprintf(t->target, sizeof t->target, "%s", config->target);
     snprintf(t->authority, sizeof t->authority, "%s", config->authority);
     t->start_us = now;
-    t->keeps_session = config->session_file || config->early_data;
+    t->keeps_session = config->session_file || config->early_data || config->keeps_session;
     t->server = config->server;
     t->uses_all = quic_settings_use_all_paths(config->settings);
     t->race_us = config->settings->race_us;

@@ -60,6 +60,7 @@ typedef struct {
     const char *ca_file;                     /* PEM, or NULL */
     const char *session_file;                /* QUIC: where the TLS session is kept, or NULL */
     bool early_data;                         /* QUIC: requests go as 0-RTT data where a session allows it */
+    bool keeps_session;                      /* the simulator's: sessions are kept, without a file */
     const char *qlog_dir;                    /* or NULL */
     const char *keylog_file;                 /* appended to, or NULL */
     bool null_crypto;                        /* simulation only, see xl_config */

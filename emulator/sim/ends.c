@@ -105,6 +105,9 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     http3_service_configure(&p->job->server, &config);
     config.credentials = sim->server_credentials;
     config.log = xl_log_files_log(sim->server_files);
+    config.limits.issue_tokens = sim->job->session != SIM_SESSION_NONE;
+    if (!sim_acquaint(sim, p, &config))
+        return sim_fail(error, "%s: session: the player cannot be made known to its server", job_name);
     int rv = 0;
     p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
     if (!p->server.endpoint && rv == XL_ERR_ARGUMENT)
@@ -178,7 +181,7 @@ static bool make_credentials(struct sim *sim, char *error) {
     /* One certificate for all servers: of the first one's key. */
     sim->server_credentials =
         xl_credentials_self_signed(HTTP3_SERVER_NAME, sim->job->players[0].server.random_key, SIM_EPOCH_S);
-    return (sim->client_credentials && sim->server_credentials) ||
+    return (sim->client_credentials && sim->server_credentials && sim_acquaint_credentials(sim)) ||
            sim_fail(error, "cannot make a self-signed certificate");
 }
 
@@ -199,6 +202,7 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
         sim_timers_set(&sim->timers, p->actor, p->job->start_us);
         sim->job->players[i].options.transport = &sim_transport;
         sim->job->players[i].options.transport_config.network = p;
+        sim->job->players[i].options.transport_config.keeps_session = sim->job->session != SIM_SESSION_NONE;
     }
     sim->running = count;
     return true;

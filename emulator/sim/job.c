@@ -59,6 +59,8 @@ static const setting play_rows[] = {
     {0},
 };
 
+static const char *const sessions[] = {"none", "resumed", "early_data", NULL}; /* sim_session_kind */
+
 static const setting job_rows[] = {
     {"seed", SETTING_WHOLE, SETTING_FIELD(struct sim_job, seed), .most = INT64_MAX - SIM_MAX_PLAYERS},
     {"start_offset_ms", SETTING_WHOLE, SETTING_FIELD(struct sim_job, start_offset_ms), .most = UINT32_MAX},
@@ -66,6 +68,7 @@ static const setting job_rows[] = {
     {"qlog", SETTING_FLAG, SETTING_FIELD(struct sim_job, qlog)},
     {"link_logs", SETTING_FLAG, SETTING_FIELD(struct sim_job, link_logs)},
     {"keylog", SETTING_FLAG, SETTING_FIELD(struct sim_job, keylog)},
+    {"session", SETTING_CHOICE, SETTING_FIELD(struct sim_job, session), .words = sessions},
     {"null_crypto", SETTING_FLAG, SETTING_FIELD(struct sim_job, null_crypto)},
     {0},
 };

@@ -35,6 +35,9 @@ struct sim_player_job {
     bool own_links;
 };
 
+/* What the player has of an earlier connection to its server. */
+enum sim_session_kind { SIM_SESSION_NONE, SIM_SESSION_RESUMED, SIM_SESSION_EARLY_DATA };
+
 struct sim_job {
     json_t *json; /* what strings point into */
     uint64_t seed, start_offset_ms, schema;
@@ -44,6 +47,7 @@ struct sim_job {
     size_t player_count;
     struct sim_event *events; /* in the order of their times */
     size_t event_count;
+    enum sim_session_kind session;
     bool qlog, link_logs, keylog, null_crypto;
 };
 

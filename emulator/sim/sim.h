@@ -62,6 +62,12 @@ struct sim_player {
     struct sim_server server;
 };
 
+/* Of the client's credentials: the TLS session of the job's player. */
+struct sim_session {
+    uint8_t bytes[XL_SESSION_MAX_BYTES];
+    size_t len;
+};
+
 struct sim {
     const struct sim_job *job;
     char directory[3072]; /* outputs */
@@ -78,6 +84,7 @@ struct sim {
     jsonl *server_log;
     xl_log_files *client_files, *server_files;
     xl_credentials *client_credentials, *server_credentials;
+    struct sim_session session;
     bool out_of_memory;
 };
 
@@ -99,6 +106,13 @@ void sim_server_act(struct sim *, struct sim_server *);
 void sim_player_act(struct sim_player *);
 /* Ends all servers, with their records. */
 void sim_servers_stop(struct sim *);
+
+/* ---- acquaint.c: an earlier connection ---- */
+
+/* Whether sessions are kept, as the job says. */
+bool sim_acquaint_credentials(struct sim *);
+/* The player connects to a server with this configuration and goes again; what it keeps is for the one that follows. */
+bool sim_acquaint(struct sim *, const struct sim_player *, const xl_config *of_server);
 
 /* ---- outputs.c ---- */
 

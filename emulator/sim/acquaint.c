@@ -1,0 +1,89 @@
+/* `session` of a job: the player knows the server from a connection before. That one is made here, between endpoints of
+ * its own and without a network, with the credentials and keys of the simulated ones. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/sim/sim.h"
+
+#define LAST_PORT  39999
+#define ROUNDS_MAX 64
+
+static void save(void *user, const char *server_name, const uint8_t *session, size_t len) {
+    struct sim_session *s = user;
+    (void)server_name;
+    memcpy(s->bytes, session, len);
+    s->len = len;
+}
+
+/* All players and servers of a job have the one name. */
+static size_t load(void *user, const char *server_name, uint8_t *session, size_t cap) {
+    const struct sim_session *s = user;
+    (void)server_name;
+    if (s->len > cap)
+        return 0;
+    memcpy(session, s->bytes, s->len);
+    return s->len;
+}
+
+bool sim_acquaint_credentials(struct sim *sim) {
+    static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {'s', 'i', 'm'};
+    const xl_sessions sessions = {.user = &sim->session, .save = save, .load = load};
+    if (sim->job->session == SIM_SESSION_NONE)
+        return true;
+    bool is_early = sim->job->session == SIM_SESSION_EARLY_DATA;
+    return xl_credentials_keep_sessions(sim->client_credentials, &sessions) == 0 &&
+           xl_credentials_issue_tickets(sim->server_credentials, ticket_key) == 0 &&
+           (!is_early || (xl_credentials_allow_early_data(sim->client_credentials) == 0 &&
+                          xl_credentials_allow_early_data(sim->server_credentials) == 0));
+}
+
+static bool carry(xl_endpoint *from, xl_endpoint *to) {
+    uint8_t data[QUIC_UDP_PAYLOAD_BYTES];
+    xl_datagram d;
+    size_t n = xl_endpoint_transmit(from, data, sizeof data, &d, 0);
+    if (n == 0)
+        return false;
+    const xl_datagram in = {.local = d.remote, .remote = d.local, .len = n};
+    xl_endpoint_receive(to, &in, data, 0);
+    return true;
+}
+
+/* In no time: what is left to send then waits for a timer, and both are forgotten. */
+static void talk(xl_endpoint *near, xl_endpoint *far) {
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        bool moved = carry(near, far);
+        moved |= carry(far, near);
+        if (!moved)
+            return;
+    }
+}
+
+bool sim_acquaint(struct sim *sim, const struct sim_player *p, const xl_config *of_server) {
+    if (sim->job->session == SIM_SESSION_NONE)
+        return true;
+    const player_transport_config *t = &p->job->options.transport_config;
+    xl_config config;
+    int rv = 0;
+    xl_config_init(&config);
+    config.alpn = "h3";
+    memcpy(config.random_key, t->random_key, sizeof config.random_key);
+    config.random_key[0] ^= 0xff; /* the player's own choices are its own */
+    config.credentials = sim->client_credentials;
+    config.null_crypto = t->null_crypto;
+    quic_settings_configure(t->settings, &config);
+    xl_config before = *of_server;
+    before.log = (xl_log){0};
+    xl_endpoint *near = xl_endpoint_new(&config, 0, &rv), *far = xl_endpoint_new(&before, 0, &rv);
+    xl_addr local = t->paths[0].local;
+    local.port = LAST_PORT;
+    bool ok =
+        near && far && xl_endpoint_connect(near, HTTP3_SERVER_NAME, &local, &t->server, t->paths[0].technology, 0);
+    sim->session.len = 0;
+    if (ok)
+        talk(near, far);
+    if (near)
+        xl_endpoint_free(near);
+    if (far)
+        xl_endpoint_free(far);
+    return ok && sim->session.len > 0;
+}
