@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the time-travel kernel from Debian's source package and the file `options`, into a cache outside of the tree:
 #   $RAILYARD_KERNEL_CACHE, else $XDG_CACHE_HOME/railyard/kernel, else ~/.cache/railyard/kernel
-# There a folder for each distinct source, options and compiler holds `linux` and `config`; the link `linux` names the
-# one that was asked for last. Prints that file's name; all else goes to standard error.
+# There a folder for each distinct source, options and compiler holds `linux`, `config` and `made`, which says what
+# it was made from; the link `linux` names the one that was asked for last. Prints that file's name; all else goes to
+# standard error.
 #   build.sh            build it, or take it from the cache
 #   build.sh --key      print the name of its folder
 # KERNEL_SOURCE names another source: a tar archive, or a folder, which is built anew where its files have changed.
@@ -32,7 +33,15 @@ key=$({ key_of_source "$source"; cat "$here/options"; "$compiler" --version | he
 folder=$cache/$key
 [ "${1:-}" = --key ] && { echo "$key"; exit; }
 
+# railyard/run/vkernel.py compares it with what is here now.
+made_from() {
+    printf 'source\t%s\t%s\n' "$(realpath "$source")" "$([ -d "$source" ] || stat -L -c '%s %Y' "$source")"
+    printf 'options\t%s\n' "$(sha256sum <"$here/options" | cut -c1-64)"
+    printf 'compiler\t%s\n' "$("$compiler" --version | head -n 1)"
+}
+
 use() {
+    made_from >"$folder/.made.$$" && mv "$folder/.made.$$" "$folder/made"
     ln -sfn "$key/linux" "$cache/.link.$$" && mv -T "$cache/.link.$$" "$cache/linux"
     echo "$folder/linux"
     exit
@@ -54,6 +63,7 @@ if [ -x "$folder/linux" ] && [ ! -d "$source" ]; then use; fi
 work=$cache/.work-$key
 log=$cache/build.log
 mkdir -p "$work/object"
+: >"$log"
 trap 'status=$?; [ -d "$source" ] || rm -rf "$work"; exit $status' EXIT
 printf 'kernel: builds %s with the options of emulator/kernel/options: about %s minutes of processor time\n' "$source" "$ABOUT" >&2
 
@@ -73,7 +83,7 @@ fi
 build() {
     make -C "$tree" ARCH=um O="$work/object" CC="$compiler" "$@"
 }
-KCONFIG_ALLCONFIG=$here/options build allnoconfig >"$log" 2>&1 || die "the options cannot be set: see $log."
+KCONFIG_ALLCONFIG=$here/options build allnoconfig >>"$log" 2>&1 || die "the options cannot be set: see $log."
 for option in $(sed -n 's/^\(CONFIG_[A-Z0-9_]*=y\)$/\1/p' "$here/options"); do
     grep -qx "$option" "$work/object/.config" || die "this source does not take the option $option: see $log."
 done

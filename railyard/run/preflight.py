@@ -33,16 +33,31 @@ def check_machine() -> None:
         raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
 
 
+def why_no_machine() -> str | None:
+    """Why no run of mpshell can be done here; None when one can."""
+    try:
+        check_machine()
+    except UserError as error:
+        return str(error)
+    return None
+
+
 KERNEL_TOOLS = {"setpriv": "util-linux", "ip": "iproute2", "timeout": "coreutils"}
 
 
 def check_kernel(tell: Callable[[str], None]) -> None:
-    """Raises UserError where no time-travel kernel can run; builds one first where there is none."""
+    """Raises UserError where no time-travel kernel can run; builds one first where there is none, or an old one."""
     for tool, package in KERNEL_TOOLS.items():
         if shutil.which(tool) is None:
             raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
     if vkernel.at_hand() is None:
         tell(f"The first run in the kernel arena builds its kernel: about {vkernel.MINUTES} minutes of processor time.")
+        vkernel.build()
+    elif (changed := vkernel.stale()) is not None:
+        tell(
+            f"The kernel in {vkernel.cache_folder()} has another {changed}, so the right one is taken or built: "
+            f"up to {vkernel.MINUTES} minutes of processor time."
+        )
         vkernel.build()
 
 

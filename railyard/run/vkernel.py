@@ -44,12 +44,41 @@ def at_hand() -> Path | None:
     return link.resolve() if link.exists() else None
 
 
+def _first_line(*command: str) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.partition("\n")[0]
+
+
+def stale() -> str | None:
+    """What of the cached kernel's origin has changed since it was built: source, options or compiler, as
+    emulator/kernel/build.sh wrote it beside the kernel; None: nothing, or RAILYARD_KERNEL names the kernel."""
+    if os.environ.get("RAILYARD_KERNEL") or not (cache_folder() / "linux").exists() or not RECIPE.is_dir():
+        return None
+    record = (cache_folder() / "linux").resolve().parent / "made"
+    if not record.is_file():
+        return "record of its origin"
+    made = dict(line.split("\t", 1) for line in record.read_text().splitlines())
+    name, _, facts = made.get("source", "").partition("\t")
+    source = Path(name)
+    if source.is_file() and facts != f"{source.stat().st_size} {int(source.stat().st_mtime)}":
+        return "source"
+    if made.get("options") != hashlib.sha256((RECIPE / "options").read_bytes()).hexdigest():
+        return "options"
+    compiler = _first_line(os.environ.get("CC", "gcc"), "--version")
+    return "compiler" if compiler is not None and compiler != made.get("compiler") else None
+
+
 def why_not() -> str | None:
     """Why no run can be done in a kernel here without building one; None when one can."""
     if platform.machine() != "x86_64":
         return f"time travel needs an x86-64 machine, and this is {platform.machine()}"
     if at_hand() is None:
         return "no kernel is at hand: `make kernel` builds one, RAILYARD_KERNEL=FILE names one"
+    if (changed := stale()) is not None:
+        return f"the kernel in {cache_folder()} has another {changed}: `make kernel` builds the right one"
     return None
 
 
