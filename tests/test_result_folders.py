@@ -343,6 +343,21 @@ def test_of_an_exhibit_with_several_folders_the_newest_is_shown(
     assert folder.name == "fig13-sim-b" and len(left_out) == 2
 
 
+def test_an_exhibit_that_ran_in_two_arenas_is_shown_from_both(
+    experiment: Path, results: Path, command_line: Command
+) -> None:
+    experiment.write_text(YAML.replace("[xlink]", "[sp, xlink]"))
+    good(command_line("run", str(experiment)))
+    made = exhibit_of(results / "unit", "fig13")
+    for arena in ("mpshell", "kernel"):
+        made.model_copy(update={"arena": arena}).write(results / f"fig13-{arena}")
+    good(command_line("report", "--all", str(results)))
+    page = (results / "report.html").read_text()
+    for arena in ("mpshell", "kernel"):
+        assert f'id="exhibit-fig13-{arena}"' in page
+        assert f"Fig. 13 ({arena})" in page
+
+
 Made = Callable[[str, int], Path]
 
 

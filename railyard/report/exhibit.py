@@ -161,9 +161,9 @@ def load_exhibit(folder: Path) -> Exhibit:
 
 
 def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str]]:
-    """Of each exhibit below a results directory the newest, with its folder: in the order of the paper, others after
-    them. And a sentence for each folder that is left out."""
-    newest: dict[str, tuple[Exhibit, Path]] = {}
+    """Of each exhibit below a results directory the newest of each arena, with its folder: in the order of the paper,
+    others after them. And a sentence for each folder that is left out."""
+    newest: dict[tuple[str, str], tuple[Exhibit, Path]] = {}
     left_out: list[str] = []
     seen: set[Path] = set()
     # Names first: they are what a reader knows the folder by.
@@ -176,10 +176,11 @@ def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str
         except UserError as error:
             left_out.append(str(error))
             continue
-        other = newest.setdefault(found[0].name, found)
+        which = (found[0].name, found[0].arena)
+        other = newest.setdefault(which, found)
         if other is not found:
             older, newer = sorted((other, found), key=lambda one: one[0].provenance.created)
-            newest[found[0].name] = newer
+            newest[which] = newer
             left_out.append(f"{older[1].name}: {newer[1].name} is newer, and the same exhibit.")
     place = {name: number for number, name in enumerate(ORDER)}
     ordered = sorted(newest.values(), key=lambda one: (place.get(one[0].name, len(place)), one[1].name))

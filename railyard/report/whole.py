@@ -46,13 +46,14 @@ class CampaignPart:
 @dataclass
 class ExhibitPart:
     """An exhibit as a part of the page. `runs`: the records of its runs, where its folder has them; `replays`: the
-    addresses of those runs that have pages of their own."""
+    addresses of those runs that have pages of their own; `beside_others`: the page has it from another arena, too."""
 
     exhibit: Exhibit
     folder: Path
     figures: list[Figure]
     runs: list[dict[str, Any]] = field(default_factory=list)
     replays: dict[str, str] = field(default_factory=dict)
+    beside_others: bool = False
 
     @property
     def name(self) -> str:
@@ -60,11 +61,11 @@ class ExhibitPart:
 
     @property
     def anchor(self) -> str:
-        return f"exhibit-{self.name}"
+        return f"exhibit-{self.name}{f'-{self.exhibit.arena}' if self.beside_others else ''}"
 
     @property
     def label(self) -> str:
-        return label(self.name)
+        return f"{label(self.name)}{f' ({self.exhibit.arena})' if self.beside_others else ''}"
 
     @property
     def void(self) -> list[dict[str, Any]]:
@@ -275,7 +276,8 @@ def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart],
         replays = {
             run: quote((place / page.relative_to(folder)).as_posix()) for run, page in pages.items() if page.is_file()
         }
-        parts.append(ExhibitPart(exhibit, folder, figures, runs, replays))
+        beside_others = [other.name for other, _ in found].count(exhibit.name) > 1
+        parts.append(ExhibitPart(exhibit, folder, figures, runs, replays, beside_others))
     return parts, left_out
 
 
