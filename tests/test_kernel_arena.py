@@ -7,6 +7,7 @@ builds one.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import shutil
@@ -164,6 +165,31 @@ def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [(None, None), ("options\t0", "options"), ("compiler\tcc 1", "compiler"), ("source\t/etc/hosts\t1 1", "source")],
+)
+def test_a_kernel_of_another_origin_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str | None, changed: str | None
+) -> None:
+    monkeypatch.setenv("RAILYARD_KERNEL_CACHE", str(tmp_path))
+    monkeypatch.delenv("RAILYARD_KERNEL", raising=False)
+    (tmp_path / "key").mkdir()
+    (tmp_path / "key" / "linux").touch()
+    (tmp_path / "linux").symlink_to("key/linux")
+    assert vkernel.stale() == "record of its origin"
+    options = hashlib.sha256((vkernel.RECIPE / "options").read_bytes()).hexdigest()
+    version = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    record = {"source": "source\t/no/source\t1 1", "options": f"options\t{options}", "compiler": f"compiler\t{version}"}
+    if line is not None:
+        record[line.partition("\t")[0]] = line
+    (tmp_path / "key" / "made").write_text("".join(f"{text}\n" for text in record.values()))
+    monkeypatch.delenv("CC", raising=False)
+    assert vkernel.stale() == changed
+    reason = vkernel.why_not()
+    assert reason is None if changed is None else f"another {changed}" in str(reason)
+
+
 def test_a_core_has_one_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = sorted(os.sched_getaffinity(0))[:1]
     monkeypatch.setattr("os.sched_getaffinity", lambda _: mine)
@@ -275,6 +301,18 @@ def test_sysctls_of_a_scheme_decide_its_run_and_an_unknown_one_gets_one_sentence
     unknown = changed.model_copy(update={"kernel_sysctls": {"net.mptcp.nothing": "1"}})
     with pytest.raises(UserError, match=r"this kernel does not take net\.mptcp\.nothing=1"):
         carry_out(unknown, tmp_path / "unknown")
+
+
+@needs_kernel
+def test_limits_of_the_path_manager_decide_how_many_subflows_there_are(tmp_path: Path) -> None:
+    rows = "schemes: [mptcp, {scheme: mptcp, mptcp_limits: {subflows: 0}}] #"
+    plain, alone = specs_of(tmp_path, YAML.replace("schemes:", rows))
+    assert alone.label == "mptcp,subflows=0"
+    assert alone.identity() != plain.identity()
+    joins = [carry_out(spec, tmp_path / spec.label)["mptcp"]["server"]["MPJoinAckRx"] for spec in (plain, alone)]
+    assert joins == [1, 0]
+    with pytest.raises(UserError, match="'mptcp_limits' is for mptcp"):
+        specs_of(tmp_path, YAML.replace("schemes:", "schemes: [{scheme: xlink, mptcp_limits: {subflows: 1}}] #"))
 
 
 @needs_kernel

@@ -76,9 +76,10 @@ int mp_devices_remove_qdiscs(const char *const devices[], size_t count, char err
     return mp_run(tc_batch, &script, error);
 }
 
-/* Subflows that a connection may have: as many as there are paths, up to the kernel's maximum. */
-size_t mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script) {
-    size_t limit = shell->path_count < 8 ? shell->path_count : 8;
-    mp_script_add(script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", limit, limit);
-    return limit;
+/* Limits of MPTCP's path manager: what the options say, but no more than there are paths, nor than the kernel takes. */
+void mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script) {
+    size_t most = shell->path_count < MP_MAX_SUBFLOWS ? shell->path_count : MP_MAX_SUBFLOWS;
+    size_t subflows = shell->options.mptcp_subflows, addresses = shell->options.mptcp_addresses;
+    mp_script_add(script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", subflows < most ? subflows : most,
+                  addresses < most ? addresses : most);
 }

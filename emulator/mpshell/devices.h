@@ -21,6 +21,6 @@ void mp_network_of(const char *address, char network[MP_ADDRESS_SIZE]);
 /* Devices without a queueing discipline. Returns 0, or -1 with a sentence in error. */
 int mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]);
 /* Adds to a script for mp_ip_batch what lets MPTCP make a subflow a path; returns the limit. */
-size_t mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script);
+void mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script);
 
 #endif

@@ -62,8 +62,8 @@ static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "--mptcp: net.mptcp.enabled cannot be set; use a kernel with MPTCP, and give a container "
                               "--sysctl net.mptcp.enabled=1");
     }
-    size_t limit = mp_allow_subflows(shell, &script);
-    for (size_t k = 0; k < limit; k++) {
+    mp_allow_subflows(shell, &script);
+    for (size_t k = 0; k < shell->path_count && k < MP_MAX_SUBFLOWS; k++) {
         mp_script_add(&script, "mptcp endpoint add %s dev %s subflow\n", shell->paths[k].inside_address,
                       shell->paths[k].options->name);
     }

@@ -138,6 +138,11 @@ const setting mp_option_rows[] = {
     {"lend_outside", SETTING_TEXT, FIELD(lend_outside), .value = "SOCKET",
      .help = "Make devices in the current namespace for one mpshell --outside SOCKET. Without --path and COMMAND."},
     {"mptcp", SETTING_FLAG, FIELD(mptcp), .help = "Configure the kernel's MPTCP to use every path."},
+    {"mptcp_subflows", SETTING_WHOLE, FIELD(mptcp_subflows), .most = MP_MAX_SUBFLOWS, .value = "N", .fallback = "8",
+     .help = "With --mptcp: the most subflows that a connection gets beside its first one; at most the number of "
+             "paths."},
+    {"mptcp_addresses", SETTING_WHOLE, FIELD(mptcp_addresses), .most = MP_MAX_SUBFLOWS, .value = "N", .fallback = "8",
+     .help = "With --mptcp: the most addresses of the peer that a connection accepts; at most the number of paths."},
     {"no_offload", SETTING_FLAG, FIELD(no_offload),
      .help = "Turn off segmentation and checksum offload of the devices. Slower; COMMAND sees no difference."},
     {"busy_poll", SETTING_WHOLE, FIELD(busy_poll_us), .most = 1000, .value = "US", .fallback = "0",

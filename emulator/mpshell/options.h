@@ -10,6 +10,7 @@
 #include "emulator/link/settings.h"
 
 #define MP_MAX_PATHS        32
+#define MP_MAX_SUBFLOWS     8  /* the kernel's own limit */
 #define MP_NAME_SIZE        16 /* a device name with its NUL */
 #define MP_MAX_SYSCTLS      64
 #define MP_SYSCTL_NAME_SIZE 128
@@ -52,6 +53,7 @@ struct mp_options {
     bool live;
     bool nat;
     bool mptcp;
+    uint64_t mptcp_subflows, mptcp_addresses; /* limits of its path manager, beside the number of paths */
     bool no_offload;
     bool start_when_ready;
     bool in_virtual_time;

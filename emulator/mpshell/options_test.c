@@ -32,6 +32,8 @@ static void reads_every_option(void **state) {
                     "--start-offset",
                     "1500",
                     "--mptcp",
+                    "--mptcp-subflows",
+                    "3",
                     "--",
                     "sh",
                     "-c",
@@ -57,6 +59,8 @@ static void reads_every_option(void **state) {
     assert_int_equal(o.seed, 42);
     assert_int_equal(o.start_offset_ms, 1500);
     assert_true(o.mptcp);
+    assert_int_equal(o.mptcp_subflows, 3);
+    assert_int_equal(o.mptcp_addresses, 8);
     assert_string_equal(o.summary, "logs/mpshell.json");
     assert_string_equal(o.command[0], "sh");
     assert_string_equal(o.command[2], "--seed"); /* the command's own options are not looked at */

@@ -14,7 +14,7 @@
 #include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
 
-#define PROTOCOL        0x6d700001u /* to be counted up when a structure changes */
+#define PROTOCOL        0x6d700002u /* to be counted up when a structure changes */
 #define WAIT_LIMIT_US   15000000ull /* for the other container to start */
 #define WAIT_STEP_NS    10000000l
 #define REPLY_LIMIT_S   30
@@ -25,6 +25,7 @@ struct request {
     uint32_t path_count;
     uint32_t no_offload;
     uint32_t mptcp;
+    uint32_t mptcp_subflows, mptcp_addresses;
 };
 
 struct lent_path {
@@ -107,6 +108,8 @@ static int build(struct mp_shell *shell, const struct request *request, ssize_t 
     shell->path_count = request->path_count;
     shell->options.no_offload = request->no_offload != 0;
     shell->options.mptcp = request->mptcp != 0;
+    shell->options.mptcp_subflows = request->mptcp_subflows;
+    shell->options.mptcp_addresses = request->mptcp_addresses;
     return mp_outside_build(shell, error);
 }
 
@@ -261,7 +264,9 @@ int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const struct request request = {.protocol = PROTOCOL,
                                     .path_count = (uint32_t)shell->path_count,
                                     .no_offload = shell->options.no_offload,
-                                    .mptcp = shell->options.mptcp};
+                                    .mptcp = shell->options.mptcp,
+                                    .mptcp_subflows = (uint32_t)shell->options.mptcp_subflows,
+                                    .mptcp_addresses = (uint32_t)shell->options.mptcp_addresses};
     shell->lender = connect_lender(shell->options.outside, error);
     if (shell->lender < 0)
         return -1;

@@ -105,6 +105,8 @@ class _SchemeEntry(Strict):
     cc: Congestion | None = None
     # mptcp and tcp only: sysctls of both network namespaces, such as net.mptcp.scheduler.
     sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = {}
+    # mptcp only: limits of the path manager at both ends (`ip mptcp limits`); by default the number of paths.
+    mptcp_limits: dict[Literal["subflows", "add_addr_accepted"], Annotated[int, Field(ge=0, le=8)]] = {}
     # Another stack, by name or as ./FILE, and its options; then the scheme is 'stack'.
     stack: str | None = None
     stack_options: dict[str, str] = {}
@@ -164,6 +166,8 @@ class _SchemeEntry(Strict):
             raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
         if self.sysctls and self.scheme not in ("mptcp", "tcp"):
             raise FieldError("sysctls", f"'sysctls' is for mptcp and tcp; {self.scheme} does not use the kernel's TCP.")
+        if self.mptcp_limits and self.scheme != "mptcp":
+            raise FieldError("mptcp_limits", f"'mptcp_limits' is for mptcp; {self.scheme} has no path manager.")
         given = self.quic_parameters()
         for name in MIGRATION_ONLY:
             if name in given and self.scheme != "cm":
@@ -209,6 +213,9 @@ class _SchemeEntry(Strict):
             )
         return self
 
+    def limits(self) -> dict[str, int]:
+        return {str(name): value for name, value in self.mptcp_limits.items()}
+
     def quic_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in QUIC_PARAMETERS if getattr(self, name) is not None}
 
@@ -221,6 +228,7 @@ class _SchemeEntry(Strict):
             return name + "".join(f",{key}={value}" for key, value in self.stack_options.items())
         extra = self.quic_parameters() | ({"cc": self.cc} if self.cc else {})
         extra |= {name.removeprefix("net."): value for name, value in self.sysctls.items()}
+        extra |= self.limits()
         if self.thresholds is not None:
             given = self.thresholds
             extra["thresholds"] = given if isinstance(given, str) else f"{given[0]:g}-{given[1]:g}"

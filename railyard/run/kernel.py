@@ -116,8 +116,7 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
         for name, value in settings.items()
     ]
     if spec.uses_mptcp:
-        count = len(spec.paths)
-        lines.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count} || exit 2")
+        lines.append(f"{shlex.join(runspec.mptcp_limits_command(len(spec.paths), spec.mptcp_limits))} || exit 2")
     limit_s = spec.time_limit_s + runspec.HANG_GRACE_S
     lines += [
         "mkfifo /run/listening",

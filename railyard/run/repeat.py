@@ -13,7 +13,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
 from railyard.run.campaign import run_once
-from railyard.run.runspec import RunSpec
+from railyard.run.runspec import RunSpec, mptcp_limits_command
 
 AGAIN = "again"  # the folder into which the printed commands write
 PARTIAL = ".partial-"  # the folder's name while the run was under way
@@ -62,8 +62,8 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
         set_up = ["ip link set lo up"]
         set_up += [f"sysctl -qw {settings}"] if settings else []
         if record["config"]["scheme"] == "mptcp":
-            count = len(record["config"]["paths"])
-            set_up.append(f"ip mptcp limits set subflows {count} add_addr_accepted {count}")
+            limits = record["config"].get("mptcp_limits", {})
+            set_up.append(shlex.join(mptcp_limits_command(len(record["config"]["paths"]), limits)))
         script = "; ".join(
             [
                 *set_up,

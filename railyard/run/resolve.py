@@ -278,6 +278,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             programs_sha256=programs,
                             stack=stacks[scheme_index],
                             kernel_sysctls=dict(entry.sysctls),
+                            mptcp_limits=entry.limits(),
                             kernel=machine,
                             thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
                         )

@@ -27,6 +27,8 @@ QUIC_PORT = 4433
 HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
+# mpshell's options for limits of MPTCP's path manager, which have other names in `ip mptcp limits`.
+MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-addresses"}
 # Parameters of a scheme that are options of the player, and those that the server does not have.
 # XLINK, section 5.3: the primary path follows the wireless order.
 TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
@@ -99,6 +101,8 @@ class RunSpec(BaseModel):
     keep_awake: str = "auto"
     # mptcp and tcp only: further sysctls.
     kernel_sysctls: dict[str, str] = {}
+    # mptcp only: limits of the path manager that are not the number of paths, by their names in `ip mptcp limits`.
+    mptcp_limits: dict[str, int] = {}
     # Scheme 'stack' only: the stack.
     stack: StackRun | None = None
     # Kernel arena only.
@@ -130,6 +134,7 @@ class RunSpec(BaseModel):
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
         not_set |= {"kernel_sysctls"} if not self.kernel_sysctls else set()
+        not_set |= {"mptcp_limits"} if not self.mptcp_limits else set()
         not_set |= {"stack"} if self.stack is None else set()
         not_set |= {"kernel"} if self.kernel is None else set()
         left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
@@ -283,7 +288,15 @@ def mpshell_command(
         command += ["--control", control]
     if spec.uses_mptcp:
         command += ["--mptcp"]
+        for name, limit in spec.mptcp_limits.items():
+            command += [MPTCP_LIMITS[name], str(limit)]
     return [*command, "--", *inner]
+
+
+def mptcp_limits_command(paths: int, limits: dict[str, int]) -> list[str]:
+    """What gives the path manager of the server's namespace the limits that mpshell sets inside."""
+    given = {name: min(paths, limits.get(name, paths)) for name in MPTCP_LIMITS}
+    return ["ip", "mptcp", "limits", "set", *(word for name, value in given.items() for word in (name, str(value)))]
 
 
 def sysctls(spec: RunSpec) -> dict[str, str]:

@@ -181,8 +181,7 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
         except OSError as error:
             raise StartError(f"this kernel does not take {name}={value}: {error.strerror}") from None
     if spec.uses_mptcp:
-        count = str(len(spec.paths))
-        limits = ["ip", "mptcp", "limits", "set", "subflows", count, "add_addr_accepted", count]
+        limits = runspec.mptcp_limits_command(len(spec.paths), spec.mptcp_limits)
         subprocess.run(limits, check=True, capture_output=True)
     return {name: provenance.read_sysctl(name) or "" for name in settings}
 
