@@ -16,7 +16,7 @@ from railyard.results.records import Run, load_run
 from railyard.run.fidelity import judge
 from railyard.run.linkevents import DoneEvent
 from railyard.studies import thresholds
-from railyard.studies.agreement import compare
+from railyard.studies.agreement import compare, compare_exact
 from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th
 
 TENTHS = [i / 10 for i in range(1, 11)]
@@ -177,7 +177,28 @@ def test_chunks_are_compared_with_themselves_where_both_completed(tmp_path: Path
     sim = written(tmp_path / "sim", FakeRun(rct_s=[1.0 + i / 100 for i in range(12)] + [5.0]))
     [row] = compare(sim, wall)
     assert row.chunk_ratios == pytest.approx((1.01, 1.05, 1.10)), "the 2nd, 6th and 11th of 12"
-    assert (row.chunks_sim, row.chunks_mpshell) == (13, 13)
+    assert (row.chunks_virtual, row.chunks_mpshell) == (13, 13)
+
+
+def test_virtual_time_is_compared_chunk_by_chunk_until_a_run_parts(tmp_path: Path) -> None:
+    sim = written(tmp_path / "sim", FakeRun(rct_s=[1.0, 2.0, 3.0]), FakeRun(seed=2, rct_s=[1.0, 2.0]))
+    near = [1.00002, 2.5, 3.0]
+    kernel = written(tmp_path / "kernel", FakeRun(rct_s=near), FakeRun(seed=2, rct_s=[1.0, 2.00004]))
+    [row] = compare_exact(sim, kernel)
+    assert (row.runs, row.chunks, row.same, row.before) == (2, 5, 4, 3)
+    assert (row.before_us, row.apart_ms) == pytest.approx((40.0, 500.0))
+    assert row.parted_s == sim[0].chunks[1].request_s
+    [same] = compare_exact(sim, sim)
+    assert (same.parted_s, same.before, same.ks_distance) == (None, 5, 0.0)
+
+
+def test_the_ratio_of_medians_has_an_interval_over_the_runs(tmp_path: Path) -> None:
+    wall = written(tmp_path / "wall", *(FakeRun(seed=seed, rct_s=[1.0] * 3) for seed in range(1, 17)))
+    kernel = written(tmp_path / "kernel", *(FakeRun(seed=seed, rct_s=[seed / 8] * 3) for seed in range(1, 17)))
+    [row] = compare(kernel, wall, arena="kernel")
+    assert row.ratio_interval is not None
+    assert row.ratio_interval.value == row.ratio == 1.0
+    assert 0.25 < row.ratio_interval.low < 0.875 and 1.125 < row.ratio_interval.high < 1.875
 
 
 def test_arenas_agree_within_five_per_cent_of_the_median(tmp_path: Path) -> None:

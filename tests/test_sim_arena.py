@@ -190,7 +190,7 @@ def test_arenas_are_compared_over_the_runs_that_both_have(tmp_path: Path) -> Non
     wall = [load_run(run.write(tmp_path / "mpshell")) for run in measured]
     sim = [load_run(run.write(tmp_path / "sim")) for run in simulated]
     [row] = compare(sim, wall)
-    assert (row.runs, row.void_runs, row.chunks_sim, row.chunks_mpshell) == (1, 1, 3, 3)
+    assert (row.runs, row.void_runs, row.chunks_virtual, row.chunks_mpshell) == (1, 1, 3, 3)
     assert row.ratio == pytest.approx(1.1) and not row.agrees
     assert row.ks_distance == pytest.approx(1 / 3)
     assert row.chunk_ratios == pytest.approx((1.1, 1.1, 1.1))

@@ -177,9 +177,8 @@ static int read_all(struct mp_options *options, int argc, char **argv, int *rest
 
 int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
     int rest = argc;
-    *options = (struct mp_options){.seed = 1, .snaplen = 1500,
-                                    .mptcp_subflows = MP_MAX_SUBFLOWS,
-                                    .mptcp_addresses = MP_MAX_SUBFLOWS};
+    *options = (struct mp_options){
+        .seed = 1, .snaplen = 1500, .mptcp_subflows = MP_MAX_SUBFLOWS, .mptcp_addresses = MP_MAX_SUBFLOWS};
     if (read_all(options, argc, argv, &rest, error, error_size) != 0)
         return -1;
     return options->help ? 0 : complete(options, argc, argv, rest, error, error_size);

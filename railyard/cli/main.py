@@ -31,10 +31,11 @@ from railyard.results.pending import Place, Plan, make_whole, stopped, whole_cam
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
 from railyard.results.tables import print_comparison
+from railyard.run import vkernel
 from railyard.run.campaign import default_jobs, identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
-from railyard.run.preflight import check_arena, check_machine
-from railyard.run.resolve import not_run, qlog_of, resolve, runs_in
+from railyard.run.preflight import check_arena, why_no_machine
+from railyard.run.resolve import not_run, qlog_of, resolve
 from railyard.run.runspec import RunSpec
 from railyard.studies import agreement, thresholds
 from railyard.studies.exhibits import registry
@@ -203,26 +204,50 @@ def gate_power(
     _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
 
 
+def _arenas_here(named: str | None) -> list[str]:
+    """Those that were asked for, checked; by default those that can run here."""
+    if named is not None:
+        arenas = [arena for arena in agreement.ARENAS if arena in named.split(",")]
+        unknown = [word for word in named.split(",") if word not in agreement.ARENAS]
+        if unknown or len(arenas) < 2:
+            known = ", ".join(agreement.ARENAS)
+            raise UserError(f"--arenas takes two or three of {known}, with commas between them, not '{named}'.")
+        for arena in arenas:
+            check_arena(arena)
+        return arenas
+    arenas, left_out = ["sim"], {"kernel": vkernel.why_not(), "mpshell": why_no_machine()}
+    for arena, reason in left_out.items():
+        if reason is None:
+            arenas.append(arena)
+        else:
+            _tell(f"{arena} is left out: {reason.rstrip('.')}.")
+    if len(arenas) < 2:
+        raise UserError("sim alone is nothing to compare; `make kernel` builds the kernel of the kernel arena.")
+    return arenas
+
+
 @app.command("agreement")
 def agreement_of_arenas(
     experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    arenas: Annotated[
+        str | None, typer.Option(help="Two or three of sim, kernel and mpshell. Default: those that can run here.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
 ) -> None:
-    """Run the same jobs in sim and in mpshell, and compare their completion times."""
+    """Run the same jobs in sim, kernel and mpshell, and compare their completion times."""
     checked, document = load_experiment(find_experiment(experiment))
     if seeds is not None:
         checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
-    check_machine()
 
     def specs_of(arena: str, start_ms: int) -> list[RunSpec]:
         here = checked.model_copy(update={"arena": arena})
         change = {"player_start_ms": start_ms}
-        return [spec.model_copy(update=change) for spec in resolve(here, document) if runs_in("sim", spec.scheme)]
+        return [spec.model_copy(update=change) for spec in resolve(here, document)]
 
-    shifts = (0, *agreement.SHIFTS_MS)
-    jobs = {"mpshell": specs_of("mpshell", 0)}
-    jobs |= {f"sim-{shift}ms-later" if shift else "sim": specs_of("sim", shift) for shift in shifts}
+    jobs = {arena: specs_of(arena, 0) for arena in _arenas_here(arenas)}
+    if "sim" in jobs and "mpshell" in jobs:
+        jobs |= {f"sim-{shift}ms-later": specs_of("sim", shift) for shift in agreement.SHIFTS_MS}
     identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
     with results_folder(identity, _tell, out=out) as folder:
         found: dict[str, list[Run]] = {}
@@ -230,10 +255,9 @@ def agreement_of_arenas(
             here = checked.model_copy(update={"arena": specs[0].arena})
             plan = Plan(here, specs, not_run=not_run(here, document))
             found[name] = make_whole(plan, folder / name, console=console).runs
-        wall, sim = found.pop("mpshell"), found.pop("sim")
-        rows = agreement.compare(sim, wall, list(found.values()))
-        agreement.print_agreement(console, rows)
-        console.print(f"distributions: {shown(agreement.write(folder, rows, sim, wall))}")
+        arenas_run = {name: found.pop(name) for name in agreement.ARENAS if name in found}
+        page = agreement.tell(console, folder, arenas_run, list(found.values()))
+        console.print(f"distributions: {shown(page)}")
 
 
 @app.command("thresholds")

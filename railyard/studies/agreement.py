@@ -1,15 +1,18 @@
-"""How far the two arenas are apart: the same jobs in virtual time and on the wall clock, completion times compared.
+"""How far the arenas are apart: the same jobs in sim, in a kernel in virtual time and on the wall clock, completion
+times compared.
 
-On the wall clock no event happens at exactly the same microsecond twice, and a packet that catches another delivery
-opportunity changes what follows. So the yardstick is virtual time itself: the same jobs, the player started a few
-milliseconds later. Where the arenas are no farther apart than that, they agree as well as two runs can.
+The two arenas in virtual time are compared chunk by chunk, to microseconds: each run until it parts. On the wall clock
+no event happens at exactly the same microsecond twice, and a packet that catches another delivery opportunity changes
+what follows. So there distributions are compared, and the yardstick is virtual time itself: the same jobs in sim, the
+player started a few milliseconds later. Where the arenas are no farther apart than that, they agree as well as two runs
+can.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,44 +22,68 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from railyard.base import intervals
+from railyard.base.intervals import Interval
 from railyard.base.statistics import nearest_rank
 from railyard.base.style import layout, scheme_styles
 from railyard.base.terminal import print_table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
 
-SCHEMA = 1
+SCHEMA = 2
+ARENAS = ("sim", "kernel", "mpshell")
+EXACT_S = 0.000_1  # a chunk is the same in two arenas in virtual time where its RCT differs by no more than this
 LIMIT = 0.05  # medians within so much agree
 SHIFTS_MS = (5, 10, 15, 20, 25, 30, 35, 40)  # how much later the player starts, for the yardstick
 
 
 @dataclass(frozen=True)
+class Exact:
+    """One scheme on one pair of traces in the two arenas in virtual time, chunk by chunk."""
+
+    pair: str
+    label: str
+    runs: int
+    chunks: int  # that both arenas have
+    same: int  # of them, those whose RCT differs by no more than EXACT_S
+    before: int  # of them, those requested before their run parted
+    before_us: float  # the largest difference of one of those
+    parted_s: float | None  # when the first run parted: the request of its first chunk that differs; None: none did
+    apart_ms: float  # the largest difference of all
+    median_sim_s: float
+    median_kernel_s: float
+    ks_distance: float
+
+
+@dataclass(frozen=True)
 class Agreement:
-    """One scheme on one pair of traces, in both arenas."""
+    """One scheme on one pair of traces, in an arena in virtual time and on the wall clock."""
 
     pair: str
     label: str
     runs: int
     void_runs: int
-    chunks_sim: int
+    chunks_virtual: int
     chunks_mpshell: int
-    median_sim_s: float
+    median_virtual_s: float
     median_mpshell_s: float
     ks_distance: float
     shifted_medians_s: tuple[float, ...]  # of sim with the player started SHIFTS_MS later
     shifted_ks: tuple[float, ...]  # their distances to sim
-    chunk_ratios: tuple[float, float, float]  # RCT of sim / of mpshell, chunk by chunk: 10 %, median, 90 %
+    chunk_ratios: tuple[float, float, float]  # RCT in virtual time / in mpshell, chunk by chunk: 10 %, median, 90 %
     start_lag_ms: float  # of the player behind the links on the wall clock, mean over the runs
+    ratio_interval: Interval | None  # of `ratio`, over the runs
+    arena: str = "sim"
 
     @property
     def ratio(self) -> float:
-        """Median of sim / median of mpshell."""
-        return self.median_sim_s / self.median_mpshell_s
+        """Median in virtual time / median of mpshell."""
+        return self.median_virtual_s / self.median_mpshell_s
 
     @property
     def range_s(self) -> tuple[float, float]:
-        """The medians of sim, whenever the player started."""
-        medians = (self.median_sim_s, *self.shifted_medians_s)
+        """The medians in virtual time, whenever the player started."""
+        medians = (self.median_virtual_s, *self.shifted_medians_s)
         return min(medians), max(medians)
 
     @property
@@ -92,8 +119,54 @@ def _median(cell: Cell) -> float:
     return float("inf") if found is None else found.value
 
 
-def compare(sim: Sequence[Run], wall: Sequence[Run], shifted: Sequence[Sequence[Run]] = ()) -> list[Agreement]:
+def _differences(sim: Run, kernel: Run) -> list[tuple[float, float]]:
+    """When each chunk that completed in both was requested in sim, and by how much its RCT is larger in the other."""
+    there = {chunk.index: chunk for chunk in kernel.chunks if chunk.completed}
+    both = [(chunk, there[chunk.index]) for chunk in sim.chunks if chunk.completed and chunk.index in there]
+    return [(chunk.request_s, other.rct_s - chunk.rct_s) for chunk, other in both]
+
+
+def _exact(here: Cell, there: Cell) -> Exact:
+    kernel = {run.run_id: run for run in there.runs}
+    runs = [_differences(run, kernel[run.run_id]) for run in here.runs]
+    parted = [next((index for index, (_, by) in enumerate(run) if abs(by) > EXACT_S), None) for run in runs]
+    before = [abs(by) for run, end in zip(runs, parted, strict=True) for _, by in run[:end]]
+    times = [run[end][0] for run, end in zip(runs, parted, strict=True) if end is not None]
+    all_of_them = [abs(by) for run in runs for _, by in run]
+    return Exact(
+        here.pair,
+        here.label,
+        runs=len(runs),
+        chunks=len(all_of_them),
+        same=sum(by <= EXACT_S for by in all_of_them),
+        before=len(before),
+        before_us=1e6 * max(before, default=0.0),
+        parted_s=min(times, default=None),
+        apart_ms=1000 * max(all_of_them, default=0.0),
+        median_sim_s=_median(here),
+        median_kernel_s=_median(there),
+        ks_distance=ks_distance(*([round(rct, 4) for rct in _rct(cell)] for cell in (here, there))),
+    )
+
+
+def compare_exact(sim: Sequence[Run], kernel: Sequence[Run]) -> list[Exact]:
     """A row a pair and scheme, over the runs that both arenas have and that are not void."""
+    both_sim, both_kernel = _common(sim, kernel)
+    there = _by_row(both_kernel)
+    return [_exact(cell, there[cell.pair, cell.label]) for row in cells(both_sim).values() for cell in row]
+
+
+def _ratio_interval(virtual: Cell, wall: Cell) -> Interval | None:
+    there = {run.run_id: run for run in wall.runs}
+    ours = [[chunk.rct_s for chunk in run.chunks] for run in virtual.runs]
+    theirs = [[chunk.rct_s for chunk in there[run.run_id].chunks] for run in virtual.runs]
+    return intervals.paired(ours, theirs, intervals.quantile_of(0.5), lambda a, b: a / b)
+
+
+def compare(
+    sim: Sequence[Run], wall: Sequence[Run], shifted: Sequence[Sequence[Run]] = (), arena: str = "sim"
+) -> list[Agreement]:
+    """A row a pair and scheme, over the runs that both arenas have and that are not void. `arena`: that of `sim`."""
     both_sim, both_wall = _common(sim, wall)
     void = [run for run in wall if run.void]
     rows: list[Agreement] = []
@@ -111,15 +184,17 @@ def compare(sim: Sequence[Run], wall: Sequence[Run], shifted: Sequence[Sequence[
                     cell.label,
                     runs=len(cell.runs),
                     void_runs=sum((run.pair, run.label) == (cell.pair, cell.label) for run in void),
-                    chunks_sim=len(cell.chunks),
+                    chunks_virtual=len(cell.chunks),
                     chunks_mpshell=len(other.chunks),
-                    median_sim_s=_median(cell),
+                    median_virtual_s=_median(cell),
                     median_mpshell_s=_median(other),
                     ks_distance=ks_distance(_rct(cell), _rct(other)),
                     shifted_medians_s=tuple(_median(again) for again in moved),
                     shifted_ks=tuple(ks_distance(_rct(cell), _rct(again)) for again in moved),
                     chunk_ratios=_chunk_ratios(cell.runs, other.runs),
                     start_lag_ms=_start_lag_ms(other.runs),
+                    ratio_interval=_ratio_interval(cell, other),
+                    arena=arena,
                 )
             )
     return rows
@@ -143,46 +218,82 @@ def _start_lag_ms(runs: Sequence[Run]) -> float:
     return 1000 * sum(lags) / len(lags) if lags else 0.0
 
 
-def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
+def print_exact(console: Console, rows: Sequence[Exact]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in ("\npair", "\nscheme"):
         table.add_column(name, no_wrap=True)
-    figures = ("median s\nsim", "\nmpshell", "\nratio", "\nKS", "sim, player later\nmedian s", "\nKS")
-    for name in ("\nruns", *figures, "chunk by chunk\n10 / 50 / 90 %", "start\nlag ms"):
+    figures = ("same chunks\nof all", "run parts\nfirst at s", "before\nµs", "in all\nms", "median s\nsim")
+    for name in ("\nruns", *figures, "\nkernel", "\nKS"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row.pair,
             row.label,
-            f"{row.runs}{f' ({row.void_runs} void)' if row.void_runs else ''}",
+            f"{row.runs}",
+            f"{row.same} of {row.chunks}",
+            "never" if row.parted_s is None else f"{row.parted_s:.2f}",
+            f"{row.before_us:.0f}",
+            f"{row.apart_ms:.1f}",
             f"{row.median_sim_s:.3f}",
-            f"{row.median_mpshell_s:.3f}",
-            f"{row.ratio:.3f}",
+            f"{row.median_kernel_s:.3f}",
             f"{row.ks_distance:.3f}",
-            f"{row.range_s[0]:.3f} to {row.range_s[1]:.3f}",
-            f"≤ {max(row.shifted_ks, default=0.0):.3f}",
+        )
+    console.print("sim against kernel, chunk by chunk")
+    print_table(console, table, keys=2)
+    same, chunks = sum(row.same for row in rows), sum(row.chunks for row in rows)
+    console.print(f"{same} of {chunks} chunks are the same within {1e6 * EXACT_S:.0f} µs.", soft_wrap=True)
+
+
+def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
+    """Rows of one arena in virtual time."""
+    arena = rows[0].arena if rows else "sim"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name in ("\npair", "\nscheme"):
+        table.add_column(name, no_wrap=True)
+    figures = [f"median s\n{arena}", "\nmpshell", "ratio\n[95 % interval]", "\nKS"]
+    later = ["sim, player later\nmedian s", "\nKS"] if arena == "sim" else []
+    for name in ("\nruns", *figures, *later, "chunk by chunk\n10 / 50 / 90 %", "start\nlag ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        moved = [f"{row.range_s[0]:.3f} to {row.range_s[1]:.3f}", f"≤ {max(row.shifted_ks, default=0.0):.3f}"]
+        table.add_row(
+            row.pair,
+            row.label,
+            f"{row.runs}{f' ({row.void_runs} void)' if row.void_runs else ''}",
+            f"{row.median_virtual_s:.3f}",
+            f"{row.median_mpshell_s:.3f}",
+            row.ratio_interval.text(".3f") if row.ratio_interval else f"{row.ratio:.3f}",
+            f"{row.ks_distance:.3f}",
+            *(moved if later else []),
             " / ".join(f"{ratio:.2f}" for ratio in row.chunk_ratios),
             f"{row.start_lag_ms:.1f}",
             style="" if row.agrees else "yellow",
         )
+    console.print(f"{arena} against mpshell, distributions")
     print_table(console, table, keys=2)
     agreeing = sum(row.agrees for row in rows)
     console.print(f"{agreeing} of {len(rows)} rows have medians within {LIMIT:.0%}.", soft_wrap=True)
 
 
-def _figure(sim: Sequence[Run], wall: Sequence[Run]) -> go.Figure:
-    """Distributions of the completion times, a panel a pair: mpshell solid, sim dotted."""
-    panels = cells(sim)
-    figure = make_subplots(rows=1, cols=max(1, len(panels)), subplot_titles=list(panels), shared_yaxes=True)
-    for arena, table, dash in (("mpshell", cells(wall), "solid"), ("sim", panels, "dot")):
-        for column, (_, row) in enumerate(table.items(), start=1):
-            styles = scheme_styles([cell.label for cell in row])
+Campaigns = Mapping[str, Sequence[Run]]
+"""The runs of each arena that ran."""
+DASHES = {"sim": "dot", "kernel": "dash", "mpshell": "solid"}
+
+
+def _figure(found: Campaigns) -> go.Figure:
+    """Distributions of the completion times, a panel a pair and a line an arena."""
+    panels = list(dict.fromkeys(run.pair for runs in found.values() for run in runs))
+    figure = make_subplots(rows=1, cols=max(1, len(panels)), subplot_titles=panels, shared_yaxes=True)
+    styles = scheme_styles(list(dict.fromkeys(run.label for runs in found.values() for run in runs)))
+    for arena in found:
+        for pair, row in cells(found[arena]).items():
             for cell in row:
                 times = sorted(_rct(cell))
-                line = {"color": styles[cell.label].colour, "dash": dash, "shape": "hv", "width": 1.8}
+                line = {"color": styles[cell.label].colour, "dash": DASHES[arena], "shape": "hv", "width": 1.8}
                 shares = [(index + 1) / len(times) for index in range(len(times))]
-                named = {"name": f"{cell.label}, {arena}", "showlegend": column == 1}
-                figure.add_trace(go.Scatter(x=times, y=shares, mode="lines", line=line, **named), row=1, col=column)
+                named = {"name": f"{cell.label}, {arena}", "showlegend": pair == panels[0]}
+                place = {"row": 1, "col": panels.index(pair) + 1}
+                figure.add_trace(go.Scatter(x=times, y=shares, mode="lines", line=line, **named), **place)
     figure.update_layout(**{key: value for key, value in layout(420).items() if "axis" not in key})
     figure.update_layout(margin={"t": 90})
     figure.update_xaxes(type="log", title_text="request completion time, s (log scale)")
@@ -190,12 +301,27 @@ def _figure(sim: Sequence[Run], wall: Sequence[Run]) -> go.Figure:
     return figure
 
 
-def write(out: Path, rows: Sequence[Agreement], sim: Sequence[Run], wall: Sequence[Run]) -> Path:
+def write(out: Path, exact: Sequence[Exact], rows: Sequence[Agreement], found: Campaigns) -> Path:
     """`agreement.json` and `agreement.html`, the distributions; returns the page."""
-    found = [asdict(row) | {"ratio": row.ratio, "agrees": row.agrees} for row in rows]
-    (out / "agreement.json").write_text(
-        json.dumps({"schema": SCHEMA, "limit": LIMIT, "rows": found, "shifts_ms": SHIFTS_MS}, indent=1) + "\n"
-    )
+    walls = [asdict(row) | {"ratio": row.ratio, "agrees": row.agrees} for row in rows]
+    members = {"schema": SCHEMA, "limit": LIMIT, "exact_s": EXACT_S, "shifts_ms": SHIFTS_MS}
+    tables = {"exact": [asdict(row) for row in exact], "rows": walls}
+    (out / "agreement.json").write_text(json.dumps(members | tables, indent=1) + "\n")
     page = out / "agreement.html"
-    page.write_text(_figure(*_common(sim, wall)).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
+    page.write_text(_figure(found).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
     return page
+
+
+def tell(console: Console, out: Path, found: Campaigns, later: Sequence[Sequence[Run]]) -> Path:
+    """Compares, prints and writes: the arenas that ran, and sim with the player started later. Returns the page."""
+    exact: list[Exact] = []
+    rows: list[Agreement] = []
+    if "sim" in found and "kernel" in found:
+        exact = compare_exact(found["sim"], found["kernel"])
+        print_exact(console, exact)
+    for arena in ("sim", "kernel"):
+        if arena in found and "mpshell" in found:
+            here = compare(found[arena], found["mpshell"], later if arena == "sim" else (), arena)
+            print_agreement(console, here)
+            rows += here
+    return write(out, exact, rows, found)
