@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from railyard.base.statistics import differences, holm, log_ratios, pseudo_media
 from railyard.gate import output
 from railyard.gate.compare import Row, compare
 from railyard.gate.output import Verdict
+from railyard.gate.run import Looks, first_look
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.gate.testing import Railyard
 from railyard.results.paired import METRICS
@@ -227,6 +229,61 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert failed == ["rct_median", "rct_p99"]
 
 
+def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:
+    """Eight of twelve stall, none before: McNemar's exact p is 2⁻⁸."""
+
+    def stalls(run: FakeRun, drawn: random.Random) -> None:
+        run.rebuffer_time_s = 1.0 if run.seed <= 8 else 0.0
+
+    before, after, hashes = sides(tmp_path, lambda run, drawn: setattr(run, "rebuffer_time_s", 0.0))
+    _, worse, _ = sides(tmp_path / "worse", stalls)
+    [row] = compare(after, worse, hashes, Floors(), 0.05)
+    [stalled] = [one for one in row.comparisons if one.metric.name == "stalled"]
+    assert (stalled.p_worse, stalled.verdict, stalled.typical) == (2.0**-8, "worse", (0.0, 8 / 12))
+    assert len(before) == SEEDS
+
+
+def test_a_tail_of_few_long_requests_is_counted_although_the_typical_play_is_the_same(tmp_path: Path) -> None:
+    def trails(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * drawn.uniform(0.99, 1.01) for rct in run.rct_s]
+        if run.seed % 2:
+            run.rct_s[3] = 7 * max(run.rct_s)
+
+    [row] = compare(*sides(tmp_path, trails), Floors(), 0.05)
+    [tail] = [one for one in row.comparisons if one.metric.name == "tail"]
+    assert (tail.p_worse, tail.typical) == (2.0**-6, (0.0, 0.5))
+
+
+def test_seeds_that_change_nothing_are_one_play(tmp_path: Path) -> None:
+    """The same start and the same figures: twelve copies of one difference are one difference."""
+
+    def same(factor: float) -> Callable[[FakeRun, random.Random], None]:
+        def change(run: FakeRun, drawn: random.Random) -> None:
+            run.rct_s, run.first_frame_s = [factor * 0.1 * k for k in range(1, 21)], 0.4
+
+        return change
+
+    _, before, hashes = sides(tmp_path / "a", same(1.0))
+    _, after, _ = sides(tmp_path / "b", same(1.5))
+    [row] = compare(before, after, hashes, Floors(), 0.05)
+    assert len(row.comparisons[0].deltas) == 1 and not row.failed
+
+
+def test_the_first_look_is_spread_over_all_starts_and_only_rows_that_moved_are_looked_at_again(tmp_path: Path) -> None:
+    suite, _ = load_suite(SUITES_DIR / "default.yaml")
+    first = first_look(suite)
+    assert len(first) == suite.first_look == 20 and len(suite.seeds) == 60
+    assert [sum(low < seed <= low + 20 for seed in first) for low in (0, 20, 40)] == [7, 7, 6]
+    looks = Looks()
+    both: list[list[Run]] = [[], []]
+    for label in ("sp", "xlink"):
+        for side, runs in zip(("before", "after"), both, strict=True):
+            moved = label == "xlink" and side == "after"
+            runs.append(load_run(FakeRun(label=label, rct_s=[0.6 if moved else 0.5] * 4).write(tmp_path / side)))
+    looks.add((tmp_path / "before", both[0]), (tmp_path / "after", both[1]))
+    assert looks.moved() == {("subway-1", "xlink")}
+
+
 # --- suites -----------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +323,7 @@ def test_the_first_decision_that_differs_is_found(railyard: Railyard) -> None:
     found = parting(a.directory, b.directory)
     assert found.kind == "decision" and found.number > 5
     assert isinstance(found.first, Decision) and isinstance(found.second, Decision)
-    assert "on path" in str(found) and "stream" in str(found)
+    assert re.search(r"A at [\d.]+ s on path (wifi|lte): stream", str(found)), "paths have names"
 
 
 def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railyard) -> None:

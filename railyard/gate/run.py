@@ -80,7 +80,7 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
     return found
 
 
-def _first_look(suite: Suite) -> set[int]:
+def first_look(suite: Suite) -> set[int]:
     """The seeds of the first look, evenly from all: seeds may be places in the order of the trace."""
     count = len(suite.seeds)
     return {suite.seeds[count * number // suite.first_look] for number in range(min(count, suite.first_look))}
@@ -129,7 +129,7 @@ def run_gate(
         known = _known_labels(specs, before)
         if not known:
             raise UserError(f"{before.title} can run no row of suite {suite.name}, so there is nothing to compare.")
-        first = _first_look(suite)
+        first = first_look(suite)
         looks = Looks()
         for purpose in ("", "-further"):
             moved = looks.moved()
