@@ -59,7 +59,7 @@ class Verdict:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
         words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-        few = [row for row in self.rows if len(row.after) < len(suite.seeds)]
+        few = [row for row in self.rows if not row.is_new and len(row.after) < len(suite.seeds)]
         looked = f", {len(few)} of them after {suite.first_look} plays" if few else ""
         return (
             f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} plays ({words}){looked}; {self.compared} "
