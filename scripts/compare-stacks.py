@@ -1,0 +1,201 @@
+"""Runs experiments/stacks.yaml and prints its tables as Markdown: the schemes over all pairs, and each pair.
+
+    python scripts/compare-stacks.py [--experiment FILE] [--out DIR]
+
+Stacks that are not built here are left out, with the reason in their row. Intervals resample pairs of traces
+(railyard/base/intervals.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from railyard.base.errors import UserError
+from railyard.base.intervals import METHOD, Interval, bootstrap, paired, quantile_of
+from railyard.base.jsonl import read_jsonl
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.statistics import nearest_rank
+from railyard.experiment.model import find_experiment, load_experiment
+from railyard.experiment.stacks import resolve_stack
+from railyard.results.records import Run, load_campaign
+
+NOT_KNOWN = "–"
+REFERENCE = "vanilla-mp"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A scheme over some pairs."""
+
+    label: str
+    runs: list[Run]  # those that are not void
+    void: int
+
+    @property
+    def chunks(self) -> list[list[float]]:
+        return [[chunk.rct_s for chunk in run.chunks] for run in self.runs]
+
+    def rct(self, q: float) -> Interval | None:
+        return bootstrap(self.chunks, quantile_of(q))
+
+    @property
+    def first_frame(self) -> Interval | None:
+        return bootstrap([[run.first_frame_counted[0]] for run in self.runs], quantile_of(0.5))
+
+    @property
+    def rebuffer(self) -> Interval | None:
+        """Time stalled / time played, in percent."""
+        played = [(100 * run.rebuffer_counted_s, run.play_time_s) for run in self.runs]
+        return _ratio(played)
+
+    @property
+    def wire(self) -> Interval | None:
+        """Bytes that left the downlinks / bytes of the video that the player received."""
+        return _ratio([(sum(path.down_bytes for path in run.paths), run.received_bytes) for run in self.runs])
+
+    @property
+    def ends(self) -> str:
+        counts = Counter(run.outcome.replace("_", " ") for run in self.runs) + Counter({"void": self.void})
+        return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def against(row: Row, reference: Row) -> str:
+    """RCT p95 against the reference's, in percent, over the pairs of traces of which both have a run."""
+    theirs = {(run.pair, run.seed): [chunk.rct_s for chunk in run.chunks] for run in reference.runs}
+    both = [(mine, theirs.get((run.pair, run.seed), [])) for run, mine in zip(row.runs, row.chunks, strict=True)]
+    found = paired([a for a, _ in both], [b for _, b in both], quantile_of(0.95), lambda a, b: 100 * (a / b - 1))
+    return NOT_KNOWN if found is None or row is reference else found.text("+.0f")
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
+    """Sum of the first / sum of the second."""
+    known = [pair for pair in pairs if pair[1] > 0]
+    # The bootstrap draws runs: their numbers stand for them.
+    return bootstrap([[float(i)] for i in range(len(known))], lambda drawn: _of(known, drawn)) if known else None
+
+
+def _of(known: Sequence[tuple[float, float]], drawn: Sequence[float]) -> float:
+    return sum(known[int(i)][0] for i in drawn) / sum(known[int(i)][1] for i in drawn)
+
+
+def rows_of(runs: Sequence[Run]) -> list[Row]:
+    labels = dict.fromkeys(run.label for run in runs)
+    return [
+        Row(
+            label,
+            [run for run in runs if run.label == label and not run.void],
+            sum(run.void for run in runs if run.label == label),
+        )
+        for label in labels
+    ]
+
+
+def _text(found: Interval | None, form: str) -> str:
+    return NOT_KNOWN if found is None else found.text(form)
+
+
+def _cells(row: Row) -> list[str]:
+    times = [_text(row.rct(q), ".3f") for q in (0.5, 0.95, 0.99)]
+    return [*times, _text(row.first_frame, ".3f"), _text(row.rebuffer, ".1f"), _text(row.wire, ".3f"), row.ends]
+
+
+HEAD = ["RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %", "wire / delivered", "ends"]
+
+
+def print_table(rows: Sequence[list[str]]) -> None:
+    print(f"| scheme | RCT p95 against {REFERENCE} % | {' | '.join(HEAD)} |")
+    print("| --- |" + " ---: |" * len(HEAD) + " --- |")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def print_matrix(runs: Sequence[Run]) -> None:
+    """Median and largest RCT of each pair."""
+    labels, pairs = (list(dict.fromkeys(names)) for names in ((r.label for r in runs), (r.pair for r in runs)))
+    print(f"| pair | {' | '.join(labels)} |")
+    print("| --- |" + " ---: |" * len(labels))
+    for pair in pairs:
+        rows = {row.label: row for row in rows_of([run for run in runs if run.pair == pair])}
+        print(f"| {pair} | {' | '.join(_median_and_most(rows.get(label)) for label in labels)} |")
+
+
+def _median_and_most(row: Row | None) -> str:
+    times = [time for chunks in row.chunks for time in chunks] if row is not None else []
+    return f"{nearest_rank(times, 0.5):.2f} / {max(times):.2f}" if times else "void"
+
+
+def troubles(runs: Sequence[Run], folder: Path) -> list[str]:
+    """What went wrong, with what the relays said."""
+    told = []
+    for run in runs:
+        if run.void:
+            told.append(f"- {run.run_id}: void: {run.void_words}")
+        elif run.outcome != "complete":
+            relay = read_jsonl(folder / "runs" / run.run_id / "relay.jsonl")
+            said = [str(record["reason"]) for record in relay if record.get("event") == "closed"]
+            words = "; ".join([str(run.record.get("message") or run.outcome), *(f"its relay: {word}" for word in said)])
+            told.append(f"- {run.run_id}: {run.outcome.replace('_', ' ')}: {words}")
+    return told
+
+
+def without_missing(file: Path) -> tuple[dict[str, Any], list[str]]:
+    """The experiment without the stacks that are not built here, and why those are not."""
+    document = yaml.safe_load(file.read_text())
+    kept, missing = [], []
+    for entry in document["schemes"]:
+        if isinstance(entry, dict) and "stack" in entry:
+            options = {key: value for key, value in entry.items() if key not in ("stack", "label")}
+            try:
+                resolve_stack(entry["stack"], options, file.parent)
+            except UserError as error:
+                missing.append(f"- {entry.get('label', entry['stack'])}: {error}")
+                continue
+        kept.append(entry)
+    return document | {"schemes": kept}, missing
+
+
+def run(file: Path, out: Path | None) -> tuple[Path, list[str]]:
+    """The folder of the results, and the stacks left out."""
+    document, missing = without_missing(file)
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder) / file.name
+        there.write_text(yaml.safe_dump(document))
+        load_experiment(there)
+        where = ["--out", str(out)] if out else []
+        command = [sys.executable, "-m", "railyard", "run", str(there), *where]
+        done = subprocess.run(command, check=False, stdout=sys.stderr)
+    if done.returncode != 0:
+        sys.exit(done.returncode)
+    return out or RESULTS_DIR / document["name"], missing
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--experiment", default="stacks", help="name or file (stacks)")
+    parser.add_argument("--out", type=Path, help="directory of the results (results/NAME)")
+    options = parser.parse_args()
+    folder, missing = run(find_experiment(options.experiment), options.out)
+    _, runs = load_campaign(folder)
+    rows = rows_of(runs)
+    reference = next(row for row in rows if row.label == REFERENCE)
+    every = [[row.label, against(row, reference), *_cells(row)] for row in rows]
+    print_table(every)
+    print(f"\n{METHOD}.\n")
+    print_matrix(runs)
+    for title, lines in (("Runs that failed", troubles(runs, folder)), ("Not built here", missing)):
+        if lines:
+            print(f"\n{title}:\n" + "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
