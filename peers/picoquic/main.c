@@ -23,7 +23,6 @@
 #define UDP_PAYLOAD_BYTES 1452
 #define MAX_CONNECTIONS   64
 #define PROBE_US          UINT64_C(1000000) /* a path that picoquic has given up is tried again after so long */
-#define MAX_DELAY_US      INT64_C(10000000)
 #define BATCH_BYTES       65535
 
 typedef struct item item;
@@ -55,9 +54,17 @@ typedef struct {
     bool is_connected;
     path paths[RELAY_MAX_PATHS];
     uint64_t last_path_id; /* the highest that a path of this client has */
-    uint64_t probe_at;     /* picoquic's time; 0: no path is missing */
+    uint64_t probe_at;     /* XL_NEVER: no path is missing */
     item *items;
 } stack;
+
+/* Inner calls of picoquic ask for the time, too. It gets the time at which it was called, as libxlink does: in virtual
+ * time each look at the clock takes some. */
+static uint64_t called_at;
+
+static void look_at_clock(void) {
+    called_at = xl_udp_now();
+}
 
 /* ---- streams ---- */
 
@@ -213,6 +220,7 @@ static bool connect_client(stack *t);
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
     item *i = item_new(t, local);
+    look_at_clock();
     if (!i)
         relay_abort(local);
     else if (!t->connection && !connect_client(t))
@@ -223,17 +231,20 @@ static void on_open(void *user, relay_stream *local) {
 
 static void on_readable(void *user, relay_stream *local) {
     (void)user;
+    look_at_clock();
     offer(relay_user(local));
 }
 
 static void on_writable(void *user, relay_stream *local) {
     (void)user;
     item *i = relay_user(local);
+    look_at_clock();
     if (i->connection)
         deliver_held(i);
 }
 
 static void on_gone(void *user, relay_stream *local) {
+    look_at_clock();
     cancel(user, relay_user(local));
 }
 
@@ -256,8 +267,8 @@ static bool connect_client(stack *t) {
     (void)net_to_sockaddr(&t->options.server, &to);
     if (!open_sockets(t))
         return false;
-    t->connection = picoquic_create_cnx(t->quic, none, none, (struct sockaddr *)&to, picoquic_current_time(), 0,
-                                        "localhost", ALPN, 1);
+    t->connection =
+        picoquic_create_cnx(t->quic, none, none, (struct sockaddr *)&to, called_at, 0, "localhost", ALPN, 1);
     if (!t->connection)
         return false;
     (void)net_to_sockaddr(&t->paths[0].local, &from);
@@ -282,7 +293,7 @@ static uint64_t find_path_id(stack *t, const xl_addr *local) {
 static void probe_paths(stack *t, uint64_t now) {
     struct sockaddr_storage to, from;
     (void)net_to_sockaddr(&t->options.server, &to);
-    t->probe_at = 0;
+    t->probe_at = XL_NEVER;
     for (size_t k = 0; k < t->options.path_count; k++) {
         path *p = &t->paths[k];
         if (p->state)
@@ -322,7 +333,7 @@ static void on_path(stack *t, uint64_t id, picoquic_call_back_event_t event) {
             p->received += quality.bytes_received;
         }
         p->state = NULL;
-        t->probe_at = picoquic_current_time() + PROBE_US;
+        t->probe_at = called_at + PROBE_US;
     }
 }
 
@@ -347,7 +358,7 @@ static void on_ready(stack *t, picoquic_cnx_t *connection) {
     for (item *i = t->items; i; i = i->next)
         if (!i->connection)
             start_stream(i, connection);
-    t->probe_at = picoquic_current_time();
+    t->probe_at = called_at;
 }
 
 static void on_closed(stack *t, picoquic_cnx_t *connection) {
@@ -396,7 +407,7 @@ static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, siz
         on_path(t, id, event);
         return 0;
     case picoquic_callback_next_path_allowed:
-        t->probe_at = picoquic_current_time();
+        t->probe_at = called_at;
         return 0;
     case picoquic_callback_stateless_reset:
     case picoquic_callback_close:
@@ -416,7 +427,7 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
     (void)net_to_sockaddr(&d->remote, &from);
     (void)net_to_sockaddr(&d->local, &to);
     (void)picoquic_incoming_packet(t->quic, data, d->len, (struct sockaddr *)&from, (struct sockaddr *)&to, 0, d->ecn,
-                                   picoquic_current_time());
+                                   called_at);
 }
 
 /* What picoquic has to send now. */
@@ -445,25 +456,19 @@ static void transmit(stack *t, uint64_t now) {
     xl_udp_send(t->udp);
 }
 
-static void step(void *user, uint64_t monotonic) {
+static void step(void *user, uint64_t now) {
     stack *t = user;
-    (void)monotonic; /* picoquic has a clock of its own */
+    called_at = now;
     xl_udp_receive_each(t->udp, receive, t);
-    const uint64_t now = picoquic_current_time();
-    if (t->is_connected && t->probe_at > 0 && now >= t->probe_at)
+    if (t->is_connected && now >= t->probe_at)
         probe_paths(t, now);
     transmit(t, now);
 }
 
 static uint64_t next_timeout(void *user) {
     stack *t = user;
-    const uint64_t now = picoquic_current_time();
-    int64_t delay = picoquic_get_next_wake_delay(t->quic, now, MAX_DELAY_US);
-    if (t->is_connected && t->probe_at > 0) {
-        const int64_t probe = t->probe_at > now ? (int64_t)(t->probe_at - now) : 0;
-        delay = probe < delay ? probe : delay;
-    }
-    return xl_udp_now() + (uint64_t)(delay > 0 ? delay : 0);
+    const uint64_t wake = picoquic_get_next_wake_time(t->quic, called_at);
+    return t->is_connected && t->probe_at < wake ? t->probe_at : wake;
 }
 
 /* ---- the program ---- */
@@ -482,6 +487,7 @@ static bool say(char *error, const char *sentence) {
 }
 
 static bool configure(stack *t) {
+    picoquic_set_default_multipath_option(t->quic, 1); /* with few path IDs */
     picoquic_tp_t limits = *picoquic_get_default_tp(t->quic);
     limits.initial_max_stream_data_bidi_local = limits.initial_max_stream_data_bidi_remote = STREAM_WINDOW;
     limits.initial_max_data = CONNECTION_WINDOW;
@@ -490,7 +496,6 @@ static bool configure(stack *t) {
     if (picoquic_set_default_tp(t->quic, &limits) != 0)
         return false;
     picoquic_set_max_data_control(t->quic, CONNECTION_WINDOW);
-    picoquic_set_default_multipath_option(t->quic, 1);
     picoquic_set_mtu_max(t->quic, UDP_PAYLOAD_BYTES + PICOQUIC_MTU_OVERHEAD(&(struct sockaddr){.sa_family = AF_INET}));
     picoquic_set_default_congestion_algorithm_by_name(t->quic, t->congestion);
     picoquic_enable_path_callbacks_default(t->quic, 1);
@@ -511,9 +516,11 @@ static bool start(stack *t, char *error) {
     const relay_options *o = &t->options;
     if (o->is_server && (!o->certificate_file || !o->key_file))
         return say(error, "--certificate and --key are required.");
+    look_at_clock();
+    t->probe_at = XL_NEVER;
     picoquic_register_all_congestion_control_algorithms();
     t->quic = picoquic_create(MAX_CONNECTIONS, o->certificate_file, o->key_file, NULL, ALPN, on_event, t, NULL, NULL,
-                              NULL, picoquic_current_time(), NULL, NULL, NULL, 0);
+                              NULL, called_at, &called_at, NULL, NULL, 0);
     if (!t->quic || !configure(t))
         return say(error, o->is_server ? "picoquic cannot start; are --certificate and --key PEM files?"
                                        : "picoquic cannot start.");
@@ -544,7 +551,7 @@ int main(int argc, char **argv) {
     if (!ok)
         fprintf(stderr, PROGRAM ": %s\n", error);
     if (ok && t.connection && picoquic_close(t.connection, 0) == 0)
-        transmit(&t, picoquic_current_time());
+        transmit(&t, called_at);
     relay_free(t.relay);
     while (t.items)
         item_free(&t, t.items);
