@@ -305,9 +305,9 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     } else {
         const xl_cid *dcid =
             to->is_server && !to->handshake.is_complete && (bits & 1) ? &to->handshake.odcid : &cid->cid;
-        xl_packet_put_long(w, level == XL_LEVEL_INITIAL ? XL_PACKET_INITIAL : XL_PACKET_HANDSHAKE, dcid,
-                           from->local_cids.count ? &from->local_cids.at[0].cid : dcid, NULL, 0, *pn, 4, packet,
-                           length_at);
+        xl_packet_put_long(
+            w, from->handshake.version, level == XL_LEVEL_INITIAL ? XL_PACKET_INITIAL : XL_PACKET_HANDSHAKE, dcid,
+            from->local_cids.count ? &from->local_cids.at[0].cid : dcid, NULL, 0, *pn, 4, packet, length_at);
     }
     *pn_offset = (size_t)(w->p - packet) - 4;
     return true;

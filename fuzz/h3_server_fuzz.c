@@ -1,5 +1,6 @@
-/* The server's HTTP/3 service, to which a client by hand writes what it likes, on streams as it likes. What must hold:
- * the service answers, resets or closes, holds a bounded amount of memory, and logs valid records. */
+/* The server's HTTP/3 service, or its HTTP/0.9 one, to which a client by hand writes what it likes, on streams as it
+ * likes. What must hold: the service answers, resets or closes, holds a bounded amount of memory, and logs valid
+ * records. */
 #include "fuzz/ends.h"
 #include "fuzz/h3_wire.h"
 #include "fuzz/live.h"
@@ -14,6 +15,7 @@ typedef struct {
     xl_connection *client; /* NULL: closed */
     http3_service *service;
     catalogue *videos;
+    bool is_hq;
     uint64_t stream[32];
     size_t streams;
     uint64_t connections, records;
@@ -59,6 +61,16 @@ static void act_server(void *user, uint64_t now) {
     http3_service_process(((bench *)user)->service, now);
 }
 
+/* A request of HTTP/0.9, or what resembles one. */
+static void put_line(xl_writer *w, fuzz_input *in) {
+    static const char *const begins[] = {"GET /synthetic/", "GET /", "GET /synthetic/5000\r\n", ""};
+    const char *begin = begins[fuzz_u8(in) % 4];
+    size_t len;
+    const uint8_t *rest = fuzz_bytes(in, 200, &len);
+    xl_write_bytes(w, (const uint8_t *)begin, strlen(begin));
+    xl_write_bytes(w, rest, len);
+}
+
 static void write_stream(bench *b, fuzz_input *in) {
     static uint8_t room[H3_WIRE_BYTES];
     uint8_t which = fuzz_u8(in), count = fuzz_u8(in);
@@ -70,7 +82,10 @@ static void write_stream(bench *b, fuzz_input *in) {
     id = b->stream[which & 0xc0 ? b->streams - 1 : which % b->streams];
     xl_writer w = xl_writer_of(room, sizeof room);
     for (unsigned n = 1 + count % 5; n > 0; n--)
-        h3_wire_put(&w, in, h3_wire_request);
+        if (b->is_hq)
+            put_line(&w, in);
+        else
+            h3_wire_put(&w, in, h3_wire_request);
     size_t len = (size_t)(w.p - room), half = count & 0x10 ? len / 2 : len; /* in one packet or in two */
     xl_stream_send(b->client, id, room, half, half == len && count & 0x80, NULL);
     if (half < len) {
@@ -127,7 +142,8 @@ static void open_bench(bench *b, xl_credentials **own, uint8_t shape) {
     b->service = http3_service_new(b->e.endpoint[1], b->videos, &hooks);
     xl_config_init(&c);
     c.random_key[0] = 3;
-    c.alpn = "h3";
+    b->is_hq = shape & 0x10;
+    c.alpn = b->is_hq ? "hq-interop" : "h3";
     c.null_crypto = true;
     c.credentials = own[0];
     c.limits.max_data = shape & 8 ? 5000 : 1 << 20;

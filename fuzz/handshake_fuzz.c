@@ -108,7 +108,7 @@ static void forge_versions(live *l) {
     if (l->p.client_closed || l->p.cc->local_cids.count == 0)
         return;
     size_t n = xl_packet_put_version_negotiation(packet, sizeof packet, &l->p.cc->local_cids.at[0].cid,
-                                                 &l->p.cc->handshake.odcid, fuzz_u8(in));
+                                                 &l->p.cc->handshake.odcid, XL_VERSIONS_BOTH, fuzz_u8(in));
     change_bytes(in, packet, n);
     live_deliver(l, false, &l->p.link[0].client, &l->p.link[0].server, packet, n);
 }

@@ -357,6 +357,17 @@ static void exchange_http(void) {
     free(b);
 }
 
+/* ---- HTTP/0.9, sessions ---- */
+
+static void write_lines(void) {
+    static const uint8_t requests[] = {0x13, 0,    0x80, 0x80, 2, 0,    4,    50, 0, 0x80, 0x80, 0,   4,   '5', '0',
+                                       '\r', '\n', 4,    50,   0, 0x80, 0x80, 3,  4, 'P',  'O',  'S', 'T', 4,   50};
+    static const uint8_t sessions[][8] = {{0}, {0, 0, 0, 1}, {2, 0, 200}, {1, 1, 2, 3}, {0, 0, 60, 1, 1, 0, 1}};
+    write_seed("h3_server", "hq", 0, requests, sizeof requests);
+    for (unsigned i = 0; i < sizeof sessions / sizeof sessions[0]; i++)
+        write_seed("session", "edited", i, sessions[i], sizeof sessions[i]);
+}
+
 /* ---- saturatr ---- */
 
 static void write_datagrams(void) {
@@ -384,6 +395,7 @@ int main(int argc, char **argv) {
     exchange_packets("retry", false, false, true, XL_DIALECT_XLINK);
     write_live();
     exchange_http();
+    write_lines();
     write_datagrams();
     return 0;
 }
