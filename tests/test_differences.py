@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,30 @@ def test_a_scheme_that_is_faster_at_every_place_is_established(tmp_path: Path) -
     assert (median.change.units, median.change.unit_words) == (6, "pairs of traces")
     assert of["first_frame"].verdict == "alike" and of["rebuffer_rate"].verdict == "alike"
     assert differences.sentences([median])[0].startswith("xlink+ against vanilla-mp: RCT median −")
+
+
+def test_the_better_single_path_is_chosen_by_pair_and_by_figure(tmp_path: Path) -> None:
+    """On pair-0 lte has the shorter requests and the later first frame; on the others wifi is better in both."""
+    for pair in range(5):
+        for seed in range(1, 7):
+            place: dict[str, Any] = {"pair": f"pair-{pair}", "seed": seed, "start_offset_ms": 30_000 * seed}
+            for label, rct, frame in (("sp", 1.0, 0.4), ("sp:lte", 0.5 if pair == 0 else 2.0, 0.8)):
+                times = [rct + 0.01 * k for k in range(10)]
+                FakeRun(label=label, scheme="sp", rct_s=times, first_frame_s=frame, **place).write(tmp_path)
+            FakeRun(label="xlink", rct_s=[0.7 + 0.01 * k for k in range(10)], first_frame_s=0.4, **place).write(
+                tmp_path
+            )
+    runs = [load_run(folder) for folder in sorted(tmp_path.iterdir())]
+    assert ("xlink", "sp:best") in differences.usual(runs)
+    by_pair = {
+        (one.pair, one.figure.name): one for one in differences.differences(runs, [("xlink", "sp:best")], by_pair=True)
+    }
+    slower, faster = (by_pair[pair, "rct_median"] for pair in ("pair-0", "pair-1"))
+    assert slower.theirs is not None and slower.theirs.value == pytest.approx(0.54)
+    assert faster.theirs is not None and faster.theirs.value == pytest.approx(1.04)
+    assert all(by_pair[f"pair-{k}", "first_frame"].theirs.value == 0.4 for k in range(5))  # type: ignore[union-attr]
+    one_path = [run for run in runs if run.label != "sp:lte"]
+    assert all(against != "sp:best" for _, against in differences.usual(one_path))
 
 
 def test_a_scheme_that_helps_on_one_pair_is_not_established_for_others(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ MARKED = {"lower": "green", "higher": "red"}
 def compare_command(
     campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
     against: Annotated[
-        list[str] | None, typer.Option(help="A scheme to compare with. May be repeated. Default: sp and vanilla-mp.")
+        list[str] | None,
+        typer.Option(help="A scheme to compare with. May be repeated. Default: sp, sp:best and vanilla-mp."),
     ] = None,
     by_pair: Annotated[bool, typer.Option("--by-pair", help="Also over each pair of traces.")] = False,
     results: Results = RESULTS_DIR,
@@ -133,9 +134,10 @@ def compare_command(
     folder = find_run_or_campaign(campaign, results)
     _, runs = load_campaign(folder)
     labels = list(dict.fromkeys(run.label for run in runs if not run.void))
+    known = [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
     for name in against or []:
-        if name not in labels:
-            raise UserError(f"{folder}: no run of scheme '{name}'; {near_miss(name, labels)}")
+        if name not in known:
+            raise UserError(f"{folder}: no run of scheme '{name}'; {near_miss(name, known)}")
     chosen = (
         differences.usual(runs) if against is None else [(one, to) for to in against for one in labels if one != to]
     )

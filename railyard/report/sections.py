@@ -329,7 +329,7 @@ def established(context: Context) -> Iterator[Section]:
     data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(context.runs)}
     if not data["too_small"]:
         found = context.differences
-        layout = differences.layout_of(differences.common(context.runs, *compared[0])[0])
+        layout = differences.layout_of(differences.sides(context.runs, *compared[0])[0])
         data |= {
             "rows": [[one for one in found if (one.label, one.against) == names] for names in compared],
             "figures": differences.COMPARED,

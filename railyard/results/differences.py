@@ -23,6 +23,7 @@ ALPHA = 0.05
 MARGIN = 0.02  # relative; of rates 0.5 percentage points: what "no worse" allows
 RATE_MARGIN = 0.005
 SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
+BEST = "sp:best"  # of each pair the single path with the lower figure, by the figure that is compared
 
 
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
@@ -85,7 +86,7 @@ class Figure:
         return MARGIN if self.relative else RATE_MARGIN
 
 
-def _of_sample(
+def figure_of_sample(
     name: str, title: str, sample: Callable[[Sequence[Run], Layout], Sample], q: float, metric: str | None = None
 ) -> Figure:
     return Figure(
@@ -109,11 +110,11 @@ def _of_ratio(name: str, title: str, top: Callable[[Run], float], bottom: Callab
 
 
 FIGURES = (
-    _of_sample("rct_median", "RCT median", rcts, 0.5, "rct_median"),
-    _of_sample("rct_p95", "RCT p95", rcts, 0.95),
-    _of_sample("rct_p99", "RCT p99", rcts, 0.99, "rct_p99"),
-    _of_sample("first_frame", "first frame median", first_frames, 0.5, "first_frame"),
-    _of_sample("first_frame_p95", "first frame p95", first_frames, 0.95),
+    figure_of_sample("rct_median", "RCT median", rcts, 0.5, "rct_median"),
+    figure_of_sample("rct_p95", "RCT p95", rcts, 0.95),
+    figure_of_sample("rct_p99", "RCT p99", rcts, 0.99, "rct_p99"),
+    figure_of_sample("first_frame", "first frame median", first_frames, 0.5, "first_frame"),
+    figure_of_sample("first_frame_p95", "first frame p95", first_frames, 0.95),
     _of_ratio("rebuffer_rate", "rebuffer rate", lambda run: run.rebuffer_counted_s, lambda run: run.play_time_s),
     _of_ratio(
         "redundancy",
@@ -211,6 +212,30 @@ def common(runs: Sequence[Run], ours: str, theirs: str) -> tuple[list[Run], list
     return [by_place[ours][place] for place in places], [by_place[theirs][place] for place in places]
 
 
+def single_paths(runs: Sequence[Run]) -> list[str]:
+    """The labels of plays that keep to one path: sp, sp:NAME, sp:best:NAME."""
+    labels = dict.fromkeys(run.label for run in runs if run.config["scheme"] == "sp" and not run.void)
+    return [label for label in labels if label == "sp" or (label.startswith("sp:") and label != "sp:os")]
+
+
+def better_path(runs: Sequence[Run], figure: Figure) -> list[Run]:
+    """Of each pair the plays on the path that has the lower figure there, as runs of scheme `sp:best`."""
+    labels, best = single_paths(runs), list[Run]()
+    for pair in dict.fromkeys(run.pair for run in runs):
+        found: list[tuple[float, list[Run]]] = []
+        for label in labels:
+            plays = [run for run in runs if (run.pair, run.label) == (pair, label) and not run.void]
+            level = figure.level(plays, layout_of(plays).within()) if plays else None
+            found.append((level.value if level else math.inf, plays))
+        best += min(found, key=lambda one: one[0], default=(math.inf, []))[1]
+    return [replace(run, record=run.record | {"config": run.config | {"label": BEST}}) for run in best]
+
+
+def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPARED[0]) -> tuple[list[Run], list[Run]]:
+    """The runs of both at the same places. Which single path is the better one depends on the figure."""
+    return common([*runs, *better_path(runs, figure)] if BEST in (label, against) else runs, label, against)
+
+
 def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> float | None:
     """Of plays that overlap the median difference counts once."""
     if figure.metric is None:
@@ -264,6 +289,10 @@ def difference(
     return Difference(pair, ours[0].label, theirs[0].label, figure, mine, other, beyond, here, len(ours), rank)
 
 
+def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if pair in (ALL, run.pair)]
+
+
 def differences(
     runs: Sequence[Run],
     comparisons: Iterable[tuple[str, str]],
@@ -275,10 +304,13 @@ def differences(
     reference are a family: Holm's correction is over all of them that have a value."""
     known, families = _Known(), dict[tuple[str, bool], list[Difference]]()
     for label, against in comparisons:
-        ours, theirs = common(runs, label, against)
-        for pair in (ALL, *(dict.fromkeys(run.pair for run in ours) if by_pair else [])):
-            mine, other = ([run for run in side if pair in (ALL, run.pair)] for side in (ours, theirs))
-            found = [difference(pair, mine, other, figure, known) for figure in figures]
+        both = {figure: sides(runs, label, against, figure) for figure in figures}
+        pairs = dict.fromkeys(run.pair for ours, _ in both.values() for run in ours) if by_pair else []
+        for pair in (ALL, *pairs):
+            found = [
+                difference(pair, _over(pair, both[figure][0]), _over(pair, both[figure][1]), figure, known)
+                for figure in figures
+            ]
             families.setdefault((against, pair == ALL), []).extend(one for one in found if one is not None)
     return [one for family in families.values() for one in corrected(family)]
 
@@ -293,10 +325,12 @@ def corrected(family: Sequence[Difference]) -> list[Difference]:
     ]
 
 
-def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", "vanilla-mp")) -> list[tuple[str, str]]:
+def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla-mp")) -> list[tuple[str, str]]:
     """The comparisons of a report: every scheme against single path on the primary path, every other multipath scheme
-    against plain multipath."""
+    against the better single path and against plain multipath."""
     schemes = {run.label: str(run.config["scheme"]) for run in runs if not run.void}
+    if len(single_paths(runs)) > 1:
+        schemes[BEST] = "sp"
     return [
         (label, other)
         for other in references
