@@ -367,10 +367,11 @@ format: setup ## rewrite the sources as lint wants them
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
 .PHONY: bench
-bench: setup ## measure the simulator, endpoints with many connections, mpshell, and all schedulers with all congestion controllers
+bench: setup ## measure the simulator, endpoints with many connections, relays, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python scripts/bench-sim.py
 	@.venv/bin/python scripts/bench-connections.py
+	@.venv/bin/python scripts/bench-relays.py
 	@.venv/bin/python scripts/bench-mpshell.py
 	@.venv/bin/python scripts/bench-schedulers.py
 
