@@ -464,6 +464,45 @@ static void a_token_validates_the_address_it_was_made_for(void **state) {
     pair_free(&w.p);
 }
 
+static void a_token_that_came_before_proves_nothing(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 24);
+    w.p.server_config.limits.issue_tokens = true;
+    meet(&w);
+    const store before = w.kept;
+    assert_true(is_known_at_once(&w));
+    w.kept = before;
+    assert_false(is_known_at_once(&w));
+    pair_free(&w.p);
+}
+
+/* RFC 9001 section 4.6.1. */
+static void a_ticket_with_a_limit_of_early_data_is_a_violation(void **state) {
+    (void)state;
+    uint8_t ticket[] = {4, 0, 0, 23, 0, 0, 0x0e, 0x10, 1, 2, 3, 4, 1, 0, 0, 1, 9, 0, 8, 0, 42, 0, 4, 0, 0, 0x40, 0};
+    world w;
+    world_init(&w, 25);
+    meet(&w);
+    unsigned saves = w.kept.saves;
+    assert_int_equal(-1, xl_tls_receive(w.p.cc->handshake.tls, XL_LEVEL_APP, ticket, sizeof(ticket)));
+    assert_true(xl_tls_is_violation(w.p.cc->handshake.tls));
+    assert_int_equal(saves, w.kept.saves);
+    pair_free(&w.p);
+}
+
+static void a_server_cannot_have_a_session_saved_without_end(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 26);
+    meet(&w);
+    unsigned saves = w.kept.saves;
+    for (uint8_t i = 0; i < 100; i++)
+        xl_tls_remember(w.p.cc->handshake.tls, XL_TLS_TOKEN, &i, 1);
+    assert_in_range(w.kept.saves - saves, 1, 8);
+    pair_free(&w.p);
+}
+
 static void a_token_is_good_for_an_hour(void **state) {
     (void)state;
     const uint8_t key[XL_TOKEN_KEY_BYTES] = {1}, other[XL_TOKEN_KEY_BYTES] = {2}, nonce[XL_TOKEN_NONCE_BYTES] = {3};
@@ -501,6 +540,9 @@ int main(void) {
         cmocka_unit_test(a_ticket_whose_time_is_over_carries_no_early_data),
         cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
         cmocka_unit_test(a_token_is_good_for_an_hour),
+        cmocka_unit_test(a_token_that_came_before_proves_nothing),
+        cmocka_unit_test(a_ticket_with_a_limit_of_early_data_is_a_violation),
+        cmocka_unit_test(a_server_cannot_have_a_session_saved_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,7 +232,10 @@ void xl_conn_crypto_received(xl_connection *c, xl_level level) {
     size_t n;
     while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof(buf), &fin)) > 0) {
         if (xl_tls_receive(c->handshake.tls, level, buf, n) != 0) {
-            xl_conn_fail(c, XL_QERR_CRYPTO_BASE + xl_tls_alert(c->handshake.tls), "TLS handshake failed");
+            bool is_violation = xl_tls_is_violation(c->handshake.tls);
+            xl_conn_fail(
+                c, is_violation ? XL_QERR_PROTOCOL_VIOLATION : XL_QERR_CRYPTO_BASE + xl_tls_alert(c->handshake.tls),
+                is_violation ? "a session ticket with a limit of 0-RTT data" : "TLS handshake failed");
             return;
         }
     }

@@ -117,8 +117,9 @@ int xl_tls_start(xl_tls *);
  * section 6). Bytes at another level than that of the newest read keys are an error as well (unexpected_message):
  * duplicates must have been dropped. */
 int xl_tls_receive(xl_tls *, xl_level level, const uint8_t *data, size_t len);
-bool xl_tls_is_resumed(const xl_tls *);  /* once complete */
-bool xl_tls_is_complete(const xl_tls *); /* handshake complete in the sense of RFC 9001 section 4.1.1 */
+bool xl_tls_is_resumed(const xl_tls *);   /* once complete */
+bool xl_tls_is_complete(const xl_tls *);  /* handshake complete in the sense of RFC 9001 section 4.1.1 */
+bool xl_tls_is_violation(const xl_tls *); /* what failed is no matter of TLS: PROTOCOL_VIOLATION */
 uint8_t xl_tls_alert(const xl_tls *);
 const char *xl_tls_alpn(const xl_tls *); /* selected protocol, "" before */
 

@@ -39,6 +39,7 @@
 #define EXT_PRE_SHARED_KEY            41
 #define QUIC_EARLY_DATA               UINT32_MAX /* the one value of max_early_data_size, RFC 9001 section 4.6.1 */
 #define TICKET_MARGIN_S               10
+#define REMEMBERED_MOST               8
 #define MAX_REMEMBERED                1024       /* bytes of a token, and of what an application keeps */
 #define REPLAY_WINDOW_MS              UINT32_MAX /* of the library; what keeps replays out is xl_outstanding */
 
@@ -81,6 +82,8 @@ struct xl_tls {
     bool allows_early;
     uint8_t *application, *token;
     size_t application_len, token_len;
+    unsigned remembered; /* how often: each time the session is saved again */
+    bool is_violation;
 };
 
 /* Of the session whose handshake is being driven: the library's check of replays names none. */
@@ -448,7 +451,8 @@ static bool may_offer_early(const xl_tls *tls) {
            (now - s->arrived_ns) / UINT64_C(1000000000) + TICKET_MARGIN_S < s->lifetime_s;
 }
 
-/* Which extension of a ClientHello begins with the ticket: of the first identity of pre_shared_key. 0-RTT data belongs
+/* The ticket of a ClientHello: the identity of pre_shared_key, if it is the only one. Which of several GnuTLS takes it
+ * does not say, and the one that is taken here would be another one than its. 0-RTT data belongs
  * to that one (RFC 8446 section 4.2.10). */
 static void find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
     xl_reader r = xl_reader_of(message, len);
@@ -463,10 +467,9 @@ static void find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
         xl_reader ext = xl_reader_of(xl_read_bytes(&r, ext_len), ext_len);
         if (type != EXT_PRE_SHARED_KEY || r.failed)
             continue;
-        read_u16(&ext);
-        const size_t identity_len = read_u16(&ext);
+        const size_t all = read_u16(&ext), identity_len = read_u16(&ext);
         tls->identity = xl_read_bytes(&ext, identity_len);
-        tls->identity_len = ext.failed ? 0 : identity_len;
+        tls->identity_len = ext.failed || all != 2 + identity_len + 4 ? 0 : identity_len;
     }
 }
 
@@ -622,7 +625,8 @@ const uint8_t *xl_tls_remembered(const xl_tls *tls, xl_tls_memory what, size_t *
 
 void xl_tls_remember(xl_tls *tls, xl_tls_memory what, const uint8_t *data, size_t len) {
     uint8_t **slot = what == XL_TLS_TOKEN ? &tls->token : &tls->application;
-    uint8_t *copy = tls->sessions && len <= MAX_REMEMBERED ? malloc(len ? len : 1) : NULL;
+    bool is_kept = tls->sessions && len <= MAX_REMEMBERED && tls->remembered++ < REMEMBERED_MOST;
+    uint8_t *copy = is_kept ? malloc(len ? len : 1) : NULL;
     if (!copy)
         return;
     memcpy(copy, data, len);
@@ -777,19 +781,24 @@ static int collect_ticket(xl_tls *tls, const uint8_t *data, size_t len) {
 }
 
 /* One that GnuTLS does not take costs the session, not the connection. */
-static void take_ticket(xl_tls *tls) {
+static int take_ticket(xl_tls *tls) {
     const size_t len = tls->message_len;
     new_ticket t;
     tls->message_len = 0;
     tls->tickets++;
     if (!read_new_ticket(tls->message, len, &t))
-        return;
-    tls->allows_early = t.has_early_data && t.max_early_data == QUIC_EARLY_DATA;
+        return 0;
+    if (t.has_early_data && t.max_early_data != QUIC_EARLY_DATA) { /* RFC 9001 section 4.6.1 */
+        tls->is_violation = true;
+        return fail(tls, GNUTLS_A_ILLEGAL_PARAMETER);
+    }
+    tls->allows_early = t.has_early_data;
     tls->lifetime_s = t.lifetime_s;
     if (gnutls_handshake_write(tls->session, GNUTLS_ENCRYPTION_LEVEL_APPLICATION, tls->message, len) < 0)
-        return;
+        return 0;
     tls->arrived_ns = time_of_day_ns(); /* not before the library's own note of it */
     save_session(tls);
+    return 0;
 }
 
 /* Of the message whose header has come: up to its end. */
@@ -799,9 +808,7 @@ static int take_ticket_body(xl_tls *tls, const uint8_t *data, size_t len) {
         return 0;
     if (collect_ticket(tls, data, len) != 0)
         return -1;
-    if (tls->skip_left == 0)
-        take_ticket(tls);
-    return 0;
+    return tls->skip_left == 0 ? take_ticket(tls) : 0;
 }
 
 /* After the handshake only a server speaks, and only NewSessionTicket: saved where sessions are kept, else skipped. A
@@ -856,6 +863,10 @@ bool xl_tls_is_resumed(const xl_tls *tls) {
 
 bool xl_tls_is_complete(const xl_tls *tls) {
     return tls->complete && !tls->failed;
+}
+
+bool xl_tls_is_violation(const xl_tls *tls) {
+    return tls->is_violation;
 }
 
 uint8_t xl_tls_alert(const xl_tls *tls) {

@@ -362,6 +362,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
         xl_drbg_free(ep->generator[i]);
     free(ep->event);
     free(ep->held);
+    free(ep->used_tokens);
     xl_timer_heap_free(&ep->timers);
     free(ep);
 }
@@ -517,6 +518,17 @@ static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
            (client && is_full(client->proven + client->unproven, limits));
 }
 
+/* A token of NEW_TOKEN that did not come before, as far as is remembered (RFC 9000 section 8.1.4). */
+static bool is_fresh_token(xl_endpoint *ep, const xl_packet_header *h, const xl_addr *client, uint64_t now) {
+    if (!xl_token_is_valid(ep->keys.retry, h->token, h->token_len, client, now))
+        return false;
+    if (!ep->used_tokens && !(ep->used_tokens = calloc(1, sizeof(*ep->used_tokens))))
+        return false;
+    bool was_used = xl_outstanding_take(ep->used_tokens, h->token, h->token_len, "");
+    xl_outstanding_add(ep->used_tokens, h->token, h->token_len, "");
+    return !was_used;
+}
+
 /* True: a connection is to be made for this Initial, for which there is none; otherwise it has been answered. */
 static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, uint64_t now, xl_cid *odcid,
                   bool *is_retried, bool *is_proven) {
@@ -527,7 +539,7 @@ static bool admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header
     const xl_client *client = limits->max_per_client ? xl_clients_find(&ep->clients, &in->remote) : NULL;
     xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, now, odcid);
     *is_retried = verdict == XL_TOKEN_VALID;
-    *is_proven = *is_retried || xl_token_is_valid(ep->keys.retry, h->token, h->token_len, &in->remote, now);
+    *is_proven = *is_retried || is_fresh_token(ep, h, &in->remote, now);
     if (!*is_retried && h->dcid.len < MIN_INITIAL_DCID)
         return false;
     if (verdict == XL_TOKEN_INVALID) {

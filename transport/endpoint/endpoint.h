@@ -4,6 +4,7 @@
 #define XL_ENDPOINT_ENDPOINT_H
 
 #include "connection/connection.h"
+#include "crypto/outstanding.h"
 #include "endpoint/cid_map.h"
 #include "endpoint/clients.h"
 #include "endpoint/retry.h"
@@ -59,6 +60,7 @@ struct xl_endpoint {
     uint64_t now;               /* of the running call */
     xl_held *held;              /* server with 0-RTT: XL_HELD_MAX */
     size_t held_next;
+    xl_outstanding *used_tokens; /* server: of NEW_TOKEN, the newest that came; NULL: none yet */
     xl_static_keys keys;
     size_t half_open; /* server: connections whose handshake is not complete */
     xl_clients clients;
