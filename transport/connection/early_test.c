@@ -477,6 +477,50 @@ static void a_token_that_came_before_proves_nothing(void **state) {
     pair_free(&w.p);
 }
 
+/* The client's view of its ticket's age grows by so much: the library's data has the time at which the ticket came, in
+ * seconds (64 bits) and nanoseconds (32 bits). */
+static void make_older(world *w, uint32_t ms) {
+    xl_session session;
+    assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len));
+    uint64_t near = session.arrived_ns / 1000000000;
+    for (size_t at = 0; at + 12 <= session.tls.len; at++) {
+        uint8_t *p = w->kept.bytes + (session.tls.at - w->kept.bytes) + at;
+        uint64_t s = 0, ns = 0;
+        for (int i = 0; i < 8; i++)
+            s = s << 8 | p[i];
+        for (int i = 8; i < 12; i++)
+            ns = ns << 8 | p[i];
+        if (s + 1 < near || s > near || ns >= 1000000000)
+            continue;
+        uint64_t t = s * 1000000000 + ns - (uint64_t)ms * 1000000;
+        for (int i = 0; i < 8; i++)
+            p[i] = (uint8_t)(t / 1000000000 >> (56 - 8 * i));
+        for (int i = 0; i < 4; i++)
+            p[8 + i] = (uint8_t)(t % 1000000000 >> (24 - 8 * i));
+        return;
+    }
+    fail_msg("the session has no time of arrival");
+}
+
+static void a_client_may_be_a_second_ahead_with_the_age_of_its_ticket(void **state) {
+    (void)state;
+    const uint32_t ahead_ms[] = {0, 900, 5000};
+    for (int i = 0; i < 3; i++) {
+        world w;
+        world_init(&w, 27);
+        world_accepts(&w);
+        meet(&w);
+        make_older(&w, ahead_ms[i]);
+        come_back(&w);
+        assert_true(early_event(&w.p));
+        finish(&w, pair_ask(&w.p, 2000));
+        pair_handshake(&w.p);
+        assert_int_equal(ahead_ms[i] < 1000, xl_connection_is_early_accepted(w.p.cc));
+        assert_true(xl_connection_is_resumed(w.p.cc));
+        pair_free(&w.p);
+    }
+}
+
 /* RFC 9001 section 4.6.1. */
 static void a_ticket_with_a_limit_of_early_data_is_a_violation(void **state) {
     (void)state;
@@ -541,6 +585,7 @@ int main(void) {
         cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
         cmocka_unit_test(a_token_is_good_for_an_hour),
         cmocka_unit_test(a_token_that_came_before_proves_nothing),
+        cmocka_unit_test(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket),
         cmocka_unit_test(a_ticket_with_a_limit_of_early_data_is_a_violation),
         cmocka_unit_test(a_server_cannot_have_a_session_saved_without_end),
     };

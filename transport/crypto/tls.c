@@ -38,6 +38,7 @@
 #define EXT_EARLY_DATA                42
 #define EXT_PRE_SHARED_KEY            41
 #define QUIC_EARLY_DATA               UINT32_MAX /* the one value of max_early_data_size, RFC 9001 section 4.6.1 */
+#define AGE_TOLERANCE_S               1
 #define TICKET_MARGIN_S               10
 #define REMEMBERED_MOST               8
 #define MAX_REMEMBERED                1024       /* bytes of a token, and of what an application keeps */
@@ -88,6 +89,7 @@ struct xl_tls {
 
 /* Of the session whose handshake is being driven: the library's check of replays names none. */
 static _Thread_local xl_tls *driven;
+static _Thread_local bool takes_client_hello;
 
 /* The first alert is the one that tells what went wrong. */
 static int fail(xl_tls *tls, uint8_t alert) {
@@ -486,6 +488,17 @@ static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key
     return xl_outstanding_take(issued, driven->identity, driven->identity_len, name) ? 0 : GNUTLS_E_DB_ENTRY_EXISTS;
 }
 
+/* Clients that count the age of a ticket in whole seconds (Go, rustls) are up to a second ahead, and GnuTLS 3.7 refuses
+ * 0-RTT data of a ticket that is older to its client than to itself. So for a ClientHello the library's clock is a
+ * second late. It lets one be set by a function that is not in its headers; where that is missing, such data is
+ * refused. What keeps replays out does not depend on the clock. */
+extern void _gnutls_global_set_gettime_function(void (*)(struct timespec *)) __attribute__((weak));
+
+static void time_for_gnutls(struct timespec *t) {
+    clock_gettime(CLOCK_REALTIME, t);
+    t->tv_sec += takes_client_hello ? AGE_TOLERANCE_S : 0;
+}
+
 int xl_credentials_allow_early_data(xl_credentials *c) {
     if (c->is_server ? !c->issues_tickets : !c->sessions.load)
         return XL_ERR_ARGUMENT;
@@ -493,6 +506,8 @@ int xl_credentials_allow_early_data(xl_credentials *c) {
         c->outstanding = calloc(1, sizeof *c->outstanding);
         if (!c->outstanding || gnutls_anti_replay_init(&c->anti_replay) != 0)
             return XL_ERR_MEMORY;
+        if (_gnutls_global_set_gettime_function)
+            _gnutls_global_set_gettime_function(time_for_gnutls);
         gnutls_anti_replay_set_window(c->anti_replay, REPLAY_WINDOW_MS);
         gnutls_anti_replay_set_ptr(c->anti_replay, c->outstanding);
         gnutls_anti_replay_set_add_function(c->anti_replay, on_early_ticket);
@@ -726,7 +741,9 @@ static int deliver(xl_tls *tls, const uint8_t *message, size_t len) {
         int severity;
         return fail(tls, (uint8_t)gnutls_error_to_alert(rc, &severity));
     }
+    takes_client_hello = message[0] == GNUTLS_HANDSHAKE_CLIENT_HELLO;
     const int error = advance(tls);
+    takes_client_hello = false;
     tls->identity_len = 0; /* it lies in the message */
     return error;
 }
