@@ -18,7 +18,15 @@ from railyard.traces import find_pair
 def get(folder: Path, port: int, *options: str) -> dict[str, Any]:
     """The end of a connection that keeps its session in the folder."""
     out = folder / "get.jsonl"
-    command: list[str | Path] = [program("xlink-get"), "--insecure", "--session", folder / "session", "--out", out, *options]
+    command: list[str | Path] = [
+        program("xlink-get"),
+        "--insecure",
+        "--session",
+        folder / "session",
+        "--out",
+        out,
+        *options,
+    ]
     subprocess.run([*command, f"https://127.0.0.1:{port}/synthetic/50000"], check=True, timeout=60)
     closed = events(read_jsonl(out), "connection_closed")[-1]
     assert closed["stream_bytes_received"] >= 50_000
