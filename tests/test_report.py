@@ -84,6 +84,15 @@ def test_the_last_line_of_a_player_that_died_writing_is_left_out(make_campaign: 
     assert len(load_run(log.parent).chunks) == 2
 
 
+def test_schemes_that_share_no_place_are_not_compared(make_campaign: Make) -> None:
+    """sp was played on six pairs, vanilla-mp on five of them, xlink on a seventh only."""
+    runs = [FakeRun(pair=f"p{n}", label="sp", scheme="sp") for n in range(6)]
+    runs += [FakeRun(pair=f"p{n}", label="vanilla-mp", scheme="vanilla-mp") for n in range(5)]
+    out = make_campaign(*runs, FakeRun(pair="p6"))
+    page = write_report(*load_campaign(out), out).read_text()
+    assert '<th scope="row">vanilla-mp</th><td>sp</td>' in page and '<th scope="row">xlink</th><td>sp</td>' not in page
+
+
 def test_figures_pool_runs_and_leave_void_ones_out(make_campaign: Make) -> None:
     out = make_campaign(
         FakeRun(seed=1, rct_s=[0.1, 0.2], play_time_s=10, rebuffer_time_s=1),

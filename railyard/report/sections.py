@@ -329,9 +329,13 @@ def established(context: Context) -> Iterator[Section]:
     data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(context.runs)}
     if not data["too_small"]:
         found = context.differences
-        layout = differences.layout_of(differences.sides(context.runs, *compared[0])[0])
+        rows = {names: [one for one in found if (one.label, one.against) == names] for names in compared}
+        played = [names for names, row in rows.items() if row]  # schemes that share no place have no row
+        if not played:
+            return
+        layout = differences.layout_of(differences.sides(context.runs, *played[0])[0])
         data |= {
-            "rows": [[one for one in found if (one.label, one.against) == names] for names in compared],
+            "rows": [rows[names] for names in played],
             "figures": differences.COMPARED,
             "established": differences.sentences(found),
             "plays": layout.plays,
