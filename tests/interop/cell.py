@@ -35,6 +35,7 @@ RELAY_PORT, SERVER_PORT = 4433, 443
 SERVER_UP_S = 20.0
 BIG_CERTIFICATE_NAMES = 120
 UNSUPPORTED = 127
+KERNEL_FOLDERS = ("dev", "proc", "sys")
 COLOUR_TOLERANCE = 24  # of 255: the video is compressed
 PAGE = """<!doctype html><pre id="body"></pre><script>
 fetch(location.search.slice(1)).then(r => r.arrayBuffer()).then(b => {
@@ -75,18 +76,21 @@ def mount(*words: str | Path) -> None:
     subprocess.run(["mount", *words], check=True)
 
 
-def make_root(folder: Path, side: str, hosts: Path) -> Path:
-    """The root folder of an endpoint; /logs and /downloads are its own."""
+def make_root(folder: Path, side: str, hosts: Path, image: Path | None) -> Path:
+    """The root folder of an endpoint; /logs and /downloads are its own, the rest is the machine's or an image's."""
     root = folder / f"{side}-root"
     root.mkdir()
     mount("-t", "tmpfs", "none", root)
-    for entry in sorted(Path("/").iterdir()):
+    for entry in sorted((image or Path("/")).iterdir()):
         here = root / entry.name
         if entry.is_symlink():
             here.symlink_to(entry.readlink())
         elif entry.is_dir():
             here.mkdir()
-            mount("--rbind", entry, here)
+            mount("--rbind", Path("/") / entry.name if entry.name in KERNEL_FOLDERS else entry, here)
+        elif image:
+            here.touch()
+            mount("--bind", entry, here)
     for name in ("www", "certs", "downloads", "logs"):
         source = folder / name if name != "logs" else folder / f"{side}-logs"
         source.mkdir(exist_ok=True)
@@ -248,13 +252,16 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
     if case.is_page:
         (folder / "www" / "play.html").write_text(chromium_endpoint.PAGE)
         chromium_endpoint.record_video(folder / "www" / "video.webm")
-    server_command = server_peer.server(peers.Request(case, (), http3, spki))
-    client_command = client_peer.client(peers.Request(case, urls, http3, spki))
+    in_image = bool(spec.get("image"))
+    server_command = server_peer.server(peers.Request(case, (), http3, spki, in_image))
+    client_command = client_peer.client(peers.Request(case, urls, http3, spki, in_image))
     if server_command is None or client_command is None or (http3 and not both_speak_http3(server_peer, client_peer)):
         raise CellError("unsupported")
     hosts = folder / "hosts"
     hosts.write_text("127.0.0.1 localhost\n")
-    server_root, client_root = make_root(folder, "server", hosts), make_root(folder, "client", hosts)
+    image = Path(spec["image"]) if spec.get("image") else None
+    server_root = make_root(folder, "server", hosts, image if server_peer is peers.XLINK else None)
+    client_root = make_root(folder, "client", hosts, image if client_peer is peers.XLINK else None)
     server = start(server_root, server_command, folder / "server.log")
     client = None
     try:

@@ -38,12 +38,14 @@ class Cell:
     seen: dict[str, Any] | None = None
 
 
-def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None) -> Cell:
-    """Runs one cell in namespaces of its own; as root. `keep`: where its logs stay."""
+def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, image: Path | None = None) -> Cell:
+    """Runs one cell in namespaces of its own; as root. `keep`: where its logs stay. `image`: the root folder of our
+    endpoint's image, in place of this tree's programs."""
     with tempfile.TemporaryDirectory(prefix="railyard-interop-") as temporary:
         folder = Path(temporary)
         spec = {"case": case.name, "server": server.name, "client": client.name}
         spec |= {"folder": temporary, "result": str(folder / "result.json")}
+        spec |= {"image": str(image)} if image is not None else {}
         (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
         words = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         words += [sys.executable, "-m", "interop.cell", str(folder / "spec.json")]
@@ -84,7 +86,7 @@ def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None) -
     return Cell(case.name, server.name, client.name, **result)
 
 
-def run_matrix(foreign: Sequence[Peer], cases: Sequence[Case], out: Path) -> list[Cell]:
+def run_matrix(foreign: Sequence[Peer], cases: Sequence[Case], out: Path, image: Path | None = None) -> list[Cell]:
     cells = []
     for peer in foreign:
         missing = peer.missing()
@@ -93,7 +95,8 @@ def run_matrix(foreign: Sequence[Peer], cases: Sequence[Case], out: Path) -> lis
                 if missing is not None:
                     cells.append(Cell(case.name, server.name, client.name, "missing", missing))
                     continue
-                cell = run_cell(case, server, client, out / "cells" / f"{case.name}-{server.name}-{client.name}")
+                keep = out / "cells" / f"{case.name}-{server.name}-{client.name}"
+                cell = run_cell(case, server, client, keep, image)
                 cells.append(cell)
                 print(
                     f"{SIGNS[cell.verdict]} {case.name}: {server.name} serves {client.name} {cell.reason or ''}",
@@ -162,11 +165,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "interop")
     parser.add_argument("--peer", action="append", choices=[peer.name for peer in FOREIGN])
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
+    parser.add_argument(
+        "--image", type=Path, metavar="DIR", help="root folder of our endpoint's image, which runs then"
+    )
     arguments = parser.parse_args()
     foreign = [by_name(name) for name in arguments.peer] if arguments.peer else list(FOREIGN)
     cases = [BY_NAME[name] for name in arguments.case] if arguments.case else list(CASES)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    cells = run_matrix(foreign, cases, arguments.out)
+    cells = run_matrix(foreign, cases, arguments.out, arguments.image)
     (arguments.out / "matrix.json").write_text(json.dumps([asdict(cell) for cell in cells], indent=1), encoding="utf-8")
     (arguments.out / "matrix.html").write_text(html_page(cells, foreign), encoding="utf-8")
     print(text_table(cells, foreign), end="")

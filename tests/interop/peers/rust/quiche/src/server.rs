@@ -6,7 +6,7 @@ use contract::{CERTIFICATE, Job, KEY};
 use mio::net::UdpSocket;
 use mio::{Events, Interest, Poll, Token};
 use quiche::h3::NameValue;
-use quiche::{Connection, ConnectionId, Header, RecvInfo, h3};
+use quiche::{Connection, ConnectionId, Header, PathEvent, RecvInfo, h3};
 
 const TOKEN_MARK: &[u8] = b"quiche";
 
@@ -61,11 +61,21 @@ impl Session {
         Ok(())
     }
 
+    /// quiche leaves it to the application to validate a client's new address.
+    fn probe_new_paths(&mut self) {
+        while let Some(event) = self.connection.path_event_next() {
+            if let PathEvent::New(local, peer) = event {
+                let _ = self.connection.probe_path(local, peer); // without an ID for it, the path stays unused
+            }
+        }
+    }
+
     /// Takes requests and sends as much of the answers as there is room for.
     fn step(&mut self) -> Result<()> {
         if !self.connection.is_established() && !self.connection.is_in_early_data() {
             return Ok(());
         }
+        self.probe_new_paths();
         if self.connection.application_proto() == b"h3" { self.take_h3()? } else { self.take_hq() }
         let (connection, http) = (&mut self.connection, &mut self.http);
         self.answers.retain(|stream, answer| !send(connection, http.as_mut(), *stream, answer));
