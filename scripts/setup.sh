@@ -54,7 +54,7 @@ docker)
     ;;
 kernel)
     EXTRAS=(file:/usr/src/linux-source-6.12.tar.xz=linux-source-6.12 bin:flex=flex bin:bison=bison bin:bc=bc
-        file:/usr/include/libelf.h=libelf-dev file:/usr/include/openssl/ssl.h=libssl-dev bin:xz=xz-utils)
+        file:/usr/include/libelf.h=libelf-dev file:/usr/include/openssl/ssl.h=libssl-dev bin:xz=xz-utils bin:patch=patch)
     without="the time-travel kernel cannot be built"
     ;;
 fuzz)

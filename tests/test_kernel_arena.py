@@ -25,10 +25,12 @@ from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.experiment.model import load_experiment
+from railyard.results.records import load_campaign
 from railyard.run import fidelity, kernel, vkernel
 from railyard.run.cores import one_core
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
+from railyard.studies.agreement import compare_exact
 from railyard.traces.library import list_pairs
 
 ALWAYS = os.environ.get("RAILYARD_REQUIRE_KERNEL") == "1"
@@ -167,7 +169,13 @@ def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("line", "changed"),
-    [(None, None), ("options\t0", "options"), ("compiler\tcc 1", "compiler"), ("source\t/etc/hosts\t1 1", "source")],
+    [
+        (None, None),
+        ("patch\t0", "patch"),
+        ("options\t0", "options"),
+        ("compiler\tcc 1", "compiler"),
+        ("source\t/etc/hosts\t1 1", "source"),
+    ],
 )
 def test_a_kernel_of_another_origin_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str | None, changed: str | None
@@ -180,7 +188,13 @@ def test_a_kernel_of_another_origin_is_noticed(
     assert vkernel.stale() == "record of its origin"
     options = hashlib.sha256((vkernel.RECIPE / "options").read_bytes()).hexdigest()
     version = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    record = {"source": "source\t/no/source\t1 1", "options": f"options\t{options}", "compiler": f"compiler\t{version}"}
+    patch = hashlib.sha256((vkernel.RECIPE / "clock.patch").read_bytes()).hexdigest()
+    record = {
+        "source": "source\t/no/source\t1 1",
+        "patch": f"patch\t{patch}",
+        "options": f"options\t{options}",
+        "compiler": f"compiler\t{version}",
+    }
     if line is not None:
         record[line.partition("\t")[0]] = line
     (tmp_path / "key" / "made").write_text("".join(f"{text}\n" for text in record.values()))
@@ -266,6 +280,36 @@ def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path, busy: No
         assert same_files(tmp_path / "one" / spec.run_id, tmp_path / "other" / spec.run_id) == ["run.json"]
     joined = json.loads((tmp_path / "one" / "subway-1--mptcp--s1" / "run.json").read_text())["mptcp"]["server"]
     assert joined["MPJoinAckRx"] >= 1  # the kernel's own MPTCP, over both paths
+
+
+AGREEING = """\
+name: agreeing
+arena: kernel
+pairs: [subway-1, hsr-1]
+schemes: [sp:primary, cm, vanilla-mp, xlink]
+player: {duration_s: 6, bitrate_bps: 2500000, chunk_bytes: 262144}
+time_limit_s: 20
+"""
+
+
+@needs_kernel
+@pytest.mark.skipif("RAILYARD_KERNEL" in os.environ, reason="another kernel's clock may cost more to read")
+def test_the_simulator_agrees_with_programs_in_a_kernel_to_microseconds(tmp_path: Path) -> None:
+    """Nothing of the simulator's link, transport or player code decides otherwise than the programs do over sockets
+    and devices: each chunk takes as long, but for the microsecond to which clocks are read. Single path, and
+    multipath without copies; what xlink does at a tie is in docs/explanation/virtual-time.md."""
+    (tmp_path / "agreeing.yaml").write_text(AGREEING)
+    runs = {}
+    for arena in ("sim", "kernel"):
+        done = railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena))
+        assert done.returncode == 0, done.stderr
+        runs[arena] = load_campaign(tmp_path / arena)[1]
+    rows = compare_exact(runs["sim"], runs["kernel"])
+    assert len(rows) == 8
+    for row in rows:
+        assert row.before >= (1 if row.label == "xlink" else row.chunks), row
+        assert row.before_us <= 5, row
+        assert row.parted_s is None or row.label == "xlink", row
 
 
 @needs_kernel

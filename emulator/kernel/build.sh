@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Builds the time-travel kernel from Debian's source package and the file `options`, into a cache outside of the tree:
+# Builds the time-travel kernel from Debian's source package, `clock.patch` and the file `options`, into a cache outside
+# of the tree:
 #   $RAILYARD_KERNEL_CACHE, else $XDG_CACHE_HOME/railyard/kernel, else ~/.cache/railyard/kernel
-# There a folder for each distinct source, options and compiler holds `linux`, `config` and `made`, which says what
+# There a folder for each distinct source, patch, options and compiler holds `linux`, `config` and `made`, which says what
 # it was made from; the link `linux` names the one that was asked for last. Prints that file's name; all else goes to
 # standard error.
 #   build.sh            build it, or take it from the cache
 #   build.sh --key      print the name of its folder
-# KERNEL_SOURCE names another source: a tar archive, or a folder, which is built anew where its files have changed.
+# KERNEL_SOURCE names another source: a tar archive, or a folder, which is not patched, and built anew where its files
+# have changed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${RAILYARD_KERNEL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/railyard/kernel}
 source=${KERNEL_SOURCE:-/usr/src/linux-source-6.12.tar.xz}
 compiler=${CC:-gcc}
 jobs=${JOBS:-$(nproc)}
-PACKAGES="linux-source-6.12 flex bison bc libelf-dev libssl-dev xz-utils"
+PACKAGES="linux-source-6.12 flex bison bc libelf-dev libssl-dev xz-utils patch"
 ABOUT=8 # minutes of processor time that a build takes
 
 die() {
@@ -29,7 +31,9 @@ command -v "$compiler" >/dev/null || die "there is no compiler '$compiler'; inst
 key_of_source() {
     if [ -d "$1" ]; then realpath "$1"; else sha256sum <"$1"; fi
 }
-key=$({ key_of_source "$source"; cat "$here/options"; "$compiler" --version | head -n 1; } | sha256sum | cut -c1-16)
+patches=$here/clock.patch
+[ -d "$source" ] && patches=/dev/null
+key=$({ key_of_source "$source"; cat "$here/options" "$patches"; "$compiler" --version | head -n 1; } | sha256sum | cut -c1-16)
 folder=$cache/$key
 [ "${1:-}" = --key ] && { echo "$key"; exit; }
 
@@ -37,6 +41,7 @@ folder=$cache/$key
 made_from() {
     printf 'source\t%s\t%s\n' "$(realpath "$source")" "$([ -d "$source" ] || stat -L -c '%s %Y' "$source")"
     printf 'options\t%s\n' "$(sha256sum <"$here/options" | cut -c1-64)"
+    printf 'patch\t%s\n' "$(sha256sum <"$patches" | cut -c1-64)"
     printf 'compiler\t%s\n' "$("$compiler" --version | head -n 1)"
 }
 
@@ -49,7 +54,7 @@ use() {
 if [ -x "$folder/linux" ] && [ ! -d "$source" ]; then use; fi
 
 # A header stands for a package of libraries.
-for need in bin:flex bin:bison bin:bc bin:xz bin:make file:/usr/include/libelf.h file:/usr/include/openssl/ssl.h; do
+for need in bin:flex bin:bison bin:bc bin:xz bin:make bin:patch file:/usr/include/libelf.h file:/usr/include/openssl/ssl.h; do
     case $need in
     bin:*) command -v "${need#bin:}" >/dev/null ;;
     file:*) [ -e "${need#file:}" ] ;;
@@ -77,6 +82,8 @@ if [ ! -d "$source" ]; then
         --exclude='*/drivers/infiniband/*.[ch]' --exclude='*/drivers/scsi/*.[ch]' --exclude='*/sound/*.[ch]' \
         --exclude='*/tools/testing/*' --exclude='*/tools/perf/*' --exclude='*.dts' --exclude='*.dtsi' ||
         die "$source cannot be unpacked into $work; is the disk full?"
+    patch -d "$work/source" -p1 <"$patches" >>"$log" 2>&1 ||
+        die "$source does not take emulator/kernel/clock.patch: see $log; a folder is built without it."
     tree=$work/source
 fi
 

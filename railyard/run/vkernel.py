@@ -53,7 +53,7 @@ def _first_line(*command: str) -> str | None:
 
 
 def stale() -> str | None:
-    """What of the cached kernel's origin has changed since it was built: source, options or compiler, as
+    """What of the cached kernel's origin has changed since it was built: source, patch, options or compiler, as
     emulator/kernel/build.sh wrote it beside the kernel; None: nothing, or RAILYARD_KERNEL names the kernel."""
     if os.environ.get("RAILYARD_KERNEL") or not (cache_folder() / "linux").exists() or not RECIPE.is_dir():
         return None
@@ -65,6 +65,8 @@ def stale() -> str | None:
     source = Path(name)
     if source.is_file() and facts != f"{source.stat().st_size} {int(source.stat().st_mtime)}":
         return "source"
+    if facts and made.get("patch") != hashlib.sha256((RECIPE / "clock.patch").read_bytes()).hexdigest():
+        return "patch"  # a folder is built without it
     if made.get("options") != hashlib.sha256((RECIPE / "options").read_bytes()).hexdigest():
         return "options"
     compiler = _first_line(os.environ.get("CC", "gcc"), "--version")
