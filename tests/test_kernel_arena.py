@@ -282,6 +282,15 @@ def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path, busy: No
     assert joined["MPJoinAckRx"] >= 1  # the kernel's own MPTCP, over both paths
 
 
+@needs_kernel
+def test_only_the_worst_run_of_a_scheme_keeps_its_qlogs_where_that_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [xlink] #") + "seeds: 2\n")
+    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"), "--qlog", "worst")
+    assert done.returncode == 0, done.stderr
+    kept = [any((tmp_path / "out" / "runs" / f"subway-1--xlink--s{seed}" / "qlog").glob("*")) for seed in (1, 2)]
+    assert sorted(kept) == [False, True]
+
+
 AGREEING = """\
 name: agreeing
 arena: kernel

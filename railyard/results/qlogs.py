@@ -1,7 +1,8 @@
 """Which runs of a campaign keep their qlogs: all, none, or of each scheme on each pair the one with the worst tail.
 
-In virtual time the worst run is known only at the end, and is exact: all are run without qlogs, and the worst ones once
-more with them. On the wall clock no run comes twice: all are run with qlogs, and those of the others are removed.
+In sim a run is the same with qlogs and without: all are run without, and the worst ones, which are known only at the
+end, once more with them. On the wall clock no run comes twice, and in the kernel arena a run that writes qlogs is
+another one, to the microsecond: all are run with qlogs, and those of the others are removed.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: in
 def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
     """Makes it so, at the end of a campaign. Returns what was done, in words; empty where nothing was to do."""
     kept = worst(campaign, specs)
-    if specs[0].is_exact:
+    if specs[0].is_same_with_qlogs:
         missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]
         try:
             asyncio.run(_all_with_qlogs(campaign, missing, jobs))

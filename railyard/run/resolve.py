@@ -284,7 +284,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                         )
                     )
     qlog = qlog_of(experiment, len(specs))
-    if qlog == "all" or (qlog == "worst" and experiment.arena not in EXACT_ARENAS):
+    if qlog == "all" or (qlog == "worst" and not specs[0].is_same_with_qlogs):
         specs = [spec.model_copy(update={"qlog": True}) for spec in specs]
     seen: set[str] = set()
     for spec in specs:

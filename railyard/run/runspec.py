@@ -115,6 +115,11 @@ class RunSpec(BaseModel):
         return self.arena in EXACT_ARENAS
 
     @property
+    def is_same_with_qlogs(self) -> bool:
+        """Whether a run that keeps qlogs comes out as one that does not."""
+        return self.arena == "sim"
+
+    @property
     def run_id(self) -> str:
         return "--".join(re.sub(r"[^A-Za-z0-9_.=-]+", "_", part) for part in (self.pair, self.label, f"s{self.seed}"))
 
