@@ -115,10 +115,12 @@ static bool is_same(xl_session_part a, xl_session_part b) {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-static void read_and_write(void) {
+static void read_and_write(bool is_sealed) {
     static uint8_t room[XL_SESSION_MAX_BYTES];
     uint8_t *exact = fuzz_copy(offered, offered_len);
     xl_session a, b;
+    if (is_sealed)
+        (void)xl_session_seal(exact, offered_len);
     if (xl_session_read(&a, exact, offered_len)) {
         size_t n = xl_session_write(&a, room, sizeof room);
         FUZZ_CHECK(n > 0 && xl_session_read(&b, room, n));
@@ -136,7 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!credentials[0])
         make_credentials();
     choose_session(&in);
-    read_and_write();
+    read_and_write(false);
+    read_and_write(true); /* as if it were whole */
     connect_once();
     return 0;
 }

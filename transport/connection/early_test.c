@@ -497,6 +497,7 @@ static void make_older(world *w, uint32_t ms) {
             p[i] = (uint8_t)(t / 1000000000 >> (56 - 8 * i));
         for (int i = 0; i < 4; i++)
             p[8 + i] = (uint8_t)(t % 1000000000 >> (24 - 8 * i));
+        assert_true(xl_session_seal(w->kept.bytes, w->kept.len));
         return;
     }
     fail_msg("the session has no time of arrival");

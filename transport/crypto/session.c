@@ -1,8 +1,27 @@
 #include "crypto/session.h"
 
+#include "crypto/crypto.h"
 #include "wire/cursor.h"
 
-#define FORM 2 /* first byte; sessions of another form are as none */
+#define FORM      3 /* first byte; sessions of another form are as none */
+#define SUM_BYTES 16
+
+/* Shows damage, not malice: who can write the application's secrets has the session itself. GnuTLS crashes at some of
+ * its data that is damaged. */
+static bool checksum(const uint8_t *bytes, size_t len, uint8_t sum[SUM_BYTES]) {
+    static const uint8_t key[] = "session";
+    return xl_hmac(key, sizeof(key), bytes, len, sum, SUM_BYTES) == 0;
+}
+
+bool xl_session_seal(uint8_t *bytes, size_t len) {
+    return len >= SUM_BYTES && checksum(bytes, len - SUM_BYTES, bytes + len - SUM_BYTES);
+}
+
+static bool is_whole(const uint8_t *bytes, size_t len) {
+    uint8_t sum[SUM_BYTES];
+    return len >= SUM_BYTES && checksum(bytes, len - SUM_BYTES, sum) &&
+           xl_is_equal(sum, bytes + len - SUM_BYTES, SUM_BYTES);
+}
 
 static void put_u64(xl_writer *w, uint64_t v) {
     xl_write_u32(w, (uint32_t)(v >> 32));
@@ -38,11 +57,16 @@ size_t xl_session_write(const xl_session *s, uint8_t *buf, size_t cap) {
     put_part(&w, &s->tls);
     put_part(&w, &s->application);
     put_part(&w, &s->token);
-    return w.failed ? 0 : (size_t)(w.p - buf);
+    static const uint8_t room_for_sum[SUM_BYTES];
+    xl_write_bytes(&w, room_for_sum, SUM_BYTES);
+    const size_t len = (size_t)(w.p - buf);
+    return !w.failed && xl_session_seal(buf, len) ? len : 0;
 }
 
 bool xl_session_read(xl_session *s, const uint8_t *bytes, size_t len) {
-    xl_reader r = xl_reader_of(bytes, len);
+    if (!is_whole(bytes, len))
+        return false;
+    xl_reader r = xl_reader_of(bytes, len - SUM_BYTES);
     const uint8_t form = xl_read_u8(&r);
     s->allows_early = xl_read_u8(&r) != 0;
     s->version = xl_read_u32(&r);

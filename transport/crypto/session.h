@@ -24,6 +24,8 @@ typedef struct {
 
 /* Returns the length, 0 if it does not fit into cap. */
 size_t xl_session_write(const xl_session *, uint8_t *buf, size_t cap);
+/* Gives these bytes a checksum, which is their last 16. False: too short, or the TLS library fails. */
+bool xl_session_seal(uint8_t *bytes, size_t len);
 /* The parts point into bytes. False: damaged, or of another form. */
 bool xl_session_read(xl_session *, const uint8_t *bytes, size_t len);
 
