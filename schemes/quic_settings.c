@@ -179,7 +179,7 @@ const setting quic_setting_rows[] = {
     {"grease", SETTING_SWITCH, FIELD(limits.grease), .sides = BOTH,
      .fallback = "on; off in experiments and the simulator",
      .help =
-         "Send reserved values that a peer has to ignore (RFC 9000 section 18.1, RFC 9287, RFC 9114 section 7.2.8)."},
+         "Send values that a peer has to ignore: a reserved transport parameter, a random QUIC bit (RFC 9287)."},
     {"spin_bit", SETTING_SWITCH, FIELD(limits.spin_bit), .sides = BOTH, .fallback = "off",
      .help = "Show the RTT to the network by the spin bit (RFC 9000 section 17.4), but for one connection in 16."},
     {"path_mtu_bytes", SETTING_WHOLE, FIELD(limits.path_mtu_bytes), .least = 1200, .most = QUIC_UDP_PAYLOAD_BYTES,
