@@ -1,4 +1,4 @@
-"""`railyard traces plot`, `convert` and `fetch`."""
+"""`railyard traces plot`, `convert`, `pair` and `fetch`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from railyard.cli.trace_console import console, one_sentence
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace
 from railyard.traces.fetch import MANIFEST, Source, fetch_source, find_source, read_manifest
-from railyard.traces.index import write_entry
+from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
+from railyard.traces.names import Technology
+from railyard.traces.recorded import TECHNOLOGY_ORDER
+from railyard.traces.singles import Single, Words, make_pair
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
 
@@ -124,6 +127,46 @@ def _write_recipe(recipe: PairRecipe, source: Path, out: Path) -> None:
     files, entry = convert_pair(recipe, lambda name: source.parent / name)
     for file in write_entry(out, files, entry):
         console.print(f"{file}", soft_wrap=True)
+
+
+def pair_command(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Downlink trace of the first path.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Downlink trace of the second path.")],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the pair.")],
+    out: Annotated[Path, typer.Option(help="Folder of the trace library to write to. Updates its index.yaml.")],
+    technologies: Annotated[
+        str | None,
+        typer.Option(help="Of both paths: FIRST,SECOND, each 5g-sa, 5g-nsa, wifi or lte. Default: of INDEX.csv."),
+    ] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario. Default: of INDEX.csv.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Licence. Default: of INDEX.csv.")] = None,
+    source: Annotated[str | None, typer.Option(help="Source. Default: of INDEX.csv.")] = None,
+    first_start: Annotated[float, typer.Option(min=0, help="Start in the first recording, s.")] = 0.0,
+    second_start: Annotated[float, typer.Option(min=0, help="Start in the second recording, s.")] = 0.0,
+    cut: Annotated[
+        bool, typer.Option(help="Cut both to the length of the shorter, so that they loop together.")
+    ] = True,
+) -> None:
+    """Make a pair of two single recordings. The pair says that they were not recorded together."""
+    with one_sentence():
+        of_first, of_second = _technologies(technologies)
+        singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
+        files, entry = make_pair(singles, Words(name, scenario, licence, source), cut=cut)
+        written = write_entry(out, files, entry)
+    for file in written:
+        console.print(f"{file}", soft_wrap=True)
+    console.print(MADE_OF_SINGLES, soft_wrap=True)
+
+
+def _technologies(text: str | None) -> tuple[Technology | None, Technology | None]:
+    if text is None:
+        return None, None
+    words = [word.strip() for word in text.split(",")]
+    by_name = {str(technology): technology for technology in TECHNOLOGY_ORDER}
+    if len(words) != 2 or not set(words) <= set(by_name):
+        raise TraceError(f"--technologies takes two of {', '.join(TECHNOLOGY_ORDER)}, such as wifi,lte, not '{text}'")
+    return by_name[words[0]], by_name[words[1]]
 
 
 def fetch(

@@ -15,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.cli.trace_console import console, number, one_sentence, percent
-from railyard.cli.trace_tools import convert, fetch, plot
+from railyard.cli.trace_tools import convert, fetch, pair_command, plot
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
@@ -25,10 +25,11 @@ from railyard.traces.presets import MODELS
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 
-app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch and generate trace pairs.")
+app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch, pair and generate traces.")
 app.command("plot")(plot)
 app.command("convert")(convert)
 app.command("fetch")(fetch)
+app.command("pair")(pair_command)
 
 
 class ModelName(StrEnum):
@@ -62,7 +63,7 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
             first = position == 0
             table.add_row(
                 pair.name if first else "",
-                pair.scenario if first else "",
+                _scenario(pair) if first else "",
                 path.name,
                 path.technology,
                 f"{path.base_rtt_ms:g} ms",
@@ -70,6 +71,10 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
                 end_section=position == len(pair.paths) - 1,
             )
     return table
+
+
+def _scenario(pair: Pair) -> str:
+    return f"{pair.scenario} (two single recordings)" if pair.caveat else pair.scenario
 
 
 def _dip_lengths(dips: Dips) -> str:
@@ -137,6 +142,8 @@ def _print_pair(pair: Pair) -> None:
     for path in pair.paths:
         for setting, file in path.delay_traces.items():
             _print_rtt(f"{path.name} {setting.replace('_', '-')} ({file.name})", rtt_over_time(file))
+    if pair.caveat:
+        console.print(pair.caveat, soft_wrap=True)
     console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
 
 

@@ -195,6 +195,7 @@ def pairs(context: Context) -> Iterator[Section]:
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
+            "caveat": first.config.get("pair_caveat", ""),
             "row": row,
             "columns": told,
             "same": same_in_words(same),

@@ -51,6 +51,7 @@ def _print_config(console: Console, run: Run) -> None:
     lag_s = run.record.get("start_lag_s")
     rows = {
         "experiment": f"{config['experiment']}, {config['arena']}, pair {run.pair}",
+        "pair": config.get("pair_caveat", ""),
         "scheme": f"{scheme}, congestion control {config.get('congestion', '–')}",
         "player": _pairs(config.get("player", {})),
         "limits": _pairs({"time limit s": config.get("time_limit_s"), **config.get("buffers", {})}),

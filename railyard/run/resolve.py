@@ -260,6 +260,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             experiment=experiment.name,
                             arena=experiment.arena,
                             pair=pair.name,
+                            pair_caveat=pair.caveat,
                             label=label,
                             scheme=entry.scheme,
                             primary=primary,

@@ -107,6 +107,8 @@ class RunSpec(BaseModel):
     stack: StackRun | None = None
     # Kernel arena only.
     kernel: KernelMachine | None = None
+    # What a reader must know of the pair, such as that it was made of two single recordings.
+    pair_caveat: str = ""
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
 
@@ -142,7 +144,7 @@ class RunSpec(BaseModel):
         not_set |= {"mptcp_limits"} if not self.mptcp_limits else set()
         not_set |= {"stack"} if self.stack is None else set()
         not_set |= {"kernel"} if self.kernel is None else set()
-        left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake"} | not_set, True)
+        left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake", "pair_caveat"} | not_set, True)
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
         if self.kernel is not None:
             left_out["kernel"] = {"file"}

@@ -11,13 +11,18 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.base.yamlfile import YamlDocument, load_yaml, parse
-from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+from railyard.traces.names import DeviceName, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
 from railyard.traces.trace import TraceError
 
 INDEX_FILE = "index.yaml"
 MAX_BASE_RTT_MS = 60_000.0
 _HEADER = "# Trace pairs of this library; `railyard traces generate` adds to it. Fields: docs/reference/traces.md.\n"
+
+MADE_OF_SINGLES = (
+    "This pair was made of two single recordings, which were not recorded together: correlations between its paths "
+    "are accidental."
+)
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -59,6 +64,13 @@ class Pair:
     paths: tuple[PairPath, ...]
     library: Path
     """The index that named it."""
+    recorded: Recorded | None = None
+    """None: generated, or the index does not say."""
+
+    @property
+    def caveat(self) -> str:
+        """One sentence about a pair of two single recordings; empty for all others."""
+        return MADE_OF_SINGLES if self.recorded == "separately" else ""
 
 
 class _Entry(BaseModel):
@@ -84,6 +96,7 @@ class PairEntry(_Entry):
     scenario: Text
     licence: Text
     source: Text
+    recorded: Recorded | None = None
     paths: tuple[PathEntry, ...]
 
     @model_validator(mode="after")
@@ -139,13 +152,15 @@ def read_index(path: Path) -> list[Pair]:
         paths = tuple(
             _path(document, ("pairs", number, "paths", position), item) for position, item in enumerate(entry.paths)
         )
-        pairs.append(Pair(entry.name, entry.scenario, entry.licence, entry.source, paths, path))
+        pairs.append(Pair(entry.name, entry.scenario, entry.licence, entry.source, paths, path, entry.recorded))
     return pairs
 
 
 def entry_data(entry: PairEntry) -> dict[str, object]:
     """An entry as plain data for the YAML file; whole numbers are written as such."""
     data = entry.model_dump(mode="json")
+    if entry.recorded is None:
+        del data["recorded"]
     for path in data["paths"]:
         if not path["link"]:
             del path["link"]

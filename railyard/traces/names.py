@@ -12,6 +12,9 @@ DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,15}$")]
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 """Access technology, in the order in which a primary path is chosen (XLINK, section 5.3)."""
 
+Recorded = Literal["together", "separately"]
+"""How the recordings of a pair were made: at the same time and place, or as two single recordings."""
+
 QUEUE_PATTERN = (
     r"^(infinite|(droptail|drophead)(:(packets|bytes)=[1-9][0-9]{0,11})+"
     r"|(codel|pie|fq_codel)(:(packets|bytes|target|interval|qdelay_ref|max_burst|flows|quantum)=[0-9.]{1,12})*)$"

@@ -16,7 +16,7 @@ from typing import get_args
 
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.links import link_defaults
-from railyard.traces.names import Technology
+from railyard.traces.names import Recorded, Technology
 from railyard.traces.trace import TraceError
 
 CSV_FILE = "INDEX.csv"
@@ -41,6 +41,7 @@ class _Row:
     source: str
     licence: str
     pair_with: str
+    pair_kind: str
 
 
 def _technology(index: Path, row: _Row) -> Technology:
@@ -69,7 +70,7 @@ def _read_rows(index: Path) -> dict[str, _Row]:
                     raise TraceError(f"{index}:{line}: the row has not as many cells as the header; correct it")
                 rows[cells["file"]] = _Row(
                     line, index.parent / cells["file"], cells["scenario"], cells["technology"], cells["direction"],
-                    cells["source"], cells["licence"], cells["pair_with"],
+                    cells["source"], cells["licence"], cells["pair_with"], fields.get("pair_kind") or "",
                 )  # fmt: skip
     except OSError as error:
         raise TraceError(f"{index}: cannot be read: {(error.strerror or str(error)).lower()}") from error
@@ -106,6 +107,13 @@ def _uplink(row: _Row) -> Path:
     return recorded if recorded.is_file() else row.file
 
 
+def _recorded(row: _Row) -> Recorded | None:
+    """What the optional column pair_kind says."""
+    if "simultaneous" not in row.pair_kind:
+        return None
+    return "separately" if re.search(r"\bnot\b", row.pair_kind) else "together"
+
+
 def _together(first: str, second: str) -> str:
     return first if first == second else f"{first}; {second}"
 
@@ -135,6 +143,7 @@ def _make_pair(index: Path, rows: list[_Row]) -> Pair:
         source=_together(first.source, second.source),
         paths=tuple(paths),
         library=index,
+        recorded=_recorded(first),
     )
 
 
@@ -158,3 +167,22 @@ def read_recorded(index: Path) -> list[Pair]:
             raise TraceError(f"{index}:{row.line}: a second pair would be named {pair.name!r}; rename its files")
         pairs.append(pair)
     return pairs
+
+
+@dataclass(frozen=True)
+class Described:
+    """What an INDEX.csv says of one recording."""
+
+    technology: Technology
+    scenario: str
+    licence: str
+    source: str
+
+
+def describe(file: Path) -> Described | None:
+    """The row of a trace in the INDEX.csv beside it; None where there is none. Raises TraceError."""
+    index = file.parent / CSV_FILE
+    row = _read_rows(index).get(file.name) if index.is_file() else None
+    if row is None:
+        return None
+    return Described(_technology(index, row), row.scenario, row.licence, row.source)

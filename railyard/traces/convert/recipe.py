@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.traces.index import MAX_BASE_RTT_MS
-from railyard.traces.names import DeviceName, PairName, QueueSpec, Technology
+from railyard.traces.names import DeviceName, PairName, QueueSpec, Recorded, Technology
 
 Format = Literal["mahimahi", "saturatr", "raw", "rates", "pcap", "iperf3"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -80,6 +80,8 @@ class PairRecipe(_Part):
     scenario: Text
     licence: Text
     source: Text
+    recorded: Recorded | None = None
+    """Whether the recordings were made together; without it nothing is said."""
     paths: tuple[PathRecipe, ...]
 
     @model_validator(mode="after")

@@ -118,6 +118,7 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
             )
         )
     entry = PairEntry(
-        name=recipe.name, scenario=recipe.scenario, licence=recipe.licence, source=recipe.source, paths=tuple(entries)
-    )
+        name=recipe.name, scenario=recipe.scenario, licence=recipe.licence, source=recipe.source,
+        recorded=recipe.recorded, paths=tuple(entries),
+    )  # fmt: skip
     return files, entry

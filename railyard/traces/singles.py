@@ -1,0 +1,124 @@
+"""One pair of two single recordings, which says of itself that they were not made together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.convert.run import convert_trace
+from railyard.traces.index import PairEntry, PathEntry
+from railyard.traces.links import link_defaults
+from railyard.traces.names import Technology
+from railyard.traces.recorded import CSV_FILE, Described, describe
+from railyard.traces.trace import TraceError, format_trace, read_trace
+
+
+@dataclass(frozen=True)
+class Single:
+    """One recording as the user names it; what is not given comes from the INDEX.csv beside the file."""
+
+    file: Path
+    technology: Technology | None = None
+    start_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is said of the pair; what is not given comes from the INDEX.csv beside the files."""
+
+    name: str
+    scenario: str | None = None
+    licence: str | None = None
+    source: str | None = None
+
+
+def _needed(given: str | None, described: list[Described | None], member: str) -> str:
+    """What the user said, or else what is known of both recordings."""
+    if given:
+        return given
+    known = [getattr(one, member) for one in described if one is not None]
+    if len(known) < len(described):
+        raise TraceError(
+            f"the pair needs a {member}, which no {CSV_FILE} beside both traces tells; add --{member} TEXT"
+        )
+    return "; ".join(dict.fromkeys(known))
+
+
+def _device_names(technologies: list[Technology]) -> list[str]:
+    names: list[str] = list(technologies)
+    return names if len(set(names)) == len(names) else [f"{names[0]}-1", f"{names[1]}-2"]
+
+
+def _directions(single: Single) -> dict[str, Path]:
+    """The downlink, and the uplink where a file of the same name ending in .up is there."""
+    uplink = single.file.with_suffix(".up")
+    return {"down": single.file} | ({"up": uplink} if uplink.is_file() and uplink != single.file else {})
+
+
+def _left_s(single: Single) -> float:
+    """The length of a recording from its start on, s."""
+    left = read_trace(single.file).period_ms / 1000 - single.start_s
+    if left <= 0:
+        raise TraceError(f"{single.file}: nothing is left from {single.start_s:g} s on; start earlier")
+    return left
+
+
+def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True) -> tuple[dict[str, bytes], PairEntry]:
+    """The traces of the pair by file name, and its entry in an index. Raises TraceError.
+
+    `cut`: both recordings are cut to the length of the shorter one, so that they loop together.
+    """
+    described = [describe(single.file) for single in singles]
+    technologies: list[Technology] = []
+    for single, known in zip(singles, described, strict=True):
+        technology = single.technology or (known.technology if known else None)
+        if technology is None:
+            raise TraceError(f"{single.file}: its technology is not known; add --technologies FIRST,SECOND")
+        technologies.append(technology)
+    lengths_s = [_left_s(single) for single in singles]
+    scenario = _needed(words.scenario, described, "scenario")
+    files: dict[str, bytes] = {}
+    entries = []
+    names = _device_names(technologies)
+    for single, name, technology, length_s in zip(singles, names, technologies, lengths_s, strict=True):
+        duration_s = min(lengths_s) if cut else length_s
+        written = {}
+        for direction, file in _directions(single).items():
+            written[direction] = f"{words.name}.{name}.{direction}"
+            files[written[direction]] = _part(file, single.start_s, duration_s)
+        link = link_defaults(scenario, technology)
+        entries.append(
+            PathEntry(
+                name=name,
+                technology=technology,
+                uplink=written.get("up", written["down"]),
+                downlink=written["down"],
+                base_rtt_ms=link.base_rtt_ms,
+                queue=link.queue,
+            )
+        )
+    try:
+        entry = PairEntry(
+            name=words.name,
+            scenario=scenario,
+            licence=_needed(words.licence, described, "licence"),
+            source=_needed(words.source, described, "source"),
+            recorded="separately",
+            paths=tuple(entries),
+        )
+    except ValidationError:
+        raise TraceError(
+            f"'{words.name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
+        ) from None
+    return files, entry
+
+
+def _part(file: Path, start_s: float, duration_s: float) -> bytes:
+    trace = read_trace(file)
+    if start_s == 0 and duration_s * 1000 == trace.period_ms:
+        return format_trace(trace.opportunities_ms)
+    recipe = TraceRecipe(file=str(file), format="mahimahi", start_s=start_s, duration_s=duration_s)
+    return convert_trace(file, recipe).data

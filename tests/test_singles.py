@@ -1,0 +1,108 @@
+"""`railyard traces pair`: a pair of two single recordings says of itself that they were not recorded together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from railyard.cli.traces import app
+from railyard.traces.index import MADE_OF_SINGLES, read_index
+from railyard.traces.recorded import COLUMNS, read_recorded
+from railyard.traces.trace import read_trace
+
+HEADER = (*COLUMNS, "pair_kind")
+
+
+def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    (tmp_path / "bus.down").write_text("".join(f"{ms}\n" for ms in range(10, 5001, 10)))
+    (tmp_path / "bus.up").write_text("".join(f"{ms}\n" for ms in range(50, 5001, 50)))
+    (tmp_path / "street.down").write_text("".join(f"{ms}\n" for ms in range(20, 8001, 20)))
+    rows = (
+        ("bus.down", "bus", "LTE", "down", "recorder A", "CC0", "", "single"),
+        ("street.down", "driving", "5G NSA", "down", "recorder B", "GPL-3.0", "", "single"),
+    )
+    (tmp_path / "INDEX.csv").write_text("".join(",".join(row) + "\n" for row in (HEADER, *rows)))
+    return tmp_path
+
+
+def test_a_pair_of_two_singles_says_so_and_loops_as_one(recordings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = recordings / "lib"
+    both = ("pair", recordings / "bus.down", recordings / "street.down", "--name", "mixed", "--out", library)
+    code, out, err = railyard_traces(*both, "--second-start", "1")
+    assert code == 0, err
+    assert MADE_OF_SINGLES in out
+    (pair,) = read_index(library / "index.yaml")
+    assert (pair.recorded, pair.scenario, pair.licence) == ("separately", "bus; driving", "CC0; GPL-3.0")
+    assert pair.source == "recorder A; recorder B"
+    lte, nr = pair.paths
+    assert (lte.technology, nr.technology) == ("lte", "5g-nsa")
+    assert read_trace(lte.downlink).period_ms == read_trace(nr.downlink).period_ms == 5000
+    assert read_trace(lte.downlink).sha256 == read_trace(recordings / "bus.down").sha256
+    assert read_trace(nr.downlink).opportunities_ms[:2].tolist() == [0, 20], "from 1 s on"
+    assert lte.uplink != lte.downlink and nr.uplink == nr.downlink
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(library))
+    assert "not recorded together" in railyard_traces("stats", "mixed")[1]
+    assert "(two single recordings)" in railyard_traces("list")[1]
+
+
+def test_lengths_are_kept_if_asked_for(recordings: Path) -> None:
+    library = recordings / "lib"
+    both = ("pair", recordings / "bus.down", recordings / "street.down", "--name", "mixed", "--out", library)
+    assert railyard_traces(*both, "--no-cut")[0] == 0
+    (pair,) = read_index(library / "index.yaml")
+    assert [read_trace(path.downlink).period_ms for path in pair.paths] == [5000, 8000]
+
+
+def test_what_nobody_says_of_a_recording_must_be_given(recordings: Path) -> None:
+    (recordings / "INDEX.csv").unlink()
+    both: list[str | Path] = [
+        "pair",
+        recordings / "bus.down",
+        recordings / "street.down",
+        "--name",
+        "mixed",
+        "--out",
+        recordings / "lib",
+    ]
+    for more, said in (
+        ([], "add --technologies FIRST,SECOND"),
+        (["--technologies", "lte,lte"], "add --scenario TEXT"),
+        (["--scenario", "bus"], "add --licence TEXT"),
+        (["--licence", "CC0"], "add --source TEXT"),
+    ):
+        both += more
+        code, _, err = railyard_traces(*both)
+        assert (code, said in err) == (2, True), err
+    code, _, err = railyard_traces(*both, "--technologies", "lte,6g")
+    assert (code, "such as wifi,lte, not 'lte,6g'" in err) == (2, True), err
+    assert not (recordings / "lib").exists()
+    code, _, err = railyard_traces(*both, "--source", "mine", "--first-start", "9")
+    assert (code, "nothing is left from 9 s on" in err) == (2, True), err
+    assert railyard_traces(*both, "--source", "mine")[0] == 0
+    assert [path.name for path in read_index(recordings / "lib" / "index.yaml")[0].paths] == ["lte-1", "lte-2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "recorded"),
+    [("simultaneous", "together"), ("same system, not simultaneous", "separately"), ("", None)],
+)
+def test_a_collection_tells_how_its_pairs_were_recorded(recordings: Path, kind: str, recorded: str | None) -> None:
+    (recordings / "x_b.down").write_text("10\n")
+    (recordings / "x_s.down").write_text("10\n")
+    rows = (
+        ("x_b.down", "bus", "LTE", "down", "a", "b", "x_s.down", f'"{kind}"'),
+        ("x_s.down", "bus", "5G", "down", "a", "b", "x_b.down", f'"{kind}"'),
+    )
+    (recordings / "INDEX.csv").write_text("".join(",".join(row) + "\n" for row in (HEADER, *rows)))
+    (pair,) = read_recorded(recordings / "INDEX.csv")
+    assert pair.recorded == recorded
+    assert bool(pair.caveat) == (recorded == "separately")
