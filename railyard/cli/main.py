@@ -35,7 +35,7 @@ from railyard.run import vkernel
 from railyard.run.campaign import default_jobs, identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
 from railyard.run.preflight import check_arena, why_no_machine
-from railyard.run.resolve import not_run, qlog_of, resolve
+from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.run.runspec import RunSpec
 from railyard.studies import agreement, thresholds
 from railyard.studies.exhibits import registry
@@ -128,6 +128,8 @@ def run(
     check_arena(checked.arena)
     checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
     specs = resolve(checked, document)
+    for warning in warnings(specs):
+        _tell(f"warning: {warning}")
     checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
     plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)
     place = Place(out, fresh=not resume, tell=_tell)

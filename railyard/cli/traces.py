@@ -21,6 +21,7 @@ from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.parameters import MAX_DURATION_S
+from railyard.traces.periods import unequal
 from railyard.traces.presets import MODELS
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
@@ -142,6 +143,9 @@ def _print_pair(pair: Pair) -> None:
     for path in pair.paths:
         for setting, file in path.delay_traces.items():
             _print_rtt(f"{path.name} {setting.replace('_', '-')} ({file.name})", rtt_over_time(file))
+    told = unequal({name: trace.period_ms for name, trace in columns.items()})
+    if told:
+        console.print(f"warning: {told}", soft_wrap=True)
     if pair.caveat:
         console.print(pair.caveat, soft_wrap=True)
     console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
@@ -167,6 +171,15 @@ def stats(
             _print_pair(find_pair(what))
 
 
+def _warn_of_periods(pairs: list[Pair]) -> None:
+    for pair in pairs:
+        files = {f"{path.name} {way}": file for path in pair.paths
+                 for way, file in (("down", path.downlink), ("up", path.uplink))}  # fmt: skip
+        told = unequal({name: read_trace(file).period_ms for name, file in files.items()})
+        if told:
+            console.print(f"warning: {pair.name}: {told}", soft_wrap=True)
+
+
 @app.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
@@ -178,6 +191,7 @@ def validate(
         try:
             if file.suffix in (".yaml", ".yml"):
                 pairs = read_index(file)
+                _warn_of_periods(pairs)
                 for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
                     read_trace(trace)
                 for delays in sorted({d for pair in pairs for path in pair.paths for d in path.delay_traces.values()}):

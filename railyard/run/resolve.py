@@ -25,7 +25,8 @@ from railyard.experiment.stacks import STACK_SCHEME, StackRun, resolve_stack
 from railyard.run import containers, vkernel
 from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
-from railyard.traces.library import find_pair, list_pairs
+from railyard.traces.library import find_pair, how_to_get, list_pairs
+from railyard.traces.periods import told_of_runs
 from railyard.traces.settings import split_files
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
@@ -40,7 +41,7 @@ def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> P
         if name in known:
             return find_pair(name)
     name = choice.first_found[-1]
-    raise document.error(location, f"there is no trace pair '{name}' on the search path; {near_miss(name, known)}")
+    raise document.error(location, f"there is no trace pair '{name}' on the search path; {how_to_get(name, known)}")
 
 
 def start_offsets_ms(
@@ -151,6 +152,21 @@ def _parameters(entry: SchemeEntry) -> dict[str, str]:
     return ({"reconnect": "same"} if stays else {}) | scheme_parameters(entry)
 
 
+def _caveat(pair: Pair, experiment: Experiment, traces: list[Trace], last_offset_ms: int) -> str:
+    """What a reader of the results must know of the pair: how it was recorded, and how its traces loop."""
+    names = [f"{path.name} {way}" for path in pair.paths for way in ("up", "down")]
+    periods = {name: trace.period_ms for name, trace in zip(names, traces, strict=True)}
+    run_ms = experiment.player.duration_s * 1000
+    end_ms = last_offset_ms + experiment.time_limit_s * 1000
+    return " ".join([pair.caveat] * bool(pair.caveat) + told_of_runs(periods, run_ms, end_ms))
+
+
+def warnings(specs: list[RunSpec]) -> list[str]:
+    """One line for each pair of which something must be told."""
+    told = {spec.pair: spec.pair_caveat for spec in specs if spec.pair_caveat}
+    return [f"{pair}: {caveat}" for pair, caveat in told.items()]
+
+
 def runs_in(arena: str, scheme: str) -> bool:
     """Whether a scheme can run in an arena at all: the simulator has no kernel, and containers no relays."""
     if arena == "sim":
@@ -247,6 +263,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                 "beside each other; take fewer seeds or a shorter video."
             )
             raise document.error(("seeds",), message)
+        caveat = _caveat(pair, experiment, traces, max(offsets.values()))
         for seed in experiment.seeds:
             offset = offsets[seed]
             for scheme_index, entry in enumerate(experiment.schemes):
@@ -260,7 +277,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             experiment=experiment.name,
                             arena=experiment.arena,
                             pair=pair.name,
-                            pair_caveat=pair.caveat,
+                            pair_caveat=caveat,
                             label=label,
                             scheme=entry.scheme,
                             primary=primary,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from railyard.base.paths import TRACES_DIR
-from railyard.base.yamlfile import near_miss
 from railyard.traces.index import INDEX_FILE, Pair, read_index
 from railyard.traces.recorded import CSV_FILE, read_recorded
 from railyard.traces.trace import TraceError
 
 SEARCH_PATH_VARIABLE = "RAILYARD_TRACE_PATH"
 PROJECT_LIBRARY = TRACES_DIR
+SLIP = 0.8
+"""Names as alike as this differ by a slip of the keyboard; those that are less alike are other recordings."""
 CONTROLLED = "lab"
 """The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
 
@@ -42,6 +45,26 @@ def list_pairs() -> list[Pair]:
     return list(found.values())
 
 
+def how_to_get(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a pair that is not at hand: where it can be had, or the name that was meant."""
+    from railyard.traces.fetch import MANIFEST, read_manifest  # noqa: PLC0415  slow to load
+
+    manifest, _ = read_manifest(MANIFEST)
+    for source in manifest.sources:
+        if name in {pair.name for pair in source.pairs}:
+            return (
+                f"get it with `railyard traces fetch {source.name} --accept-licence --out DIR`, and add DIR to "
+                f"{SEARCH_PATH_VARIABLE}."
+            )
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=SLIP)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return (
+        f"if it is a recording, add the folder of its library to {SEARCH_PATH_VARIABLE}; `railyard traces fetch` lists "
+        "the recordings that can be downloaded, `railyard traces list` the pairs that are at hand."
+    )
+
+
 def find_pair(name: str) -> Pair:
     """The first pair of that name on the search path. Raises UserError."""
     pairs = {pair.name: pair for pair in list_pairs()}
@@ -50,5 +73,5 @@ def find_pair(name: str) -> Pair:
     searched = ", ".join(f"{directory}{'' if directory.is_dir() else ' (not there)'}" for directory in search_path())
     raise TraceError(
         f"there is no trace pair '{name}' in {searched} (the project's library and {SEARCH_PATH_VARIABLE}); "
-        f"{near_miss(name, pairs)}"
+        f"{how_to_get(name, pairs)}"
     )

@@ -11,12 +11,11 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.style import PATH_COLOURS
-from railyard.base.yamlfile import near_miss
 from railyard.report.exhibit import Cell, Column, Exhibit, PaperValue, Plot, Table
 from railyard.studies.exhibits.frame import plot, styled, translucent, without_runs
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.traces.index import Pair
-from railyard.traces.library import list_pairs
+from railyard.traces.library import how_to_get, list_pairs
 from railyard.traces.trace import FloatArray, Trace, read_trace
 
 LOW_MBPS = 1.0
@@ -38,7 +37,7 @@ def _pairs(spec: ExhibitSpec) -> list[Shown]:
     for names in spec.options["pairs"]:
         name = next((name for name in names if name in known), None)
         if name is None:
-            raise UserError(f"there is no trace pair '{names[-1]}'; {near_miss(names[-1], known)}")
+            raise UserError(f"there is no trace pair '{names[-1]}'; {how_to_get(names[-1], known)}")
         pair = known[name]
         found.append(Shown(pair, {path.name: read_trace(path.downlink) for path in pair.paths}))
     return found
