@@ -23,6 +23,7 @@ struct mp_awake {
     enum mp_keep_awake asked;
     bool done;         /* the cores are being kept awake */
     bool quota;        /* a CPU quota forbids spinners */
+    bool virtual_time; /* no timer is late, and a spinner would stop time: nothing is done */
     bool shared;       /* the folder of locks is there */
     bool joined;       /* others kept the cores awake already, nothing was probed */
     int latency_fd;    /* /dev/cpu_dma_latency; -1: not held */
