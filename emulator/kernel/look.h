@@ -16,7 +16,8 @@ bool vk_virtual_time(pid_t kernel, uint64_t address, uint64_t *ns);
 #define VK_PROGRAM_SIZE 256
 
 /* The program inside that uses the processor: of the kernel's children on the host the one that got most of it within a
- * tenth of a second. False: none did, or its name is not to be read. */
+ * tenth of a second; a second at most passes until one got any. "a forked process": it has started no program since its
+ * fork, and its memory does not show the name. False: none got any. */
 bool vk_running_program(pid_t kernel, char name[VK_PROGRAM_SIZE]);
 
 #endif
