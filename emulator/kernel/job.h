@@ -5,6 +5,8 @@
 #define EMULATOR_KERNEL_JOB_H
 
 #define VK_JOB "/job"
+/* A variable of COMMAND's environment: the host's folder cannot be written inside, /run is the machine's own. */
+#define VK_TEMPORARY "TMPDIR=/run/tmp"
 /* How init's lines in the kernel's log begin. The last of them says how it ended: "exit N" or "signal N" of COMMAND,
  * or "cannot " and why COMMAND was not started. */
 #define VK_INIT_SAYS "railyard-init: "

@@ -12,6 +12,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,10 +42,12 @@ char *vk_job_text(const struct vk_machine *machine, size_t *length) {
     fputs(machine->at, file);
     fputc('\0', file);
     for (char *const *variable = machine->environment; *variable; variable++)
-        if (**variable) {
+        if (**variable && strncmp(*variable, "TMPDIR=", 7) != 0) {
             fputs(*variable, file);
             fputc('\0', file);
         }
+    fputs(VK_TEMPORARY, file);
+    fputc('\0', file);
     fputc('\0', file);
     for (char *const *word = machine->command; *word; word++) {
         fputs(*word, file);
@@ -280,11 +283,32 @@ static int line_length(const char *text) {
     return (int)strcspn(text, "\r\n");
 }
 
+/* Of the host, where the machine's memory lies. */
+static const char *memory_folder(void) {
+    return getenv("TMPDIR") ? getenv("TMPDIR") : "/dev/shm";
+}
+
+/* Whether the machine, or the command, ended because a page of the machine's memory had no room on the host. A command
+ * may have another reason for SIGBUS, so that one counts only where the folder is smaller than the machine. */
+static bool had_no_room(const struct watch *watch, const char *log, int kernel_status, const char *words) {
+    if (strstr(log, "Kernel mode signal 7") || (WIFSIGNALED(kernel_status) && WTERMSIG(kernel_status) == SIGBUS))
+        return true;
+    struct statvfs room;
+    int number = 0;
+    const bool bus_error = (sscanf(words, "signal %d", &number) == 1 && number == SIGBUS) ||
+                           (sscanf(words, "exit %d", &number) == 1 && number == 128 + SIGBUS);
+    return bus_error && statvfs(memory_folder(), &room) == 0 &&
+           room.f_bavail * room.f_frsize >> 20 < watch->machine->memory_mb;
+}
+
 static bool judge_log(const struct watch *watch, const char *log, int kernel_status, int *status, char *error) {
     static const char panic_says[] = "Kernel panic - not syncing: ";
     const char *said = last_of(log, VK_INIT_SAYS), *panic = last_of(log, panic_says);
     const char *words = said ? said + strlen(VK_INIT_SAYS) : "";
     int number;
+    if (had_no_room(watch, log, kernel_status, words))
+        return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
+                    memory_folder());
     if (sscanf(words, "exit %d", &number) == 1) {
         *status = number << 8;
         return true;
@@ -298,9 +322,6 @@ static bool judge_log(const struct watch *watch, const char *log, int kernel_sta
         return fail(error, "the kernel panicked at virtual t = %.6f s: %.*s", command_s(watch), line_length(panic),
                     panic);
     }
-    if (WIFSIGNALED(kernel_status) && WTERMSIG(kernel_status) == SIGBUS)
-        return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
-                    getenv("TMPDIR") ? getenv("TMPDIR") : "/dev/shm");
     if (said)
         return fail(error, "the machine %.*s", line_length(words), words);
     if (WIFSIGNALED(kernel_status))
