@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +134,74 @@ def test_nothing_is_left_of_a_machine_that_is_ended(tmp_path: Path, number: sign
 
 
 @needs_kernel
+def test_a_forked_process_that_never_sleeps_gets_no_wrong_name(tmp_path: Path) -> None:
+    """Above the pages that it has used lies a long environment, in which the name of its program ends."""
+    script = "(while :; do :; done) & sleep 100"
+    done = vk(tmp_path, "--stall-limit", "2", "--", "sh", "-c", script, LONG="x" * 20000)
+    assert done.returncode == 125
+    assert done.stderr.endswith("; a forked process was running\n")
+
+
+@needs_kernel
 def test_a_panic_is_said_with_its_reason(tmp_path: Path) -> None:
-    done = vk(tmp_path, "--memory", "64", "--", sys.executable, "-c", "x = bytearray(500 << 20)")
-    assert done.returncode in (125, 128 + signal.SIGKILL, 1), done.stderr  # out of memory: the program, or the machine
-    done = vk(tmp_path, "--", "sh", "-c", "echo c >/proc/sysrq-trigger; kill -9 1; echo alive")
-    assert (done.returncode, done.stdout) == (0, "alive\n")
+    (tmp_path / "panic.py").write_text(
+        'open("/proc/sys/vm/overcommit_memory", "w").write("1")\n'
+        'open("/proc/sys/vm/panic_on_oom", "w").write("2")\n'
+        "bytearray(500 << 20)\n"
+    )
+    done = vk(tmp_path, "--memory", "64", "--", sys.executable, "panic.py")
+    assert done.returncode == 125
+    assert "the kernel panicked at virtual t = 0.0" in done.stderr
+    assert done.stderr.endswith(" s: Out of memory: compulsory panic_on_oom is enabled\n")
+    assert done.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["panic.py"]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@needs_kernel
+@pytest.mark.privileged
+@pytest.mark.parametrize("size", ["8m", "24m", "40m"])
+def test_no_room_for_the_memory_of_a_machine_is_said(tmp_path: Path, size: str) -> None:
+    """With 8 MB the kernel does not get far; with more of them a program may be the first that has no room."""
+    filling = "bytearray(500 << 20)"
+    with small_disk(tmp_path / "disk", size) as disk:
+        done = vk(tmp_path, "--", sys.executable, "-c", filling, TMPDIR=str(disk))
+        assert list(disk.iterdir()) == []
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"vkernel: no room for the machine's memory in {disk}; make room, or name another folder with TMPDIR\n"
+    )
+
+
+@needs_kernel
+def test_temporary_files_have_a_place_inside(tmp_path: Path) -> None:
+    done = vk(tmp_path, "--", "mktemp", TMPDIR="/var/tmp")  # noqa: S108 - the host's, read-only inside
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("/run/tmp/")
+
+
+@needs_kernel
+def test_mpshell_inside_does_not_keep_the_core_awake_and_reaches_a_server_outside_its_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content\n")
+    mpshell = f"{program('mpshell')} --path a:up=12mbps,down=12mbps,delay=20 --summary summary.json --"
+    script = (
+        f"{sys.executable} -m http.server 8080 >/dev/null & sleep 1; "
+        f"exec {mpshell} sh -c 'exec curl -sS http://$MPSHELL_GATEWAY:8080/file'"
+    )
+    done = vk(tmp_path, "--stall-limit", "10", "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "content\n"), done.stderr
+    awake = json.loads((tmp_path / "summary.json").read_text())["keep_awake"]
+    assert (awake["asked"], awake["done"]) == ("auto", False)
+    assert awake["because"] == "no timer is late in virtual time"
 
 
 def test_what_is_no_kernel_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -334,6 +398,48 @@ def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) ->
     assert again.returncode == 0, again.stderr
     assert same_files(run, tmp_path / "again") == ["run.json"]
     assert not (run / ".inside").exists()
+
+
+@needs_kernel
+@pytest.mark.privileged
+def test_a_full_disk_ends_a_campaign_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [mptcp] #"))
+    with small_disk(tmp_path / "disk", "300k") as disk:
+        words = ("run", str(tmp_path / "inside.yaml"), "--out", str(disk / "out"))
+        full = railyard(*words)
+        assert full.returncode == 2
+        assert full.stderr.count("\n") == 1
+        assert "the disk is full; make room" in full.stderr
+        assert list((disk / "out" / "runs").iterdir()) == []
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        done = railyard(*words)
+        assert done.returncode == 0, done.stderr
+
+
+@needs_kernel
+def test_nothing_runs_on_after_the_kill_of_a_campaign_and_the_next_start_removes_its_files(tmp_path: Path) -> None:
+    (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [mptcp] #"))
+    words = ["run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"), "--jobs", "1"]
+    before = set(Path("/dev/shm").iterdir())  # noqa: S108
+    campaign = subprocess.Popen(
+        [sys.executable, "-m", "railyard", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    inside: list[int] = []
+    while len(inside) < 4 and time.monotonic() < deadline:  # vkernel, the kernel, init and a shell
+        inside = children_of(campaign.pid)
+        time.sleep(0.01)
+    campaign.kill()
+    campaign.wait(30)
+    while not all(map(gone, inside)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(inside) >= 4
+    assert [pid for pid in inside if not gone(pid)] == []
+    assert set(Path("/dev/shm").iterdir()) <= before  # noqa: S108
+    assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == [".partial-subway-1--mptcp--s1"]
+    done = railyard(*words)
+    assert done.returncode == 0, done.stderr
+    assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == ["subway-1--mptcp--s1"]
 
 
 @needs_kernel
