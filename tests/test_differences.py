@@ -91,6 +91,12 @@ def test_a_scheme_that_helps_on_one_pair_is_not_established_for_others(tmp_path:
     median = found(runs_of(tmp_path, faster_there))["rct_median"]
     assert median.verdict == "lower here"
     assert median.adjusted > 0.05 > median.adjusted_here
+    assert median.change is not None and median.here is not None
+    assert median.change.interval.high > 0 > median.here.interval.high, "the sentence has the interval of its claim"
+    assert differences.sentences([median]) == [
+        f"xlink+ against vanilla-mp: RCT median {median.words_here} for these traces."
+    ]
+    assert median.words_here.split(" [")[0] == median.words.split(" [")[0] and median.words_here != median.words
 
 
 def test_noise_is_not_decided(tmp_path: Path) -> None:

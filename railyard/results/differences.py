@@ -173,12 +173,20 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """−30 % [−45, −12]; of rates in percentage points."""
-        if self.change is None:
+        """−30 % [−45, −12], with the interval for pairs like these; of rates in percentage points."""
+        return self._words(self.change)
+
+    @property
+    def words_here(self) -> str:
+        """The same with the interval for these pairs, which is the narrower one."""
+        return self._words(self.here)
+
+    def _words(self, change: Change | None) -> str:
+        if change is None:
             return "–"
         if not all(one is not None and one.carried for one in (self.ours, self.theirs)):
             return intervals.TOO_SMALL
-        found = self.change.interval
+        found = change.interval
         said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
         unit = " %" if self.figure.relative else " points"
         return f"{said}{unit} [{found.ends(lambda end: _signed(end, self.figure))}]"
@@ -354,8 +362,8 @@ def sentences(found: Sequence[Difference]) -> list[str]:
     told: dict[tuple[str, str], list[str]] = {}
     for one in found:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
-            limited = ", for these traces" if one.verdict.endswith(" here") else ""
-            told.setdefault((one.label, one.against), []).append(f"{one.figure.title} {one.words}{limited}")
+            words = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
+            told.setdefault((one.label, one.against), []).append(f"{one.figure.title} {words}")
     return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in told.items()]
 
 
