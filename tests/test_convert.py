@@ -169,6 +169,64 @@ def test_a_mistake_in_a_table_of_rates_is_told(
     assert said in str(error.value)
 
 
+PACKETS = {"unit": "packets", "rate_column": "rate"}
+EXPECTED = [249, 499, 749, 999, 2499, 2999, 3000]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "t,rate\n2021-05-03T10:00:00Z,4\n2021-05-03T10:00:01Z,0\n2021-05-03T10:00:02Z,2\n",
+        "t,rate\n2021-05-03T12:00:00+02:00,4\n2021-05-03T10:00:01Z,0\n2021-05-03T09:00:02.000-01:00,2\n",
+        "t;rate\r\n2021-05-03 10:00:00,5;4,0\r\n2021-05-03 10:00:01,5;0\r\n2021-05-03 10:00:02,5;2,0\r\n",
+        "t;rate\n100,25;4,0\n101,25;0,0\n102,25;2,0\n",
+        "t\trate\n0.0\t4\n1.0\t0\n2.0\t2\n",
+        "# one comment, with a comma\nt rate\n0.0 4\n1.0  0\n2.0 2\n",
+        "Timestamp,rate\n2019.12.14_10.16.30,4\n2019.12.14_10.16.31,0\n2019.12.14_10.16.32,2\n",
+    ],
+)
+def test_dates_semicolons_and_decimal_commas_are_read(tmp_path: Path, content: str) -> None:
+    assert times_of(write(tmp_path / "r.csv", content), **PACKETS) == EXPECTED
+
+
+def test_fractions_of_a_date_count(tmp_path: Path) -> None:
+    rows = "t;rate\n2021-05-03T10:00:00.250Z;2\n2021-05-03T10:00:00.750Z;0\n"
+    assert times_of(write(tmp_path / "r.csv", rows), **PACKETS) == [249, 499, 1000]
+
+
+def test_rows_of_one_date_count_with_their_mean(tmp_path: Path) -> None:
+    rows = "t,rate\n2021-05-03T10:00:00Z,6\n2021-05-03T10:00:00Z,2\n2021-05-03T10:00:01Z,0\n"
+    assert times_of(write(tmp_path / "r.csv", rows), **PACKETS) == [249, 499, 749, 999, 2000]
+
+
+def test_a_first_row_with_a_unit_is_no_header(tmp_path: Path) -> None:
+    rows = write(tmp_path / "7Train1.csv", "0.048128,Mbits/sec\n0,Mbits/sec\n0.024064,Mbits/sec\n")
+    assert times_of(rows, **{"from": "rates", "bin_ms": 1000, "rate_column": "1"}) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [("2021-13-03T10:00:01Z;1", "no number in column 1"), ("2021-05-03T09:59:59Z;1", "not later"),
+     ("2021-05-03T10:00:01Z;1.234,5", "no number in column 2"), ("1;1", "not later")],
+)  # fmt: skip
+def test_a_date_or_number_that_cannot_be_read_is_told(tmp_path: Path, row: str, said: str) -> None:
+    file = write(tmp_path / "r.csv", f"t;rate\n2021-05-03T10:00:00Z;1\n{row}\n")
+    with pytest.raises(TraceError, match=said) as error:
+        times_of(file, **PACKETS)
+    assert str(error.value).startswith(f"{file}:3: ")
+
+
+def test_logs_of_bytes_and_places_are_bins_of_their_own_lengths(tmp_path: Path) -> None:
+    rows = ("1453121790686 39287 51.0386528885778 3.73220785642186 6016 1000",
+            "1453121791687 40288 51.0386532820580 3.73222847166054 0 1000",
+            "1453121792686 41287 51.0386553301824 -3.73225142858955 1504 0600",
+            "1453121793686 42287 51.0386567711171 3.73227435543338 1504 0400")  # fmt: skip
+    file = write(tmp_path / "report_bus_0001.log", "\n".join(rows) + "\n")
+    assert times_of(file) == [249, 499, 749, 999, 2599, 2999, 3000]
+    with pytest.raises(TraceError, match=":2: this is no row of ms since 1970"):
+        times_of(write(tmp_path / "bad.log", rows[0] + "\nhello\n"), **{"from": "movement"})
+
+
 # --- Captures --------------------------------------------------------------------------------------------------------
 
 HOST, PEER = "10.0.0.2", "192.0.2.9"
@@ -287,7 +345,7 @@ def test_any_bytes_are_converted_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     file = write(tmp_path_factory.getbasetemp() / "any", data)
-    for form in (None, "mahimahi", "saturatr", "raw", "rates", "pcap", "iperf3"):
+    for form in (None, "mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "iperf3"):
         try:
             times = times_of(file, **{"from": form, "address": HOST})
         except TraceError as error:
@@ -335,7 +393,7 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
         assert code == 2, arguments
         assert not (tmp_path / "x").exists()
     code, _, err = railyard_traces("convert", write(tmp_path / "odd", "hello\n"), "--out", tmp_path / "x")
-    assert (code, "name it: mahimahi, saturatr, raw, rates, pcap, iperf3" in err) == (2, True)
+    assert (code, "name it: mahimahi, saturatr, raw, rates, movement, pcap, iperf3" in err) == (2, True)
 
 
 def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:

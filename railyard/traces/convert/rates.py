@@ -1,9 +1,11 @@
-"""Reading a CSV of rates, one row a bin."""
+"""Reading a table of rates, one row a bin: numbers and dates as programs and spreadsheets write them."""
 
 from __future__ import annotations
 
 import csv
 import math
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,11 @@ _BYTES_PER_S = {"gbps": 1e9 / 8, "mbps": 1e6 / 8, "kbps": 1e3 / 8, "bps": 1 / 8,
 _BYTES_PER_BIN = {"bytes": 1.0, "packets": float(OPPORTUNITY_BYTES)}
 
 
+_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
+_GNETTRACK = "%Y.%m.%d_%H.%M.%S"
+"""Dates as G-NetTrack writes them: 2019.12.14_10.16.30."""
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell)
@@ -25,12 +32,41 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _date_s(cell: str) -> float | None:
+    """Seconds since 1970 of an ISO 8601 date and time, or one of G-NetTrack; without an offset it is in UTC."""
+    try:
+        date = datetime.fromisoformat(cell)
+    except ValueError:
+        try:
+            date = datetime.strptime(cell, _GNETTRACK).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+    return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+
+
+def delimiter_of(line: str) -> str | None:
+    """What separates the cells of a line: semicolon, tab, comma, else white space; None where there is nothing."""
+    found = next((mark for mark in ";\t," if mark in line), None)
+    return found or (" " if " " in line.strip() else None)
+
+
+def _cells(row: list[str], delimiter: str | None) -> list[str]:
+    """The cells without spaces around them; decimal commas, which only stand beside semicolons and tabs, as points."""
+    cells = [cell.strip() for cell in (" ".join(row).split() if delimiter == " " else row)]
+    if delimiter in (";", "\t"):
+        return [".".join(match.groups()) if (match := _DECIMAL_COMMA.fullmatch(cell)) else cell for cell in cells]
+    return cells
+
+
 def _rows(path: Path) -> list[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
+            first = next((line for line in stream if line.strip() and not line.lstrip().startswith("#")), "")
+            delimiter = delimiter_of(first)
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=delimiter or ",", strict=True)
             return [
-                (reader.line_num, [cell.strip() for cell in row])
+                (reader.line_num, _cells(row, delimiter))
                 for row in reader
                 if row and any(row) and not row[0].lstrip().startswith("#")
             ]
@@ -53,7 +89,7 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     """A rate holds from the time of its row to that of the next; the last row's bin is as long as the one before it."""
     rows = _rows(path)
     header = None
-    if rows and not all(_is_number(cell) for cell in rows[0][1]):
+    if rows and not any(_is_number(cell) or _date_s(cell) is not None for cell in rows[0][1]):
         header = rows.pop(0)[1]
     if not rows:
         raise TraceError(f"{path}: there is no row of numbers in it")
@@ -62,18 +98,35 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     time_at = _column(path, header, width, recipe.time_column or "1") if timed else None
     default = str(1 if time_at is None else time_at + 2)
     rate_at = _column(path, header, width, recipe.rate_column or default)
-    rates, times = [], []
+    rates: list[float] = []
+    times: list[float] = []
+    alike = 1
     for line, cells in rows:
-        rates.append(_value(path, line, cells, rate_at, negative=False))
+        rate = _value(path, line, cells, rate_at, negative=False)
         if time_at is not None:
-            times.append(_value(path, line, cells, time_at, negative=True) * _US[recipe.time_unit])
+            time, dated = _time_us(path, line, cells, time_at, recipe)
+            if dated and times and time == times[-1]:
+                alike += 1
+                rates[-1] += (rate - rates[-1]) / alike
+                continue
+            alike = 1
+            times.append(time)
             if len(times) > 1 and times[-1] <= times[-2]:
                 raise TraceError(f"{path}:{line}: the time is not later than that of the row before; sort the rows")
+        rates.append(rate)
     edges = _edges(path, times, len(rates), recipe)
     values = np.array(rates)
     if recipe.unit in _BYTES_PER_BIN:
         return from_bins(edges, values * _BYTES_PER_BIN[recipe.unit])
     return from_bins(edges, values * _BYTES_PER_S[recipe.unit] * np.diff(edges) / 1e6)
+
+
+def _time_us(path: Path, line: int, cells: list[str], column: int, recipe: TraceRecipe) -> tuple[float, bool]:
+    """The time of a row in µs, and whether it is a date. Rows with the same date count with their mean rate."""
+    date_s = None if column >= len(cells) or _is_number(cells[column]) else _date_s(cells[column])
+    if date_s is not None:
+        return round(date_s * 1e6), True
+    return _value(path, line, cells, column, negative=True) * _US[recipe.time_unit], False
 
 
 def _edges(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from railyard.traces.index import MAX_BASE_RTT_MS
 from railyard.traces.names import DeviceName, PairName, QueueSpec, Recorded, Technology
 
-Format = Literal["mahimahi", "saturatr", "raw", "rates", "pcap", "iperf3"]
+Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "iperf3"]
 FORMATS: tuple[str, ...] = get_args(Format)
 Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
 UNITS: tuple[str, ...] = get_args(Unit)

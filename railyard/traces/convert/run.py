@@ -11,7 +11,8 @@ import numpy as np
 from railyard.traces.convert.capacity import Delivered, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
 from railyard.traces.convert.logs import DATA_RECEIVED, RAW_LOG_HEADER, read_iperf3, read_raw, read_saturatr
-from railyard.traces.convert.rates import read_rates
+from railyard.traces.convert.movement import is_movement_log, read_movement
+from railyard.traces.convert.rates import delimiter_of, read_rates
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
@@ -42,9 +43,17 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "saturatr": read_saturatr,
     "raw": read_raw,
     "rates": read_rates,
+    "movement": read_movement,
     "pcap": read_capture,
     "iperf3": read_iperf3,
 }
+
+
+def _table_format(rows: list[bytes]) -> str | None:
+    """The format of a table by its first rows; None where it is none that is known."""
+    if is_movement_log(rows):
+        return "movement"
+    return "rates" if rows and (b"," in rows[0] or _looks_like_rates(rows[-1])) else None
 
 
 def detect_format(path: Path) -> str:
@@ -58,16 +67,22 @@ def detect_format(path: Path) -> str:
         return "pcap"
     if head.startswith(RAW_LOG_HEADER.encode()):
         return "raw"
-    if head.lstrip()[:1] == b"{":
-        return "iperf3"
-    if DATA_RECEIVED in head:
-        return "saturatr"
+    if head.lstrip()[:1] == b"{" or DATA_RECEIVED in head:
+        return "saturatr" if DATA_RECEIVED in head else "iperf3"
     lines = head.split(b"\n")[:-1] or [head]
     if head and all(line.isdigit() for line in lines):
         return "mahimahi"
-    if b"," in lines[0]:
-        return "rates"
+    form = _table_format([line for line in lines if line.strip() and not line.lstrip().startswith(b"#")][:2])
+    if form is not None:
+        return form
     raise TraceError(f"{path}: its format cannot be told from its content; name it: {', '.join(READERS)}")
+
+
+def _looks_like_rates(line: bytes) -> bool:
+    """Whether a row of a table without commas has a digit in it, in two cells or more."""
+    text = line.decode("utf-8", errors="replace")
+    delimiter = delimiter_of(text)
+    return delimiter is not None and sum(cell[:1].isdigit() for cell in text.split(delimiter.strip() or None)) >= 2
 
 
 @dataclass(frozen=True)

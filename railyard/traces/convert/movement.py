@@ -1,0 +1,53 @@
+"""Reading the logs of Riiser et al. (Oslo, 3G) and van der Hooft et al. (Ghent, 4G): bytes and place, row by row.
+
+Six columns, separated by spaces: ms since 1970, ms since the start of the experiment (or since boot), latitude,
+longitude, bytes received since the row before, ms since the row before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from railyard.traces.convert.capacity import Delivered, from_bins
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.trace import TraceError
+
+_ROW = re.compile(r"\s*(\d{10,14})\s+(\d{1,14})\s+(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s+(\d{1,14})\s+(\d{1,9})\s*")
+
+
+def is_movement_log(lines: Sequence[bytes]) -> bool:
+    """Whether the first rows of a file are rows of such a log."""
+    return bool(lines) and all(_ROW.fullmatch(line.decode("latin-1")) for line in lines)
+
+
+def read_movement(path: Path, _: TraceRecipe) -> Delivered:
+    """Each row is a bin: its bytes arrived in the ms that it names. Rows of 0 ms belong to the one before them."""
+    try:
+        lines = path.read_text(encoding="latin-1").splitlines()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    sizes: list[int] = []
+    lengths_ms: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        match = _ROW.fullmatch(line)
+        if match is None:
+            raise TraceError(
+                f"{path}:{number}: this is no row of ms since 1970, ms since the start, latitude, longitude, bytes and "
+                "ms since the row before; correct or remove it"
+            )
+        size, length_ms = int(match[5]), int(match[6])
+        if length_ms == 0 and sizes:
+            sizes[-1] += size
+            continue
+        sizes.append(size)
+        lengths_ms.append(length_ms)
+    if not sum(lengths_ms):
+        raise TraceError(f"{path}: there is no row with a time in it")
+    edges_us = np.concatenate(([0], np.cumsum(lengths_ms))) * 1000.0
+    return from_bins(edges_us, np.array(sizes, dtype=np.float64))
