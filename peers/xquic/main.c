@@ -22,6 +22,8 @@
 #define IDLE_MS       120000
 #define RETRY_US      UINT64_C(1000000) /* a path that XQUIC has given up is tried again after so long */
 #define READ_BYTES    16384
+#define MAX_ROUNDS    64
+#define IDLE_WAIT_US  UINT64_C(1000)
 
 typedef struct item item;
 struct item { /* a local connection and its stream */
@@ -63,6 +65,7 @@ struct stack {
     path *created;     /* XQUIC has not told its ID yet */
     uint64_t retry_at; /* XL_NEVER: no path is missing */
     uint64_t timer_at; /* XL_NEVER: none */
+    unsigned rounds;   /* of a timer that is due at once, since a datagram came */
     item *items;
 };
 
@@ -349,6 +352,7 @@ static ssize_t write_reset(const unsigned char *data, size_t len, const struct s
 
 static void receive(void *user, const xl_datagram *d, uint8_t *data) {
     stack *t = user;
+    t->rounds = 0;
     struct sockaddr_storage from, to;
     const socklen_t from_len = net_to_sockaddr(&d->remote, &from), to_len = net_to_sockaddr(&d->local, &to);
     for (size_t k = 0; k < t->options.path_count; k++) {
@@ -365,8 +369,11 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
                                     from_len, called_at, &t->base);
 }
 
+/* XQUIC may ask to be called at once over and over while a path is silent: after some rounds it waits a little. */
 static void set_timer(xqc_usec_t after_us, void *user) {
-    ((stack *)user)->timer_at = called_at + after_us;
+    stack *t = user;
+    t->rounds = after_us < IDLE_WAIT_US ? t->rounds + 1 : 0;
+    t->timer_at = called_at + (t->rounds > MAX_ROUNDS ? IDLE_WAIT_US : after_us);
 }
 
 static void continue_sending(stack *t) {
