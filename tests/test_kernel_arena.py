@@ -527,6 +527,29 @@ open("written", "w").write(os.environ["MPSHELL_PATHS"])
     assert same_files(tmp_path / "one", tmp_path / "other") == []
 
 
+@needs_kernel
+def test_packets_that_follow_closely_leave_on_time_in_virtual_time(tmp_path: Path) -> None:
+    flood = """
+import os, socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(3000):
+    s.sendto(bytes(60), (os.environ["MPSHELL_GATEWAY"], 9))
+    time.sleep(30e-6)
+"""
+    words = [
+        str(program("mpshell")),
+        "--virtual",
+        "--path",
+        "a:up=400mbps,down=400mbps,delay=20",
+        "--summary",
+        "s.json",
+    ]
+    subprocess.run([*words, "--", sys.executable, "-c", flood], cwd=tmp_path, timeout=100, check=True)
+    (path,) = json.loads((tmp_path / "s.json").read_text())["paths"]
+    assert path["up"]["lateness_us"]["count"] > 2000
+    assert path["up"]["lateness_us"]["max"] <= 10
+
+
 SUITE = """\
 name: two-kernels
 arena: kernel
