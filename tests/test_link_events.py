@@ -30,7 +30,7 @@ pairs:
 EXPERIMENT = """\
 name: events
 pairs: [flat]
-schemes: [xlink]
+schemes: [xlink-lean]
 start_offset_ms: 0
 player: {duration_s: 3, bitrate_bps: 4000000, chunk_bytes: 131072, max_buffer_ms: 1000}
 time_limit_s: 12

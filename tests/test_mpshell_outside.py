@@ -118,7 +118,7 @@ def test_a_reply_of_another_program_is_refused(tmp_path: Path) -> None:
         with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as shell:
             peer, _ = listener.accept()
             with peer:
-                assert len(peer.recv(4096)) == 16
+                assert len(peer.recv(4096)) == 24
                 socket.send_fds(peer, [b"junk"], [listener.fileno()] * 40)
             assert shell.stderr is not None
             assert "did not answer" in shell.stderr.read()
