@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import zipfile
 from pathlib import Path
 
 import dpkt
@@ -199,8 +200,8 @@ def test_rows_of_one_date_count_with_their_mean(tmp_path: Path) -> None:
     assert times_of(write(tmp_path / "r.csv", rows), **PACKETS) == [249, 499, 749, 999, 2000]
 
 
-def test_a_first_row_with_a_unit_is_no_header(tmp_path: Path) -> None:
-    rows = write(tmp_path / "7Train1.csv", "0.048128,Mbits/sec\n0,Mbits/sec\n0.024064,Mbits/sec\n")
+def test_a_rate_may_have_its_unit_behind_it_and_be_the_first_row(tmp_path: Path) -> None:
+    rows = write(tmp_path / "7Train1.csv", "0.048128,Mbits/sec\n0,bits/sec\n24.064,Kbits/sec\n")
     assert times_of(rows, **{"from": "rates", "bin_ms": 1000, "rate_column": "1"}) == EXPECTED
 
 
@@ -225,6 +226,19 @@ def test_logs_of_bytes_and_places_are_bins_of_their_own_lengths(tmp_path: Path) 
     assert times_of(file) == [249, 499, 749, 999, 2599, 2999, 3000]
     with pytest.raises(TraceError, match=":2: this is no row of ms since 1970"):
         times_of(write(tmp_path / "bad.log", rows[0] + "\nhello\n"), **{"from": "movement"})
+
+
+def test_a_file_of_an_archive_is_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for folder in ("a", "b"):
+            archive.writestr(f"set/{folder}/drive.csv", "0,4\n1,0\n2,2\n")
+    options = {"unit": "packets", "member": "b/drive.csv"}
+    assert times_of(tmp_path / "all.zip", **options) == EXPECTED
+    for member, said in (("drive.csv", "2 files in it are named"), ("c.csv", "0 files in it are named")):
+        with pytest.raises(TraceError, match=said):
+            times_of(tmp_path / "all.zip", **options | {"member": member})
+    with pytest.raises(TraceError, match="cannot be unpacked"):
+        times_of(write(tmp_path / "no.zip", "hello"), **options)
 
 
 # --- Captures --------------------------------------------------------------------------------------------------------

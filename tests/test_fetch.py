@@ -139,6 +139,10 @@ sources:
 - name: walks
   title: Walks
   licence: CC-BY-4.0
+  country: Norway
+  scenario: walking
+  technology: LTE
+  year: 2020 to 2021
   cite: Nobody, 2026
   files:
   - {{name: rates.csv, url: '{url}', bytes: {size}, sha256: {sha256}}}
@@ -192,14 +196,39 @@ def test_fetch_lists_and_refuses_what_it_does_not_know(server: Server, tmp_path:
     assert (code, f"{manifest}:3: " in err, "need other.csv" in err) == (2, True, True)
     manifest.write_text(manifest.read_text().replace("sha256: ", "sha256: 0"))
     code, _, err = railyard_fetch("--manifest", manifest)
-    assert (code, f"{manifest}:8: sources[0].files[0].sha256" in err) == (2, True)
+    assert (code, f"{manifest}:12: sources[0].files[0].sha256" in err) == (2, True)
 
 
 def test_the_projects_manifest_pins_every_file_at_a_commit() -> None:
     manifest, _ = read_manifest(MANIFEST)
-    files = [file for source in manifest.sources for file in source.files]
+    files = [file for source in manifest.sources for file in source.files if file.sha256 is not None]
     assert len({file.sha256 for file in files}) == len(files) > 10
     for file in files:
         assert file.url.startswith("https://") and file.url.endswith(f"/{file.name}")
         assert len(next(part for part in file.url.split("/") if len(part) == 40)) == 40, "a commit"
-    assert max(file.bytes for file in files) <= MAX_BYTES
+    assert max(file.bytes or 0 for file in files) <= MAX_BYTES
+
+
+def test_the_projects_manifest_has_five_sources_of_three_countries_and_says_how_pairs_were_recorded() -> None:
+    sources = read_manifest(MANIFEST)[0].sources
+    pinned = [source for source in sources if source.total_bytes is not None]
+    assert len(pinned) >= 5 and len({source.country for source in pinned}) >= 3
+    assert all(pair.recorded for source in sources for pair in source.pairs)
+    names = [pair.name for source in sources for pair in source.pairs]
+    assert len(set(names)) == len(names)
+
+
+def test_a_file_that_nobody_measured_is_recorded_at_its_first_download(server: Server, tmp_path: Path) -> None:
+    file = pinned(server, bytes=None, sha256=None)
+    assert download(file, tmp_path).read_bytes() == RATES
+    recorded = (tmp_path / "rates.csv.sha256").read_text()
+    assert recorded == f"{hashlib.sha256(RATES).hexdigest()}  rates.csv\n"
+    download(file, tmp_path)
+    assert len(server.asked) == 1, "it is there"
+    (tmp_path / "rates.csv").unlink()
+    server.content = RATES[:-1] + b"9"
+    with pytest.raises(TraceError, match="as pinned; it was removed"):
+        download(file, tmp_path)
+    assert (tmp_path / "rates.csv.sha256").read_text() == recorded
+    with pytest.raises(ValueError, match="both bytes and sha256, or neither"):
+        pinned(server, sha256=None)

@@ -190,10 +190,15 @@ def fetch(
         source = find_source(known, name, manifest)
         places = ", ".join(dict.fromkeys(_place(file.url) for file in source.files))
         console.print(
-            f"{source.title}\nlicence: {source.licence}\ncite: {source.cite}\n"
-            f"from: {places}, {source.total_bytes / 1e6:.3f} MB",
+            f"{source.title}\n{source.country}, {source.year}; {source.scenario}; {source.technology}\n"
+            f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}",
             soft_wrap=True,
         )
+        if source.total_bytes is None:
+            console.print(
+                "its SHA-256 is not pinned: that of the first download is recorded beside it and checked from then on",
+                soft_wrap=True,
+            )
         if not accept_licence:
             raise TraceError(
                 f"nothing was downloaded; if the licence above suits you, add --accept-licence to fetch {name}"
@@ -209,12 +214,14 @@ def fetch(
 
 def _sources_table(sources: tuple[Source, ...]) -> Table:
     table = Table(show_lines=True)
-    for heading in ("data set", "what", "licence", "pairs"):
+    for heading in ("data set", "what", "where, when", "licence", "pairs"):
         table.add_column(heading, overflow="fold")
     table.add_column("MB", justify="right", no_wrap=True)
     for source in sources:
         pairs = "\n".join(pair.name for pair in source.pairs)
-        table.add_row(source.name, source.title, source.licence, pairs, f"{source.total_bytes / 1e6:.3f}")
+        megabytes = "–" if source.total_bytes is None else f"{source.total_bytes / 1e6:.3f}"
+        place = f"{source.country}, {source.year}; {source.scenario}; {source.technology}"
+        table.add_row(source.name, source.title, place, source.licence, pairs, megabytes)
     return table
 
 

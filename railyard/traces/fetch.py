@@ -42,8 +42,19 @@ class SourceFile(_Part):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
     url: Annotated[str, Field(pattern=r"^https?://")]
-    bytes: Annotated[int, Field(gt=0, le=MAX_BYTES)]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    bytes: Annotated[int, Field(gt=0, le=MAX_BYTES)] | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Neither: nobody has measured the file yet; the SHA-256 of the first download is recorded beside it and holds."""
+
+    @model_validator(mode="after")
+    def _size_and_hash_go_together(self) -> SourceFile:
+        if (self.bytes is None) != (self.sha256 is None):
+            raise ValueError("give both bytes and sha256, or neither where the file was never measured")
+        return self
+
+    @property
+    def most_bytes(self) -> int:
+        return MAX_BYTES if self.bytes is None else self.bytes
 
 
 class Source(_Part):
@@ -53,6 +64,11 @@ class Source(_Part):
     title: Text
     licence: Text
     cite: Text
+    country: Text
+    scenario: Text
+    technology: Text
+    year: Text
+    """Of the recording; of the publication where only that is known, which it says."""
     files: tuple[SourceFile, ...]
     pairs: tuple[PairRecipe, ...]
 
@@ -66,8 +82,14 @@ class Source(_Part):
         return self
 
     @property
-    def total_bytes(self) -> int:
-        return sum(file.bytes for file in self.files)
+    def total_bytes(self) -> int | None:
+        """None where a file was never measured."""
+        sizes = [file.bytes for file in self.files if file.bytes is not None]
+        return sum(sizes) if len(sizes) == len(self.files) else None
+
+    @property
+    def size(self) -> str:
+        return "size not known" if self.total_bytes is None else f"{self.total_bytes / 1e6:.3f} MB"
 
 
 class Manifest(_Part):
@@ -138,17 +160,20 @@ def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = l
     Never more than the manifest's number of bytes is written. `progress` is told how many bytes are there.
     """
     done, part = folder / file.name, folder / f"{file.name}.part"
-    if done.is_file() and done.stat().st_size == file.bytes and sha256_of(done) == file.sha256:
+    pinned = _pinned(file, folder)
+    if done.is_file() and pinned is not None and sha256_of(done) == pinned:
         return done
     try:
         folder.mkdir(parents=True, exist_ok=True)
         have = part.stat().st_size if part.is_file() else 0
-        if have >= file.bytes:
-            part.unlink()
+        if have >= file.most_bytes or file.bytes is None:
+            part.unlink(missing_ok=True)
             have = 0
         with _network_faults(file):
             _receive(file, part, have, progress)
-        _check(file, part)
+        _check(file, part, pinned)
+        if file.sha256 is None:
+            _record(file, folder).write_text(f"{sha256_of(part)}  {file.name}\n", encoding="ascii")
         part.replace(done)
     except OSError as error:
         raise TraceError(f"{error.filename or folder}: cannot be written: {(error.strerror or '').lower()}") from error
@@ -163,26 +188,39 @@ def _receive(file: SourceFile, part: Path, have: int, progress: Callable[[int], 
         with part.open("ab" if continued else "wb") as out:
             while piece := response.read(_PIECE):
                 have += len(piece)
-                if have > file.bytes:
+                if have > file.most_bytes:
                     out.close()
                     part.unlink()
                     raise TraceError(
-                        f"{file.name}: the server sends more than the {file.bytes} bytes of the manifest; "
+                        f"{file.name}: the server sends more than the {file.most_bytes} bytes of the manifest; "
                         "it is not the file that was pinned"
                     )
                 out.write(piece)
                 progress(have)
 
 
-def _check(file: SourceFile, part: Path) -> None:
+def _record(file: SourceFile, folder: Path) -> Path:
+    """Where the SHA-256 of the first download of a file is kept that the manifest does not pin."""
+    return folder / f"{file.name}.sha256"
+
+
+def _pinned(file: SourceFile, folder: Path) -> str | None:
+    """The SHA-256 that a file must have; None before the first download of one that the manifest does not pin."""
+    record = _record(file, folder)
+    if file.sha256 is not None or not record.is_file():
+        return file.sha256
+    return record.read_text(encoding="utf-8", errors="replace").split(" ")[0]
+
+
+def _check(file: SourceFile, part: Path, pinned: str | None) -> None:
     size = part.stat().st_size
-    if size < file.bytes:
+    if file.bytes is not None and size < file.bytes:
         raise TraceError(f"{file.name}: only {size} of {file.bytes} bytes arrived; try again: what has arrived is kept")
     found = sha256_of(part)
-    if found != file.sha256:
+    if pinned is not None and found != pinned:
         part.unlink()
         raise TraceError(
-            f"{file.name}: its SHA-256 is {found}, not {file.sha256} as pinned; it was removed: do not trust the source"
+            f"{file.name}: its SHA-256 is {found}, not {pinned} as pinned; it was removed: do not trust the source"
         )
 
 

@@ -19,6 +19,8 @@ _BYTES_PER_S = {"gbps": 1e9 / 8, "mbps": 1e6 / 8, "kbps": 1e3 / 8, "bps": 1 / 8,
 _BYTES_PER_BIN = {"bytes": 1.0, "packets": float(OPPORTUNITY_BYTES)}
 
 
+_IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "Gbits/sec": 1e9 / 8}
+"""Units that iperf writes behind a rate, row by row, in bytes per second."""
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 _GNETTRACK = "%Y.%m.%d_%H.%M.%S"
 """Dates as G-NetTrack writes them: 2019.12.14_10.16.30."""
@@ -102,7 +104,7 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     times: list[float] = []
     alike = 1
     for line, cells in rows:
-        rate = _value(path, line, cells, rate_at, negative=False)
+        rate = _value(path, line, cells, rate_at, negative=False) * _own_unit(cells, rate_at, recipe)
         if time_at is not None:
             time, dated = _time_us(path, line, cells, time_at, recipe)
             if dated and times and time == times[-1]:
@@ -119,6 +121,12 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     if recipe.unit in _BYTES_PER_BIN:
         return from_bins(edges, values * _BYTES_PER_BIN[recipe.unit])
     return from_bins(edges, values * _BYTES_PER_S[recipe.unit] * np.diff(edges) / 1e6)
+
+
+def _own_unit(cells: list[str], rate_at: int, recipe: TraceRecipe) -> float:
+    """By how much the unit that the row names behind its rate is more than the recipe's."""
+    named = _IPERF_UNITS.get(cells[rate_at + 1]) if rate_at + 1 < len(cells) else None
+    return 1.0 if named is None or recipe.unit in _BYTES_PER_BIN else named / _BYTES_PER_S[recipe.unit]
 
 
 def _time_us(path: Path, line: int, cells: list[str], column: int, recipe: TraceRecipe) -> tuple[float, bool]:

@@ -33,6 +33,8 @@ class TraceRecipe(_Part):
 
     file: Text
     """Relative to the recipe, or the name of a download."""
+    member: Text | None = None
+    """The file is a zip archive, and this the file in it; folders in the archive may be left out."""
     format: Annotated[Format | None, Field(alias="from")] = None
     """Without it: by the file's content."""
     start_s: NotNegative = 0.0

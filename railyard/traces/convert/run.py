@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from railyard.traces.convert.archive import unpacked
 from railyard.traces.convert.capacity import Delivered, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
 from railyard.traces.convert.logs import DATA_RECEIVED, RAW_LOG_HEADER, read_iperf3, read_raw, read_saturatr
@@ -99,6 +100,9 @@ class Converted:
 
 def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
     """A measurement as a Mahimahi trace. Raises TraceError, whose message names the file and where it can the line."""
+    if recipe.member is not None:
+        with unpacked(path, recipe.member) as file:
+            return convert_trace(file, recipe.model_copy(update={"member": None}))
     form = recipe.format or detect_format(path)
     delivered = READERS[form](path, recipe)
     try:
