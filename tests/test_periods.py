@@ -110,5 +110,6 @@ def test_the_evaluation_without_its_recordings_tells_how_to_get_them(monkeypatch
         look_up(experiment.pairs[0], document, ("pairs", 0))
     message = str(error.value)
     assert message.startswith(f"{file}:8: pairs[0]: there is no trace pair 'subway_nyc_a' on the search path; ")
-    assert "`railyard traces fetch" in message and "RAILYARD_TRACE_PATH" in message
+    assert "get it with `railyard traces fetch nyc-subway --accept-licence --out DIR`" in message
+    assert "RAILYARD_TRACE_PATH" in message
     assert "did you mean" not in message
