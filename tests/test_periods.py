@@ -91,7 +91,7 @@ def test_stats_and_validate_tell_of_unequal_periods(library: Path) -> None:
 def test_a_recording_that_is_not_at_hand_is_told_where_to_get(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAILYARD_TRACE_PATH", raising=False)
     with pytest.raises(TraceError) as error:
-        find_pair("subway_tokyo_a")
+        find_pair("subway_nyc_b")
     assert "did you mean" not in str(error.value)
     assert "add the folder of its library to RAILYARD_TRACE_PATH; `railyard traces fetch` lists" in str(error.value)
     with pytest.raises(TraceError, match="did you mean 'subway-6'"):
