@@ -28,9 +28,9 @@ BEST = "sp:best"  # of each pair the single path with the lower figure, by the f
 
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
     """How many plays of this length, at most, share a stretch of the trace with the one at their begin, itself among
-    them."""
+    them. Plays of no length, whose program failed at once, share nothing."""
     ordered = sorted(offsets_s)
-    return max((sum(0 <= other - start < length_s for other in ordered) for start in ordered), default=1)
+    return max((sum(0 <= other - start < length_s for other in ordered) for start in ordered), default=1) or 1
 
 
 def layout_of(runs: Sequence[Run]) -> Layout:
