@@ -347,6 +347,25 @@ def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path, busy: No
 
 
 @needs_kernel
+def test_no_delivery_is_late_in_virtual_time_when_many_packets_come_at_once(tmp_path: Path) -> None:
+    """On the wall clock mpshell lets deliveries be up to 75 us late then, to wake up less often."""
+    send = (
+        "import os, socket, time\n"
+        "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for _ in range(5):\n"
+        "    for _ in range(40):\n"
+        "        one.sendto(bytes(1000), (os.environ['MPSHELL_GATEWAY'], 9))\n"
+        "    time.sleep(0.002)\n"
+    )
+    shell = [str(program("mpshell")), "--path", "a:up=200mbps,down=200mbps,delay=5", "--summary", "summary.json"]
+    done = vk(tmp_path, "--", *shell, "--", sys.executable, "-c", send)
+    assert done.returncode == 0, done.stderr
+    lateness = json.loads((tmp_path / "summary.json").read_text())["paths"][0]["up"]["lateness_us"]
+    assert lateness["count"] >= 50
+    assert lateness["max"] <= 20, lateness
+
+
+@needs_kernel
 def test_only_the_worst_run_of_a_scheme_keeps_its_qlogs_where_that_is_asked(tmp_path: Path) -> None:
     (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [xlink] #") + "seeds: 2\n")
     done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"), "--qlog", "worst")

@@ -19,7 +19,6 @@
 #include "emulator/mpshell/shell.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
-#define CLOCK_SOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define LOWEST_WEIGHT    "19" /* of a session's scheduling group, as a nice value */
 #define USUAL_WEIGHT     "0"
 #define LOCK_INTERVAL_NS 100000000l /* a waiting spinner tries that often */
@@ -209,22 +208,12 @@ static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int pro
     return mp_awake_is_worth(&awake->probe);
 }
 
-/* Whether this kernel's time jumps while nothing runs (vkernel). */
-static bool in_virtual_time(void) {
-    char name[32] = "";
-    const int fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
-    const bool found = fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strncmp(name, "time-travel", 11) == 0;
-    if (fd >= 0)
-        close(fd);
-    return found;
-}
-
 void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
     struct cores cores;
     *awake = (struct mp_awake){.asked = asked, .latency_fd = -1};
     if (asked == MP_KEEP_AWAKE_OFF)
         return;
-    awake->virtual_time = in_virtual_time();
+    awake->virtual_time = mp_clock_is_virtual();
     if (awake->virtual_time)
         return;
     signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
