@@ -18,6 +18,12 @@ uint64_t xl_udp_now(void) {
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+uint64_t xl_udp_time_of_day_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
 /* ---- addresses ---- */
 
 socklen_t udp_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out) {

@@ -5,6 +5,8 @@
 #include "fuzz/ends.h"
 #include "fuzz/repeatable.h"
 
+#include <time.h>
+
 #define EDITS_MOST 16
 
 typedef struct {
@@ -82,9 +84,14 @@ static void connect_once(void) {
     free(b);
 }
 
+static uint64_t time_of_day_ns(void) {
+    return (uint64_t)time(NULL) * UINT64_C(1000000000);
+}
+
 static void make_credentials(void) {
     static const uint8_t key[XL_TICKET_KEY_BYTES] = {5};
     static const xl_sessions sessions = {.save = save, .load = load};
+    xl_set_time_of_day(time_of_day_ns);
     credentials[0] = xl_credentials_client(NULL);
     credentials[1] = xl_credentials_self_signed("localhost", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1699990000);
     FUZZ_CHECK(credentials[0] && credentials[1]);

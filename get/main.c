@@ -266,6 +266,7 @@ static bool open_credentials(get *g) {
     if (!g->credentials)
         snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
                  g->o.insecure ? "" : g->o.ca_file);
+    xl_set_time_of_day(xl_udp_time_of_day_ns);
     const xl_sessions sessions = {.user = g, .save = save_session, .load = load_session};
     if (g->credentials && (xl_credentials_keep_sessions(g->credentials, &sessions) != 0 ||
                            (g->o.early_data && xl_credentials_allow_early_data(g->credentials) != 0)))

@@ -61,6 +61,7 @@ static void quic_close(player_transport *handle, uint64_t now) {
 static bool keep_session(quic_transport *t, const player_transport_config *config, char *error) {
     if (!config->session_file && !config->early_data)
         return true;
+    xl_set_time_of_day(xl_udp_time_of_day_ns);
     t->sessions = xl_session_file_open(config->session_file);
     const xl_sessions sessions = t->sessions ? xl_session_file_sessions(t->sessions) : (xl_sessions){0};
     bool ok = t->sessions && xl_credentials_keep_sessions(t->credentials, &sessions) == 0 &&

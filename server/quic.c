@@ -125,6 +125,7 @@ static bool load_credentials(server_service *s, const server_config *config, cha
 static bool issue_tickets(server_service *s, const server_config *config, char *error) {
     const xl_deployment *d = server_get_deployment(s->owner);
     xl_static_keys keys;
+    xl_set_time_of_day(xl_udp_time_of_day_ns);
     bool ok = d || xl_static_keys_from(config->random_key, &keys) == 0;
     ok = ok && xl_credentials_issue_tickets(s->credentials, d ? d->keys.ticket : keys.ticket) == 0 &&
          (!config->early_data || xl_credentials_allow_early_data(s->credentials) == 0);

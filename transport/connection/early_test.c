@@ -7,6 +7,8 @@
 #include "endpoint/tokens.h"
 #include "wire/frame.h"
 
+#include <time.h>
+
 typedef struct {
     uint8_t bytes[XL_SESSION_MAX_BYTES];
     size_t len;
@@ -36,9 +38,16 @@ typedef struct {
     bool client_early;
 } world;
 
+static uint64_t time_of_day_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
 static void world_init(world *w, uint64_t seed) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     memset(w, 0, sizeof(*w));
+    xl_set_time_of_day(time_of_day_ns);
     pair_init(&w->p, seed, 1, 20000);
     const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
     assert_int_equal(0, xl_credentials_keep_sessions(w->p.client_credentials, &sessions));

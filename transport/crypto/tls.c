@@ -374,10 +374,14 @@ static int enable_tickets(const xl_tls *tls, xl_credentials *credentials) {
 /* ---- Saved sessions ---- */
 
 /* The clock by which GnuTLS judges the age of a ticket. */
+static uint64_t (*time_of_day)(void);
+
+void xl_set_time_of_day(uint64_t (*ns)(void)) {
+    time_of_day = ns;
+}
+
 static uint64_t time_of_day_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    return time_of_day ? time_of_day() : 0;
 }
 
 static void hand_over(const xl_tls *tls, const xl_session *s) {
@@ -495,8 +499,9 @@ static int on_early_ticket(void *user, time_t expires, const gnutls_datum_t *key
 extern void _gnutls_global_set_gettime_function(void (*)(struct timespec *)) __attribute__((weak));
 
 static void time_for_gnutls(struct timespec *t) {
-    clock_gettime(CLOCK_REALTIME, t);
-    t->tv_sec += takes_client_hello ? AGE_TOLERANCE_S : 0;
+    const uint64_t ns = time_of_day_ns();
+    t->tv_sec = (time_t)(ns / UINT64_C(1000000000)) + (takes_client_hello ? AGE_TOLERANCE_S : 0);
+    t->tv_nsec = (long)(ns % UINT64_C(1000000000));
 }
 
 int xl_credentials_allow_early_data(xl_credentials *c) {
@@ -506,7 +511,7 @@ int xl_credentials_allow_early_data(xl_credentials *c) {
         c->outstanding = calloc(1, sizeof *c->outstanding);
         if (!c->outstanding || gnutls_anti_replay_init(&c->anti_replay) != 0)
             return XL_ERR_MEMORY;
-        if (_gnutls_global_set_gettime_function)
+        if (_gnutls_global_set_gettime_function && time_of_day)
             _gnutls_global_set_gettime_function(time_for_gnutls);
         gnutls_anti_replay_set_window(c->anti_replay, REPLAY_WINDOW_MS);
         gnutls_anti_replay_set_ptr(c->anti_replay, c->outstanding);

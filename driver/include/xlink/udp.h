@@ -96,6 +96,8 @@ void xl_udp_send(xl_udp *);
 void xl_udp_get_stats(const xl_udp *, xl_udp_stats *);
 /* CLOCK_MONOTONIC, microseconds. */
 uint64_t xl_udp_now(void);
+/* CLOCK_REALTIME, nanoseconds: for xl_set_time_of_day(). */
+uint64_t xl_udp_time_of_day_ns(void);
 /* Fills the random key of one endpoint (xl_config.random_key) from the system's generator. Returns 0 or -errno. */
 int xl_udp_random_key(uint8_t key[XL_RANDOM_KEY_BYTES]);
 

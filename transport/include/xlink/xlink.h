@@ -169,6 +169,9 @@ int xl_credentials_issue_tickets(xl_credentials *, const uint8_t key[XL_TICKET_K
  * xl_credentials_keep_sessions() or xl_credentials_issue_tickets(). 0, XL_ERR_ARGUMENT or XL_ERR_MEMORY. Default: no
  * 0-RTT. */
 int xl_credentials_allow_early_data(xl_credentials *);
+/* The time of day in nanoseconds, by which the age of a session is judged: libxlink reads no clock. For all connections
+ * of the process; call it before credentials are made. Default: none, and no 0-RTT is sent. */
+void xl_set_time_of_day(uint64_t (*ns)(void));
 
 /* Chooses the cipher suites that are offered or taken, the preferred one first: of aes128, aes256 and chacha20, with
  * commas between them; all three by default. Call it before the credentials are used. 0, XL_ERR_ARGUMENT or
