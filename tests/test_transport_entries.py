@@ -10,8 +10,8 @@ import re
 from railyard.base.paths import ROOT
 
 HEADER = ROOT / "transport" / "include" / "xlink" / "xlink.h"
-# What the user keeps there is nothing to the connection; what is freed has no deadline.
-NO_TOUCH = {"xl_connection_set_user", "xl_connection_free"}
+# What the user keeps there, or in the session, is nothing to the connection; what is freed has no deadline.
+NO_TOUCH = {"xl_connection_set_user", "xl_connection_remember", "xl_connection_free"}
 MARK = re.compile(r"\bxl_conn_(?:touch\(c\)|enter\(c, now\));")
 
 

@@ -379,7 +379,7 @@ bool xl_connection_has_qlog(const xl_connection *c) {
     return c->qlog;
 }
 
-void xl_connection_log(xl_connection *c, const char *name, const char *data, uint64_t now) {
+void xl_connection_log(const xl_connection *c, const char *name, const char *data, uint64_t now) {
     xl_qlog_application(c->qlog, now, name, data);
 }
 

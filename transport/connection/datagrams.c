@@ -130,6 +130,7 @@ uint64_t xl_conn_take_datagram(xl_connection *c, const xl_frame *f) {
 
 bool xl_connection_read_datagram(xl_connection *c, uint8_t *buf, size_t cap, size_t *len) {
     const xl_queued_datagram *d = c->datagrams.in.head;
+    xl_conn_touch(c);
     c->datagrams.is_told = d != NULL;
     if (!d)
         return false;

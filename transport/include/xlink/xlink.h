@@ -453,7 +453,7 @@ void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason
 bool xl_connection_has_qlog(const xl_connection *);
 /* Writes an event of the application into the connection's qlog: its name with the namespace, "http3:frame_parsed", and
  * its data, a JSON object. Nothing is written without a qlog, or if data is longer than 15 KB. */
-void xl_connection_log(xl_connection *, const char *name, const char *data, uint64_t now);
+void xl_connection_log(const xl_connection *, const char *name, const char *data, uint64_t now);
 /* Whether the handshake resumed an earlier session: no certificate was sent. */
 bool xl_connection_is_resumed(const xl_connection *);
 /* Whether 0-RTT data was sent and the server took it, or, on a server, was taken. */
