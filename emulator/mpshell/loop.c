@@ -187,11 +187,11 @@ static uint64_t next_deadline(struct loop *loop) {
     return house_first ? loop->next_housekeeping_us : loop->next_send_us;
 }
 
-/* Counts what came in; many packets a ms switch moderation on. */
+/* Counts what came in; many packets a ms switch moderation on, but in virtual time, in which it would save nothing. */
 static void judge_load(struct loop *loop, uint64_t now) {
     uint64_t elapsed = now - loop->window_us;
     if (elapsed >= LOAD_WINDOW_US) {
-        loop->moderated = !loop->shell->options.no_moderation && loop->reads * 1000u >= MODERATE_FROM_PER_MS * elapsed;
+        loop->moderated = !loop->virtual_time && loop->reads * 1000u >= MODERATE_FROM_PER_MS * elapsed;
         loop->reads = 0;
         loop->window_us = now;
     }
@@ -199,12 +199,11 @@ static void judge_load(struct loop *loop, uint64_t now) {
 
 /* Under load, a wake-up for every packet would cost more than the packet. The devices' queues hold what comes in
  * meanwhile, and the loop is back before the next deadline, but DENSE_US after the last: the opportunities of a
- * constant rate may follow one another in a few us. In virtual time there is no reason to be late for these. */
+ * constant rate may follow one another in a few us. */
 static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t deadline, uint64_t poll_us) {
     uint64_t end = now + MODERATION_US;
     uint64_t before = deadline > poll_us ? deadline - poll_us : 0;
-    if (!loop->virtual_time && before < loop->sent_us + DENSE_US)
-        before = loop->sent_us + DENSE_US;
+    before = before > loop->sent_us + DENSE_US ? before : loop->sent_us + DENSE_US;
     end = end < before ? end : before;
     return loop->moderated && !loop->more && end > now + SHORTEST_PAUSE_US ? end : 0;
 }

@@ -145,8 +145,6 @@ const setting mp_option_rows[] = {
      .help = "With --mptcp: the most addresses of the peer that a connection accepts; at most the number of paths."},
     {"no_offload", SETTING_FLAG, FIELD(no_offload),
      .help = "Turn off segmentation and checksum offload of the devices. Slower; COMMAND sees no difference."},
-    {"no_moderation", SETTING_FLAG, FIELD(no_moderation),
-     .help = "Wake up for every packet under load too. For virtual time, in which that costs nothing."},
     {"busy_poll", SETTING_WHOLE, FIELD(busy_poll_us), .most = 1000, .value = "US", .fallback = "0",
      .help = "Poll instead of sleeping for the last US before a delivery. More exact; needs more processor time."},
     {"keep_awake", SETTING_CHOICE, FIELD(keep_awake), .words = mp_keep_awake_names, .fallback = "auto",

@@ -55,7 +55,6 @@ struct mp_options {
     bool mptcp;
     uint64_t mptcp_subflows, mptcp_addresses; /* limits of its path manager, beside the number of paths */
     bool no_offload;
-    bool no_moderation;
     bool start_when_ready;
     bool in_virtual_time;
     bool help;

@@ -109,9 +109,7 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
     if spec.stack:
         player = runspec.relay_command(spec, spec.stack, LINKS / "relay-run", Path(), player)
     control = CONTROL if spec.link_events else None
-    shell = runspec.mpshell_command(
-        spec, LINKS / "mpshell", Path(), player, control, settings=settings, in_virtual_time=True
-    )
+    shell = runspec.mpshell_command(spec, LINKS / "mpshell", Path(), player, control, settings=settings)
     lines = [
         f"{{ echo {shlex.quote(value)} >/proc/sys/{name.replace('.', '/')}; }} 2>/dev/null || "
         f"{{ echo {shlex.quote(f'this kernel does not take {name}={value}')} >&2; exit 2; }}"

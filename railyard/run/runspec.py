@@ -274,7 +274,6 @@ def mpshell_command(
     *,
     settings: dict[str, str] | None = None,
     user: str | None = None,
-    in_virtual_time: bool = False,
 ) -> list[str]:
     """`settings`: sysctls of the network inside, where mpshell is to set them; `user`: whom the player runs as."""
     command = [str(program)]
@@ -288,8 +287,6 @@ def mpshell_command(
     command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]
     if spec.keep_awake != "auto":
         command += ["--keep-awake", spec.keep_awake]
-    if in_virtual_time:
-        command += ["--no-moderation"]
     for name, value in (settings or {}).items():
         command += ["--sysctl", f"{name}={value}"]
     if user is not None:
