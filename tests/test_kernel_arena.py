@@ -183,6 +183,47 @@ def test_no_room_for_the_memory_of_a_machine_is_said(tmp_path: Path, size: str) 
 
 
 @needs_kernel
+@pytest.mark.parametrize(
+    ("arguments", "environment", "says"),
+    [
+        (("--folder", "/no/folder"), {}, "--folder /no/folder: No such file or directory; name a folder"),
+        (("--folder", "/etc/hosts"), {}, "--folder /etc/hosts: Not a directory; name a folder"),
+        ((), {"TMPDIR": "/no/folder"}, "no place for the machine's memory: /no/folder: No such file"),
+        ((), {"TMPDIR": "/etc/hosts"}, "no place for the machine's memory: /etc/hosts: "),
+    ],
+)
+def test_a_folder_of_the_host_that_cannot_serve_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], says: str
+) -> None:
+    done = vk(tmp_path, *arguments, "--", "true", **environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"vkernel: {says}")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_kernel
+@pytest.mark.privileged
+def test_memory_lies_in_tmp_where_dev_shm_is_that_of_a_container(tmp_path: Path) -> None:
+    """Small, and mounted noexec: named, it is refused; by itself the machine goes elsewhere."""
+    mount = "mount -t tmpfs -o noexec,size=64m tmpfs /dev/shm && exec"
+    machine = [str(program("vkernel")), "--folder", str(tmp_path), "--", "echo", "up"]
+    (tmp_path / "t m p").mkdir()
+
+    def outcome(temporary: str | None) -> tuple[int, str, str]:
+        environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+        environment |= {"TMPDIR": temporary} if temporary else {}
+        words = ["unshare", "--mount", "sh", "-c", f'{mount} "$@"', "sh", *machine]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert outcome(None) == (0, "up\n", "")
+    assert outcome(str(tmp_path / "t m p")) == (0, "up\n", "")
+    code, _, says = outcome("/dev/shm")  # noqa: S108
+    assert (code, says.count("\n")) == (2, 1)
+    assert "/shm is mounted noexec; name another folder with TMPDIR" in says
+
+
+@needs_kernel
 def test_temporary_files_have_a_place_inside(tmp_path: Path) -> None:
     done = vk(tmp_path, "--", "mktemp", TMPDIR="/var/tmp")  # noqa: S108 - the host's, read-only inside
     assert done.returncode == 0, done.stderr

@@ -22,7 +22,7 @@
 #include "emulator/kernel/look.h"
 
 /* Descriptors of the kernel's process. */
-enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, FIRST_OTHER_FD };
+enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, FIRST_OTHER_FD };
 
 __attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
     va_list args;
@@ -115,6 +115,23 @@ static int open_log(const struct vk_machine *machine, char *error) {
     return fd;
 }
 
+/* ---- where its memory lies on the host ---- */
+
+/* Whether the kernel can keep so much memory there: it maps a file of that folder as code, too. */
+static bool takes_memory(const char *folder, uint64_t megabytes) {
+    struct statvfs facts;
+    return access(folder, W_OK | X_OK) == 0 && statvfs(folder, &facts) == 0 && !(facts.f_flag & ST_NOEXEC) &&
+           facts.f_bavail * facts.f_frsize >> 20 >= megabytes;
+}
+
+/* /dev/shm of a container is small, and holds no code. */
+const char *vk_memory_folder(uint64_t megabytes) {
+    const char *named = getenv("TMPDIR");
+    if (named && *named)
+        return named;
+    return !takes_memory("/dev/shm", megabytes) && takes_memory("/tmp", megabytes) ? "/tmp" : "/dev/shm";
+}
+
 /* ---- the kernel's process ---- */
 
 /* A processor that this process may run on: bouncing between two costs several times as much. */
@@ -128,14 +145,14 @@ static void pin(int64_t core) {
 }
 
 struct words {
-    char seed[48], preload[4160], temporary[4160], memory[32], clock[64];
+    char seed[48], preload[4160], memory[32], clock[64];
 };
 
-/* What is not so decides nothing, but it must be the same in every run: no variable of the caller but TMPDIR. */
+/* What is not so decides nothing, but it must be the same in every run, since the log has it: no variable of the caller,
+ * and no name of a folder. */
 static void boot(const struct vk_machine *machine, struct words *words) {
-    const char *temporary = getenv("TMPDIR");
-    char *const environment[] = {
-        words->seed, words->preload, "PATH=/usr/bin:/bin", "HOME=/", temporary ? words->temporary : NULL, NULL};
+    char *const environment[] = {words->seed, words->preload,           "PATH=/usr/bin:/bin",
+                                 "HOME=/",    "TMPDIR=/proc/self/fd/7", NULL};
     char *const command[] = {
         "linux",
         words->memory,
@@ -152,7 +169,6 @@ static void boot(const struct vk_machine *machine, struct words *words) {
     };
     snprintf(words->seed, sizeof(words->seed), "RAILYARD_SEED=%llu", (unsigned long long)machine->seed);
     snprintf(words->preload, sizeof(words->preload), "LD_PRELOAD=%s", machine->seed_library);
-    snprintf(words->temporary, sizeof(words->temporary), "TMPDIR=%s", temporary ? temporary : "");
     snprintf(words->memory, sizeof(words->memory), "mem=%lluM", (unsigned long long)machine->memory_mb);
     snprintf(words->clock, sizeof(words->clock), "time-travel-start=%llu000000000",
              (unsigned long long)machine->clock_s);
@@ -160,15 +176,15 @@ static void boot(const struct vk_machine *machine, struct words *words) {
 }
 
 /* Descriptors at their places; they are first moved out of each other's way. */
-static bool place_descriptors(int log, int archive) {
-    const int from[] = {log, STDOUT_FILENO, STDERR_FILENO, archive};
-    int moved[4];
-    for (size_t k = 0; k < 4; k++) {
+static bool place_descriptors(int log, int archive, int memory) {
+    const int from[] = {log, STDOUT_FILENO, STDERR_FILENO, archive, memory};
+    int moved[5];
+    for (size_t k = 0; k < 5; k++) {
         moved[k] = fcntl(from[k], F_DUPFD, FIRST_OTHER_FD);
         if (moved[k] < 0)
             return false;
     }
-    for (size_t k = 0; k < 4; k++)
+    for (size_t k = 0; k < 5; k++)
         if (dup2(moved[k], LOG_FD + (int)k) < 0)
             return false;
     const int nothing = open("/dev/null", O_RDONLY);
@@ -186,7 +202,8 @@ __attribute__((noreturn)) static void become_kernel(const struct vk_machine *mac
     if (getppid() != parent)
         _exit(127);
     pin(machine->core);
-    if (personality(ADDR_NO_RANDOMIZE) >= 0 && chdir(machine->folder) == 0 && place_descriptors(log, archive))
+    const int memory = open(machine->memory_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place_descriptors(log, archive, memory) && personality(ADDR_NO_RANDOMIZE) >= 0 && chdir(machine->folder) == 0)
         boot(machine, &words);
     dprintf(STDERR_FILENO, "%scannot start: %s\n", VK_INIT_SAYS, strerror(errno));
     _exit(127);
@@ -283,9 +300,12 @@ static int line_length(const char *text) {
     return (int)strcspn(text, "\r\n");
 }
 
-/* Of the host, where the machine's memory lies. */
-static const char *memory_folder(void) {
-    return getenv("TMPDIR") ? getenv("TMPDIR") : "/dev/shm";
+/* The last line with a character in it; at the end of an empty log: nothing. */
+static const char *last_line(const char *log) {
+    const char *line = log;
+    for (const char *next = log; *next; next += strcspn(next, "\r\n"), next += strspn(next, "\r\n"))
+        line = next;
+    return line;
 }
 
 /* Whether the machine, or the command, ended because a page of the machine's memory had no room on the host. A command
@@ -297,7 +317,7 @@ static bool had_no_room(const struct watch *watch, const char *log, int kernel_s
     int number = 0;
     const bool bus_error = (sscanf(words, "signal %d", &number) == 1 && number == SIGBUS) ||
                            (sscanf(words, "exit %d", &number) == 1 && number == 128 + SIGBUS);
-    return bus_error && statvfs(memory_folder(), &room) == 0 &&
+    return bus_error && statvfs(watch->machine->memory_folder, &room) == 0 &&
            room.f_bavail * room.f_frsize >> 20 < watch->machine->memory_mb;
 }
 
@@ -308,7 +328,7 @@ static bool judge_log(const struct watch *watch, const char *log, int kernel_sta
     int number;
     if (had_no_room(watch, log, kernel_status, words))
         return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
-                    memory_folder());
+                    watch->machine->memory_folder);
     if (sscanf(words, "exit %d", &number) == 1) {
         *status = number << 8;
         return true;
@@ -327,7 +347,9 @@ static bool judge_log(const struct watch *watch, const char *log, int kernel_sta
     if (WIFSIGNALED(kernel_status))
         return fail(error, "the kernel died of SIG%s at virtual t = %.6f s", sigabbrev_np(WTERMSIG(kernel_status)),
                     command_s(watch));
-    return fail(error, "the kernel ended before the command did, at virtual t = %.6f s", command_s(watch));
+    const char *last = last_line(log);
+    return fail(error, "the kernel ended before the command did, at virtual t = %.6f s; its log ends with: %.*s",
+                command_s(watch), line_length(last), last);
 }
 
 static char *log_text(int fd) {

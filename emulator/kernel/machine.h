@@ -15,19 +15,23 @@ struct vk_machine {
     const char *seed_library;
     uint64_t seed;
     uint64_t memory_mb;
-    uint64_t clock_s;     /* since 1970, of the clock inside when the kernel starts */
-    uint64_t stall_s;     /* of the host's time without progress of the virtual one: then it is ended */
-    uint64_t limit_s;     /* of the host's time for all; 0 = none */
-    int64_t core;         /* of the host; -1 = any one */
-    const char *folder;   /* of the host, writable inside */
-    const char *at;       /* where it is inside, and COMMAND starts */
-    const char *log;      /* file for the kernel's messages; NULL = none */
-    char *const *command; /* NULL-terminated, with the environment */
+    const char *memory_folder; /* of the host, where that memory lies: vk_memory_folder() */
+    uint64_t clock_s;          /* since 1970, of the clock inside when the kernel starts */
+    uint64_t stall_s;          /* of the host's time without progress of the virtual one: then it is ended */
+    uint64_t limit_s;          /* of the host's time for all; 0 = none */
+    int64_t core;              /* of the host; -1 = any one */
+    const char *folder;        /* of the host, writable inside */
+    const char *at;            /* where it is inside, and COMMAND starts */
+    const char *log;           /* file for the kernel's messages; NULL = none */
+    char *const *command;      /* NULL-terminated, with the environment */
     char *const *environment;
 };
 
 /* The job of the machine's init (job.h) as text; free it. NULL: out of memory. */
 char *vk_job_text(const struct vk_machine *, size_t *length);
+
+/* The host's folder for so much memory of a machine: $TMPDIR, else /dev/shm, or /tmp where only that one is fit. */
+const char *vk_memory_folder(uint64_t megabytes);
 
 /* Runs COMMAND in a new kernel. *status as of waitpid(). False with one sentence in error[VK_ERROR_SIZE]: it did not
  * run to its end. SIGINT, SIGTERM and SIGHUP, which the caller has blocked, end the machine: *interrupted is the

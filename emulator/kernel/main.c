@@ -1,10 +1,12 @@
 /* vkernel: runs a command in a Linux kernel of its own, in virtual time. See docs/howto/kernel.md. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +36,7 @@ static const setting rows[] = {
      .help = "Where that folder is inside: a folder that the host has, too."},
     {"log", SETTING_TEXT, FIELD(log), .value = "FILE", .help = "Write the kernel's messages there."},
     {"memory", SETTING_WHOLE, FIELD(memory_mb), .least = 64, .most = 65536, .value = "MB", .fallback = "768",
-     .help = "Memory of the machine; the host gives what is used, in $TMPDIR, else /dev/shm."},
+     .help = "Memory of the machine; the host gives what is used, in $TMPDIR, else /dev/shm or /tmp."},
     {"core", SETTING_WHOLE, FIELD(core), .most = 1023, .value = "N", .fallback = "the one that it starts on",
      .help = "The host's processor to run on."},
     {"clock", SETTING_WHOLE, FIELD(clock_s), .most = 4102444800, .value = "S", .fallback = "1767225600",
@@ -98,10 +100,22 @@ static const char *built_kernel(char path[PATH_MAX]) {
     return path;
 }
 
-static bool check(const struct vk_machine *machine, char *error) {
-    if (access(machine->kernel, X_OK) != 0) {
-        snprintf(error, VK_ERROR_SIZE,
-                 "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL", machine->kernel,
+/* Whether it is a folder with these rights (access(2)); else errno says why not. */
+static bool is_folder(const char *path, int rights) {
+    const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const bool good = folder >= 0 && access(path, rights) == 0;
+    const int why = errno;
+    if (folder >= 0)
+        close(folder);
+    errno = why;
+    return good;
+}
+
+static bool check_folders(const struct vk_machine *machine, char *error) {
+    const char *memory = machine->memory_folder;
+    struct statvfs facts;
+    if (!is_folder(machine->folder, R_OK | X_OK)) {
+        snprintf(error, VK_ERROR_SIZE, "--folder %s: %s; name a folder that you may read", machine->folder,
                  strerror(errno));
         return false;
     }
@@ -109,7 +123,27 @@ static bool check(const struct vk_machine *machine, char *error) {
         snprintf(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
         return false;
     }
+    if (!is_folder(memory, W_OK | X_OK) || statvfs(memory, &facts) != 0) {
+        snprintf(error, VK_ERROR_SIZE, "no place for the machine's memory: %s: %s; name a folder with TMPDIR", memory,
+                 strerror(errno));
+        return false;
+    }
+    if (facts.f_flag & ST_NOEXEC) {
+        snprintf(error, VK_ERROR_SIZE,
+                 "no place for the machine's memory: %s is mounted noexec; name another folder with TMPDIR", memory);
+        return false;
+    }
     return true;
+}
+
+static bool check(const struct vk_machine *machine, char *error) {
+    if (access(machine->kernel, X_OK) != 0) {
+        snprintf(error, VK_ERROR_SIZE,
+                 "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL", machine->kernel,
+                 strerror(errno));
+        return false;
+    }
+    return check_folders(machine, error);
 }
 
 static int run(const struct vk_machine *machine) {
@@ -154,5 +188,6 @@ int main(int argc, char **argv) {
     if (rest >= argc)
         return complain("no command; give it after --, for example: -- sh -c 'sleep 1000; date'", EXIT_CANNOT_START);
     options.machine.command = argv + rest;
+    options.machine.memory_folder = vk_memory_folder(options.machine.memory_mb);
     return run(&options.machine);
 }

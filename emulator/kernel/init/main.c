@@ -59,8 +59,12 @@ __attribute__((noreturn)) static void give_up(const char *what, const char *whic
 }
 
 static void mount_at(const char *type, const char *target, unsigned long flags, const char *options) {
-    if (mount("none", target, type, flags, options) != 0)
+    if (mount("none", target, type, flags, options) == 0)
+        return;
+    if (errno != ENODEV)
         give_up("mount", target);
+    say("cannot mount %s: the kernel was built without the file system %s", target, type);
+    turn_off();
 }
 
 static void make_folder(const char *path, mode_t mode) {
