@@ -20,8 +20,7 @@ int mp_virtual_become(const struct mp_options *options, int argc, char **argv, c
     self[length] = '\0';
     snprintf(kernel, sizeof(kernel), "%.*s/vkernel", (int)(strrchr(self, '/') - self), self);
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)options->seed);
-    /* A thread that keeps the cores awake would stop time. */
-    char *const before[] = {kernel, "--seed", seed, "--at", here, "--", self, "--keep-awake", "off"};
+    char *const before[] = {kernel, "--seed", seed, "--at", here, "--", self};
     size_t count = 0;
     for (size_t k = 0; k < sizeof(before) / sizeof(before[0]); k++)
         words[count++] = before[k];
