@@ -416,6 +416,36 @@ static void a_new_rate_begins_at_once(void **state) {
     bench_free(b);
 }
 
+/* Asleep at first: 260 ms. Then 99, 100 and 130 ms after the one before, with a cycle of 40 ms: the last two wait for
+ * multiples of it, 120 and 160 ms. After the tail again 260 ms. The packets after them keep their order. */
+static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
+    (void)state;
+    const struct link_radio lte = {260 * MS, 11576 * MS, 100 * MS, 40 * MS};
+    struct bench *b = bench_new("1gbps", (struct link_config){.radio = lte, .delay_us = 10 * MS});
+    const uint64_t sent[] = {0, 200, 299, 399, 529, 530, 12105, 12106, 23682}; /* ms; the last after the whole tail */
+    const uint64_t there[] = {260, 260, 299, 419, 559, 559, 12105 + 25, 12130, 23682 + 260};
+    for (uint32_t n = 0; n < sizeof(sent) / sizeof(sent[0]); n++)
+        bench_send(b, 0, n, 104, sent[n] * MS);
+    link_advance(b->link, 30000 * MS);
+    for (uint32_t n = 0; n < sizeof(there) / sizeof(there[0]); n++) {
+        struct link_packet *p = link_pull(b->link);
+        assert_non_null(p);
+        assert_int_equal(bench_number(p), n);
+        assert_int_equal(p->due_us / MS, there[n] + 10);
+        link_departed(b->link, p, p->due_us);
+    }
+    bench_free(b);
+}
+
+static void without_a_radio_a_pause_costs_nothing(void **state) {
+    (void)state;
+    const struct link_radio none = {0}, uplink = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
+    assert_int_equal(link_radio_wait(&none, LINK_RADIO_NO_PACKET), 0);
+    assert_int_equal(link_radio_wait(&none, 3600 * 1000 * MS), 0);
+    assert_int_equal(link_radio_wait(&uplink, 11576 * MS - 1), 0);
+    assert_int_equal(link_radio_wait(&uplink, LINK_RADIO_NO_PACKET), 260 * MS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gilbert_elliott_has_its_stationary_loss_and_burst_length),
@@ -432,6 +462,8 @@ int main(void) {
         cmocka_unit_test(packets_stay_in_order_where_the_delay_falls),
         cmocka_unit_test(jitter_stays_within_its_bounds_and_keeps_the_order),
         cmocka_unit_test(reordered_packets_are_overtaken_and_the_others_are_not),
+        cmocka_unit_test(the_first_packet_after_a_pause_waits_for_the_radio),
+        cmocka_unit_test(without_a_radio_a_pause_costs_nothing),
         cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
         cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),
         cmocka_unit_test(rates_are_read_with_their_units),

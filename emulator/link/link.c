@@ -28,6 +28,8 @@ struct link {
     uint64_t reorder_us;
     double duplicate;
     struct link_rng jitter_rng, reorder_rng, duplicate_rng;
+    struct link_radio radio;
+    uint64_t last_enqueued_us; /* LINK_NEVER: no packet has come */
     struct link_loss_state loss;
     struct link_onoff_state onoff;
 
@@ -87,6 +89,8 @@ static void set_up_effects(struct link *link, const struct link_config *config) 
     link->reorder = config->reorder;
     link->reorder_us = config->reorder_us;
     link->duplicate = config->duplicate;
+    link->radio = config->radio;
+    link->last_enqueued_us = LINK_NEVER;
     link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
     link->reorder_rng.state = link_substream(config->seed, STREAM_REORDER);
     link->duplicate_rng.state = link_substream(config->seed, STREAM_DUPLICATE);
@@ -279,9 +283,16 @@ static uint64_t delay_at(const struct link *link, uint64_t t) {
                               : link_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
 }
 
+/* How long the packet that comes now waits for the radio. */
+static uint64_t wake_radio(struct link *link, uint64_t now) {
+    uint64_t last = link->last_enqueued_us;
+    link->last_enqueued_us = now;
+    return link_radio_wait(&link->radio, last == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - last);
+}
+
 /* The delay of a packet that comes now. */
 static uint64_t draw_delay(struct link *link, uint64_t now) {
-    uint64_t delay = delay_at(link, now);
+    uint64_t delay = delay_at(link, now) + wake_radio(link, now);
     if (link->jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
         delay = delay > link->jitter_us ? delay - link->jitter_us : 0;

@@ -32,6 +32,7 @@
 #include "emulator/link/loss.h"
 #include "emulator/link/onoff.h"
 #include "emulator/link/packet.h"
+#include "emulator/link/radio.h"
 #include "emulator/link/trace.h"
 
 #define LINK_NEVER UINT64_MAX
@@ -49,6 +50,7 @@ struct link_config {
     uint64_t jitter_us;                         /* the delay is uniform within this much of it, and not negative */
     double reorder;                             /* probability that a packet takes reorder_us longer, on its own */
     uint64_t reorder_us;
+    struct link_radio radio; /* added to the delay of the first packet after a pause */
     struct link_loss loss;
     struct link_onoff onoff;
     double duplicate; /* probability that a packet arrives at the queue twice */

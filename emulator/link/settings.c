@@ -8,7 +8,7 @@
 #include "emulator/link/report.h"
 #include "emulator/link/text.h"
 
-enum kind { TEXT, MS, WHOLE_MS, PROBABILITY, LOSS, ONOFF, YES, HOLD };
+enum kind { TEXT, MS, WHOLE_MS, PROBABILITY, LOSS, ONOFF, RADIO, YES, HOLD };
 
 /* In the order of enum link_key. The offset is of the parsed value in struct link_settings. */
 static const struct setting {
@@ -27,6 +27,7 @@ static const struct setting {
     [LINK_REORDER_DELAY] = {"reorder-delay", MS, offsetof(struct link_settings, reorder_us)},
     [LINK_LOSS] = {"loss", LOSS, offsetof(struct link_settings, loss)},
     [LINK_ONOFF] = {"onoff", ONOFF, offsetof(struct link_settings, onoff)},
+    [LINK_RADIO] = {"radio", RADIO, offsetof(struct link_settings, radio)},
     [LINK_DUPLICATE] = {"duplicate", PROBABILITY, offsetof(struct link_settings, duplicate)},
     [LINK_QUEUE] = {"queue", TEXT, 0},
 };
@@ -35,7 +36,7 @@ static const char *const ways[2] = {"up", "down"};
 
 const char *link_settings_keys(void) {
     return "up=TRACE, down=TRACE, delay=MS, queue=QUEUE, loss=P, delay-trace=FILE, delay-trace-end=loop|hold, "
-           "jitter=MS, reorder=P, reorder-delay=MS, duplicate=P, onoff=TIMES, once=yes, offset=MS";
+           "jitter=MS, reorder=P, reorder-delay=MS, duplicate=P, onoff=TIMES, radio=TIMES, once=yes, offset=MS";
 }
 
 /* Reads the value of one setting; false with what it must be, a phrase, in wanted. */
@@ -58,6 +59,8 @@ static bool read_value(const struct setting *s, const char *value, void *into, c
         return link_loss_parse(into, value, wanted, size) == 0;
     case ONOFF:
         return link_onoff_parse(into, value, wanted, size) == 0;
+    case RADIO:
+        return link_radio_parse(into, value, wanted, size) == 0;
     case YES:
         snprintf(wanted, size, "yes or no");
         *(bool *)into = strcmp(value, "yes") == 0;
@@ -203,7 +206,7 @@ static const char *as_text(const struct setting *s, json_t *value, char scratch[
     if (s->kind == YES && json_is_boolean(value))
         return json_is_true(value) ? "yes" : "no";
     const char *text = json_string_value(value);
-    bool is_text = s->kind == TEXT || s->kind == LOSS || s->kind == ONOFF || s->kind == HOLD;
+    bool is_text = s->kind == TEXT || s->kind == LOSS || s->kind == ONOFF || s->kind == RADIO || s->kind == HOLD;
     return is_text && text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
@@ -271,6 +274,7 @@ struct link_config link_settings_config(const struct link_settings *settings, ui
         .reorder_us = settings->reorder_us,
         .loss = settings->loss,
         .onoff = settings->onoff,
+        .radio = settings->radio,
         .duplicate = settings->duplicate,
     };
 }

@@ -25,6 +25,7 @@ enum link_key {
     LINK_REORDER_DELAY,
     LINK_LOSS,
     LINK_ONOFF,
+    LINK_RADIO,
     LINK_DUPLICATE,
     LINK_QUEUE,
     LINK_KEYS,
@@ -38,6 +39,7 @@ struct link_settings {
     double reorder, duplicate;
     struct link_loss loss;
     struct link_onoff onoff;
+    struct link_radio radio;
     bool once, hold_delay;
 };
 

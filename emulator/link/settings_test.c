@@ -55,6 +55,7 @@ static void every_key_is_read(void **state) {
                                           {"reorder-delay", "2"},
                                           {"loss", "ge:p=0.1:r=0.2:bad=0.9"},
                                           {"onoff", "exp:on=5:off=1.5"},
+                                          {"radio", "promotion=260:tail=11576:inactive=100:cycle=40"},
                                           {"duplicate", "1e-3"},
                                           {"queue", "droptail:packets=3"},
                                           {"once", "yes"},
@@ -73,6 +74,10 @@ static void every_key_is_read(void **state) {
         assert_true(c.loss.p == 0.1 && c.loss.r == 0.2 && c.loss.bad == 0.9 && c.loss.good == 0.0);
         assert_int_equal(c.onoff.us[0], 5000);
         assert_int_equal(c.onoff.us[1], 1500);
+        assert_int_equal(c.radio.promotion_us, 260000);
+        assert_int_equal(c.radio.tail_us, 11576000);
+        assert_int_equal(c.radio.inactive_us, 100000);
+        assert_int_equal(c.radio.cycle_us, 40000);
         assert_string_equal(c.queue, "droptail:packets=3");
     }
     assert_string_equal(settings[1].text[LINK_TRACE], "12mbps");
@@ -118,6 +123,10 @@ static void errors_name_the_key(void **state) {
         {"onoff", "10", "onoff=10 is not exp:on=MS:off=MS, or times"},
         {"onoff", "10/0.5", "onoff=10/0.5 is not"},
         {"onoff", "exp:on=5", "onoff=exp:on=5 is not"},
+        {"radio", "promotion=260", "radio=promotion=260 is not promotion=MS:tail=MS, inactive="},
+        {"radio", "inactive=100:cycle=0", "radio=inactive=100:cycle=0 is not"},
+        {"radio", "cycle=40:inactive=100:cycle=40", "radio=cycle=40:inactive=100:cycle=40 is not"},
+        {"radio", "tail=1:promotion", "radio=tail=1:promotion is not"},
         {"onoff", "1/2/", "onoff=1/2/ is not"},
         {"offset", "1.5", "offset=1.5 is not a whole number of ms"},
     };

@@ -20,6 +20,7 @@ MAX_MS = 3_600_000.0
 _PROBABILITY = r"(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)"
 _GILBERT_ELLIOTT = re.compile(rf"ge(?::(?:p|r|good|bad)={_PROBABILITY}){{2,4}}")
 _ONOFF = re.compile(r"exp:on=[\d.]+:off=[\d.]+|[\d.]+/[\d.]+(?:/[\d.]+/[\d.]+)*")
+_RADIO = re.compile(r"(?:(?:promotion|tail|inactive|cycle)=[\d.]+(?::|$)){2,4}(?<!:)")
 _DIRECTION = re.compile(r"^(?:up_|down_)?(?P<key>.*)$")
 
 
@@ -58,6 +59,10 @@ _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "reorder_delay_ms": (_is_ms, "ms from 0 to 3600000"),
     "loss": (is_loss, "a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P]"),
     "onoff": (lambda value: _matches(_ONOFF, value), "times ON/OFF[/ON/OFF…] in ms, or exp:on=MS:off=MS"),
+    "radio": (
+        lambda value: _matches(_RADIO, value),
+        "promotion=MS:tail=MS, inactive=MS:cycle=MS, or both",
+    ),
     "duplicate": (_is_probability, "a probability, 0 to 1"),
     "queue": (is_queue, "a queue of docs/reference/link.md, such as droptail:packets=N, codel or infinite"),
     "once": (lambda value: isinstance(value, bool), "true or false"),

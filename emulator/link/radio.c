@@ -1,0 +1,44 @@
+#include "emulator/link/radio.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "emulator/link/text.h"
+
+/* One option; false for one that is unknown, given twice, or no time above 0. */
+static bool take(struct link_radio *radio, const struct link_text_option *o) {
+    uint64_t *into = link_text_option_is(o, "promotion")  ? &radio->promotion_us
+                     : link_text_option_is(o, "tail")     ? &radio->tail_us
+                     : link_text_option_is(o, "inactive") ? &radio->inactive_us
+                     : link_text_option_is(o, "cycle")    ? &radio->cycle_us
+                                                          : NULL;
+    return into && *into == 0 && o->value && link_text_ms(o->value, o->value_length, into) && *into > 0;
+}
+
+static bool is_whole(const struct link_radio *r) {
+    bool sleeps = r->tail_us > 0, listens = r->cycle_us > 0;
+    return (r->promotion_us > 0) == sleeps && (r->inactive_us > 0) == listens && (sleeps || listens);
+}
+
+int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size) {
+    struct link_radio parsed = {0};
+    struct link_text_option o;
+    bool good = true;
+    while (good && link_text_next_option(&text, &o))
+        good = take(&parsed, &o);
+    if (!good || !is_whole(&parsed)) {
+        snprintf(error, error_size, "promotion=MS:tail=MS, inactive=MS:cycle=MS, or both, above 0");
+        return -1;
+    }
+    *radio = parsed;
+    return 0;
+}
+
+uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us) {
+    if (radio->tail_us > 0 && pause_us >= radio->tail_us)
+        return radio->promotion_us;
+    if (radio->cycle_us == 0 || pause_us == LINK_RADIO_NO_PACKET || pause_us < radio->inactive_us)
+        return 0;
+    uint64_t past = pause_us % radio->cycle_us;
+    return past == 0 ? 0 : radio->cycle_us - past;
+}

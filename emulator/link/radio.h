@@ -1,0 +1,28 @@
+/* The radio of a phone, which sleeps while nothing is sent: what the first packet after a pause waits for (RRC states
+ * and connected-mode DRX of LTE: 3GPP TS 36.331 and TS 36.321 section 5.7; measured by Huang et al., MobiSys 2012).
+ *
+ * A pause is the time between two packets that enter a direction of a path; each direction has its own.
+ *     pause >= tail:     the radio is idle (RRC_IDLE), and the packet waits `promotion`
+ *     pause >= inactive: it listens once a cycle, and the packet waits for the next multiple of `cycle` in the pause
+ * Nothing was sent before the first packet: the radio is idle then. */
+#ifndef RAILYARD_LINK_RADIO_H
+#define RAILYARD_LINK_RADIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINK_RADIO_NO_PACKET UINT64_MAX /* a pause since ever */
+
+/* All 0: always awake. */
+struct link_radio {
+    uint64_t promotion_us, tail_us;
+    uint64_t inactive_us, cycle_us;
+};
+
+/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", or all four. Returns 0, or -1 and what the text must be, a phrase,
+ * in error. */
+int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size);
+/* How long a packet waits for the radio after a pause of this length. */
+uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us);
+
+#endif
