@@ -76,14 +76,14 @@ def test_scenes_come_in_proportion_to_their_shares(population: Population) -> No
 
 
 def test_a_viewer_whose_operator_is_not_the_servers_has_a_longer_secondary_path(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]]
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], traces: Path
 ) -> None:
     plain = population.model_copy(
         update={"cross_isp": population.cross_isp.model_copy(update={"operators": {"A": 1.0}})}
     )
     viewers = draw([1], 12)
     assert any(viewer.cross_isp_percent > 0 for viewer in viewers)
-    library = Library(plain, Path(viewers[0].paths[0].up).parents[1], recorded=False)
+    library = Library(plain, traces, recorded=False)
     for viewer, alone in zip(viewers, draw_viewers(plain, library, [1], 12), strict=True):
         if viewer.pair != alone.pair:  # an operator less is a draw that falls otherwise, but only after the pair's
             pytest.fail("the operators moved the pairs")
@@ -287,7 +287,10 @@ def test_a_local_worker_that_is_killed_costs_its_batch_only(
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ("home\n    share: 0.72", "home\n    share: -1", r"scenes\[0\]\.share"),
+        ("home, share: 0.64", "home, share: -1", r"scenes\[0\]\.share"),
+        ("fitted: fitted/population.yaml", "seed_: 1", "unknown field"),
+        ("correlation: 0.1", "correlation: 2", "at most 1"),
+        ("name: walking, ", "name: walking, place: {wifi: {}, lte: {}}, ", "a 'model' or a 'place'"),
         ("  - vanilla-mp", "  - mptcp", "mptcp runs in the kernel"),
         ("scenarios: [subway]}", "scenarios: [submarine]}", "the scene subway has no pair"),
         ("model: walking", "model: wading", "did you mean 'walking'"),
@@ -322,18 +325,28 @@ def test_several_videos_share_a_connection_and_the_first_is_as_alone(
     assert first_frames(events) == [0.5, 4.0], "what never came counts with the time waited"
 
 
-def test_a_rate_scales_one_path_of_generated_pairs(population: Population, traces: Path, tmp_path: Path) -> None:
+def test_a_rate_scales_one_path_of_the_places(population: Population, traces: Path) -> None:
     slower = population.with_rate("lte", 0.5)
     assert slower.name == "population-lte-0.5"
+    one, other = (draw_viewers(each, Library(each, traces, recorded=False), [1], 6) for each in (population, slower))
+    still = [(a, b) for a, b in zip(one, other, strict=True) if a.changes]
+    assert len(still) > 3
+    for a, b in still:
+        assert a.paths[0] == b.paths[0], "the other path is as it was"
+        assert b.paths[1].mbps == pytest.approx(a.paths[1].mbps / 2, rel=0.01)
+    with pytest.raises(UserError, match="no scene draws the rate of a path 'lt'; did you mean 'lte'"):
+        population.with_rate("lt", 0.5)
+
+
+def test_a_rate_scales_one_path_of_generated_pairs(tmp_path: Path) -> None:
+    usual = load_population(load_yaml(EXPERIMENTS_DIR / "population-slow-lte.yaml"))
+    slower = usual.with_rate("lte", 0.5)
     one, other = (
-        Library(each, folder, recorded=False).pair(each.scenes[0], 0)
-        for each, folder in ((population, traces), (slower, tmp_path))
+        Library(each, tmp_path / each.name, recorded=False).pair(each.scenes[0], 0) for each in (usual, slower)
     )
     (wifi, lte), (same_wifi, slow_lte) = one.paths, other.paths
     assert wifi.down_sha256 == same_wifi.down_sha256, "the other path is as it was"
     assert slow_lte.mean_mbps == pytest.approx(lte.mean_mbps / 2, rel=0.15)
-    with pytest.raises(UserError, match="no scene draws the rate of a path 'lt'; did you mean 'lte'"):
-        population.with_rate("lt", 0.5)
 
 
 @pytest.mark.parametrize("text", ["lte", "lte=", "lte=fast", "=2", "lte=0", "lte=nan"])

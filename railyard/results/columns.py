@@ -259,6 +259,8 @@ PLAYS = Table(
         Column("duration_s", DOUBLE, "length of the video, s"),
         Column("first_frame_bytes", LONG, "size of the first frame"),
         Column("cross_isp_percent", DOUBLE, "what crossing operators adds to the secondary path's delay, %"),
+        Column("watched_s", DOUBLE, "so much of the video is seen, then the viewer turns to another, s"),
+        Column("path_mbps", REALS, "mean rate of each path that others leave, Mbps"),
         Column("base_rtt_ms", REALS, "base RTT of each path, ms"),
         Column("queues", pa.list_(STRING), "queue of each path"),
         Column("outcome", STRING, "as of a run"),

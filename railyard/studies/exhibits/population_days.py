@@ -30,7 +30,7 @@ from railyard.studies.population.play import Row
 ALL = "all"
 # How a difference to single path is said, where positive is the first.
 FASTER_WORDS, SLOWER_WORDS, LOWER_WORDS = ("better", "worse"), ("slower", "faster"), ("lower", "higher")
-STILL = ("home", "crowded")
+STILL = ("home", "office", "public")
 SLOWER = 1.05  # a viewer's slowest request counts as slower or faster from 5 % of difference on
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
 

@@ -11,16 +11,19 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
 from railyard.report.exhibit import SIZES, Size
-from railyard.traces.parameters import MobilityModel
+from railyard.traces.names import Technology
+from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import MODELS
 
 POPULATION_KIND = "population"
 EXHIBIT_KIND = "population-exhibit"
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
@@ -47,6 +50,18 @@ class Lognormal(Strict):
         return self.model_copy(update=changed)
 
 
+class Spread(Strict):
+    """A lognormal quantity whose median is given elsewhere."""
+
+    sigma: Annotated[float, Field(ge=0)]
+    least: Positive
+    most: Positive
+
+    def around(self, median: float) -> Lognormal:
+        held = min(self.most, max(self.least, median))
+        return Lognormal(median=held, sigma=self.sigma, least=self.least, most=self.most)
+
+
 class Choice(Strict):
     value: Annotated[int, Field(gt=0)]
     share: Positive
@@ -60,8 +75,110 @@ class PathDraw(Strict):
     rate_factor: Lognormal | None = None  # generated pairs: of the model's median rate, drawn once a pair
 
 
+class Fading(Strict):
+    """ln(rate) of one path over time: an AR(1) process."""
+
+    sigma: Annotated[float, Field(ge=0)]
+    time_constant_s: Positive
+
+
+class Spells(Strict):
+    """Times in which a path has less of its rate, or none, as a Poisson process."""
+
+    per_minute: Positive
+    length: Lengths
+    level: Share = 0.0
+    """What is left of the rate."""
+
+
+class Load(Strict):
+    """What others offer to a path's bottleneck: lognormal from viewer to viewer, and over time."""
+
+    sigma: Annotated[float, Field(ge=0)]
+    """Between viewers, of ln(load)."""
+    most: Share
+    burst_sigma: Annotated[float, Field(ge=0)]
+    """Over time, of ln(load)."""
+    time_constant_s: Positive
+
+
+class Radio(Strict):
+    """The radio of a second path, which sleeps: settings of its links (docs/reference/link.md)."""
+
+    asleep: Share
+    """Share of the plays that find it asleep."""
+    promotion: str
+    """What the first packet waits for, on the way up."""
+    drx: str
+    """What the first packet after a pause waits for, on the way down."""
+
+
+class PathAccess(Strict):
+    """One path of the viewers who sit still. Medians of rate, load, base RTT and queue are parameters."""
+
+    technology: Technology
+    least_mbps: Positive
+    most_mbps: Positive
+    rtt: Spread
+    queue: Spread
+    """In ms of the path's rate; droptail. It bounds the queueing behind others, too."""
+    load: Load
+    fading: Fading
+    dips: Spells
+    silences: Spells
+    uplink: Annotated[float, Field(gt=0, le=1)]
+    """Its rate as a share of the downlink's."""
+    radio: Radio | None = None
+
+
+class Access(Strict):
+    wifi: PathAccess
+    lte: PathAccess
+
+
+class PathPlace(Strict):
+    """What a place makes of a path: factors of its median rate and of its load."""
+
+    rate: Positive = 1.0
+    load: Positive = 1.0
+
+
+class Place(Strict):
+    """A kind of place where viewers sit still."""
+
+    wifi: PathPlace
+    lte: PathPlace
+    correlation: Annotated[float, Field(ge=-1, le=1)] = 0.0
+    """Between viewers, of ln(rate) of both paths."""
+    leaving: Annotated[float, Field(ge=0)] = 1.0
+    """Factor of the share of plays in which Wi-Fi is left behind."""
+
+
+class Parameters(Strict):
+    """What no publication gives; `experiments/fitted/population-fit.yaml` says how it is fitted, or what is assumed."""
+
+    wifi_mbps: Positive
+    """Median rate of Wi-Fi at home."""
+    wifi_spread: Annotated[float, Field(ge=0)]
+    """Standard deviation of ln(rate) between viewers."""
+    lte_mbps: Positive
+    lte_spread: Annotated[float, Field(ge=0)]
+    wifi_rtt_ms: Positive
+    """Median base RTT."""
+    lte_rtt_ms: Positive
+    wifi_queue_ms: Positive
+    """Median length of the bottleneck's queue."""
+    lte_queue_ms: Positive
+    wifi_load: Annotated[float, Field(ge=0, lt=1)]
+    """Median load at home."""
+    lte_load: Annotated[float, Field(ge=0, lt=1)]
+    leaving: Share
+    """Share of plays at home in which Wi-Fi is left behind."""
+
+
 class Scene(Strict):
-    """Where viewers are: pairs of the trace library by scenario, or pairs generated from a model."""
+    """Where viewers are: a place where they sit still, pairs of the trace library by scenario, or pairs generated from
+    a model."""
 
     name: Name
     share: Positive
@@ -70,6 +187,7 @@ class Scene(Strict):
     pairs: Annotated[int, Field(ge=1, le=1000)] = 1  # generated ones
     duration_s: Annotated[int, Field(ge=10, le=600)] = 60
     paths: dict[str, PathDraw] = {}
+    place: Place | None = None
 
     @field_validator("model", mode="before")
     @classmethod
@@ -82,8 +200,10 @@ class Scene(Strict):
 
     @model_validator(mode="after")
     def _one_source(self) -> Scene:
-        if bool(self.scenarios) == (self.model is not None):
-            raise ValueError("a scene has either 'scenarios' of the trace library or a 'model'; give one of them.")
+        if [bool(self.scenarios), self.model is not None, self.place is not None].count(True) != 1:
+            raise ValueError("a scene has 'scenarios' of the trace library, a 'model' or a 'place'; give one of them.")
+        if self.place is not None and self.paths:
+            raise FieldError("paths", "a place says what its paths are; leave this out.")
         if self.model is None:
             for name, draw in self.paths.items():
                 if draw.rate_factor is not None:
@@ -96,6 +216,10 @@ class Scene(Strict):
         return self
 
     def with_rate(self, path: str, factor: float) -> Scene:
+        if self.place is not None:
+            own: PathPlace = getattr(self.place, path)
+            changed = own.model_copy(update={"rate": own.rate * factor})
+            return self.model_copy(update={"place": self.place.model_copy(update={path: changed})})
         draw = self.paths.get(path)
         if draw is None or draw.rate_factor is None:
             return self
@@ -118,6 +242,13 @@ class CrossIsp(Strict):
         return self
 
 
+class Watching(Strict):
+    """How much of a video a viewer sees before the next one: all of it, or the share u ** early, u uniform."""
+
+    to_the_end: Share
+    early: Positive
+
+
 class Video(Strict):
     bitrate_bps: list[Choice] = Field(min_length=1)
     duration_s: Lognormal
@@ -126,6 +257,7 @@ class Video(Strict):
     fps: Annotated[float, Field(ge=1, le=240)] = 30
     rebuffer_target_ms: Annotated[int, Field(ge=1, le=600_000)] = 500
     max_buffer_ms: Annotated[int, Field(ge=100, le=600_000)] = 10_000
+    watching: Watching = Watching(to_the_end=1.0, early=1.0)
     videos: Annotated[int, Field(ge=1, le=100)] = 1
     """So many alike, one after the other over one connection; play-time left and thresholds are of the first."""
 
@@ -148,6 +280,10 @@ class Population(Strict):
     day_sigma: Annotated[float, Field(ge=0, le=3)]
     sizes: dict[Size, Scale]
     scenes: list[Scene] = Field(min_length=1)
+    access: Access | None = None  # of the scenes that are places
+    parameters: Parameters | None = None
+    fitted: str | None = None
+    """The file with the parameters, beside this one or in experiments/."""
     cross_isp: CrossIsp
     video: Video
     time_limit_factor: Annotated[float, Field(ge=1)] = 3
@@ -169,6 +305,8 @@ class Population(Strict):
                 raise FieldError("arms", "sp is on the primary path here, since the paths' names differ.")
             if arm.path_events or arm.path_management:
                 raise FieldError("arms", "path_events and path_management are not for populations; leave them out.")
+        if self.access is None and any(scene.place is not None for scene in self.scenes):
+            raise FieldError("scenes", "a scene is a place, and 'access' is missing; add that.")
         if len({scene.name for scene in self.scenes}) != len(self.scenes):
             raise FieldError("scenes", "two scenes have one name; rename one.")
         return self
@@ -176,7 +314,10 @@ class Population(Strict):
     def with_rate(self, path: str, factor: float) -> Population:
         """The same viewers where generated pairs give this path so many times its rate; none other changes. The name
         says so, too: these are other plays. Raises UserError where no pair is generated with such a path."""
-        known = sorted({name for scene in self.scenes for name, draw in scene.paths.items() if draw.rate_factor})
+        known = sorted(
+            {name for scene in self.scenes for name, draw in scene.paths.items() if draw.rate_factor}
+            | ({"wifi", "lte"} if any(scene.place is not None for scene in self.scenes) else set())
+        )
         if path not in known:
             raise UserError(f"no scene draws the rate of a path '{path}'; {near_miss(path, known)}")
         scenes = [scene.with_rate(path, factor) for scene in self.scenes]
@@ -198,8 +339,25 @@ class PopulationExhibit(Strict):
     """So many videos over one connection, instead of one."""
 
 
+class Fitted(Strict):
+    """The file that a fit leaves, as far as a population reads it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    parameters: Parameters
+
+
 def load_population(document: YamlDocument) -> Population:
-    return parse(document, Population)
+    """A population with its fitted parameters."""
+    population = parse(document, Population)
+    if population.parameters is None and population.fitted is not None:
+        beside = document.path.parent / population.fitted
+        file = beside if beside.is_file() else EXPERIMENTS_DIR / population.fitted
+        fitted = parse(load_yaml(file), Fitted)
+        population = population.model_copy(update={"parameters": fitted.parameters})
+    if population.parameters is None and population.access is not None:
+        raise document.error(("access",), "places need parameters; name the file of a fit as 'fitted'.")
+    return population
 
 
 def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Population, Path]:

@@ -19,7 +19,7 @@ from railyard.base.errors import UserError
 from railyard.run.folders import link_file
 from railyard.studies.population.play import Row
 
-SCHEMA_VERSION = 2  # 1 had no first_frames_s
+SCHEMA_VERSION = 3  # 1 had no first_frames_s, 2 no watched_s and path_mbps
 PLAYS_FILE = "plays.parquet"
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 SCHEMA = pa.schema(
@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
         pa.field("duration_s", _REAL),
         pa.field("first_frame_bytes", _WHOLE),
         pa.field("cross_isp_percent", _REAL),
+        pa.field("watched_s", _REAL),
+        pa.field("path_mbps", pa.list_(_REAL)),
         pa.field("base_rtt_ms", pa.list_(_REAL)),
         pa.field("queues", pa.list_(_TEXT)),
         pa.field("outcome", _TEXT),

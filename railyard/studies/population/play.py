@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from railyard.studies.population.model import Population, Video
 from railyard.studies.population.viewers import Link, Viewer
 from railyard.traces.settings import members
 
-IDENTITY_SCHEMA = 1
+IDENTITY_SCHEMA = 2
 WALL_LIMIT_S = 600.0
 
 Row = dict[str, Any]
@@ -105,6 +106,8 @@ def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
     """The job of docs/reference/sim.md; without an arm, what all arms have in common."""
     viewer, video = task.viewer, task.video
     several = {"videos": video.videos} if video.videos > 1 else {}
+    changing = {"link_events": [change.as_event() for change in viewer.changes]} if viewer.changes else {}
+    video_bytes = int(viewer.fetched_s(video) * viewer.bitrate_bps / 8)
     return {
         "schema": 1,
         "seed": viewer.seed,
@@ -113,17 +116,18 @@ def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
         "primary": viewer.primary,
         "paths": [_path(path, path.up, path.down) for path in viewer.paths],
         "player": {
-            "video_bytes": int(viewer.duration_s * viewer.bitrate_bps / 8),
+            "video_bytes": video_bytes,
             "bitrate_bps": viewer.bitrate_bps,
             "chunk_bytes": video.chunk_bytes,
             "fps": video.fps,
-            "first_frame_bytes": viewer.first_frame_bytes,
+            "first_frame_bytes": min(viewer.first_frame_bytes, video_bytes),
             "rebuffer_target_ms": video.rebuffer_target_ms,
             "max_buffer_ms": video.max_buffer_ms,
             **several,
         },
         "link_logs": False,
         "null_crypto": True,
+        **changing,
     } | (arm.members() if arm is not None else {})
 
 
@@ -163,9 +167,47 @@ def _sent(server: Sequence[Event]) -> dict[str, int]:
     return {name: sum(int(event[name]) for event in closed) for name in names}
 
 
-def _requests(events: Sequence[Event], end_s: float) -> tuple[list[float], list[bool]]:
-    """RCT of each request; of one that never completed the time waited, and that it did not."""
-    asked = {e["chunk"]: e["t"] for e in events if e["event"] == "request"}
+@dataclass(frozen=True)
+class Seen:
+    """One video as far as the viewer sees it. The play goes on behind it, so that requests that the viewer's turning
+    away would have cut off have their whole RCT."""
+
+    until_s: float  # when the viewer turns away; inf: at the end, or never
+    played_s: float
+    stalled_s: float
+    stalls: int
+
+
+def videos_of(events: Sequence[Event]) -> list[list[Event]]:
+    """The events of each video over a connection."""
+    starts = [0, *(number for number, event in enumerate(events) if event["event"] == "video"), len(events)]
+    return [list(events[begin:end]) for begin, end in pairwise(starts)]
+
+
+def seen(events: Sequence[Event], end_s: float, watched_s: float) -> Seen:
+    """Of the events of one video, which is over at end_s."""
+    begins = [float(e["t"]) for e in events if e["event"] in ("play", "stall_end")]
+    breaks = [float(e["t"]) for e in events if e["event"] == "stall_start"]
+    played, stalled, stalls = 0.0, 0.0, 0
+    for begin, end in zip(begins, [*breaks, end_s], strict=False):
+        if played + end - begin >= watched_s:
+            return Seen(begin + watched_s - played, watched_s, stalled, stalls)
+        played += end - begin
+        if breaks[stalls:]:
+            stalled += ([*begins[1:], end_s][stalls]) - breaks[stalls]
+            stalls += 1
+    return Seen(math.inf, played, stalled, stalls)
+
+
+def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> tuple[list[float], list[bool]]:
+    """RCT of each request that was made while the video was seen; of one that never completed the time waited, and that
+    it did not."""
+    asked = {
+        e["chunk"]: e["t"]
+        for own, found in zip(videos_of(events), videos, strict=True)
+        for e in own
+        if e["event"] == "request" and e["t"] <= found.until_s
+    }
     done = {e["chunk"]: e["rct_s"] for e in events if e["event"] == "chunk_done"}
     chunks = sorted(asked)
     return [done.get(chunk, max(0.0, end_s - asked[chunk])) for chunk in chunks], [chunk in done for chunk in chunks]
@@ -178,16 +220,16 @@ def first_frames(events: Sequence[Event]) -> list[float]:
     return [*found, *(float(events[-1]["t"]) - begin for begin in begins[len(found) :])]
 
 
-def _play_time_left(events: Sequence[Event], *, complete: bool) -> list[float]:
+def _play_time_left(events: Sequence[Event], *, complete: bool, until_s: float) -> list[float]:
     """What the player reported from the start of playing to the arrival of the last byte of the first
-    video (docs/reference/experiments.md)."""
+    video (docs/reference/experiments.md), or until the viewer turned away."""
     second = next((number for number, e in enumerate(events) if e["event"] == "video"), None)
     events, complete = (events[:second], True) if second is not None else (events, complete)
     begin = next((e["t"] for e in events if e["event"] == "play"), None)
     arrived = [e["t"] for e in events if e["event"] == "chunk_done"]
     if begin is None or not arrived:
         return []
-    end = arrived[-1] if complete else math.inf
+    end = min(until_s, arrived[-1] if complete else math.inf)
     return [e["play_time_left_ms"] for e in events if e["event"] == "buffer" and begin <= e["t"] <= end]
 
 
@@ -196,7 +238,10 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
     if summary is None:
         raise UserError(f"{PROGRAM} left no summary of the viewer {task.viewer.key} under {arm.label}.")
     viewer = task.viewer
-    rct_s, completed = _requests(events, events[-1]["t"])
+    own = videos_of(events)
+    ends = [float(later[0]["t"]) for later in own[1:]] + [float(events[-1]["t"])]
+    videos = [seen(each, end, viewer.watched_s) for each, end in zip(own, ends, strict=True)]
+    rct_s, completed = _requests(events, events[-1]["t"], videos)
     first = summary.get("first_frame_s")
     return {
         "identity": identity,
@@ -212,6 +257,8 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
         "duration_s": viewer.duration_s,
         "first_frame_bytes": viewer.first_frame_bytes,
         "cross_isp_percent": viewer.cross_isp_percent,
+        "watched_s": viewer.watched_s,
+        "path_mbps": [path.mbps for path in viewer.paths],
         "base_rtt_ms": [2 * path.delay_ms for path in viewer.paths],
         "queues": [path.queue for path in viewer.paths],
         "outcome": str(summary["outcome"]),
@@ -220,13 +267,15 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
         # A first frame that never came: how long was waited for it.
         "waited_s": float(events[-1]["t"]) if first is None else None,
         "first_frames_s": first_frames(events),
-        "play_time_s": float(summary.get("play_time_s") or 0.0),
-        "rebuffer_time_s": float(summary.get("rebuffer_time_s") or 0.0),
-        "rebuffer_count": int(summary.get("rebuffer_count") or 0),
+        "play_time_s": math.fsum(each.played_s for each in videos),
+        "rebuffer_time_s": math.fsum(each.stalled_s for each in videos),
+        "rebuffer_count": sum(each.stalls for each in videos),
         **sent,
         "srtt_us": [int(path.get("srtt_us") or 0) for path in summary.get("paths", [])],
         "path_bytes": [int(path.get("bytes_received") or 0) for path in summary.get("paths", [])],
         "rct_s": rct_s,
         "completed": completed,
-        "play_time_left_ms": _play_time_left(events, complete=summary["outcome"] == "complete"),
+        "play_time_left_ms": _play_time_left(
+            events, complete=summary["outcome"] == "complete", until_s=videos[0].until_s
+        ),
     }

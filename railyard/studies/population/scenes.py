@@ -77,7 +77,7 @@ class Library:
             known = [pair for pair in known if pair.library.parent == PROJECT_LIBRARY]
         self._found: dict[str, list[Pair]] = {}
         for scene in population.scenes:
-            if scene.model is None:
+            if scene.scenarios:
                 found = [pair for pair in known if pair.scenario in scene.scenarios]
                 if not found:
                     raise UserError(f"the scene {scene.name} has no pair: no scenario {' or '.join(scene.scenarios)}.")

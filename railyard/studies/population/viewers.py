@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.run.runspec import TECHNOLOGY_ORDER
-from railyard.studies.population.model import Lognormal, Population, Scene
+from railyard.studies.population.access import Change, Drawn, changes_of
+from railyard.studies.population.model import Lognormal, Parameters, PathAccess, Place, Population, Scene, Video
 from railyard.studies.population.scenes import Library, ScenePath
 from railyard.traces.draws import Draws
 from railyard.traces.trace import OPPORTUNITY_BYTES
@@ -17,6 +18,8 @@ PILOT_DAY = 0
 """The day of those on whom thresholds are measured; they are in no comparison."""
 LEAST_QUEUE_PACKETS = 20
 GRACE_S = 30.0
+HORIZON_S = 15.0
+"""Rates and delays vary for so long after the video could have ended."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Link:
     delay_ms: float
     queue: str
     settings: tuple[tuple[str, Any], ...] = ()
+    mbps: float = 0.0
+    """Mean rate on the way down that others leave."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,10 @@ class Viewer:
     first_frame_bytes: int
     cross_isp_percent: float
     seed: int
+    watched_s: float
+    """So much of the video is seen, then the viewer turns to another one."""
+    changes: tuple[Change, ...] = ()
+    """Of the links, in the order of time; none where paths have traces."""
 
     @property
     def key(self) -> str:
@@ -55,6 +64,11 @@ class Viewer:
 
     def time_limit_s(self, factor: float) -> float:
         return math.ceil(self.duration_s * factor + GRACE_S)
+
+    def fetched_s(self, video: Video) -> float:
+        """So much of the video is played here: what is seen, and all that the player may ask for until then."""
+        ahead_s = video.max_buffer_ms / 1e3 + 2 * 8 * video.chunk_bytes / self.bitrate_bps
+        return min(self.duration_s, self.watched_s + ahead_s)
 
 
 def lognormal(draws: Draws, law: Lognormal) -> float:
@@ -107,36 +121,174 @@ def _link(scene: Scene, path: ScenePath, draws: Draws, more_delay: float) -> Lin
         delay_ms=round(rtt_ms * (1 + more_delay / 100) / 2, 1),
         queue=queue,
         settings=tuple(sorted(path.settings.items())),
+        mbps=round(path.mean_mbps, 3),
     )
 
 
-def draw_viewer(population: Population, library: Library, day: int, number: int) -> Viewer:
-    draws = Draws(population.seed, f"viewer/{day}/{number}")
-    scene = population.scenes[pick(draws, day_shares(population, day))]
+def _capped(median: float, sigma: float, most: float, score: float) -> float:
+    return min(most, median * math.exp(sigma * score))
+
+
+@dataclass(frozen=True)
+class _Medians:
+    """What a path of a place has at the median."""
+
+    mbps: float
+    spread: float
+    rtt_ms: float
+    queue_ms: float
+    load: float
+
+
+def _medians(found: Parameters, place: Place) -> dict[str, _Medians]:
+    loads = found.wifi_load * place.wifi.load, found.lte_load * place.lte.load
+    rates = found.wifi_mbps * place.wifi.rate, found.lte_mbps * place.lte.rate
+    return {
+        "wifi": _Medians(rates[0], found.wifi_spread, found.wifi_rtt_ms, found.wifi_queue_ms, loads[0]),
+        "lte": _Medians(rates[1], found.lte_spread, found.lte_rtt_ms, found.lte_queue_ms, loads[1]),
+    }
+
+
+def _scores(draws: Draws, correlation: float) -> dict[str, float]:
+    """Standard normal scores of the rates of both paths."""
+    first, second = draws.normal(), draws.normal()
+    return {"wifi": first, "lte": correlation * first + math.sqrt(1 - correlation * correlation) * second}
+
+
+def _still_path(name: str, law: PathAccess, at: _Medians, score: float, draws: Draws) -> Drawn:
+    """All quantities have draws of their own, so that one parameter does not move the others."""
+    load, rtt, queue = (Draws(int(draws.uniform() * 2**48), what) for what in ("load", "rtt", "queue"))
+    rate = min(law.most_mbps, max(law.least_mbps, at.mbps * math.exp(at.spread * score)))
+    return Drawn(
+        name=name,
+        rate_mbps=rate,
+        load=_capped(at.load, law.load.sigma, law.load.most, load.normal()),
+        base_rtt_ms=lognormal(rtt, law.rtt.around(at.rtt_ms)),
+        queue_ms=lognormal(queue, law.queue.around(at.queue_ms)),
+        seed=int(draws.uniform() * 2**48),
+    )
+
+
+def _still_link(law: PathAccess, drawn: Drawn) -> Link:
+    packets = round(drawn.rate_mbps * 1e3 / 8 * drawn.queue_ms / OPPORTUNITY_BYTES)
+    up, down = (f"{max(1, round(1e3 * drawn.rate_mbps * share))}kbps" for share in (law.uplink, 1.0))
+    return Link(
+        name=drawn.name,
+        technology=law.technology,
+        up=up,
+        down=down,
+        up_sha256=up,
+        down_sha256=down,
+        delay_ms=round(drawn.base_rtt_ms / 2, 1),
+        queue=f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}",
+        mbps=round(drawn.rate_mbps * (1 - drawn.load), 3),
+    )
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The paths that a viewer has."""
+
+    pair: str
+    primary: str
+    links: tuple[Link, ...]
+    start_offset_ms: int = 0
+    drawn: tuple[tuple[PathAccess, Drawn], ...] = ()
+
+
+def _still(population: Population, place: Place, name: str, increase: float, draws: Draws) -> _Network:
+    """Both paths of a viewer who sits at a place; Wi-Fi is the primary one."""
+    access, found = population.access, population.parameters
+    if access is None or found is None:
+        raise ValueError("a population with places has access and parameters")
+    scores, medians = _scores(draws, place.correlation), _medians(found, place)
+    paths = []
+    for path in ("wifi", "lte"):
+        law: PathAccess = getattr(access, path)
+        drawn = _still_path(path, law, medians[path], scores[path], Draws(int(draws.uniform() * 2**48), path))
+        more = 1.0 if path == "wifi" else 1 + increase / 100
+        paths.append((law, replace(drawn, base_rtt_ms=drawn.base_rtt_ms * more)))
+    links = tuple(_still_link(law, drawn) for law, drawn in paths)
+    return _Network(name, "wifi", links, drawn=tuple(paths))
+
+
+def _with_traces(population: Population, library: Library, scene: Scene, increase: float, draws: Draws) -> _Network:
+    """The paths of a pair of traces, at a place in them."""
     pair = library.pair(scene, int(draws.uniform() * library.count(scene)))
     rank = {name: place for place, name in enumerate(TECHNOLOGY_ORDER)}
     primary = min(pair.paths, key=lambda path: rank.get(path.technology, len(rank))).name
-    increase = _cross_isp(population, draws)
     links = tuple(_link(scene, path, draws, 0.0 if path.name == primary else increase) for path in pair.paths)
-    video = population.video
+    return _Network(pair.name, primary, links, int(draws.uniform() * pair.period_ms))
+
+
+def _with_radio(population: Population, network: _Network, draws: Draws) -> tuple[Link, ...]:
+    """The radio of a second path may sleep when the play begins; the primary path is in use, and awake."""
+    radio = None if population.access is None else population.access.lte.radio
+    if radio is None:
+        return network.links
+    settings = {"down_radio": radio.drx} | ({"up_radio": radio.promotion} if draws.uniform() < radio.asleep else {})
+    return tuple(
+        link
+        if link.name == network.primary or link.technology != "lte"
+        else replace(link, settings=tuple(sorted((settings | dict(link.settings)).items())))
+        for link in network.links
+    )
+
+
+def _watched_s(video: Video, duration_s: float, draws: Draws) -> float:
+    to_the_end, share = draws.uniform() < video.watching.to_the_end, draws.uniform() ** video.watching.early
+    return duration_s if to_the_end else round(duration_s * share, 1)
+
+
+def _leaves_s(population: Population, scene: Scene, watched_s: float, draws: Draws) -> float | None:
+    """When Wi-Fi is gone, if it is left behind while the viewer watches."""
+    leaves, share = draws.uniform(), draws.uniform()
+    if scene.place is None or population.parameters is None:
+        return None
+    likely = population.parameters.leaving * scene.place.leaving
+    return round(1 + share * watched_s, 1) if leaves < likely else None
+
+
+def draw_viewer(population: Population, library: Library, day: int, number: int) -> Viewer:
+    """Each group of quantities has a stream of its own, so that none moves with another."""
+
+    def stream(what: str) -> Draws:
+        return Draws(population.seed, f"viewer/{day}/{number}/{what}")
+
+    scene = population.scenes[pick(stream("scene"), day_shares(population, day))]
+    increase = _cross_isp(population, stream("operators"))
+    if scene.place is not None:
+        network = _still(population, scene.place, scene.name, increase, stream("place"))
+    else:
+        network = _with_traces(population, library, scene, increase, stream("pair"))
+    video, draws = population.video, stream("video")
     bitrate = video.bitrate_bps[pick(draws, [choice.share for choice in video.bitrate_bps])].value
     duration_s = round(lognormal(draws, video.duration_s), 1)
     first = round(lognormal(draws, video.first_frame_bytes))
-    offset = int(draws.uniform() * pair.period_ms)
-    return Viewer(
+    watched_s = _watched_s(video, duration_s, stream("watching"))
+    viewer = Viewer(
         day=day,
         number=number,
         scene=scene.name,
-        pair=pair.name,
-        paths=links,
-        primary=primary,
-        start_offset_ms=offset,
+        pair=network.pair,
+        paths=_with_radio(population, network, stream("radio")),
+        primary=network.primary,
+        start_offset_ms=network.start_offset_ms,
         bitrate_bps=bitrate,
         duration_s=duration_s,
         first_frame_bytes=min(first, int(duration_s * bitrate / 8)),
         cross_isp_percent=increase,
-        seed=int(draws.uniform() * 2**31),
+        seed=int(stream("seed").uniform() * 2**31),
+        watched_s=watched_s,
     )
+    leaves_s = _leaves_s(population, scene, watched_s, stream("leaving"))
+    horizon_s = video.videos * viewer.fetched_s(video) + HORIZON_S
+    changes = [
+        change
+        for law, drawn in network.drawn
+        for change in changes_of(law, drawn, horizon_s, leaves_s if drawn.name == network.primary else None)
+    ]
+    return replace(viewer, changes=tuple(sorted(changes, key=lambda change: change.at_ms)))
 
 
 def draw_viewers(population: Population, library: Library, days: Sequence[int], per_day: int) -> list[Viewer]:

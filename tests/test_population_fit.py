@@ -1,0 +1,188 @@
+"""Viewers who sit still: what their networks offer over time, how much they see, and the fit of the parameters."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
+from railyard.base.yamlfile import YamlDocument, load_yaml
+from railyard.studies.population.access import Drawn, changes_of, offered, queueing_ms
+from railyard.studies.population.executors import LocalExecutor
+from railyard.studies.population.fit import FitSpec, Simulator, arms_of, as_document, fit, load_fit, sandwich
+from railyard.studies.population.model import Fitted, PathAccess, Population, load_population
+from railyard.studies.population.play import Arm, Row, play, seen, tasks_of
+from railyard.studies.population.scenes import Library
+from railyard.studies.population.viewers import Viewer, draw_viewers
+
+needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+FITTED = EXPERIMENTS_DIR / "fitted"
+
+
+@pytest.fixture(scope="module")
+def population() -> Population:
+    return load_population(load_yaml(EXPERIMENTS_DIR / "population.yaml"))
+
+
+@pytest.fixture(scope="module")
+def viewers(population: Population, tmp_path_factory: pytest.TempPathFactory) -> list[Viewer]:
+    still = [scene for scene in population.scenes if scene.place is not None]
+    alone = population.model_copy(update={"scenes": still})
+    return draw_viewers(alone, Library(alone, tmp_path_factory.mktemp("traces"), recorded=False), [1], 150)
+
+
+@pytest.fixture(scope="module")
+def lte(population: Population) -> PathAccess:
+    assert population.access is not None
+    return population.access.lte
+
+
+def test_the_queue_behind_others_follows_lindleys_recursion() -> None:
+    load = np.array([0.5, 1.5, 2.0, 0.2, 3.0, 0.0])
+    # In steps of 100 ms: -50, +50, +100, -80, +200 beyond the limit of 180, -100.
+    assert queueing_ms(load, 180.0).tolist() == pytest.approx([0, 50, 150, 70, 180, 80])
+
+
+def test_the_load_of_others_has_the_mean_that_was_drawn(lte: PathAccess) -> None:
+    means = [offered(lte, 0.3, seed, 600).mean() for seed in range(60)]
+    assert statistics.fmean(means) == pytest.approx(0.3, rel=0.1)
+
+
+def test_a_path_under_load_is_slower_and_longer_at_the_same_time(lte: PathAccess) -> None:
+    drawn = Drawn("lte", rate_mbps=10, load=0.8, base_rtt_ms=50, queue_ms=1000, seed=3)
+    down = [change for change in changes_of(lte, drawn, 60, None) if change.direction == "down"]
+    delays = [change.delay_ms for change in down if change.delay_ms is not None]
+    assert min(delays) == 25 and max(delays) > 200
+    long = [change.rate_kbps or 0 for change in down if (change.delay_ms or 0) > 100]
+    short = [change.rate_kbps or 0 for change in down if (change.delay_ms or 0) < 30]
+    assert statistics.fmean(long) < 0.6 * statistics.fmean(short)
+    idle = changes_of(lte, Drawn("lte", 10, 0.0, 50, 1000, 3), 60, None)
+    assert {change.delay_ms for change in idle if change.direction == "down"} == {25.0}
+
+
+def test_wifi_that_is_left_behind_weakens_and_is_gone(lte: PathAccess) -> None:
+    drawn = Drawn("wifi", rate_mbps=30, load=0.1, base_rtt_ms=20, queue_ms=50, seed=5)
+    stays, leaves = (changes_of(lte, drawn, 20, at) for at in (None, 8.0))
+    assert not any(change.is_down for change in stays)
+    [gone] = [change for change in leaves if change.is_down]
+    assert (gone.at_ms, gone.direction) == (8000, "both")
+
+    def last(changes: list[Any]) -> int:
+        return max(c.at_ms for c in changes if c.direction == "down" and c.at_ms < 8000 and (c.rate_kbps or 0) > 3000)
+
+    assert last(leaves) < 8000 - 500 < last(stays)
+
+
+def test_rates_of_both_paths_go_together_as_the_place_says(population: Population, tmp_path: Path) -> None:
+    office = next(scene for scene in population.scenes if scene.name == "office")
+    assert office.place is not None
+    for given in (0.9, -0.9):
+        place = office.place.model_copy(update={"correlation": given})
+        alone = population.model_copy(update={"scenes": [office.model_copy(update={"place": place})]})
+        drawn = draw_viewers(alone, Library(alone, tmp_path, recorded=False), [1], 80)
+        logs = np.log(np.array([[float(path.down.removesuffix("kbps")) for path in viewer.paths] for viewer in drawn]))
+        assert np.corrcoef(logs.T)[0, 1] == pytest.approx(given, abs=0.12)
+
+
+def test_the_radio_of_the_second_path_sleeps_in_its_share_of_plays(viewers: list[Viewer], lte: PathAccess) -> None:
+    assert lte.radio is not None
+    settings = [dict(viewer.paths[1].settings) for viewer in viewers]
+    assert all(found["down_radio"] == lte.radio.drx for found in settings)
+    assert 0.07 < sum("up_radio" in found for found in settings) / len(settings) < 0.25
+    assert not any(viewer.paths[0].settings for viewer in viewers)
+
+
+def test_viewers_see_a_part_of_the_video_or_all_of_it(population: Population, viewers: list[Viewer]) -> None:
+    whole = [viewer for viewer in viewers if viewer.watched_s == viewer.duration_s]
+    assert len(whole) / len(viewers) == pytest.approx(population.video.watching.to_the_end, abs=0.13)
+    part = [viewer.watched_s / viewer.duration_s for viewer in viewers if viewer not in whole]
+    assert statistics.fmean(part) == pytest.approx(1 / 3, abs=0.12)
+    for viewer in viewers:
+        assert viewer.watched_s <= viewer.fetched_s(population.video) <= viewer.duration_s
+
+
+def test_what_a_viewer_sees_ends_where_the_viewer_turns_away() -> None:
+    def event(t: float, name: str) -> dict[str, Any]:
+        return {"t": t, "event": name}
+
+    events = [event(0.5, "play"), event(3.5, "stall_start"), event(4.0, "stall_end"), event(9.0, "stall_start")]
+    found = seen(events, 20.0, 2.0)
+    assert (found.until_s, found.played_s, found.stalled_s, found.stalls) == (2.5, 2.0, 0.0, 0)
+    found = seen(events, 20.0, 5.0)
+    assert (found.until_s, found.played_s, found.stalled_s, found.stalls) == (6.0, 5.0, 0.5, 1)
+    found = seen(events, 20.0, 30.0)
+    assert (found.until_s, found.played_s, found.stalled_s, found.stalls) == (math.inf, 8.0, 11.5, 2)
+    assert seen([event(0.1, "request")], 20.0, 5.0).played_s == 0.0
+
+
+@needs_sim
+def test_requests_after_the_viewer_turned_away_do_not_count(population: Population, viewers: list[Viewer]) -> None:
+    def rows(watched_s: float) -> Row:
+        fast = next(v for v in viewers if v.duration_s > 20 and v.bitrate_bps >= 1_600_000 and v.paths[0].mbps > 15)
+        viewer = Viewer(**{**fast.__dict__, "watched_s": watched_s})
+        [found] = play(tasks_of(population, [viewer], [Arm("sp", "sp")], program("xlink-sim"))[0])
+        return found
+
+    early, late = rows(0.5), rows(15.0)
+    assert early["play_time_s"] == 0.5 and late["play_time_s"] == pytest.approx(15.0)
+    assert 0 < len(early["rct_s"]) < len(late["rct_s"])
+    assert early["rct_s"] == late["rct_s"][: len(early["rct_s"])]
+    assert max(early["play_time_left_ms"]) > 0 and len(early["play_time_left_ms"]) <= 6
+
+
+def _spec(**change: Any) -> FitSpec:
+    document = load_yaml(FITTED / "population-fit.yaml")
+    return load_fit(YamlDocument(document.path, document.data | change, {}))
+
+
+def test_the_sandwich_is_the_variance_of_a_linear_fit() -> None:
+    jacobian = np.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
+    assert sandwich(jacobian, np.zeros((3, 3))).tolist() == [[0.25, 0.0], [0.0, 0.0625]]
+    assert sandwich(jacobian, np.diag([3.0, 0.0, 9.0])).tolist() == [[1.0, 0.0], [0.0, 0.0625]]
+
+
+@needs_sim
+def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: Population, tmp_path: Path) -> None:
+    spec = _spec()
+    truth = {"wifi_mbps": 20.0, "wifi_rtt_ms": 30.0}
+    assert population.parameters is not None
+    fixed = {name: value for name, value in population.parameters.model_dump().items() if name not in truth}
+    free = {name: {"start": 1.3 * value, "least": value / 3, "most": 3 * value} for name, value in truth.items()}
+    still = [scene for scene in population.scenes if scene.name == "home"]
+    alone = population.model_copy(update={"scenes": still})
+    moments = [moment for moment in spec.moments if moment.arm == "sp" and moment.q in (0.5, 0.9)]
+    few = {"viewers": 9, "screened": 0, "iterations": 4, "predictions": 2, "parameters": free, "fixed": fixed}
+    asked = _spec(**few, moments=[one.model_dump() for one in moments], held_out=[moments[0].model_dump()])
+    simulator = Simulator(alone, arms_of(asked, alone), LocalExecutor(), program("xlink-sim"), tmp_path)
+    at_truth = simulator.figures(simulator.rows(alone.parameters.model_copy(update=truth), 9, -1), moments)
+    made = [one.model_dump() | {"measured": value} for one, value in zip(moments, at_truth, strict=True)]
+    asked = _spec(**few, moments=made, held_out=[made[0]])
+    told: list[str] = []
+    found = fit(asked, simulator, told.append)
+    for name, value in truth.items():
+        assert found.parameters[name].value == pytest.approx(value, rel=0.07), told
+        assert found.parameters[name].low < value < found.parameters[name].high
+    assert found.distance < 2 and found.predicted[0].low < at_truth[0] < found.predicted[0].high
+    document = as_document(asked, found)
+    assert Fitted.model_validate(document).parameters.wifi_mbps == pytest.approx(20, rel=0.07)
+    again = fit(asked, Simulator(alone, simulator.arms, LocalExecutor(), simulator.program, tmp_path), told.append)
+    assert again.parameters == found.parameters
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"fixed": {"leaving": 0.1}}, "'lte_queue_ms' must stand in 'parameters' or here"),
+        ({"fixed": {"leaving": 0.1, "lte_queue_ms": 500, "speed": 1}}, "there is no parameter 'speed'"),
+        ({"moments": []}, "at least 1 entry"),
+    ],
+)
+def test_a_mistake_in_the_fits_file_is_told_in_one_sentence(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        _spec(**change)
