@@ -13,7 +13,7 @@ import pytest
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml
-from railyard.studies.population.access import Drawn, changes_of, offered, queueing_ms
+from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.fit import FitSpec, Simulator, arms_of, as_document, fit, load_fit, sandwich
 from railyard.studies.population.model import Fitted, PathAccess, Population, load_population
@@ -73,7 +73,7 @@ def test_wifi_that_is_left_behind_weakens_and_is_gone(lte: PathAccess) -> None:
     [gone] = [change for change in leaves if change.is_down]
     assert (gone.at_ms, gone.direction) == (8000, "both")
 
-    def last(changes: list[Any]) -> int:
+    def last(changes: list[Change]) -> int:
         return max(c.at_ms for c in changes if c.direction == "down" and c.at_ms < 8000 and (c.rate_kbps or 0) > 3000)
 
     assert last(leaves) < 8000 - 500 < last(stays)
@@ -151,8 +151,9 @@ def test_the_sandwich_is_the_variance_of_a_linear_fit() -> None:
 def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: Population, tmp_path: Path) -> None:
     spec = _spec()
     truth = {"wifi_mbps": 20.0, "wifi_rtt_ms": 30.0}
-    assert population.parameters is not None
-    fixed = {name: value for name, value in population.parameters.model_dump().items() if name not in truth}
+    usual = population.parameters
+    assert usual is not None
+    fixed = {name: value for name, value in usual.model_dump().items() if name not in truth}
     free = {name: {"start": 1.3 * value, "least": value / 3, "most": 3 * value} for name, value in truth.items()}
     still = [scene for scene in population.scenes if scene.name == "home"]
     alone = population.model_copy(update={"scenes": still})
@@ -160,7 +161,7 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
     few = {"viewers": 9, "screened": 0, "iterations": 4, "predictions": 2, "parameters": free, "fixed": fixed}
     asked = _spec(**few, moments=[one.model_dump() for one in moments], held_out=[moments[0].model_dump()])
     simulator = Simulator(alone, arms_of(asked, alone), LocalExecutor(), program("xlink-sim"), tmp_path)
-    at_truth = simulator.figures(simulator.rows(alone.parameters.model_copy(update=truth), 9, -1), moments)
+    at_truth = simulator.figures(simulator.rows(usual.model_copy(update=truth), 9, -1), moments)
     made = [one.model_dump() | {"measured": value} for one, value in zip(moments, at_truth, strict=True)]
     asked = _spec(**few, moments=made, held_out=[made[0]])
     told: list[str] = []
