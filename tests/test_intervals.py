@@ -114,6 +114,13 @@ def test_the_longest_requests_of_one_play_do_not_carry_a_p99() -> None:
     assert not intervals.carries(Sample(groups, layout), 0.99), "all seven are one outage"
 
 
+def test_values_that_are_equal_do_not_make_one_plays_outage_carry_a_p99() -> None:
+    """As with plays that failed: all their requests count with the same time limit."""
+    groups = [[0.1 + 0.001 * number + 0.0001 * play for number in range(50)] for play in range(12)]
+    groups[3][40:] = [60.0] * 10
+    assert not intervals.carries(Sample(groups, Layout.of_independent(12)), 0.99)
+
+
 @pytest.mark.parametrize("q", [0.5, 0.9])
 def test_an_interval_of_a_quantile_covers_as_often_as_it_says(q: float) -> None:
     """Plays of ten requests that share their play's luck."""

@@ -36,6 +36,7 @@ METHOD = (
     f"resamples, seed {SEED}"
 )
 TOO_SMALL = "n too small"
+AT_ONCE = 1 << 20  # values that are cumulated together: 8 MB
 
 Groups = Sequence[Sequence[float]]
 """The values of each run."""
@@ -287,11 +288,12 @@ def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -
     found = np.full(len(drawn), math.nan)
     if len(values) == 0:
         return found
-    for number, counts in enumerate(drawn):
-        cumulative = np.cumsum(counts[owner])
-        if cumulative[-1]:
-            rank = max(1, math.ceil(q * int(cumulative[-1]) - 1e-9))
-            found[number] = values[np.searchsorted(cumulative, rank)]
+    for begin in range(0, len(drawn), rows := max(1, AT_ONCE // len(values))):
+        cumulative = np.cumsum(drawn[begin : begin + rows, owner], axis=1)
+        ranks = np.maximum(1, np.ceil(q * cumulative[:, -1:] - 1e-9))
+        places = np.count_nonzero(cumulative < ranks, axis=1)
+        drawn_any = cumulative[:, -1] > 0
+        found[begin : begin + rows][drawn_any] = values[places[drawn_any]]
     return found
 
 
@@ -309,10 +311,17 @@ def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
 def effective_count(sample: Sample, value: float) -> float:
     """How many independent values would know the share of values ≤ `value` as well as these do; at most their number.
 
-    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n.
+    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n. Where several values are equal to the
+    given one, it is the smaller one of those with p as the share of values ≤ and < it.
     """
-    lower, _, owner = sample.sorted_values()
-    below = np.bincount(owner, weights=lower <= value, minlength=len(sample.groups))
+    lower, _, _ = sample.sorted_values()
+    found = _effective_count(sample, lower <= value)
+    return found if np.count_nonzero(lower == value) < 2 else min(found, _effective_count(sample, lower < value))
+
+
+def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
+    owner = sample.sorted_values()[2]
+    below = np.bincount(owner, weights=counted, minlength=len(sample.groups))
     every = np.array([len(group) for group in sample.groups], dtype=np.float64)
     drawn = weights(sample.layout)
     with np.errstate(divide="ignore", invalid="ignore"):

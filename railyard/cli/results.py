@@ -132,7 +132,7 @@ def compare_command(
 ) -> None:
     """Compare the schemes of a campaign at the same places, and say which differences are established."""
     folder = find_run_or_campaign(campaign, results)
-    _, runs = load_campaign(folder)
+    runs = differences.sound(load_campaign(folder)[1])
     labels = list(dict.fromkeys(run.label for run in runs if not run.void))
     known = [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
     for name in against or []:

@@ -18,7 +18,7 @@ from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
 from railyard.results.aggregate import Cell, cells
-from railyard.results.findings import Findings, find, replayed_traces, shown, shown_text
+from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown, shown_text
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.tables import aligned, columns_of, megabytes, percent, same_in_words, seconds
@@ -67,11 +67,12 @@ class Context:
 
     @cached_property
     def findings(self) -> Findings | None:
-        return find(self.cells, self.experiment.get("start_offset_ms"))
+        rule = self.experiment.get("start_offset_ms")
+        return find(self.runs, self.campaign.get("not_run", []), rule, self.compared)
 
     @cached_property
-    def differences(self) -> list[differences.Difference]:
-        return differences.differences(self.runs, differences.usual(self.runs))
+    def compared(self) -> Compared:
+        return compared(self.runs)
 
     def replay_of(self, run: Run) -> str | None:
         """The address of the run's own page, as seen from this one; none where it has no page."""
@@ -324,17 +325,18 @@ def definitions(context: Context) -> Iterator[Section]:
 
 def established(context: Context) -> Iterator[Section]:
     """Which differences between schemes are established, and which are not."""
-    compared = differences.usual(context.runs)
-    if not compared:
+    runs = differences.sound(context.runs)
+    usual = differences.usual(runs)
+    if not usual:
         return
-    data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(context.runs)}
+    data: dict[str, Any] = {"rows": [], "too_small": differences.too_small(runs)}
     if not data["too_small"]:
-        found = context.differences
-        rows = {names: [one for one in found if (one.label, one.against) == names] for names in compared}
+        rows = {names: over_all(context.compared, [names]) for names in usual}
         played = [names for names, row in rows.items() if row]  # schemes that share no place have no row
         if not played:
             return
-        layout = differences.layout_of(differences.sides(context.runs, *played[0])[0])
+        found = over_all(context.compared, usual)
+        layout = differences.layout_of(differences.sides(runs, *played[0])[0])
         data |= {
             "rows": [rows[names] for names in played],
             "figures": differences.COMPARED,

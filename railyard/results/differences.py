@@ -16,7 +16,7 @@ from railyard.base import intervals, statistics
 from railyard.base.intervals import Bounds, Change, Interval, Layout, Sample
 from railyard.base.words import counted
 from railyard.results.paired import METRICS, Metric
-from railyard.results.records import Run
+from railyard.results.records import RESULT_OUTCOMES, Run
 
 ALL = "all"
 ALPHA = 0.05
@@ -24,6 +24,7 @@ MARGIN = 0.02  # relative; of rates 0.5 percentage points: what "no worse" allow
 RATE_MARGIN = 0.005
 SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
 BEST = "sp:best"  # of each pair the single path with the lower figure, by the figure that is compared
+NO_VALUE = "no value"
 
 
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
@@ -125,6 +126,7 @@ FIGURES = (
 )
 
 
+REDUNDANCY = FIGURES[-1]
 COMPARED = tuple(figure for figure in FIGURES if figure.name != "redundancy")
 
 
@@ -159,7 +161,9 @@ class Difference:
     @property
     def verdict(self) -> str:
         """'lower', 'higher': established for pairs like these; the same with ' here': for these pairs; 'alike' and
-        'no worse': within the margin; 'not decided'; 'n too small'."""
+        'no worse': within the margin; 'not decided'; 'n too small'; 'no value': nothing of the kind happened."""
+        if self.ours is None or self.theirs is None:
+            return NO_VALUE
         if self.change is None or self.here is None or not self.carried:
             return intervals.TOO_SMALL
         word = "lower" if self.here.p_less < self.here.p_more else "higher"
@@ -170,6 +174,15 @@ class Difference:
         if self.here.alike(self.figure.margin):
             return "alike"
         return "no worse" if self.here.no_worse(self.figure.margin) else "not decided"
+
+    def is_higher(self, alpha: float) -> bool:
+        """Whether it is higher for these pairs, by its own p value and no correction."""
+        return self.here is not None and self.carried and self.here.p_more < self.here.p_less and _p(self.here) < alpha
+
+    @property
+    def no_lower(self) -> bool:
+        """Whether it is established, at 5 %, that it is not lower by more than the margin, for these pairs."""
+        return self.here is not None and self.carried and self.here.inner.low > -self.figure.margin
 
     @property
     def words(self) -> str:
@@ -199,6 +212,14 @@ class Difference:
         wanted = intervals.units_to_decide(self.change.interval, self.change.units)
         return "" if wanted is None else f"{wanted} {self.change.unit_words} instead of {self.change.units}"
 
+    @property
+    def needs_here(self) -> tuple[int, str]:
+        """How many units would establish it for these pairs, and in words; (0, "") where that is not known."""
+        if self.here is None or not self.carried:
+            return 0, ""
+        wanted = intervals.units_to_decide(self.here.interval, self.here.units)
+        return (0, "") if wanted is None else (wanted, f"{self.here.unit_words} instead of {self.here.units}")
+
 
 def _p(change: Change | None) -> float:
     """Two-sided."""
@@ -208,6 +229,12 @@ def _p(change: Change | None) -> float:
 def _signed(value: float, figure: Figure) -> str:
     number = f"{100 * value:+.{0 if figure.relative else 2}f}"
     return number.replace("-", "−") if float(number) else "±0"
+
+
+def sound(runs: Sequence[Run]) -> list[Run]:
+    """Without the void ones, and without a scheme on a pair where a program failed under it: what is compared."""
+    faulty = {(run.pair, run.label) for run in runs if not run.void and run.outcome not in RESULT_OUTCOMES}
+    return [run for run in runs if not run.void and (run.pair, run.label) not in faulty]
 
 
 def common(runs: Sequence[Run], ours: str, theirs: str) -> tuple[list[Run], list[Run]]:
@@ -346,6 +373,21 @@ def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla
         for label, scheme in schemes.items()
         if label != other and (other == references[0] or scheme not in SINGLE)
     ]
+
+
+def cost(runs: Sequence[Run]) -> str:
+    """The redundancy with its interval for these traces; empty where the scheme does not tell it."""
+    if not runs or any(run.redundancy is None for run in runs):
+        return ""
+    found = REDUNDANCY.level(runs, layout_of(runs).within())
+    return "" if found is None else level_in_unit(found, REDUNDANCY)
+
+
+def level_in_unit(found: Interval | None, figure: Figure) -> str:
+    """ "5.4 % [4.0, 6.1]", "1.20 s [1.10, 1.31]"; "–" or "n too small" where there is no figure to tell."""
+    scale, form, unit = (1.0, ".2f", "s") if figure.relative else (100.0, ".1f", "%")
+    value, _, ends = level_words(found, form, scale).partition(" [")
+    return f"{value} {unit} [{ends}" if ends else value
 
 
 def level_words(found: Interval | None, form: str = ".3f", scale: float = 1.0) -> str:

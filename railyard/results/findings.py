@@ -1,34 +1,35 @@
 """What came out of a comparison, in sentences that are computed from its figures.
 
-Per pair three questions: do both paths do better than the primary one alone, does re-injection do better than plain
-multipath, and would the other path alone have done as well? Each is answered by the time stalled, and by the highest
-quantile of the RCT that the smallest sample carries. Two figures are alike unless they differ by more than ALIKE of
-the larger one and by more than the floor: one play a scheme tells no smaller difference. Where a figure is a lower
-bound the answer may be open, and the sentence says so.
+Whether one scheme is better than another one is said by the differences of railyard/results/differences.py alone: with
+their intervals, corrected for their families, and as "not decided" where they lie on both sides. Per pair two
+questions: are both paths better than each single one, and is re-injection better than plain multipath? Each is answered
+by the rebuffer rate and by the highest quantile of the RCT that the plays carry. Where there are too few plays for an
+interval, the sentences tell the figures of these plays and that nothing is decided.
 
-Schemes are compared over the same seeds: a seed whose run is void under one of them is left out for all. A scheme of
-which a program failed, or every run is void, is named and not compared.
+A scheme of which a program failed, or every run is void, is named and not compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
-from railyard.base.intervals import LEVEL, TOO_SMALL
+from railyard.base.intervals import FEWEST, LEVEL, TOO_SMALL
+from railyard.base.verdict import Answer, Verdict, of_parts
 from railyard.base.words import counted
-from railyard.results.aggregate import Cell, Quantile
+from railyard.results import differences
+from railyard.results.aggregate import Cell, Quantile, cells
+from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
 from railyard.traces.trace import Trace, read_trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
-ALIKE = 0.1
-STALL_FLOOR_S = 0.1
-RCT_FLOOR_S = 0.05
+REINJECTION = ("xlink", "xlink-lean")  # against vanilla-mp, which differs by it
+STALL_FLOOR_S = 0.1  # first frames nearer than that are not told
 TAILS = ((0.99, "p99"), (0.95, "p95"), (1.0, "longest RCT"))
-NEVER = Quantile(math.inf, True)
+RCT_FIGURES = ("rct_p99", "rct_p95", "rct_median")
 
 
 @dataclass(frozen=True)
@@ -89,146 +90,169 @@ def _and(labels: Sequence[str]) -> str:
     return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else "".join(labels)
 
 
-def _alike(one: float, other: float, floor_s: float) -> bool:
-    return abs(one - other) <= max(floor_s, ALIKE * max(one, other))
+# --- what is established ----------------------------------------------------------------------------------------------
 
 
-def _order(mine: Quantile, theirs: Quantile, floor_s: float) -> int | None:
-    """-1 where mine is smaller, 1 where it is larger, 0 where they are alike, None where a lower bound leaves it
-    open."""
-    if _alike(mine.value, theirs.value, floor_s):
-        return None if mine.at_least or theirs.at_least else 0
-    smaller = min(mine, theirs, key=lambda one: one.value)
-    return None if smaller.at_least else -1 if mine is smaller else 1
+Compared = dict[tuple[str, str, str], dict[str, Difference]]
+"""By pair, scheme and reference: the differences by the figure's name."""
 
 
-def _cut_alike(cell: Cell) -> bool:
-    return all(run.outcome in ("complete", "time_limit") for run in cell.runs)
+def comparisons(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Those of a report, and each multipath scheme against each single path."""
+    schemes = {run.label: str(run.config["scheme"]) for run in runs}
+    both = [label for label, scheme in schemes.items() if scheme in MULTIPATH]
+    elsewhere = [label for label in differences.single_paths(runs) if label != "sp"]
+    return [*differences.usual(runs), *((label, single) for single in elsewhere for label in both)]
 
 
-def _order_of_stalls(mine: Cell, theirs: Cell) -> int | None:
-    """The same of the time stalled. Plays that the time limit cut were cut after the same time, so what they stalled
-    until then compares; those whose connection was lost were not."""
-    one, other = stalled(mine), stalled(theirs)
-    if one.at_least and other.at_least and _cut_alike(mine) and _cut_alike(theirs):
-        one, other = Quantile(one.value), Quantile(other.value)
-    return _order(one, other, STALL_FLOOR_S)
+def compared(runs: Sequence[Run]) -> Compared:
+    """All that a report compares: over all pairs together and over each."""
+    found: Compared = {}
+    played = differences.sound(runs)
+    for one in differences.differences(played, comparisons(played), by_pair=True):
+        found.setdefault((one.pair, one.label, one.against), {})[one.figure.name] = one
+    return found
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """How the cells of one pair are compared."""
+def over_all(found: Compared, names: Iterable[tuple[str, str]]) -> list[Difference]:
+    """The differences of these schemes and references over all pairs together."""
+    return [one for label, against in names for one in found.get((ALL, label, against), {}).values()]
 
-    tail: float
-    tail_name: str
 
-    @classmethod
-    def of(cls, row: Sequence[Cell]) -> _Measure:
-        fewest = min((len(cell.chunks) for cell in row if cell.chunks), default=0)
-        return cls(*next((q, name) for q, name in TAILS if carries(q, fewest)))
+def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
+    """The rebuffer rate, and the highest quantile of the RCT that both schemes carry."""
+    tail = next((of_figures[name] for name in RCT_FIGURES if name in of_figures and of_figures[name].carried), None)
+    return [one for one in (of_figures.get("rebuffer_rate"), tail) if one is not None]
 
-    def order(self, mine: Cell, theirs: Cell) -> int | None:
-        """By the stalls; where they are alike, by the tail."""
-        of_stalls, of_tails = self.orders(mine, theirs)
-        return of_tails if of_stalls == 0 else of_stalls
 
-    def orders(self, mine: Cell, theirs: Cell) -> tuple[int | None, int | None]:
-        one, other = mine.rct(self.tail), theirs.rct(self.tail)
-        of_tails = _order(one, other, RCT_FLOOR_S) if one is not None and other is not None else None
-        return _order_of_stalls(mine, theirs), of_tails
+def _better(judged: Sequence[Difference]) -> Answer:
+    """Whether a scheme is better: one figure is lower and none higher. False where a figure is higher, or none is lower
+    by more than the margin. None where that is not decided."""
+    found = [one.verdict for one in judged]
+    if any(verdict.startswith("higher") for verdict in found):
+        return False
+    if any(verdict.startswith("lower") for verdict in found):
+        return True
+    return False if found and all(one.no_lower for one in judged) else None
 
-    def words(self, cell: Cell) -> str:
-        tail = cell.rct(self.tail)
-        return f"{_s(stalled(cell))} stalled, " + (
-            "no request sent" if tail is None else f"{self.tail_name} {_s(tail, 2)}"
+
+def _told(one: Difference) -> str:
+    return f"{one.figure.title} {one.words_here} ({one.verdict})"
+
+
+def _scheme_words(label: str, of_figures: dict[str, Difference]) -> str:
+    """ "xlink: rebuffer rate −9.10 points [−13.2, −5.1] (lower), RCT p95 −40 % [−51, −22] (lower)"."""
+    first = of_figures.get("first_frame")
+    starts = [first] if first is not None and first.verdict.split(" ")[0] in ("lower", "higher") else []
+    return f"{label}: {', '.join(_told(one) for one in [*_judged(of_figures), *starts])}"
+
+
+def _would_decide(of_schemes: Iterable[dict[str, Difference]]) -> str:
+    """How many plays would decide what is open: of each scheme by the figure that needs the fewest."""
+    least = []
+    for judged in map(_judged, of_schemes):
+        wanted = [one.needs_here for one in judged if _better(judged) is None]
+        least += [min(known)] if (known := [one for one in wanted if one[0]]) else []
+    if not least:
+        return ""
+    number, words = max(least)
+    return f" Some {number} {words} would decide what is open with probability 80 %, if the figures are as here."
+
+
+def _levels(one_side: Sequence[Difference]) -> str:
+    """The reference's figures, from a comparison with it."""
+    return ", ".join(f"{one.figure.title} {differences.level_in_unit(one.theirs, one.figure)}" for one in one_side)
+
+
+def _claim(verdict: Verdict, answers: dict[str, Answer]) -> str:
+    """The verdict, and with which schemes it is so where they differ."""
+    if verdict != "partly":
+        return verdict
+    said = ((True, "with"), (False, "not with"), (None, "not decided with"))
+    parts = [
+        f"{words} {_and([label for label, answer in answers.items() if answer is which])}"
+        for which, words in said
+        if which in answers.values()
+    ]
+    return f"partly, {', '.join(parts)}"
+
+
+def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], found: Compared) -> list[str]:
+    """Is multipath better than this path alone?"""
+    of_schemes = {label: found[pair, label, single] for label in labels if (pair, label, single) in found}
+    judged = {label: _judged(of_figures) for label, of_figures in of_schemes.items()}
+    judged = {label: ones for label, ones in judged.items() if ones}
+    if not judged:
+        return []
+    answers = {label: _better(ones) for label, ones in judged.items()}
+    verdict = _claim(of_parts(list(answers.values())), answers)
+    figures = ". ".join(_scheme_words(label, of_schemes[label]) for label in judged)
+    levels = _levels(next(iter(judged.values())))
+    open_ones = _would_decide(of_schemes.values())
+    return [
+        f"Multipath is better than single path on {primary} ({levels}): {verdict}. Difference to it: "
+        f"{figures}.{open_ones}"
+    ]
+
+
+def _of_reinjection(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+    sentences = []
+    for cell in row:
+        of_figures = found.get((pair, cell.label, "vanilla-mp"))
+        if cell.label not in REINJECTION or of_figures is None or not (judged := _judged(of_figures)):
+            continue
+        cost = differences.cost(cell.runs)
+        for_bytes = f" It costs {cost} more bytes." if cost else ""
+        verdict = of_parts([_better(judged)])
+        sentences.append(
+            f"Re-injection as in {cell.label} is better than none (vanilla-mp): {verdict}. Difference to it: "
+            f"{_scheme_words(cell.label, of_figures)}.{for_bytes}{_would_decide([of_figures])}"
         )
+    return sentences
 
 
-def _multipath(row: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in row if _scheme(cell) in MULTIPATH]
+# --- too few plays: their figures, and no verdict ---------------------------------------------------------------------
 
 
-def _primary(row: Sequence[Cell]) -> Cell | None:
-    return next((cell for cell in row if cell.label == "sp"), None)
+def _tail(row: Sequence[Cell]) -> tuple[float, str]:
+    """The highest quantile that the smallest sample carries."""
+    fewest = min((len(cell.chunks) for cell in row if cell.chunks), default=0)
+    return next((q, name) for q, name in TAILS if carries(q, fewest))
 
 
-def _against_single(row: list[Cell], measure: _Measure) -> list[str]:
-    single, both = _primary(row), _multipath(row)
-    if single is None or not both:
-        return []
-    orders = {cell.label: measure.order(cell, single) for cell in both}
-    better, worse, unclear = ([label for label, order in orders.items() if order == way] for way in (-1, 1, None))
-    if len(better) == len(both):
-        verdict = "multipath helps"
-    elif len(unclear) == len(both):
-        verdict = "whether multipath helps is open, because the time limit ended plays"
-    else:
-        none = "multipath is not seen to help" if unclear else "multipath does not help"
-        verdict = f"multipath helps with {', '.join(better)} only" if better else none
-        verdict += f", and does harm with {', '.join(worse)}" if worse else ""
-        verdict += f"; with {', '.join(unclear)} this is open, because the time limit ended plays" if unclear else ""
-    figures = "; ".join(f"{cell.label}: {measure.words(cell)}" for cell in both)
-    primary = single.runs[0].config["primary"]
-    return [f"Against single path on {primary} ({measure.words(single)}) {verdict}. {figures}."]
+def _figures(cell: Cell, tail: tuple[float, str]) -> str:
+    longest = cell.rct(tail[0])
+    return f"{_s(stalled(cell))} stalled, " + ("no request sent" if longest is None else f"{tail[1]} {_s(longest, 2)}")
 
 
-def _reinjection_verdict(of_stalls: int | None, of_tails: int | None, cost: str) -> str:
-    if of_stalls is None and of_tails is None:
-        return f"may help or not{cost}, because the time limit ended plays"
-    if of_stalls is None or of_tails is None:
-        known, what, rest = (of_stalls, "stalls", "tail") if of_tails is None else (of_tails, "tail", "stalls")
-        verb = {-1: "shortens", 0: "does not change", 1: "lengthens"}[known or 0]
-        return f"{verb} the {what}{cost}; its effect on the {rest} is open, because the time limit ended plays"
-    words = {
-        (0, 0): "makes no difference beyond 10 %",
-        (-1, 1): "shortens the stalls and lengthens the tail",
-        (1, -1): "shortens the tail and lengthens the stalls",
-    }
-    return words.get((of_stalls, of_tails), "helps" if min(of_stalls, of_tails) < 0 else "does harm") + cost
+def _figures_of(row: Sequence[Cell], windows: int) -> list[str]:
+    """Of too few plays their figures are told, and no more."""
+    tail = _tail(row)
+    single = [cell for cell in row if _scheme(cell) == "sp"]
+    named = [
+        f"single path on {cell.runs[0].config['primary']} ({cell.label}): {_figures(cell, tail)}" for cell in single
+    ]
+    rest = [f"{cell.label}: {_figures(cell, tail)}" for cell in row if cell not in single]
+    told = "; ".join([*named, *rest])
+    plays = counted(len(row[0].runs), "play")
+    return [
+        f"{told[0].upper()}{told[1:]}." if named else f"{told}.",
+        f"Which scheme is better is not decided: {TOO_SMALL} ({plays} a scheme, {counted(windows, 'window')} of trace; "
+        f"an interval needs {FEWEST}).",
+    ]
 
 
-def _of_reinjection(row: list[Cell], measure: _Measure) -> list[str]:
-    by_scheme = {_scheme(cell): cell for cell in row if cell.label == _scheme(cell)}
-    xlink, plain = by_scheme.get("xlink"), by_scheme.get("vanilla-mp")
-    if xlink is None or plain is None:
-        return []
-    cost = f", for {xlink.redundancy * 100:.1f} % more bytes" if xlink.redundancy is not None else ""
-    verdict = _reinjection_verdict(*measure.orders(xlink, plain), cost)
-    return [f"Re-injection {verdict}: xlink {measure.words(xlink)}; vanilla-mp, without it, {measure.words(plain)}."]
-
-
-def _of_other_paths(row: list[Cell], measure: _Measure) -> list[str]:
-    both = sorted(_multipath(row), key=lambda cell: (stalled(cell).value, (cell.rct(measure.tail) or NEVER).value))
-    others = [cell for cell in row if _scheme(cell) == "sp" and cell.label != "sp"]
-    return [_of_other_path(other, both, _primary(row), measure) for other in others if both]
-
-
-def _of_other_path(other: Cell, both: list[Cell], primary: Cell | None, measure: _Measure) -> str:
-    """Against the scheme that leaves the other path the least praise. `both`: the best scheme first."""
-    figures = f"Single path on {other.runs[0].config['primary']} alone ({measure.words(other)})"
-    orders = {cell.label: measure.order(other, cell) for cell in both}
-    by_order = {order: label for label, order in reversed(orders.items())}  # of equals the first stays
-    if 1 in by_order:
-        sentence = f"{figures} does worse than {by_order[1]}"
-        against = next(cell for cell in both if cell.label == by_order[1])
-        if primary is not None and measure.order(primary, against) == 1:
-            return f"{sentence}: neither path is enough by itself."
-        return f"{sentence}."
-    if None in by_order:
-        return f"{figures} and {by_order[None]}: which one is better is open, because the time limit ended plays."
-    if 0 in by_order:
-        return f"{figures} does as well as {by_order[0]}: multipath helps only if the good path is not known."
-    return f"{figures} does better than every multipath scheme: here the second path costs time."
-
-
-def _of_starts(row: list[Cell]) -> list[str]:
+def _of_starts(row: Sequence[Cell]) -> list[str]:
     """Start-up is no stall, so first frames are told where they differ."""
     known = [(cell.label, cell.first_frame) for cell in row]
     ordered = sorted(((label, one) for label, one in known if one is not None), key=lambda pair: pair[1].value)
-    if not ordered or _alike(ordered[0][1].value, ordered[-1][1].value, STALL_FLOOR_S):
+    if not ordered or ordered[-1][1].value - ordered[0][1].value <= STALL_FLOOR_S:
         return []
     (first, soonest), (last, latest) = ordered[0], ordered[-1]
     return [f"First frame after {_s(soonest, 2)} ({first}) to {_s(latest, 2)} ({last}); waiting for it is not a stall."]
+
+
+# --- where, how many, and which not -----------------------------------------------------------------------------------
 
 
 def _place(runs: Sequence[Run]) -> str:
@@ -251,7 +275,7 @@ def _place(runs: Sequence[Run]) -> str:
     )
 
 
-def _placed(row: list[Cell], rule: object) -> list[str]:
+def _placed(row: Sequence[Cell], rule: object) -> list[str]:
     """One sentence for each primary path. A single path scheme runs on each path in turn; the others name the primary
     one."""
     if rule != "worst_of_primary":
@@ -263,37 +287,17 @@ def _placed(row: list[Cell], rule: object) -> list[str]:
     return [sentence for of_primary in by_primary.values() if (sentence := _place(of_primary))]
 
 
-def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
-    """Over the schemes that are compared on every pair. `tried`: all that had a run."""
-    labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
-    by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
-    common = {label: cells for label, cells in by_label.items() if len(cells) == len(rows)}
-    absent = [label for label in tried if label not in common]
-    if len(common) < 2:
-        return ""
-    pooled = {
-        label: Cell("", label, [run for cell in cells for run in cell.runs], []) for label, cells in common.items()
-    }
-    plays = len(next(iter(pooled.values())).runs)
-    totals = {label: Quantile(stalled(cell).value * plays, stalled(cell).at_least) for label, cell in pooled.items()}
-    duration_s = next(iter(pooled.values())).runs[0].config.get("player", {}).get("duration_s")
-    over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
-    left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""
-    if all(total.value <= STALL_FLOOR_S and not total.at_least for total in totals.values()):
-        return f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
-    ordered = sorted(totals, key=lambda label: totals[label].value)
-    orders = {label: _order_of_stalls(pooled[label], pooled[ordered[0]]) for label in ordered[1:]}
-    least = [ordered[0], *(label for label, order in orders.items() if order == 0)]
-    figures = f"Stalled in all: {', '.join(f'{label} {_s(totals[label])}' for label in ordered)}.{left_out}"
-    if None in orders.values():
-        return f"Which scheme stalled least is open, in {over}: the time limit ended plays. {figures}"
-    if len(least) == len(ordered):
-        return f"No scheme stalled for longer than another, in {over}. {figures}"
-    until = ", up to the time limit" if totals[ordered[0]].at_least else ""
-    return f"{' and '.join(least)} stalled least{until}, in {over}. {figures}"
+def _failures(row: Sequence[Cell]) -> list[str]:
+    """A play that fails counts in every figure, and how many do is told."""
+    failed = [sum(run.failed for run in cell.runs) for cell in row]
+    if not any(failed):
+        return []
+    counts = zip(row, failed, strict=True)
+    told = ", ".join(f"{cell.label} {number} of {len(cell.runs)}" for cell, number in counts)
+    return [f"Plays that failed, each with its time limit as a lower bound in every figure: {told}."]
 
 
-def _compared(row: Sequence[Cell]) -> list[Cell]:
+def _same_places(row: Sequence[Cell]) -> list[Cell]:
     """The cells that are compared, with the runs of the seeds that all of them have. No cell where there is none."""
     valid = [cell for cell in row if cell.runs and not cell.faulty]
     seeds = set.intersection(*({run.seed for run in cell.runs} for cell in valid)) if valid else set()
@@ -317,25 +321,125 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
     ]
 
 
-def find(cells: dict[str, list[Cell]], rule: object = None) -> Findings | None:
-    """What came out, by pair; none where there is nothing to compare. `rule`: the experiment's start_offset_ms."""
-    rows = {pair: kept for pair, row in cells.items() if (kept := _compared(row))}
-    tried = dict.fromkeys(cell.label for row in cells.values() for cell in row if cell.runs or cell.void_runs)
+# --- the first sentence -----------------------------------------------------------------------------------------------
+
+
+REBUFFER = next(figure for figure in differences.FIGURES if figure.name == "rebuffer_rate")
+
+
+def _ranked(pooled: dict[str, list[Run]]) -> str:
+    """Which scheme stalls least: it is established against each of the others, or it is not decided. Each comparison
+    is at 5 % / their number (Bonferroni), because the least one is chosen by the same figures."""
+    layout = differences.layout_of(next(iter(pooled.values()))).within()
+    levels = {label: REBUFFER.level(plays, layout) for label, plays in pooled.items()}
+    order = sorted(levels, key=lambda label: level.value if (level := levels[label]) else math.inf)
+    least = order[0]
+    runs = [run for plays in pooled.values() for run in plays]
+    open_ones = [
+        label
+        for label in order[1:]
+        if not any(
+            one.pair == ALL and one.is_higher(alpha=differences.ALPHA / (len(order) - 1))
+            for one in differences.differences(runs, [(label, least)], [REBUFFER])
+        )
+    ]
+    figures = ", ".join(f"{label} {differences.level_words(levels[label], '.1f', 100)}" for label in order)
+    figures = f"Rebuffer rate in %, with its interval for these traces: {figures}."
+    if not open_ones:
+        return f"{least} stalls least. {figures}"
+    if len(open_ones) == len(order) - 1:
+        return f"Which scheme stalls least is not decided. {figures}"
+    others = f"{_and(open_ones)} stall{'s' if len(open_ones) == 1 else ''}"
+    return f"{least} stalls least; that {others} more is not decided. {figures}"
+
+
+def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
+    """Over the schemes that are compared on every pair. `tried`: all that had a run."""
+    labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
+    by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
+    common = {label: found for label, found in by_label.items() if len(found) == len(rows)}
+    absent = [label for label in tried if label not in common]
+    if len(common) < 2:
+        return ""
+    pooled = {label: [run for cell in found for run in cell.runs] for label, found in common.items()}
+    first = next(iter(pooled.values()))
+    plays = len(first)
+    totals = {label: stalled(Cell("", label, runs, [])) for label, runs in pooled.items()}
+    totals = {label: Quantile(one.value * plays, one.at_least) for label, one in totals.items()}
+    duration_s = first[0].config.get("player", {}).get("duration_s")
+    over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
+    left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""
+    if all(total.value <= STALL_FLOOR_S and not total.at_least for total in totals.values()):
+        return f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
+    windows = differences.layout_of(first).windows
+    if windows >= FEWEST:
+        return f"{_ranked(pooled)} Over {over}.{left_out}"
+    ordered = sorted(totals, key=lambda label: totals[label].value)
+    return (
+        f"Stalled in all, in {over}: {', '.join(f'{label} {_s(totals[label])}' for label in ordered)}. Which scheme "
+        f"stalls least at other places is not decided: {TOO_SMALL}.{left_out}"
+    )
+
+
+def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+    """The two questions. `pair`: or all."""
+    both = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
+    singles = differences.single_paths([run for cell in row for run in cell.runs])
+    on_path = {cell.label: str(cell.runs[0].config["primary"]) for cell in row}
+    primary = "the primary path" if pair == ALL else ""
+    return [
+        *(
+            sentence
+            for single in singles
+            for sentence in _of_single(pair, single, primary or on_path[single], both, found)
+        ),
+        *_of_reinjection(pair, row, found),
+    ]
+
+
+def _of_pair(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+    windows = differences.layout_of(row[0].runs).windows
+    if windows < FEWEST:
+        return [*_figures_of(row, windows), *_of_starts(row)]
+    return _answers(pair, row, found)
+
+
+def _of_all(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
+    """Over all pairs together, by single path on the primary path and by vanilla-mp."""
+    pooled: dict[str, list[Run]] = {}
+    for row in rows.values():
+        for cell in row:
+            pooled.setdefault(cell.label, []).extend(cell.runs)
+    every = [Cell(ALL, label, runs, []) for label, runs in pooled.items()]
+    if len(rows) < 2 or differences.layout_of(max(pooled.values(), key=len)).windows < FEWEST:
+        return []
+    return _answers(ALL, [cell for cell in every if _scheme(cell) != "sp" or cell.label == "sp"], found)
+
+
+def find(
+    runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None, found: Compared | None = None
+) -> Findings | None:
+    """What came out, by pair; none where there is nothing to compare. `rule`: the experiment's start_offset_ms.
+    `found`: what `compared` says of these runs, where that is known already."""
+    table = cells(runs, not_run)
+    rows = {pair: kept for pair, row in table.items() if (kept := _same_places(row))}
+    tried = dict.fromkeys(cell.label for row in table.values() for cell in row if cell.runs or cell.void_runs)
     headline = _headline(rows, list(tried)) if rows else ""
     if not headline:
         return None
-    of_pair = {}
-    for pair, row in rows.items():
-        measure = _Measure.of(row)
-        of_pair[pair] = [
+    known = compared(runs) if found is None else found
+    of_pair = {
+        pair: [
             *_placed(row, rule),
-            *_against_single(row, measure),
-            *_of_reinjection(row, measure),
-            *_of_other_paths(row, measure),
-            *_of_starts(row),
-            *_not_compared(cells[pair], row),
+            *_of_pair(pair, row, known),
+            *_failures(row),
+            *_not_compared(table[pair], row),
         ]
-    for pair, every in cells.items():
+        for pair, row in rows.items()
+    }
+    if of_all := _of_all(rows, known):
+        of_pair = {"over all pairs": of_all} | of_pair
+    for pair, every in table.items():
         if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
             of_pair[pair] = [nothing, *_not_compared(every, every)]

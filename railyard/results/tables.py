@@ -156,16 +156,17 @@ def print_findings(console: Console, found: findings.Findings | None) -> None:
             console.print(f"{pair}: {sentence}", markup=False)
 
 
-def print_established(console: Console, runs: Sequence[Run]) -> None:
+def print_established(console: Console, runs: Sequence[Run], known: findings.Compared) -> None:
     """Which differences between schemes are established."""
-    compared = differences.usual(runs)
+    played = differences.sound(runs)
+    compared = differences.usual(played)
     if not compared:
         return
-    small = differences.too_small(runs)
+    small = differences.too_small(played)
     if small:
         console.print(small, markup=False, soft_wrap=True)
         return
-    told = differences.sentences(differences.differences(runs, compared))
+    told = differences.sentences(findings.over_all(known, compared))
     for sentence in told or ["No difference between two schemes is established."]:
         console.print(f"Established: {sentence}" if told else sentence, markup=False, soft_wrap=True)
 
@@ -203,5 +204,6 @@ def print_comparison(
         failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
-    print_findings(console, findings.find(table, rule))
-    print_established(console, runs)
+    known = findings.compared(runs)
+    print_findings(console, findings.find(runs, not_run, rule, known))
+    print_established(console, runs, known)
