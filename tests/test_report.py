@@ -157,7 +157,7 @@ def test_the_page_is_self_contained_and_names_everything(make_campaign: Make) ->
     for part in parts:
         assert part in own, part
     figures = re.findall(r'<script type="application/json" data-figure="(figure-\d+)">(.*?)</script>', own, re.DOTALL)
-    assert len(figures) == 2 * 8
+    assert len(figures) == 2 * 7, "without the traces there is no efficiency to draw"
     assert len({number for number, _ in figures}) == len(figures)
     drawn = [json.loads(text) for _, text in figures]
     assert all(figure["data"] for figure in drawn)
@@ -271,3 +271,24 @@ def test_figures_of_a_column_have_as_many_decimals_as_each_other() -> None:
         ["3", "1.2590", "100.0", "3.5", "2", "0"],
     ]
     assert aligned([]) == []
+
+
+def test_no_two_schemes_of_a_figure_have_the_same_bar() -> None:
+    labels = ["sp", "sp:lte", "sp:os", "cm", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+"]
+    styles = scheme_styles([*labels, *(f"xlink {number}" for number in range(11))])
+    assert len({(style.colour, style.pattern) for style in styles.values()}) == 20
+    assert len({(style.colour, style.dash) for style in styles.values()}) == 20
+
+
+def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: Make) -> None:
+    runs = [
+        FakeRun(label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed, rct_s=[base + 0.01 * seed] * 20)
+        for seed in range(1, 13)
+        for label, base in (("vanilla-mp", 1.0), ("xlink", 0.5))
+    ]
+    page = write_report(*load_campaign(out := make_campaign(*runs)), out).read_text()
+    table = page.split('<table class="abstract"')[1].split("</table>")[0]
+    row = table.split('<th scope="row">xlink</th>')[1]
+    assert re.search(r'<b>0\.560</b><br><span class="ends">\[0\.5\d\d, 0\.6\d\d\]</span>', row)
+    assert "Thin lines: 95 % intervals for these traces." in page and '"name":"95 % interval"' in page
+    assert "bytes in flight on a path that was given up, which are sent again" in page

@@ -7,15 +7,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from conftest import FakeRun
 from railyard.base.paths import programs_dir
-from railyard.report import write_whole
+from railyard.report import write_report, write_whole
 from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
 from railyard.report.replay import write_replay
+from railyard.results.records import load_campaign
 from report_exhibit import exhibit_of
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
@@ -198,3 +200,28 @@ def test_an_exhibit_that_cannot_be_read_keeps_no_other_from_the_report(campaign:
     text = write_whole(tmp_path).read_text()
     assert 'id="exhibit-fig13"' in text and 'id="exhibit-fig8"' not in text
     assert "this is no exhibit of schema 1" in text and "<code>railyard run fig8</code>" in text
+
+
+def test_tables_of_many_pairs_and_schemes_are_not_cut_off_at_a_desk(
+    browser: Browser, make_campaign: Callable[..., Path]
+) -> None:
+    labels = ["sp", "vanilla-mp", "xlink", "xlink+", "a scheme with a rather long label"]
+    runs = [
+        FakeRun(
+            pair=f"recorded_pair_{pair}",
+            label=label,
+            scheme=label if label in ("sp", "vanilla-mp", "xlink", "xlink+") else "xlink",
+            seed=seed,
+            start_offset_ms=60_000 * seed,
+            rct_s=[0.5 + 0.01 * seed + 0.1 * pair] * 10,
+        )
+        for pair in range(6)
+        for seed in range(1, 7)
+        for label in labels
+    ]
+    out = make_campaign(*runs)
+    page = browser.open(write_report(*load_campaign(out), out))
+    cut = """[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth)
+        .map(e => e.getAttribute('aria-label'))"""
+    assert page.evaluate(cut) == []
+    page.close()

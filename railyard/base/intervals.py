@@ -461,18 +461,20 @@ def _p_value(samples: Reals, value: float, layout: Layout) -> float:
 POWER = 0.8
 
 
-def units_to_decide(found: Interval, units: int, boundary: float = 0.0) -> int | None:
+def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> int | None:
     """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
     it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
 
-    n (h / d)² ((z₀.₉₇₅ + z₀.₈) / z₀.₉₇₅)², with h half of the interval's length and d the distance of the value.
+    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², with h half of the interval's length, d the distance of the value, and z the
+    quantile 1 − alpha / 2 of the level at which it is to be decided.
     Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
     """
     distance = abs(found.value - boundary)
     if not (math.isfinite(found.low) and math.isfinite(found.high)) or distance == 0:
         return None
     z = distributions.normal_quantile((1 + LEVEL) / 2)
-    factor = ((found.high - found.low) / 2 / distance) ** 2 * ((z + distributions.normal_quantile(POWER)) / z) ** 2
+    wanted = distributions.normal_quantile(1 - alpha / 2) + distributions.normal_quantile(POWER)
+    factor = ((found.high - found.low) / 2 / distance) ** 2 * (wanted / z) ** 2
     return None if factor > 1000 else max(units, math.ceil(units * factor))
 
 

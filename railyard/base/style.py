@@ -1,6 +1,8 @@
-"""Colours and line styles: Okabe and Ito's palette, which stays apart under every common colour blindness.
+"""Colours and line styles: Okabe and Ito's palette, which stays apart under every common colour blindness, and further
+colours of Tol's muted scheme.
 
-A scheme has the same colour and dash in every figure; the dash keeps curves apart in a grey print.
+A scheme has the same colour, dash and pattern in every figure, and no two of one figure have the same: the dash keeps
+curves apart in a grey print, the pattern bars.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 COLOURWAY = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # where a figure names no colours
+INDIGO, WINE, OLIVE, TEAL, ROSE, SAND = "#332288", "#882255", "#999933", "#44AA99", "#CC6677", "#DDCC77"
 STALL_COLOUR = VERMILION
 INK, GRID = "#222222", "#E4E4E4"
 
@@ -20,6 +23,8 @@ class LineStyle:
     colour: str
     dash: str
     symbol: str
+    pattern: str = ""
+    """Of a bar: plotly's name of a filling."""
 
 
 _KNOWN = {
@@ -28,13 +33,23 @@ _KNOWN = {
     "cm": LineStyle(ORANGE, "dashdot", "square"),
     "mptcp": LineStyle(GREEN, "dash", "diamond"),
     "vanilla-mp": LineStyle(PURPLE, "longdash", "triangle-up"),
-    "vanilla-mp-2021": LineStyle(PURPLE, "dot", "triangle-up-open"),
+    "vanilla-mp-2021": LineStyle(WINE, "dot", "triangle-up-open", "/"),
     "xlink": LineStyle(BLUE, "solid", "star"),
-    "xlink-lean": LineStyle(BLUE, "dash", "star-open"),
+    "xlink-lean": LineStyle(INDIGO, "dash", "star-open", "/"),
     "xlink+": LineStyle(VERMILION, "solid", "star-diamond"),
 }
 _SINGLE_PATH_ELSEWHERE = LineStyle("#777777", "dot", "circle-open")
-_FURTHER = [LineStyle(c, d, "x") for d in ("dot", "dashdot") for c in (VERMILION, SKY, GREEN, PURPLE, ORANGE, BLUE)]
+_OWN = (OLIVE, TEAL, ROSE, SAND)
+_FURTHER = [
+    LineStyle(colour, dash, "x", pattern)
+    for colours, dash, pattern in (
+        (_OWN, "dot", ""),
+        ((*_OWN, SKY, GREEN, ORANGE), "longdashdot", "x"),
+        ((*_OWN, SKY, GREEN, ORANGE), "5px,2px", "."),
+        ((*_OWN, SKY, GREEN, ORANGE), "12px,3px", "-"),
+    )
+    for colour in colours
+]
 
 # Paths are no schemes: their own colours, and a pattern that survives a grey print.
 PATH_COLOURS = (SKY, VERMILION, YELLOW, GREEN)

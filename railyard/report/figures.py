@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from railyard.base.intervals import Interval
 from railyard.base.style import (
     GRID,
     INK,
@@ -135,8 +137,9 @@ def quantile_words(row: list[Cell]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def rct_ranges(row: list[Cell]) -> go.Figure:
-    """The quantiles of each scheme that its chunks carry, on one line."""
+def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) -> go.Figure:
+    """The quantiles of each scheme that its chunks carry, on one line. `levels`: their intervals by scheme and
+    quantile's name, where there are any."""
     figure = go.Figure()
     styles = _styles(row)
     marks = [mark for mark in RCT_MARKS if any(shown(cell, mark[0]) is not None for cell in row)]
@@ -169,13 +172,37 @@ def rct_ranges(row: list[Cell]) -> go.Figure:
                     "color": [styles[cell.label].colour for cell, _ in points],
                     "line": {"width": 2},
                 },
-                text=[f"{word} {value} s" for _, value in points],
+                text=[f"{word} {value} s{_ends(levels.get((cell.label, word)))}" for cell, value in points],
                 hovertemplate="%{y}: %{text}<extra></extra>",
             )
         )
+        _draw_intervals(figure, [(cell.label, levels.get((cell.label, word))) for cell, _ in points], f"{word}, ")
     figure.update_layout(**layout(110 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 44, "b": 44}))
     figure.update_xaxes(**RCT_AXIS)
     return _schemes_down(figure, row)
+
+
+def _draw_intervals(figure: go.Figure, levels: list[tuple[str, Interval | None]], of: str = "") -> None:
+    """A thin line from end to end for each label that has an interval."""
+    known = [(label, one) for label, one in levels if one is not None and one.known and math.isfinite(one.high)]
+    if not known:
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=[end for _, one in known for end in (max(one.low, 0), one.high, None)],
+            y=[place for label, _ in known for place in (label, label, None)],
+            mode="lines+markers",
+            name=f"{of}95 % interval",
+            line={"color": INK, "width": 1.2},
+            marker={"symbol": "line-ns-open", "size": 7, "color": INK},
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    )
+
+
+def _ends(found: Interval | None) -> str:
+    return f" [{found.ends(lambda end: f'{end:.3f}')}]" if found and found.known else ""
 
 
 def _schemes_down(figure: go.Figure, row: list[Cell]) -> go.Figure:
@@ -184,25 +211,57 @@ def _schemes_down(figure: go.Figure, row: list[Cell]) -> go.Figure:
     return figure
 
 
-def bars(row: list[Cell], value: Callable[[Cell], float | None], axis: str, form: str) -> go.Figure:
-    """One figure a scheme, as horizontal bars; schemes without the figure have an en dash."""
-    styles = _styles(row)
-    values = [value(cell) for cell in row]
+@dataclass(frozen=True)
+class Level:
+    """A figure of one scheme as a bar shows it. `ends`: none where it has no interval."""
+
+    value: float | None
+    ends: Interval | None = None
+
+    @property
+    def top(self) -> float:
+        return max(self.value or 0, self.ends.high if self.ends and math.isfinite(self.ends.high) else 0)
+
+    def scaled(self, by: float) -> Level:
+        known = self.ends is not None and self.ends.known
+        ends = self.ends.mapped(lambda end: by * end) if self.ends and known else None
+        return Level(None if self.value is None else by * self.value, ends)
+
+    def words(self, digits: int, unit: str) -> str:
+        if self.value is None:
+            return "–"
+        return f"{self.value:.{digits}f}{unit}"
+
+    def hover(self, digits: int, unit: str) -> str:
+        ends = f" [{self.ends.ends(lambda end: f'{end:.{digits}f}')}]" if self.ends else ""
+        return self.words(digits, unit) + ends
+
+
+def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Figure:
+    """One figure a scheme with its interval, as horizontal bars; schemes without the figure have an en dash. `axis`
+    ends in ", %" for shares."""
+    styles = [_styles(row)[cell.label] for cell in row]
+    scale, unit = (100.0, " %") if axis.endswith(", %") else (1.0, "")
+    shown = [level.scaled(scale) for level in levels]
     figure = go.Figure(
         go.Bar(
-            x=[number if number is not None else 0 for number in values],
+            x=[level.value for level in shown],
             y=[cell.label for cell in row],
             orientation="h",
-            marker={"color": [styles[cell.label].colour for cell in row]},
-            text=["–" if number is None else format(number, form) for number in values],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y}: %{text}<extra></extra>",
+            marker={
+                "color": [style.colour for style in styles],
+                "pattern": {"shape": [style.pattern for style in styles], "fgcolor": "white", "size": 6},
+            },
+            hovertext=[level.hover(digits, unit) for level in shown],
+            hovertemplate="%{y}: %{hovertext}<extra></extra>",
         )
     )
-    top = max([number for number in values if number is not None], default=0) or 1
+    _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)])
+    for cell, level in zip(row, shown, strict=True):
+        where = {"x": level.top, "y": cell.label, "xanchor": "left", "xshift": 5, "showarrow": False}
+        figure.add_annotation(text=level.words(digits, unit), **where)
     figure.update_layout(**layout(70 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 8, "b": 44}), showlegend=False)
-    figure.update_xaxes(title_text=axis, range=[0, top * 1.25], tickformat=".0%" if form.endswith("%") else "")
+    figure.update_xaxes(title_text=axis, range=[0, (max(level.top for level in shown) or 1) * 1.3])
     return _schemes_down(figure, row)
 
 

@@ -13,18 +13,20 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
-from railyard.base.intervals import TOO_SMALL
+from railyard.base.intervals import FEWEST, Interval
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
 from railyard.results.aggregate import Cell, cells
-from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown, shown_text
+from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
-from railyard.results.tables import aligned, columns_of, megabytes, percent, same_in_words, seconds
+from railyard.results.tables import Column, aligned, columns_of, megabytes, percent, same_in_words, seconds
 from railyard.run import fidelity
 
 SERIES_PADDING_S = 0.5
+QUANTILES = ("median", "p95", "p99")
+PERCENT = ("rebuffer_rate", "redundancy", "efficiency")
 
 
 @dataclass
@@ -93,84 +95,110 @@ class Section:
     data: dict[str, Any]
 
 
-def _change(cell: Cell, base: Cell | None, q: float) -> str:
-    """The change against single path on the primary path, where both are exact."""
-    mine, theirs = cell.rct(q), base.rct(q) if base else None
-    if cell is base or mine is None or theirs is None or mine.at_least or theirs.at_least or theirs.value == 0:
-        return ""
-    return f"{(mine.value / theirs.value - 1) * 100:+.0f} %"
+AT_MOST = 2  # pairs side by side in the abstract's table; of more the table is over all of them together
+SMALL_COLUMNS = ("RCT s median", "RCT s p95", "RCT s max", "rebuffer rate")
 
 
 @dataclass(frozen=True)
-class _Column:
-    """One column of a pair in the abstract's table: its text under each label; best: which of them are in bold."""
+class _Shown:
+    """One column of a table: its text under each label, the interval below it, and which of them are in bold."""
 
     name: str
     texts: dict[str, str]
+    ends: dict[str, str]
     best: frozenset[str] = frozenset()
-
-    @property
-    def equal(self) -> bool:
-        texts = set(self.texts.values())
-        return len(self.texts) > 1 and (len(texts) == 1 or texts - {"–"} == {TOO_SMALL})
+    number: bool = True
+    head: tuple[str, str] = ("", "")
 
 
-def _rct_column(name: str, q: float, row: list[Cell]) -> _Column:
-    """A quantile under each scheme, "n too small" where the scheme's chunks do not carry it. In bold: the smallest,
-    unless that is a lower bound."""
-    values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs}
+def _ends(row: list[Cell], cell: Cell, figure: str) -> str:
+    """The interval of a figure; empty where the plays are too few for any."""
+    found = _interval(row, cell, figure) if figure else None
+    if found is None:
+        return ""
+    scale, form = (100.0, ".1f") if figure in PERCENT else (1.0, ".3f")
+    return f"[{found.mapped(lambda value: scale * value).ends(lambda end: format(end, form))}]"
+
+
+def _best(row: list[Cell], name: str) -> frozenset[str]:
+    """Of a quantile of the RCT the labels with the smallest value, unless that is a lower bound."""
+    q = {"RCT s median": 0.5, "RCT s p95": 0.95, "RCT s max": 1.0}.get(name)
+    values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs} if q else {}
     known = {label: value for label, value in values.items() if value is not None}
     least = min((value.value for value in known.values()), default=0.0)
     first = [label for label, value in known.items() if value.value == least]
-    best = first if not any(known[label].at_least for label in first) else []
-    texts = {cell.label: seconds(cell.rct(q)) if q == 0.5 else shown_text(cell, q) for cell in row if cell.runs}
-    return _Column(name, texts, frozenset(best))
+    return frozenset(first if len(row) > 1 and not any(known[label].at_least for label in first) else [])
 
 
-def _abstract_columns(row: list[Cell]) -> list[_Column]:
-    base = next((cell for cell in row if cell.label == "sp"), None)
-    measured = [cell for cell in row if cell.runs]
-    change = _Column("Δ", {cell.label: _change(cell, base, 0.5) for cell in measured})
-    tail = _rct_column("p95", 0.95, row)
+def _shown_columns(row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[Column]]:
+    """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
+    is shown in any case."""
+    told, same = columns_of(row)
+    told = [*(column for column in same if column.name == keep), *told]
+    same = [column for column in same if column.name != keep]
     return [
-        _rct_column("median", 0.5, row),
-        *([change] if any(change.texts.values()) else []),
-        *([tail] if set(tail.texts.values()) - {"–"} else []),
-        _rct_column("max", 1.0, row),
-        _Column("rebuffer", {cell.label: percent(cell.rebuffer_rate) for cell in measured}),
-    ]
+        _Shown(
+            column.name,
+            {cell.label: text for cell, text in zip(row, column.texts, strict=True)},
+            {cell.label: _ends(row, cell, column.figure) for cell in row},
+            _best(row, column.name),
+            column.number,
+            column.head,
+        )
+        for column in told
+    ], same
+
+
+def _pooled(context: Context) -> list[Cell]:
+    """Each scheme over all pairs on which it ran."""
+    runs: dict[str, list[Run]] = {}
+    for row in context.cells.values():
+        for cell in row:
+            runs.setdefault(cell.label, []).extend(cell.runs)
+    return [Cell("all", label, of_label, []) for label, of_label in runs.items() if of_label]
 
 
 def abstract(context: Context) -> Iterator[Section]:
     """What was compared, and the answer in one table. Of a column that is equal in all rows a note tells the value; the
     median stays."""
-    every = {pair: _abstract_columns(row) for pair, row in context.cells.items()}
-    columns = {
-        pair: [column for column in of_pair if column.name == "median" or not column.equal]
-        for pair, of_pair in every.items()
-    }
-    same = [
-        f"{pair}: {column.name} {next((text for text in column.texts.values() if text != '–'), '–')}"
-        for pair, of_pair in every.items()
-        for column in of_pair
-        if column not in columns[pair] and column.name != "Δ"
-    ]
+    many = len(context.cells) > AT_MOST
+    rows = {f"over all {len(context.cells)} pairs": _pooled(context)} if many else context.cells
+    columns: dict[str, list[_Shown]] = {}
+    same: list[str] = []
+    for pair, row in rows.items():
+        measured = [cell for cell in row if cell.runs]
+        told, equal = _shown_columns(measured, keep=SMALL_COLUMNS[0])
+        wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
+        columns[pair] = [column for column in told if column.name in wanted]
+        found = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
+        same += [f"{pair}: {found}"] if found else []
     absent = {
         (pair, cell.label): cell.not_run or "void"
         for pair, row in context.cells.items()
         for cell in row
         if not cell.runs
     }
+    measured_runs = [run for row in rows.values() for cell in row for run in cell.runs]
     data = {
         "labels": list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row)),
         "columns": columns,
         "absent": absent,
         "same": "; ".join(same),
-        "changed": any(column.name == "Δ" for of_pair in columns.values() for column in of_pair),
+        "many": many,
+        "plays": len(measured_runs),
+        "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
         "void": [run for run in context.runs if run.void],
-        "cut": [run for run in context.runs if not run.void and run.outcome != "complete"],
+        "cut": _cut([run for run in context.runs if not run.void and run.outcome != "complete"]),
     }
     yield Section("abstract", "Abstract", "abstract.html.j2", data)
+
+
+def _cut(runs: list[Run]) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """Runs that did not play to the end: by pair and scheme, by outcome, their seeds."""
+    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for run in runs:
+        found.setdefault((run.pair, run.label), {}).setdefault(run.outcome.replace("_", " "), []).append(run.seed)
+    return found
 
 
 def pairs(context: Context) -> Iterator[Section]:
@@ -192,13 +220,14 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
-        told, same = columns_of(row)
+        told, same = _shown_columns(row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
             "caveat": first.config.get("pair_caveat", ""),
             "row": row,
             "columns": told,
+            "told": _told(context, pair),
             "same": same_in_words(same),
             "paths": _described_paths(runs),
             "figures": drawn,
@@ -206,6 +235,12 @@ def pairs(context: Context) -> Iterator[Section]:
             "replays": [(run, page) for run, page in pages if page is not None],
         }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
+
+
+def _told(context: Context, pair: str) -> list[str]:
+    """What came out on this pair, where the abstract has no room for it."""
+    many = len(context.cells) > AT_MOST and context.findings is not None
+    return context.findings.of_pair.get(pair, []) if many and context.findings else []
 
 
 def _described_paths(runs: list[Run]) -> list[str]:
@@ -223,38 +258,77 @@ def _described_paths(runs: list[Run]) -> list[str]:
 
 def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, duration_s: float) -> dict[str, Figure]:
     figure = context.figure
-    return {
-        "ranges": figure(figures.rct_ranges(row), f"Request completion time on {pair}: {figures.quantile_words(row)}."),
+
+    def bars(value: Callable[[Cell], float | None], name: str, axis: str, digits: int, caption: str) -> Figure:
+        levels = [figures.Level(value(cell), _interval(row, cell, name)) for cell in row]
+        return figure(figures.bars(row, levels, axis, digits), caption + _with_intervals([one.ends for one in levels]))
+
+    def efficiency(cell: Cell) -> float | None:
+        return cell.efficiency.value if cell.efficiency else None
+
+    quantiles = {(cell.label, word): _interval(row, cell, f"rct_{word}") for cell in row for word in QUANTILES}
+    drawn = {
+        "ranges": figure(
+            figures.rct_ranges(row, quantiles),
+            f"Request completion time on {pair}: {figures.quantile_words(row)}."
+            + _with_intervals(list(quantiles.values())),
+        ),
         "cdf": figure(
             figures.rct_cdf(row),
             f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
             "A curve that ends below 100 % left requested chunks unfinished.",
         ),
-        "first_frame": figure(
-            figures.bars(
-                row, lambda cell: cell.first_frame.value if cell.first_frame else None, "first-frame latency, s", ".2f"
-            ),
-            "First-frame latency, median over the runs. A run that never showed a frame counts with its whole length.",
+        "first_frame": bars(
+            lambda cell: cell.first_frame.value if cell.first_frame else None,
+            "first_frame",
+            "first-frame latency, s",
+            2,
+            "First-frame latency, median over the runs. A run that never showed a frame counts with its time limit.",
         ),
-        "rebuffer": figure(
-            figures.bars(row, lambda cell: cell.rebuffer_rate, "rebuffer rate", ".1%"),
+        "rebuffer": bars(
+            lambda cell: cell.rebuffer_rate,
+            "rebuffer_rate",
+            "rebuffer rate, %",
+            1,
             "Rebuffer rate: time stalled / time played. Start-up is not counted.",
         ),
-        "redundancy": figure(
-            figures.bars(row, lambda cell: cell.redundancy, "redundancy", ".1%"),
-            "Redundancy: re-injected bytes / other stream bytes sent. The kernel's MPTCP does not tell it (–).",
-        ),
-        "efficiency": figure(
-            figures.bars(row, lambda cell: cell.efficiency.value if cell.efficiency else None, "efficiency", ".0%"),
-            "Efficiency: oracle completion time / RCT, median over the chunks. 100 % is what the traces, delays and "
-            "headers of all paths allow.",
-        ),
-        "bytes": figure(figures.path_bytes(row), "Bytes that each path delivered downlink, headers included."),
-        "buffer": figure(
-            figures.buffer_levels(row, seed, duration_s),
-            f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
+        "redundancy": bars(
+            lambda cell: cell.redundancy,
+            "redundancy",
+            "redundancy, %",
+            1,
+            "Redundancy: bytes re-injected, and bytes in flight on a path that was given up, which are sent again / "
+            "other stream bytes sent. The kernel's MPTCP does not tell it (–).",
         ),
     }
+    if any(efficiency(cell) is not None for cell in row):
+        drawn["efficiency"] = bars(
+            efficiency,
+            "efficiency",
+            "efficiency, %",
+            0,
+            "Efficiency: oracle completion time / RCT, median over the chunks. 100 % is what the traces, delays and "
+            "headers of all paths allow.",
+        )
+    drawn["bytes"] = figure(
+        figures.path_bytes(row), "Bytes that each path delivered downlink, headers included, mean of these runs."
+    )
+    drawn["buffer"] = figure(
+        figures.buffer_levels(row, seed, duration_s),
+        f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
+    )
+    return drawn
+
+
+def _interval(row: list[Cell], cell: Cell, name: str) -> Interval | None:
+    """For these traces; none where the plays of every scheme of the row are too few for any."""
+    if not any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in row):
+        return None
+    return differences.level_of(cell.runs, name)
+
+
+def _with_intervals(found: list[Interval | None]) -> str:
+    return " Thin lines: 95 % intervals for these traces." if any(one and one.known for one in found) else ""
 
 
 def on_time(context: Context) -> Iterator[Section]:
@@ -336,10 +410,13 @@ def established(context: Context) -> Iterator[Section]:
         if not played:
             return
         found = over_all(context.compared, usual)
+        carried = {one.figure for one in found if one.words != one.verdict}
+        told = [figure for figure in differences.COMPARED if figure in carried]
         layout = differences.layout_of(differences.sides(runs, *played[0])[0])
         data |= {
-            "rows": [rows[names] for names in played],
-            "figures": differences.COMPARED,
+            "rows": [[one for one in rows[names] if one.figure in told] for names in played],
+            "figures": told,
+            "nowhere": [figure.title for figure in differences.COMPARED if figure not in told],
             "established": differences.sentences(found),
             "plays": layout.plays,
             "windows": layout.windows,

@@ -34,9 +34,10 @@ def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
     return max((sum(0 <= other - start < length_s for other in ordered) for start in ordered), default=1) or 1
 
 
-def layout_of(runs: Sequence[Run]) -> Layout:
-    """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours."""
-    length_s = median([run.ended_s for run in runs])
+def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
+    """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours. `others`:
+    plays at the same places, which may take longer."""
+    length_s = max(median([run.ended_s for run in side]) for side in (runs, others) if side)
     by_pair: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
         by_pair.setdefault(run.pair, []).append(number)
@@ -110,6 +111,20 @@ def _of_ratio(name: str, title: str, top: Callable[[Run], float], bottom: Callab
     return Figure(name, title, bounds, level, metric, relative=False)
 
 
+def _wasted(runs: Sequence[Run], layout: Layout) -> Sample:
+    """1 − efficiency: more is worse, and of a chunk that did not complete it is a lower bound."""
+    known = [[(1 - one.efficiency, one.completed) for one in run.chunks if one.efficiency is not None] for run in runs]
+    return Sample([[v for v, _ in of] for of in known], layout, [[exact for _, exact in of] for of in known])
+
+
+def efficiency(runs: Sequence[Run]) -> Interval | None:
+    """The median with its interval for these traces; none where the oracle is not known for every chunk."""
+    if not runs or any(chunk.efficiency is None for run in runs for chunk in run.chunks):
+        return None
+    found = intervals.quantile(_wasted(runs, layout_of(runs).within()), 0.5)
+    return None if found is None else replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
+
+
 FIGURES = (
     figure_of_sample("rct_median", "RCT median", rcts, 0.5, "rct_median"),
     figure_of_sample("rct_p95", "RCT p95", rcts, 0.95),
@@ -126,7 +141,8 @@ FIGURES = (
 )
 
 
-REDUNDANCY = FIGURES[-1]
+BY_NAME = {figure.name: figure for figure in FIGURES}
+REDUNDANCY = BY_NAME["redundancy"]
 COMPARED = tuple(figure for figure in FIGURES if figure.name != "redundancy")
 
 
@@ -190,6 +206,16 @@ class Difference:
         return self._words(self.change)
 
     @property
+    def value_words(self) -> str:
+        """−30 %"""
+        return self.words.partition(" [")[0]
+
+    @property
+    def ends_words(self) -> str:
+        """[−45, −12]"""
+        return "".join(self.words.partition("[")[1:])
+
+    @property
     def words_here(self) -> str:
         """The same with the interval for these pairs, which is the narrower one."""
         return self._words(self.here)
@@ -209,7 +235,9 @@ class Difference:
         """Of a difference that is not established for pairs like these: how many units would do."""
         if self.change is None or not self.carried or self.adjusted < ALPHA:
             return ""
-        wanted = intervals.units_to_decide(self.change.interval, self.change.units)
+        wanted = intervals.units_to_decide(
+            self.change.interval, self.change.units, alpha=_corrected_level(self.change, self.adjusted)
+        )
         return "" if wanted is None else f"{wanted} {self.change.unit_words} instead of {self.change.units}"
 
     @property
@@ -217,13 +245,20 @@ class Difference:
         """How many units would establish it for these pairs, and in words; (0, "") where that is not known."""
         if self.here is None or not self.carried:
             return 0, ""
-        wanted = intervals.units_to_decide(self.here.interval, self.here.units)
+        wanted = intervals.units_to_decide(
+            self.here.interval, self.here.units, alpha=_corrected_level(self.here, self.adjusted_here)
+        )
         return (0, "") if wanted is None else (wanted, f"{self.here.unit_words} instead of {self.here.units}")
 
 
 def _p(change: Change | None) -> float:
     """Two-sided."""
     return 1.0 if change is None else min(1.0, 2 * min(change.p_less, change.p_more))
+
+
+def _corrected_level(change: Change, adjusted: float) -> float:
+    """The level that Holm's correction leaves this comparison."""
+    return ALPHA * _p(change) / adjusted if _p(change) < adjusted < 1 else ALPHA
 
 
 def _signed(value: float, figure: Figure) -> str:
@@ -312,7 +347,7 @@ def difference(
     """Of two schemes over the same places; none where there is no run of both."""
     if not ours:
         return None
-    known, layout, how = known or _Known(), layout_of(ours), intervals.relative
+    known, layout, how = known or _Known(), layout_of(ours, theirs), intervals.relative
     if not figure.relative:
         how = intervals.absolute
     beyond, here = (
@@ -377,10 +412,15 @@ def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla
 
 def cost(runs: Sequence[Run]) -> str:
     """The redundancy with its interval for these traces; empty where the scheme does not tell it."""
-    if not runs or any(run.redundancy is None for run in runs):
-        return ""
-    found = REDUNDANCY.level(runs, layout_of(runs).within())
+    found = level_of(runs, "redundancy")
     return "" if found is None else level_in_unit(found, REDUNDANCY)
+
+
+def level_of(runs: Sequence[Run], name: str) -> Interval | None:
+    """A figure by its name, "efficiency" among them, with its interval for these traces."""
+    if not runs or (name == "redundancy" and any(run.redundancy is None for run in runs)):
+        return None
+    return efficiency(runs) if name == "efficiency" else BY_NAME[name].level(runs, layout_of(runs).within())
 
 
 def level_in_unit(found: Interval | None, figure: Figure) -> str:
@@ -420,8 +460,8 @@ def too_small(runs: Sequence[Run]) -> str:
     if windows >= intervals.FEWEST:
         return ""
     return (
-        f"n too small: {counted(len(most), 'play')} a scheme, in {counted(windows, 'window')} of trace that "
-        f"{'does' if windows == 1 else 'do'} not overlap. These figures tell of these plays; which scheme is better at "
+        f"n too small: {counted(len(most), 'play')} a scheme, in {counted(windows, 'window')} of trace. "
+        "These figures tell of these plays; which scheme is better at "
         f"other places is not decided. An interval needs {intervals.FEWEST} windows or more: more seeds with "
         "start_offset_ms spread, or more pairs."
     )

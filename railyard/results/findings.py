@@ -324,7 +324,7 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
 # --- the first sentence -----------------------------------------------------------------------------------------------
 
 
-REBUFFER = next(figure for figure in differences.FIGURES if figure.name == "rebuffer_rate")
+REBUFFER = differences.BY_NAME["rebuffer_rate"]
 
 
 def _ranked(pooled: dict[str, list[Run]]) -> str:
@@ -438,7 +438,7 @@ def find(
         for pair, row in rows.items()
     }
     if of_all := _of_all(rows, known):
-        of_pair = {"over all pairs": of_all} | of_pair
+        of_pair = {"Over all pairs": of_all} | of_pair
     for pair, every in table.items():
         if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."

@@ -71,11 +71,18 @@ class Column:
     head: tuple[str, str]
     texts: list[str]
     number: bool = True
+    figure: str = ""
+    """The figure's name in railyard/results/differences.py, where it has an interval."""
 
     @property
     def tells_nothing(self) -> bool:
         """Equal in all rows, or a quantile that no scheme's requests carry."""
-        return len(set(self.texts)) == 1 or set(self.texts) - {"–"} == {TOO_SMALL}
+        return len(set(self.texts)) == 1 or self.is_nowhere
+
+    @property
+    def is_nowhere(self) -> bool:
+        """A quantile that no scheme's requests carry."""
+        return set(self.texts) - {"–"} == {TOO_SMALL}
 
     @property
     def name(self) -> str:
@@ -91,19 +98,19 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
     """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small"."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     quantiles = [
-        Column(("RCT s", word), [findings.shown_text(cell, q) for cell in row])
+        Column(("RCT s", word), [findings.shown_text(cell, q) for cell in row], figure=f"rct_{word}")
         for q, word in ((0.95, "p95"), (0.99, "p99"))
     ]
-    median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row])
+    median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row], figure="rct_median")
     largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
     every = [
         median,
         *(column for column in quantiles if set(column.texts) != {"–"}),
         largest,
-        Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row]),
-        Column(("rebuffer", "rate"), [percent(cell.rebuffer_rate) for cell in row]),
-        Column(("redun-", "dancy"), [percent(cell.redundancy) for cell in row]),
-        Column(("effi-", "ciency"), [str(cell.efficiency or "–") for cell in row]),
+        Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row], figure="first_frame"),
+        Column(("rebuffer", "rate"), [percent(cell.rebuffer_rate) for cell in row], figure="rebuffer_rate"),
+        Column(("redun-", "dancy"), [percent(cell.redundancy) for cell in row], figure="redundancy"),
+        Column(("effi-", "ciency"), [str(cell.efficiency or "–") for cell in row], figure="efficiency"),
         Column(
             ("MB down", paths),
             ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
@@ -112,7 +119,7 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
         Column(("", "outcome"), [cell.outcomes for cell in row], number=False),
         Column(("", "fidelity"), [cell.fidelity for cell in row], number=False),
     ]
-    same = [column for column in every if len(row) > 1 and column.tells_nothing]
+    same = [column for column in every if column.is_nowhere or (len(row) > 1 and column.tells_nothing)]
     return [column for column in every if column not in same], same
 
 

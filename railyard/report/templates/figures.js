@@ -11,7 +11,7 @@
   // Ink and paper change places; the scheme's colours keep their hue, and those too dark for the ground get lighter.
   const ON_DARK = {
     "#000000": "#f2f2f2", black: "#f2f2f2", "#222222": "#dcdcdc", "#777777": "#a6a6a6", "#444444": "#c4c4c4",
-    "#0072b2": "#2f93d6", white: "#14171a", "#ffffff": "#14171a", "#e4e4e4": "#343a40",
+    "#0072b2": "#2f93d6", "#332288": "#9385e6", "#882255": "#cf5f99", white: "#14171a", "#ffffff": "#14171a", "#e4e4e4": "#343a40",
   };
 
   function recoloured(value) {
