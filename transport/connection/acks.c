@@ -41,15 +41,15 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
             return i;
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i].space == s)
-            return XL_LEVEL_COUNT + i;
+            return XL_LEVEL_COUNT + c->path[i].local_id;
     return UINT64_MAX;
 }
 
 xl_space *xl_conn_space_at(xl_connection *c, uint64_t number) {
     if (number < XL_LEVEL_COUNT)
         return &c->space[number];
-    number -= XL_LEVEL_COUNT;
-    return number < c->path_count && c->path[number].owns_space ? c->path[number].space : NULL;
+    xl_path *p = xl_conn_path_by_local_id(c, number - XL_LEVEL_COUNT);
+    return p && p->owns_space ? p->space : NULL;
 }
 
 xl_level xl_conn_level_of_space(const xl_connection *c, const xl_space *s) {
@@ -90,6 +90,7 @@ static void stream_frame_lost(xl_connection *c, xl_sent_frame *r) {
 static void record_acked(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s;
     xl_space *space;
+    xl_path *p;
     switch ((xl_sf_kind)r->kind) {
     case XL_SF_STREAM:
         stream_frame_acked(c, r);
@@ -108,8 +109,8 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
         }
         break;
     case XL_SF_PATH_STATUS:
-        if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
-            c->path[r->id].status_confirmed = true;
+        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->status_seq == r->offset)
+            p->status_confirmed = true;
         break;
     case XL_SF_PATH_ABANDON:
         xl_path_ids_abandon_acked(c->path_ids, r->id);
@@ -135,6 +136,7 @@ static xl_cids *remote_cids_of(xl_connection *c, uint64_t path_id) {
 
 static void record_lost(xl_connection *c, xl_sent_frame *r) {
     xl_stream *s = NULL;
+    xl_path *p;
     xl_cid_entry *e;
     xl_cids *cids;
     c->streams.control_dirty = true;
@@ -203,8 +205,8 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         c->handshake.token_pending = true;
         break;
     case XL_SF_PATH_STATUS:
-        if (r->id < c->path_count && c->path[r->id].status_seq == r->offset)
-            c->path[r->id].status_pending = true;
+        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->status_seq == r->offset)
+            p->status_pending = true;
         break;
     case XL_SF_QOE:
         xl_conn_qoe_signal_lost(c, r->id);
@@ -553,6 +555,11 @@ static void on_packet_dropped(void *user, xl_sent_packet *pkt) {
 
 void xl_conn_drop_space(xl_connection *c, xl_space *space) {
     xl_ledger_drain(&space->ledger, on_packet_dropped, c);
+}
+
+void xl_conn_forget_sent(xl_connection *c, const xl_path *p) {
+    for (int i = 0; i < XL_LEVEL_COUNT; i++)
+        xl_ledger_forget_path(&c->space[i].ledger, p->index, on_packet_dropped, c);
 }
 
 /* ---- Probe timeout, RFC 9002 section 6.2 ---- */

@@ -16,7 +16,10 @@ void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
 /* The same for all of a packet number space. */
 void xl_conn_lose_space(xl_connection *, xl_space *, xl_level);
 void xl_conn_drop_space(xl_connection *, xl_space *);
-/* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + path index a path's own. */
+/* Another path takes the place of this one, which shares its packet number space with others. */
+void xl_conn_forget_sent(xl_connection *, const xl_path *);
+/* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + local_id the own one of a path that has
+ * one. Another path in the same place has another number. space_at: NULL where the path is gone. */
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
 xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
 xl_level xl_conn_level_of_space(const xl_connection *, const xl_space *);

@@ -246,7 +246,7 @@ void xl_content_put_control(xl_builder *b) {
         xl_path *p = &c->path[i];
         if (!xl_path_status_is_due(p) ||
             !room_for(b, c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES) ||
-            !xl_builder_note(b, XL_SF_PATH_STATUS, i, p->status_seq))
+            !xl_builder_note(b, XL_SF_PATH_STATUS, p->remote_id, p->status_seq))
             continue;
         if (c->path_ids)
             xl_frame_put_path_preference(&b->w, p->remote_id, p->status_seq, p->status == XL_STATUS_STANDBY);

@@ -2,6 +2,7 @@
  * preferences, migration of a path within its ID, key updates, and the same schemes as in `xlink`. */
 #include "connection/pair.h"
 
+#include "connection/acks.h"
 #include "connection/key_update.h"
 #include "connection/own_cids.h"
 #include "connection/path_table.h"
@@ -108,6 +109,21 @@ static void eight_paths_carry_one_download(void **state) {
     assert_int_equal(open_paths(p.sc), XL_MAX_PATHS);
     size_t i = pair_ask(&p, 1000000);
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+/* The client opens them before the server has proof of either: bytes from there count for one of them. */
+static void paths_with_one_pair_of_addresses_open_at_once(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 23, 2);
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (uint8_t i = 2; i < XL_MAX_PATHS; i++)
+        xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
+    pair_run(&p, 300000);
+    assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
+    assert_int_equal(open_paths(p.sc), XL_MAX_PATHS);
     pair_free(&p);
 }
 
@@ -318,6 +334,59 @@ static void an_abandoned_last_path_ends_the_connection(void **state) {
     pair_free(&p);
 }
 
+/* A packet that acknowledges more than a few of another path's, and that the server has not acknowledged. */
+static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path **acknowledged) {
+    for (size_t i = 0; i < XL_MAX_PATHS; i++) {
+        xl_ledger *sent = &c->path[i].space->ledger;
+        for (uint64_t pn = sent->first_pn; pn < sent->next_pn; pn++) {
+            const xl_sent_packet *packet = xl_ledger_find(sent, pn);
+            for (const xl_sent_frame *r = packet ? packet->frames : NULL; r; r = r->next)
+                for (size_t k = 1; k < XL_MAX_PATHS; k++) {
+                    *acknowledged = &c->path[k];
+                    if (k != i && r->kind == XL_SF_ACK && r->offset > 10 &&
+                        r->id == xl_conn_space_number(c, c->path[k].space))
+                        return packet;
+                }
+        }
+    }
+    return NULL;
+}
+
+/* The client acknowledges a path by another one, and has nothing to send that would have the server acknowledge that.
+ * The path is closed, and a new one takes its place. Then the server's acknowledgement comes. */
+static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 22, PAIR_PATHS);
+    p.client_config.scheme.ack_path = XL_ACK_FASTEST;
+    for (size_t i = 0; i < PAIR_PATHS; i++)
+        p.link[i].bytes_per_s[1] = 400000, p.link[i].queue_us = 200000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (uint8_t i = PAIR_PATHS; i < XL_MAX_PATHS; i++)
+        xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now);
+    pair_run(&p, 500000);
+    assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
+    size_t i = pair_ask(&p, 4000000);
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    xl_path *closed;
+    const xl_sent_packet *packet = acknowledges_another_path(p.cc, &closed);
+    assert_non_null(packet);
+    xl_path *by = &p.cc->path[packet->path];
+    xl_ack_frame f = {.range_count = 1, .ranges = {{packet->pn, packet->pn}}};
+    assert_int_equal(0, xl_connection_close_path(p.cc, closed->index, p.now));
+    assert_int_equal(closed->index,
+                     xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now));
+    pair_run(&p, 3000000);
+    assert_int_equal(closed->local_id, XL_MAX_PATHS);
+    xl_space *fresh = closed->space;
+    assert_int_equal(0, xl_ranges_add(&fresh->received, 1000, 1001)); /* what is below is not in the newest range */
+    assert_int_equal(0, xl_conn_take_ack(p.cc, by->space, XL_LEVEL_APP, by, &f));
+    assert_true(xl_ranges_contains(&fresh->received, 0));
+    assert_false(xl_space_is_duplicate(fresh, 999));
+    pair_free(&p);
+}
+
 /* ---- Preferences ---- */
 
 static void a_backup_path_carries_no_data_while_another_is_usable(void **state) {
@@ -418,6 +487,7 @@ int main(void) {
         cmocka_unit_test(a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own),
         cmocka_unit_test(data_goes_over_both_paths),
         cmocka_unit_test(eight_paths_carry_one_download),
+        cmocka_unit_test(paths_with_one_pair_of_addresses_open_at_once),
         cmocka_unit_test(a_lossy_path_costs_time_and_nothing_else),
         cmocka_unit_test(reinjection_runs_over_the_standard),
         cmocka_unit_test(each_unused_id_has_a_cid_and_each_used_one_a_spare),
@@ -429,6 +499,7 @@ int main(void) {
         cmocka_unit_test(the_local_cids_of_an_abandoned_path_last_three_ptos),
         cmocka_unit_test(late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere),
         cmocka_unit_test(an_abandoned_last_path_ends_the_connection),
+        cmocka_unit_test(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone),
         cmocka_unit_test(a_backup_path_carries_no_data_while_another_is_usable),
         cmocka_unit_test(a_path_behind_a_nat_that_rebinds_keeps_its_id),
         cmocka_unit_test(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id),

@@ -37,6 +37,8 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     else if (!(p = reusable_slot(c)))
         return NULL;
     int index = (int)(p - c->path);
+    if (p->space)
+        xl_conn_forget_sent(c, p);
     if (p->owns_space) {
         xl_conn_drop_space(c, p->space);
         xl_space_free(p->space);
@@ -78,16 +80,25 @@ static void use_path_id(xl_path *p, xl_path_id *id) {
         p->peer_status = id->status;
 }
 
+static bool has_addresses_of(const xl_path *q, const xl_path *p) {
+    return q != p && q->state != XL_PATH_CLOSED && xl_addr_equal(&q->local, &p->local) &&
+           xl_addr_equal(&q->remote, &p->remote);
+}
+
 /* Another path proved the addresses (RFC 10069 section 3.1): bytes that come from there count for that one, so this one
  * would have no allowance. */
 static bool is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
-        if (q != p && q->validated && q->state != XL_PATH_CLOSED && xl_addr_equal(&q->local, &p->local) &&
-            xl_addr_equal(&q->remote, &p->remote))
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].validated && has_addresses_of(&c->path[i], p))
             return true;
-    }
     return false;
+}
+
+/* The same of paths that the peer opened before. */
+static void prove_others(xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (has_addresses_of(&c->path[i], p))
+            c->path[i].validated = true;
 }
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
@@ -289,6 +300,8 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
 
 void xl_conn_path_validated(xl_connection *c, xl_path *p) {
     if (c->multipath) {
+        if (c->path_ids)
+            prove_others(c, p);
         if (p->state == XL_PATH_VALIDATING)
             xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "PATH_RESPONSE");
         xl_path_update_pacer(p, c->now);

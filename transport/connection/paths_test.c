@@ -1,6 +1,8 @@
 /* Path management on the virtual clock: acknowledgements and RTTs, PATH_STATUS, paths that come and go. */
 #include "connection/pair.h"
+#include "connection/acks.h"
 #include "connection/path_status.h"
+#include "connection/paths.h"
 
 /* A path's rate in both directions, with 100 ms of queue. */
 static void limit(pair_link *l, uint64_t mbps) {
@@ -600,6 +602,53 @@ static void coming_back_starts_a_new_window(void **state) {
     pair_free(&p);
 }
 
+/* ---- one path in the place of another ---- */
+
+/* A client whose address changes often: the server's paths have one packet number space, and a packet that was lost on
+ * one arrives after all, once its place is another path's. */
+static void packets_of_a_path_do_not_count_for_the_one_in_its_place(void **state) {
+    (void)state;
+    pair p;
+    start_migrating(&p, 145, 0);
+    size_t i = pair_ask(&p, 2000000);
+    pair_run(&p, 500000);
+    p.link[0].loss = 0.2;
+    xl_ledger *sent = &p.sc->space[XL_LEVEL_APP].ledger;
+    xl_sent_packet *lost = NULL;
+    while (!lost && pair_step(&p))
+        for (uint64_t pn = sent->first_pn; pn < sent->next_pn && !lost; pn++)
+            lost = xl_ledger_find(sent, pn) && xl_ledger_find(sent, pn)->state == XL_SENT_LOST
+                       ? xl_ledger_find(sent, pn)
+                       : NULL;
+    while (p.sc->path_count < XL_MAX_PATHS)
+        xl_conn_path_new(p.sc, &p.link[0].server, &p.link[1].client, XL_TECH_LTE);
+    lost->path = 1;
+    xl_ack_frame f = {.range_count = 1, .ranges = {{lost->pn, lost->pn}}};
+    xl_path *fresh = xl_conn_path_new(p.sc, &p.link[0].server, &p.link[1].client, XL_TECH_LTE);
+    assert_ptr_equal(fresh, &p.sc->path[1]);
+    fresh->unanswered = 7; /* an acknowledgement of its own sets it back */
+    assert_int_equal(0, xl_conn_take_ack(p.sc, &p.sc->space[XL_LEVEL_APP], XL_LEVEL_APP, &p.sc->path[0], &f));
+    assert_int_equal(fresh->unanswered, 7);
+    p.link[0].loss = 0;
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+/* A status that was sent twice is confirmed twice, the second time when another path is in the place of its path. */
+static void a_status_is_confirmed_for_its_own_path_alone(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 146, 2, 10000);
+    start(&p, 146);
+    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
+    pair_flush(&p);
+    p.cc->path[1].remote_id += 5; /* another path, whose status has the same number */
+    pair_run(&p, 60000);
+    assert_false(p.cc->path[1].status_confirmed);
+    p.cc->path[1].remote_id -= 5;
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
@@ -627,6 +676,8 @@ int main(void) {
         cmocka_unit_test(answers_restart_the_count_of_ptos),
         cmocka_unit_test(migration_returns_when_the_primary_has_been_back_for_a_while),
         cmocka_unit_test(coming_back_starts_a_new_window),
+        cmocka_unit_test(packets_of_a_path_do_not_count_for_the_one_in_its_place),
+        cmocka_unit_test(a_status_is_confirmed_for_its_own_path_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,19 @@ xl_sent_packet *xl_ledger_oldest(xl_ledger *l, int path) {
     return NULL;
 }
 
+void xl_ledger_forget_path(xl_ledger *l, int path, xl_ledger_fn fn, void *user) {
+    for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++) {
+        xl_sent_packet *p = slot(l, pn);
+        bool is_remembered = p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST;
+        if (!is_remembered || p->path != path)
+            continue;
+        l->outstanding -= p->state == XL_SENT_OUTSTANDING;
+        fn(user, p);
+        p->state = XL_SENT_ACKED;
+    }
+    drop_settled(l);
+}
+
 void xl_ledger_drain(xl_ledger *l, xl_ledger_fn fn, void *user) {
     for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++) {
         xl_sent_packet *p = slot(l, pn);

@@ -69,6 +69,9 @@ uint64_t xl_ledger_detect_lost(xl_ledger *, uint64_t now, uint64_t loss_delay_us
 void xl_ledger_lose_all(xl_ledger *, int path, xl_ledger_fn lost, void *user);
 /* Oldest outstanding ack-eliciting packet of `path` (-1: any), for probes; NULL if none. */
 xl_sent_packet *xl_ledger_oldest(xl_ledger *, int path);
+/* Another path takes the place of `path`: packets that left on it are not reported any more, whatever becomes of them.
+ * Calls fn for each that would have been. None of them may be in flight. */
+void xl_ledger_forget_path(xl_ledger *, int path, xl_ledger_fn fn, void *user);
 /* Calls fn for every packet that is outstanding or lost-but-remembered, then empties the ledger: keys discarded, end of
  * connection. */
 void xl_ledger_drain(xl_ledger *, xl_ledger_fn fn, void *user);
