@@ -7,8 +7,6 @@
 #include "endpoint/tokens.h"
 #include "wire/frame.h"
 
-#include <time.h>
-
 typedef struct {
     uint8_t bytes[XL_SESSION_MAX_BYTES];
     size_t len;
@@ -38,15 +36,19 @@ typedef struct {
     bool client_early;
 } world;
 
+/* The time of day follows the virtual clock. */
+#define MIDNIGHT_NS UINT64_C(1700000000000000000)
+
+static const pair *clock_of;
+
 static uint64_t time_of_day_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+    return MIDNIGHT_NS + clock_of->now * 1000;
 }
 
 static void world_init(world *w, uint64_t seed) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     memset(w, 0, sizeof(*w));
+    clock_of = &w->p;
     xl_set_time_of_day(time_of_day_ns);
     pair_init(&w->p, seed, 1, 20000);
     const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
@@ -441,16 +443,12 @@ static void a_ticket_whose_time_is_over_carries_no_early_data(void **state) {
 
 /* ---- Tokens of NEW_TOKEN ---- */
 
-static xl_connection *newest(world *w) {
-    return w->p.server->count ? w->p.server->connection[w->p.server->count - 1] : NULL;
-}
-
 static bool is_known_at_once(world *w) {
+    const xl_endpoint *server = w->p.server;
+    size_t before = server->count;
     come_back(w);
     pair_run(&w->p, 20500); /* the first flight is there */
-    xl_connection *c = newest(w);
-    assert_non_null(c);
-    return c->path[0].validated;
+    return server->count > before && server->connection[server->count - 1]->path[0].validated;
 }
 
 static void a_token_validates_the_address_it_was_made_for(void **state) {
@@ -470,6 +468,45 @@ static void a_token_validates_the_address_it_was_made_for(void **state) {
     pair_run(&w.p, 500000);
     assert_true(w.p.cc->handshake.has_retry); /* of another address: as if there were none */
     assert_true(w.p.cc->handshake.is_confirmed);
+    pair_free(&w.p);
+}
+
+/* A client whose address changes comes back from the new one (section 9.3: another token once it is proven). */
+static void a_client_that_moved_has_a_token_for_its_new_address(void **state) {
+    (void)state;
+    for (int multipath = 0; multipath < 2; multipath++) {
+        world w;
+        world_init(&w, 28);
+        w.p.server_config.limits.issue_tokens = true;
+        w.p.server_config.limits.retry_always = true;
+        if (multipath)
+            pair_multipath(&w.p, "minrtt", "none");
+        pair_connect(&w.p);
+        pair_handshake(&w.p);
+        size_t i = pair_ask(&w.p, 3000000);
+        pair_run(&w.p, 100000);
+        w.p.link[0].nat = pair_addr(77, 9999);
+        assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
+        assert_true(is_known_at_once(&w));
+        assert_false(w.p.cc->handshake.has_retry);
+        pair_free(&w.p);
+    }
+}
+
+static void a_new_port_brings_no_other_token(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 29);
+    w.p.server_config.limits.issue_tokens = true;
+    meet(&w);
+    size_t i = pair_ask(&w.p, 3000000);
+    pair_run(&w.p, 100000);
+    w.p.link[0].nat = w.p.link[0].client;
+    w.p.link[0].nat.port++;
+    unsigned saves = w.kept.saves;
+    assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
+    assert_true(w.p.sc->path[0].remote.port == w.p.link[0].nat.port && w.p.sc->path[0].validated);
+    assert_int_equal(w.kept.saves, saves);
     pair_free(&w.p);
 }
 
@@ -593,6 +630,8 @@ int main(void) {
         cmocka_unit_test(a_session_offers_early_data_once),
         cmocka_unit_test(a_ticket_whose_time_is_over_carries_no_early_data),
         cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
+        cmocka_unit_test(a_client_that_moved_has_a_token_for_its_new_address),
+        cmocka_unit_test(a_new_port_brings_no_other_token),
         cmocka_unit_test(a_token_is_good_for_an_hour),
         cmocka_unit_test(a_token_that_came_before_proves_nothing),
         cmocka_unit_test(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket),

@@ -130,6 +130,7 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
         if (!xl_path_take_response(p, f->path.data, c->now))
             continue;
         xl_conn_path_validated(c, p);
+        xl_conn_offer_token(c, p);
         if (p->challenge_was_small) /* the address is proven, so there is room for a large one now */
             xl_conn_start_challenge(c, p);
     }

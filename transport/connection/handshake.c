@@ -206,6 +206,17 @@ void xl_conn_confirm_handshake(xl_connection *c) {
     xl_conn_open_paths(c);
 }
 
+void xl_conn_offer_token(xl_connection *c, const xl_path *p) {
+    xl_handshake *h = &c->handshake;
+    bool is_next_start = p->index == (c->multipath ? 0 : c->active);
+    if (!c->is_server || !h->is_complete || !c->config->limits.issue_tokens || !is_next_start ||
+        xl_addr_same_host(&h->token_for, &p->remote))
+        return;
+    h->token_for = p->remote;
+    h->token_pending = true;
+    xl_conn_wake(c);
+}
+
 static void on_complete(xl_connection *c) {
     c->handshake.is_complete = true;
     xl_conn_settle_early(c);
@@ -221,7 +232,7 @@ static void on_complete(xl_connection *c) {
     if (c->is_server) {
         p->answers_early = false;
         c->handshake.done_pending = true;
-        c->handshake.token_pending = c->config->limits.issue_tokens;
+        xl_conn_offer_token(c, p);
         xl_conn_confirm_handshake(c);
     }
 }

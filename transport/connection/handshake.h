@@ -3,6 +3,7 @@
 #define XL_CONNECTION_HANDSHAKE_H
 
 #include "crypto/crypto.h"
+#include "path/path.h"
 #include "stream/receive.h"
 #include "stream/send.h"
 #include "wire/packet.h"
@@ -34,6 +35,7 @@ typedef struct {
     bool has_retry;
     uint8_t *token; /* of a Retry, or of NEW_TOKEN of the session before */
     size_t token_len;
+    xl_addr token_for; /* server: the client's address that its newest token of NEW_TOKEN is for; family 0: none yet */
     uint64_t deadline; /* a handshake that is not confirmed by then is given up; XL_NEVER once it is */
 } xl_handshake;
 
@@ -41,6 +43,9 @@ int xl_conn_make_tls(xl_connection *, const char *server_name);
 int xl_conn_install_initial_keys(xl_connection *, const xl_cid *dcid);
 /* Client: what NEW_TOKEN of an earlier connection brought goes with the first packets. */
 void xl_conn_use_remembered_token(xl_connection *);
+/* Server: the client has proven the path's address. Where it is a new one, NEW_TOKEN follows (RFC 9000 sections 8.1.3
+ * and 9.3). With multipath for the first path alone, on which the next connection begins: a client keeps the newest. */
+void xl_conn_offer_token(xl_connection *, const xl_path *);
 void xl_conn_crypto_received(xl_connection *, xl_level);
 void xl_conn_discard_level(xl_connection *, xl_level);
 void xl_conn_confirm_handshake(xl_connection *);

@@ -508,11 +508,12 @@ int xl_credentials_allow_early_data(xl_credentials *c) {
     if (c->is_server ? !c->issues_tickets : !c->sessions.load)
         return XL_ERR_ARGUMENT;
     if (c->is_server && !c->anti_replay) {
+        /* First: the library refuses tickets of a time before it began to look for replays. */
+        if (_gnutls_global_set_gettime_function && time_of_day)
+            _gnutls_global_set_gettime_function(time_for_gnutls);
         c->outstanding = calloc(1, sizeof *c->outstanding);
         if (!c->outstanding || gnutls_anti_replay_init(&c->anti_replay) != 0)
             return XL_ERR_MEMORY;
-        if (_gnutls_global_set_gettime_function && time_of_day)
-            _gnutls_global_set_gettime_function(time_for_gnutls);
         gnutls_anti_replay_set_window(c->anti_replay, REPLAY_WINDOW_MS);
         gnutls_anti_replay_set_ptr(c->anti_replay, c->outstanding);
         gnutls_anti_replay_set_add_function(c->anti_replay, on_early_ticket);
