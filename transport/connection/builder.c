@@ -176,7 +176,7 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
 /* One mark for a datagram: long headers have none, and whatever may be joined to them. */
 static void mark(xl_builder *b, xl_sent_packet *pkt) {
     xl_ecn *ecn = &b->path->ecn;
-    if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed) {
+    if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed || b->is_aside) {
         ecn->last_marked = false;
         return;
     }
@@ -191,12 +191,14 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     xl_path *p = b->path;
     pkt->time_us = c->now;
     pkt->bytes = (uint32_t)bytes;
-    pkt->ack_eliciting = b->ack_eliciting;
-    pkt->in_flight = b->ack_eliciting || b->has_padding;
+    pkt->ack_eliciting = b->ack_eliciting && !b->is_aside;
+    pkt->in_flight = (b->ack_eliciting || b->has_padding) && !b->is_aside;
     pkt->path = (int8_t)p->index;
     pkt->is_mtu_probe = b->is_mtu_probe;
     mark(b, pkt);
     pkt->frames = b->frames;
+    if (b->is_aside)
+        return;
     if (pkt->in_flight) {
         xl_rate_sent(&p->rate, pkt, p->bytes_in_flight, c->now);
         xl_path_note_sent(p, bytes, c->now);
@@ -264,7 +266,7 @@ size_t xl_builder_finish(xl_builder *b) {
         maybe_skip(c, b->space);
     b->path->stats.packets_sent++;
     b->path->stats.bytes_sent += bytes;
-    if (!b->path->validated)
+    if (!b->path->validated && !b->is_aside)
         b->path->sent_unvalidated += bytes;
     if (is_short(b))
         xl_conn_count_sealed(c);

@@ -65,6 +65,66 @@ static void an_older_packet_from_another_address_does_not_move_the_connection(vo
     pair_free(&a.p);
 }
 
+/* Section 9.3.3: somebody off the path forwards the client's packet faster than it comes by itself. */
+static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    uint8_t packet[PAIR_MTU];
+    xl_datagram d;
+    xl_connection_ping(a.p.cc, a.p.now);
+    assert_true((d.len = xl_endpoint_transmit(a.p.client, packet, PAIR_MTU, &d, a.p.now)) > 0);
+    d = (xl_datagram){.local = d.remote, .remote = a.p.link[1].client, .len = d.len};
+    xl_endpoint_receive(a.p.server, &d, packet, a.p.now);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[1].client));
+    uint64_t before = a.p.link[0].bytes[1];
+    pair_flush(&a.p);
+    assert_int_equal(a.p.link[0].bytes[1] - before, 1200); /* the address that it seems to have left is asked, too */
+    pair_run(&a.p, 2 * a.p.link[0].delay_us[0] + 1000);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    pair_run(&a.p, 5000000);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    assert_true(a.p.sc->path[0].validated);
+    pair_free(&a.p);
+}
+
+/* The same where the client has moved indeed, with another connection ID. */
+static void the_address_that_a_client_left_is_asked_a_few_times(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    xl_cid cid = spare_cid(&a);
+    a.p.link[0].dark[1] = true;
+    uint64_t before = a.p.link[0].packets[1];
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 0, &a.p.link[1]);
+    assert_int_equal(a.p.sc->migration.count, 1);
+    pair_flush(&a.p);
+    assert_int_equal(a.p.link[0].packets[1] - before, 1);
+    pair_run(&a.p, 20000000);
+    assert_in_range(a.p.link[0].packets[1] - before, 2, 3);
+    pair_free(&a.p);
+}
+
+/* Section 9: of a server that is not where the client knows it, whatever keys it has. */
+static void a_client_takes_nothing_from_an_unknown_address(void **state) {
+    (void)state;
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        attack a;
+        begin(&a, false, (xl_dialect)dialect, 1);
+        xl_cid cid = a.p.cc->local_cids.at[0].cid;
+        pair_link elsewhere = a.p.link[0];
+        elsewhere.server = pair_addr(99, 443);
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &elsewhere);
+        assert_true(a.p.cc->path[0].space->largest_received < 1 << 20);
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &a.p.link[0]);
+        assert_true(a.p.cc->path[0].space->largest_received > 1 << 20);
+        pair_free(&a.p);
+    }
+}
+
 static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
@@ -178,6 +238,9 @@ int main(void) {
         cmocka_unit_test(a_path_response_fills_1200_bytes),
         cmocka_unit_test(a_probing_packet_does_not_move_the_connection),
         cmocka_unit_test(an_older_packet_from_another_address_does_not_move_the_connection),
+        cmocka_unit_test(a_client_whose_packets_are_forwarded_gets_its_path_back),
+        cmocka_unit_test(the_address_that_a_client_left_is_asked_a_few_times),
+        cmocka_unit_test(a_client_takes_nothing_from_an_unknown_address),
         cmocka_unit_test(a_closing_endpoint_answers_ever_more_rarely),
         cmocka_unit_test(a_draining_endpoint_sends_nothing),
         cmocka_unit_test(only_the_token_of_a_connection_id_in_use_resets),

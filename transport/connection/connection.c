@@ -192,6 +192,7 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->local_params.has_initial_scid = true;
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
+    c->handshake.server = *remote;
     p->validated = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
     set_peer_cid(c, &c->handshake.odcid);
     xl_qlog_connection(c->qlog, now, "connection_started", server_name);

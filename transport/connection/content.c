@@ -218,7 +218,8 @@ static void put_new_token(xl_builder *b) {
     if (!c->handshake.token_pending || !room_for(b, XL_NEW_TOKEN_FRAME_BYTES))
         return;
     c->handshake.token_pending = false;
-    if (c->hooks.make_token(c->hooks.user, &c->handshake.token_for, token) == 0 && xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
+    if (c->hooks.make_token(c->hooks.user, &c->handshake.token_for, token) == 0 &&
+        xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
         xl_frame_put_new_token(&b->w, token, sizeof(token));
 }
 

@@ -30,6 +30,7 @@ typedef struct {
     xl_keys *original_read;             /* server: of Initial packets of the original version, when another is in use */
     xl_keys *candidate_read;            /* client: of Initial packets of a version that the server may choose */
     uint32_t candidate_version;
+    xl_addr server;      /* client: the server's address during the handshake */
     xl_cid initial_dcid; /* what the Initial keys are made from */
     xl_cid odcid, initial_scid_peer, retry_scid;
     bool has_retry;

@@ -67,10 +67,12 @@ static uint64_t silence_before_probing(const xl_connection *c, const xl_path *p)
     return pto > MIGRATION_SILENCE_US ? pto : MIGRATION_SILENCE_US;
 }
 
+/* disable_active_migration is of the address of the handshake: who moved to the preferred one is free (RFC 9000 section
+ * 18.2). */
 static bool may_migrate(const xl_connection *c) {
     return c->config->scheme.enable_migration && !c->is_server && !c->multipath && c->handshake.is_confirmed &&
-           !c->peer_params.disable_active_migration && c->path_count > 1 && c->migration.expecting_since != XL_NEVER &&
-           xl_conn_expects_data(c);
+           (!c->peer_params.disable_active_migration || c->migration.left >= 0) && c->path_count > 1 &&
+           c->migration.expecting_since != XL_NEVER && xl_conn_expects_data(c);
 }
 
 /* By count: a probe timeout needs something in flight, and a client that only receives has nothing. After one PTO of

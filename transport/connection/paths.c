@@ -216,7 +216,9 @@ void xl_conn_open_paths(xl_connection *c) {
         xl_path *p = &c->path[i];
         if (p->has_dcid || p->state == XL_PATH_CLOSED)
             continue;
-        bool may_open = !c->is_server && !c->peer_params.disable_active_migration;
+        /* RFC 10069 section 2.2: the parameter is of the address of the handshake, and of no other. */
+        bool may_open = !c->is_server &&
+                        (!c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server));
         if (may_open && p->state == XL_PATH_NEW)
             open_path(c, p);
         else if (xl_conn_take_dcid(c, p))
@@ -324,9 +326,10 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
     if (xl_conn_migration_unanswered(c, p))
         return;
     /* A rebound path has an address to return to, and perhaps no allowance left to ask the new one again. */
-    bool rebound = p->has_proven;
-    unsigned most = rebound ? REBOUND_TRIES_MAX : CHALLENGE_TRIES_MAX;
+    bool rebound = p->has_proven, was_left = c->is_server && !c->multipath && p->index != c->active;
+    unsigned most = rebound || was_left ? REBOUND_TRIES_MAX : CHALLENGE_TRIES_MAX;
     if (p->challenge_tries < most && (!rebound || xl_path_amplification_left(p) >= CHALLENGE_BYTES)) {
+        p->asks_proven = rebound && !xl_addr_equal(&p->proven_remote, &p->remote);
         xl_conn_start_challenge(c, p);
         return;
     }
@@ -380,7 +383,13 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
         return;
     if (p->index == c->active || !c->handshake.is_confirmed)
         return;
+    xl_path *left = &c->path[c->active];
     xl_conn_migrate_to(c, p, "the peer moved");
     if (!p->validated)
         xl_conn_start_challenge(c, p);
+    /* RFC 9000 section 9.3.3: to the address that the peer seems to have left, too. */
+    if (!xl_addr_equal(&left->remote, &p->remote)) {
+        left->challenge_tries = 0;
+        xl_conn_start_challenge(c, left);
+    }
 }

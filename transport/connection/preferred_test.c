@@ -135,6 +135,45 @@ static void a_server_without_connection_ids_may_name_no_address(void **state) {
     pair_free(&p);
 }
 
+/* disable_active_migration is of the address of the handshake (RFC 9000 section 18.2). */
+static void a_client_at_the_preferred_address_may_migrate(void **state) {
+    (void)state;
+    for (int is_there = 0; is_there < 2; is_there++) {
+        pair p;
+        configure(&p, 8, 2);
+        p.client_config.scheme.enable_migration = true;
+        if (!is_there)
+            p.unreachable = preferred;
+        size_t request = begin(&p);
+        p.cc->peer_params.disable_active_migration = true;
+        assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
+        assert_int_equal(p.client_migrations, is_there);
+        pair_run(&p, 5000000);
+        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        bool is_answered = pair_finish(&p, pair_ask(&p, 50000), 10000000) != UINT64_MAX;
+        assert_int_equal(is_answered, is_there);
+        pair_free(&p);
+    }
+}
+
+/* … and with path IDs further paths may lead to any other address of the server (RFC 10069 section 2.2). */
+static void further_paths_may_lead_to_another_address_of_the_server(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 9);
+    p.link_count = 1;
+    size_t request = begin(&p);
+    p.cc->peer_params.disable_active_migration = true;
+    p.link_count = 2;
+    int to_handshake = xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
+    int to_preferred = xl_connection_add_path(p.cc, &p.link[1].client, &preferred, XL_TECH_LTE, p.now);
+    assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
+    pair_run(&p, 1000000);
+    assert_int_equal(p.cc->path[to_handshake].state, XL_PATH_NEW);
+    assert_int_equal(p.cc->path[to_preferred].state, XL_PATH_ACTIVE);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_moves_to_the_preferred_address_and_nothing_is_lost),
@@ -144,6 +183,8 @@ int main(void) {
         cmocka_unit_test(with_path_ids_path_0_returns_where_the_address_does_not_answer),
         cmocka_unit_test(an_address_of_the_other_ip_version_is_not_used),
         cmocka_unit_test(a_server_without_connection_ids_may_name_no_address),
+        cmocka_unit_test(a_client_at_the_preferred_address_may_migrate),
+        cmocka_unit_test(further_paths_may_lead_to_another_address_of_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const 
     p->local = *local;
     p->remote = *remote;
     p->validated = true;
-    p->has_proven = false;
+    p->has_proven = p->asks_proven = false;
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;
     p->challenge_tries = 0;
@@ -33,6 +33,9 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         p->has_proven = true;
     }
     bool same_host = xl_addr_same_host(&p->remote, remote);
+    /* Section 9.3.3: perhaps somebody forwards the peer's packets, faster than they come by themselves. A peer that is
+     * still where it was answers from there, and that takes the path back. */
+    p->asks_proven = p->has_proven && !xl_addr_equal(&p->proven_remote, remote);
     p->local = *local;
     p->remote = *remote;
     p->validated = false;

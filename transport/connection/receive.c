@@ -278,10 +278,32 @@ static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
     return true;
 }
 
+/* RFC 9000 section 9: a client takes nothing from an address at which it does not know the server. */
+static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
+    if (c->is_server)
+        return true;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (xl_addr_equal(&p->remote, &d->remote) || (p->has_proven && xl_addr_equal(&p->proven_remote, &d->remote)))
+            return true;
+    }
+    return false;
+}
+
+/* Initial packets that are to be discarded: a client's in a datagram that is too small (RFC 9000 section 14.1), a
+ * server's with a token (section 17.2.2). */
+static bool is_improper(const xl_connection *c, const xl_packet_header *h, const xl_datagram *d) {
+    return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
+}
+
 void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
     xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSED || c->state == XL_CONN_DRAINING)
         return;
+    if (!is_from_peer(c, d)) {
+        drop(c, d->len, "invalid", -1);
+        return;
+    }
     if (c->state == XL_CONN_CLOSING) {
         /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
         c->closing.packets_received++;
@@ -299,7 +321,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         xl_packet_header h;
         if (xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &h) != 0 ||
             h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION ||
-            !(h.has_quic_bit || c->config->limits.grease)) {
+            !(h.has_quic_bit || c->config->limits.grease) || is_improper(c, &h, d)) {
             drop(c, d->len - at, "invalid", -1);
             break;
         }

@@ -187,6 +187,23 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
     return n;
 }
 
+/* RFC 9000 section 9.3.3: a PATH_CHALLENGE to the address that the path had before. */
+static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
+    xl_builder b;
+    uint8_t data[8];
+    if (!p->asks_proven || !p->has_dcid || p->state == XL_PATH_CLOSED ||
+        !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, least(cap, XL_MIN_DATAGRAM)))
+        return 0;
+    p->asks_proven = false;
+    b.is_aside = true;
+    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_frame_put_path(&b.w, XL_FRAME_PATH_CHALLENGE, data);
+    xl_builder_pad_to(&b, XL_MIN_DATAGRAM);
+    size_t n = xl_builder_finish(&b);
+    *out = (xl_datagram){.local = p->proven_local, .remote = p->proven_remote, .len = n};
+    return n;
+}
+
 /* ---- Path MTU ---- */
 
 #define PROBE_AFTER_PACKETS 4 /* of stream data: where little is sent large packets save little */
@@ -482,7 +499,9 @@ static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_data
     if (room < 64)
         return 0;
     if (c->handshake.is_complete) {
-        n = put_close(c, p, XL_LEVEL_APP, buf, room, false);
+        /* Before it is confirmed the peer may lack the keys of 1-RTT packets (section 10.2.3). */
+        n = c->handshake.is_confirmed ? 0 : put_close(c, p, XL_LEVEL_HANDSHAKE, buf, room, false);
+        n += room - n >= 64 ? put_close(c, p, XL_LEVEL_APP, buf + n, room - n, false) : 0;
     } else {
         bool handshake = level_has_keys(c, XL_LEVEL_HANDSHAKE);
         n = put_close(c, p, XL_LEVEL_INITIAL, buf, room, !handshake);
@@ -513,6 +532,9 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
         return n;
     for (size_t i = 0; i < c->path_count; i++)
         if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
+            return n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if ((n = transmit_to_proven(c, &c->path[i], buf, cap, out)))
             return n;
     for (size_t i = 0; i < c->path_count; i++)
         if ((n = transmit_mtu_probe(c, &c->path[i], buf, cap, out)))

@@ -312,7 +312,7 @@ bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;
     p->validated = true;
-    p->has_proven = false;
+    p->has_proven = p->asks_proven = false;
     if (p->challenge_tries == 1 && now > p->challenge_sent_at) {
         if (!p->rtt.has_sample)
             xl_path_rtt_sample(p, now - p->challenge_sent_at, 0, true, now);

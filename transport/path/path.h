@@ -110,6 +110,7 @@ typedef struct {
     bool spin;          /* the spin bit of the next packet (RFC 9000 section 17.4) */
     bool has_proven;    /* not this one, but an earlier one is: a NAT rebinding that is being validated */
     xl_addr proven_local, proven_remote;
+    bool asks_proven; /* a PATH_CHALLENGE is to go there too */
     bool challenge_pending, challenge_outstanding;
     bool challenge_was_small; /* the allowance (8.1) left no room to pad it: its answer proves no MTU (8.2.3) */
     bool challenge_is_probe;  /* it measures the RTT of a path that is validated: nothing hangs on the answer */
