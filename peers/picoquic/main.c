@@ -11,10 +11,8 @@
 #include <picoquic.h>
 
 #include "base/net.h"
-#include "peers/relay/relay.h"
-#include "xlink/udp.h"
+#include "peers/relay/udp.h"
 
-#define PROGRAM           "picoquic relay"
 #define ALPN              "relay"
 #define CANCELLED         1                 /* application error code of a stream that was given up */
 #define STREAM_WINDOW     ((size_t)6 << 20) /* as libxlink's, so that flow control is the same */
@@ -25,124 +23,88 @@
 #define PROBE_US          UINT64_C(1000000) /* a path that picoquic has given up is tried again after so long */
 #define BATCH_BYTES       65535
 
-typedef struct item item;
-struct item { /* a local connection and its stream */
-    item *next;
-    relay_stream *local;
+typedef struct {                /* the stream of a local connection */
     picoquic_cnx_t *connection; /* NULL: waits for the handshake */
     uint64_t id;
     uint8_t *held; /* received, and the relay had no room: held[from .. from + len) */
     size_t held_from, held_len, held_cap;
     bool fin;
-    uint64_t received, allowed; /* bytes of the peer: so many came; up to here the window is open */
-};
+    uint64_t received, opened; /* bytes of the peer: so many came; so much has the window been opened by */
+} item;
 
-typedef struct { /* of the client */
-    xl_addr local;
+typedef struct {             /* of the client */
     const char *state;       /* NULL: picoquic does not have it */
     uint64_t id;             /* picoquic's */
     uint64_t sent, received; /* bytes of this path's earlier lives */
 } path;
 
 typedef struct {
-    relay_options options;
+    relay_udp u;
     const char *congestion;
-    relay *relay;
-    xl_udp *udp;
     picoquic_quic_t *quic;
     picoquic_cnx_t *connection; /* the client's */
     bool is_connected;
     path paths[RELAY_MAX_PATHS];
     uint64_t last_path_id; /* the highest that a path of this client has */
     uint64_t probe_at;     /* XL_NEVER: no path is missing */
-    item *items;
 } stack;
 
-/* Inner calls of picoquic ask for the time, too. It gets the time at which it was called, as libxlink does: in virtual
- * time each look at the clock takes some. */
-static uint64_t called_at;
-
-static void look_at_clock(void) {
-    called_at = xl_udp_now();
+static uint64_t now_of(const stack *t) {
+    return *relay_clock(t->u.relay);
 }
 
 /* ---- streams ---- */
 
-static item *item_new(stack *t, relay_stream *local) {
-    item *i = calloc(1, sizeof *i);
-    if (!i)
-        return NULL;
-    i->next = t->items;
-    i->local = local;
-    i->allowed = STREAM_WINDOW;
-    t->items = i;
-    relay_set_user(local, i);
-    return i;
-}
-
-static void item_free(stack *t, item *of) {
-    item **at = &t->items;
-    while (*at != of)
-        at = &(*at)->next;
-    *at = of->next;
-    if (of->connection)
-        picoquic_unlink_app_stream_ctx(of->connection, of->id);
-    free(of->held);
-    free(of);
+static void on_release(void *user, relay_stream *local) {
+    const item *i = relay_state(local);
+    (void)user;
+    if (i->connection)
+        picoquic_unlink_app_stream_ctx(i->connection, i->id);
+    free(i->held);
 }
 
 /* Asks picoquic to take what waits for the stream, where anything does. */
 static void offer(item *i) {
     const uint8_t *data;
     bool fin = false;
-    if (i->connection && (relay_peek(i->local, &data, &fin) > 0 || fin))
+    if (i->connection && (relay_peek(relay_stream_of(i), &data, &fin) > 0 || fin))
         (void)picoquic_mark_active_stream(i->connection, i->id, 1, i);
 }
 
-/* picoquic has room for so many bytes of the stream. May free the item. */
+/* picoquic has room for so many bytes of the stream. May end it. */
 static int provide(item *i, void *context, size_t room) {
     const uint8_t *data;
     bool fin = false;
-    const size_t len = relay_peek(i->local, &data, &fin), n = len < room ? len : room;
+    relay_stream *local = relay_stream_of(i);
+    const size_t len = relay_peek(local, &data, &fin), n = len < room ? len : room;
     const bool is_last = fin && n == len;
     uint8_t *into = picoquic_provide_stream_data_buffer(context, n, is_last, n < len);
     if (!into && n > 0)
         return -1;
     if (n > 0)
         memcpy(into, data, n);
-    relay_consume(i->local, n, is_last);
+    relay_consume(local, n, is_last);
     return 0;
 }
 
 /* Opens the window by what the local end took, in steps of a quarter. */
 static void open_window(item *i) {
-    const uint64_t allowed = i->received - i->held_len + STREAM_WINDOW;
-    if (i->fin || allowed - i->allowed < STREAM_WINDOW / 4)
+    const uint64_t taken = i->received - i->held_len;
+    if (i->fin || taken - i->opened < STREAM_WINDOW / 4)
         return;
-    if (picoquic_open_flow_control(i->connection, i->id, allowed - i->received) == 0)
-        i->allowed = allowed;
+    if (picoquic_open_flow_control(i->connection, i->id, taken + STREAM_WINDOW - i->received) == 0)
+        i->opened = taken;
 }
 
-/* Bytes to the local end, as far as it has room; how many. */
-static size_t push(item *i, const uint8_t *data, size_t len) {
-    size_t done = 0, room;
-    while (done < len && (room = relay_room(i->local)) > 0) {
-        const size_t n = len - done < room ? len - done : room;
-        relay_push(i->local, data + done, n);
-        done += n;
-    }
-    return done;
-}
-
-/* The end of the stream, once all before it is on its way. May free the item. */
+/* The end of the stream, once all before it is on its way. May end it. */
 static void finish_if_over(item *i) {
     if (i->fin && i->held_len == 0)
-        relay_finish(i->local);
+        relay_finish(relay_stream_of(i));
 }
 
-/* Held bytes to the local end. May free the item. */
+/* Held bytes to the local end. May end the stream. */
 static void deliver_held(item *i) {
-    const size_t n = push(i, i->held + i->held_from, i->held_len);
+    const size_t n = relay_push(relay_stream_of(i), i->held + i->held_from, i->held_len);
     i->held_from += n;
     i->held_len -= n;
     open_window(i);
@@ -168,9 +130,9 @@ static bool hold(item *i, const uint8_t *data, size_t len) {
     return true;
 }
 
-/* Bytes of the stream to the local end, as far as it has room. May free the item. False: out of memory. */
+/* Bytes of the stream to the local end, as far as it has room. May end the stream. False: out of memory. */
 static bool deliver(item *i, const uint8_t *data, size_t len, bool fin) {
-    const size_t n = i->held_len == 0 ? push(i, data, len) : 0;
+    const size_t n = i->held_len == 0 ? relay_push(relay_stream_of(i), data, len) : 0;
     i->received += len;
     i->fin |= fin;
     if (n < len && !hold(i, data + n, len - n))
@@ -194,87 +156,70 @@ static void start_stream(item *i, picoquic_cnx_t *connection) {
     adopt(i, connection, id);
 }
 
+static void start_streams(stack *t) {
+    for (relay_stream *local = relay_first(t->u.relay); local; local = relay_next(local))
+        if (!((item *)relay_state(local))->connection)
+            start_stream(relay_state(local), t->connection);
+}
+
 /* A new stream of the client. */
 static item *take_stream(stack *t, picoquic_cnx_t *connection, uint64_t id) {
-    relay_stream *local = relay_connect(t->relay);
-    item *i = local ? item_new(t, local) : NULL;
-    if (i) {
-        adopt(i, connection, id);
-        return i;
-    }
+    relay_stream *local = relay_connect(t->u.relay);
     if (local)
-        relay_abort(local);
-    (void)picoquic_discard_stream(connection, id, CANCELLED);
-    return NULL;
+        adopt(relay_state(local), connection, id);
+    else
+        (void)picoquic_discard_stream(connection, id, CANCELLED);
+    return local ? relay_state(local) : NULL;
 }
 
-/* The stream is given up in both directions. */
-static void cancel(stack *t, item *i) {
-    if (i->connection)
-        (void)picoquic_discard_stream(i->connection, i->id, CANCELLED);
-    item_free(t, i);
-}
-
-static bool connect_client(stack *t);
+static void connect_client(stack *t);
 
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
-    item *i = item_new(t, local);
-    look_at_clock();
-    if (!i)
-        relay_abort(local);
-    else if (!t->connection && !connect_client(t))
-        relay_close(t->relay, "a path's local address cannot be used", true);
+    if (!t->connection)
+        connect_client(t);
     else if (t->is_connected)
-        start_stream(i, t->connection);
+        start_stream(relay_state(local), t->connection);
 }
 
 static void on_readable(void *user, relay_stream *local) {
     (void)user;
-    look_at_clock();
-    offer(relay_user(local));
+    offer(relay_state(local));
 }
 
 static void on_writable(void *user, relay_stream *local) {
+    item *i = relay_state(local);
     (void)user;
-    item *i = relay_user(local);
-    look_at_clock();
     if (i->connection)
         deliver_held(i);
 }
 
 static void on_gone(void *user, relay_stream *local) {
-    look_at_clock();
-    cancel(user, relay_user(local));
-}
-
-static void on_ended(void *user, relay_stream *local) {
-    item_free(user, relay_user(local));
+    const item *i = relay_state(local);
+    (void)user;
+    if (i->connection)
+        (void)picoquic_discard_stream(i->connection, i->id, CANCELLED);
 }
 
 /* ---- the client's paths ---- */
 
-static bool open_sockets(stack *t) {
-    for (size_t k = 0; k < t->options.path_count; k++)
-        if (xl_udp_add_socket(t->udp, &t->options.paths[k].local, &t->paths[k].local) < 0)
-            return false;
-    return true;
-}
-
-static bool connect_client(stack *t) {
+static bool begin_connection(stack *t) {
     const picoquic_connection_id_t none = {0};
     struct sockaddr_storage to, from;
-    (void)net_to_sockaddr(&t->options.server, &to);
-    if (!open_sockets(t))
-        return false;
+    (void)net_to_sockaddr(&t->u.options.server, &to);
+    (void)net_to_sockaddr(&t->u.local[0], &from);
     t->connection =
-        picoquic_create_cnx(t->quic, none, none, (struct sockaddr *)&to, called_at, 0, "localhost", ALPN, 1);
+        picoquic_create_cnx(t->quic, none, none, (struct sockaddr *)&to, now_of(t), 0, "localhost", ALPN, 1);
     if (!t->connection)
         return false;
-    (void)net_to_sockaddr(&t->paths[0].local, &from);
     (void)picoquic_set_local_addr(t->connection, (struct sockaddr *)&from);
     t->paths[0].state = "active";
     return picoquic_start_client_cnx(t->connection) == 0;
+}
+
+static void connect_client(stack *t) {
+    if (relay_udp_bind(&t->u, t->u.options.path_count) && !begin_connection(t))
+        relay_close(t->u.relay, "picoquic cannot connect", true);
 }
 
 /* The ID that picoquic gave the path that it has just begun: its newest with this local address. */
@@ -292,13 +237,13 @@ static uint64_t find_path_id(stack *t, const xl_addr *local) {
 /* Begins the paths that picoquic does not have. Where it has no room for one yet, the next try is later. */
 static void probe_paths(stack *t, uint64_t now) {
     struct sockaddr_storage to, from;
-    (void)net_to_sockaddr(&t->options.server, &to);
+    (void)net_to_sockaddr(&t->u.options.server, &to);
     t->probe_at = XL_NEVER;
-    for (size_t k = 0; k < t->options.path_count; k++) {
+    for (size_t k = 0; k < t->u.options.path_count; k++) {
         path *p = &t->paths[k];
         if (p->state)
             continue;
-        (void)net_to_sockaddr(&p->local, &from);
+        (void)net_to_sockaddr(&t->u.local[k], &from);
         int is_allowed = 0;
         if (picoquic_probe_new_path_ex(t->connection, (struct sockaddr *)&to, (struct sockaddr *)&from, 0, now, 0) !=
             0) {
@@ -306,13 +251,13 @@ static void probe_paths(stack *t, uint64_t now) {
             t->probe_at = now + PROBE_US;
             return;
         }
-        p->id = find_path_id(t, &p->local);
+        p->id = find_path_id(t, &t->u.local[k]);
         p->state = "probing";
     }
 }
 
 static path *path_of(stack *t, uint64_t id) {
-    for (size_t k = 0; k < t->options.path_count; k++)
+    for (size_t k = 0; k < t->u.options.path_count; k++)
         if (t->paths[k].state && t->paths[k].id == id)
             return &t->paths[k];
     return NULL;
@@ -321,7 +266,7 @@ static path *path_of(stack *t, uint64_t id) {
 static void on_path(stack *t, uint64_t id, picoquic_call_back_event_t event) {
     path *p = path_of(t, id);
     picoquic_path_quality_t quality = {0};
-    if (!p || t->options.is_server)
+    if (!p || t->u.options.is_server)
         return;
     if (event == picoquic_callback_path_available)
         p->state = "active";
@@ -333,7 +278,7 @@ static void on_path(stack *t, uint64_t id, picoquic_call_back_event_t event) {
             p->received += quality.bytes_received;
         }
         p->state = NULL;
-        t->probe_at = called_at + PROBE_US;
+        t->probe_at = now_of(t) + PROBE_US;
     }
 }
 
@@ -353,29 +298,31 @@ static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
 
 /* ---- the connection ---- */
 
-static void on_ready(stack *t, picoquic_cnx_t *connection) {
+static void on_ready(stack *t) {
     t->is_connected = true;
-    for (item *i = t->items; i; i = i->next)
-        if (!i->connection)
-            start_stream(i, connection);
-    t->probe_at = called_at;
+    start_streams(t);
+    t->probe_at = now_of(t);
 }
 
 static void on_closed(stack *t, picoquic_cnx_t *connection) {
     char reason[96];
     const uint64_t local = picoquic_get_local_error(connection), remote = picoquic_get_remote_error(connection);
-    for (item *i = t->items, *next; i; i = next) {
-        next = i->next;
-        if (i->connection == connection || !t->options.is_server) {
-            relay_abort(i->local);
-            item_free(t, i);
-        }
+    for (relay_stream *s = relay_first(t->u.relay), *next; s; s = next) {
+        next = relay_next(s);
+        if (((item *)relay_state(s))->connection == connection || !t->u.options.is_server)
+            relay_abort(s);
     }
-    if (t->options.is_server)
+    if (t->u.options.is_server)
         return;
     snprintf(reason, sizeof reason, "picoquic has closed the connection: error 0x%" PRIx64 ", of the peer 0x%" PRIx64,
              local, remote);
-    relay_close(t->relay, local || remote ? reason : "the connection has ended", true);
+    relay_close(t->u.relay, local || remote ? reason : "the connection has ended", true);
+}
+
+/* The peer has given the stream up. */
+static void on_reset(item *i) {
+    (void)picoquic_discard_stream(i->connection, i->id, CANCELLED);
+    relay_abort(relay_stream_of(i));
 }
 
 static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, size_t len,
@@ -385,21 +332,19 @@ static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, siz
     switch (event) {
     case picoquic_callback_stream_data:
     case picoquic_callback_stream_fin:
-        if (!i && t->options.is_server)
+        if (!i && t->u.options.is_server)
             i = take_stream(t, connection, id);
         return !i || deliver(i, bytes, len, event == picoquic_callback_stream_fin) ? 0 : -1;
     case picoquic_callback_prepare_to_send:
         return i ? provide(i, bytes, len) : 0;
     case picoquic_callback_stream_reset:
     case picoquic_callback_stop_sending:
-        if (i) {
-            relay_abort(i->local);
-            cancel(t, i);
-        }
+        if (i)
+            on_reset(i);
         return 0;
     case picoquic_callback_ready:
-        if (!t->options.is_server)
-            on_ready(t, connection);
+        if (!t->u.options.is_server)
+            on_ready(t);
         return 0;
     case picoquic_callback_path_available:
     case picoquic_callback_path_suspended:
@@ -407,7 +352,7 @@ static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, siz
         on_path(t, id, event);
         return 0;
     case picoquic_callback_next_path_allowed:
-        t->probe_at = called_at;
+        t->probe_at = now_of(t);
         return 0;
     case picoquic_callback_stateless_reset:
     case picoquic_callback_close:
@@ -427,13 +372,13 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
     (void)net_to_sockaddr(&d->remote, &from);
     (void)net_to_sockaddr(&d->local, &to);
     (void)picoquic_incoming_packet(t->quic, data, d->len, (struct sockaddr *)&from, (struct sockaddr *)&to, 0, d->ecn,
-                                   called_at);
+                                   now_of(t));
 }
 
 /* What picoquic has to send now. */
 static void transmit(stack *t, uint64_t now) {
     static uint8_t batch[BATCH_BYTES];
-    while (xl_udp_has_room(t->udp)) {
+    while (xl_udp_has_room(t->u.udp)) {
         struct sockaddr_storage to = {0}, from = {0};
         size_t len = 0, datagram_bytes = 0;
         int interface = 0;
@@ -443,23 +388,22 @@ static void transmit(stack *t, uint64_t now) {
                                             &datagram_bytes) != 0 ||
             len == 0)
             break;
-        xl_datagram d = {.local = t->options.is_server ? t->options.listen : t->paths[0].local};
+        xl_datagram d = {.local = t->u.options.is_server ? t->u.options.listen : t->u.local[0]};
         (void)net_from_sockaddr((struct sockaddr *)&to, &d.remote);
         if (from.ss_family != AF_UNSPEC)
             (void)net_from_sockaddr((struct sockaddr *)&from, &d.local);
         const size_t step = datagram_bytes > 0 ? datagram_bytes : len;
         for (size_t at = 0; at < len; at += step) {
             d.len = len - at < step ? len - at : step;
-            xl_udp_queue(t->udp, &d, batch + at);
+            xl_udp_queue(t->u.udp, &d, batch + at);
         }
     }
-    xl_udp_send(t->udp);
+    xl_udp_send(t->u.udp);
 }
 
 static void step(void *user, uint64_t now) {
     stack *t = user;
-    called_at = now;
-    xl_udp_receive_each(t->udp, receive, t);
+    xl_udp_receive_each(t->u.udp, receive, t);
     if (t->is_connected && now >= t->probe_at)
         probe_paths(t, now);
     transmit(t, now);
@@ -467,7 +411,7 @@ static void step(void *user, uint64_t now) {
 
 static uint64_t next_timeout(void *user) {
     stack *t = user;
-    const uint64_t wake = picoquic_get_next_wake_time(t->quic, called_at);
+    const uint64_t wake = picoquic_get_next_wake_time(t->quic, now_of(t));
     return t->is_connected && t->probe_at < wake ? t->probe_at : wake;
 }
 
@@ -480,11 +424,6 @@ static const setting rows[] = {
      .help = "Congestion controller of each path."},
     {0},
 };
-
-static bool say(char *error, const char *sentence) {
-    snprintf(error, RELAY_ERROR_BYTES, "%s", sentence);
-    return false;
-}
 
 static bool configure(stack *t) {
     picoquic_set_default_multipath_option(t->quic, 1); /* with few path IDs */
@@ -504,59 +443,48 @@ static bool configure(stack *t) {
     return true;
 }
 
-static bool start(stack *t, char *error) {
-    static const relay_stack ops = {.open = on_open,
-                                    .readable = on_readable,
-                                    .writable = on_writable,
-                                    .gone = on_gone,
-                                    .ended = on_ended,
-                                    .next_timeout = next_timeout,
-                                    .step = step,
-                                    .path = on_path_facts};
-    const relay_options *o = &t->options;
-    if (o->is_server && (!o->certificate_file || !o->key_file))
-        return say(error, "--certificate and --key are required.");
-    look_at_clock();
+static bool start(void *user, char *error) {
+    stack *t = user;
+    const relay_options *o = &t->u.options;
     t->probe_at = XL_NEVER;
     picoquic_register_all_congestion_control_algorithms();
     t->quic = picoquic_create(MAX_CONNECTIONS, o->certificate_file, o->key_file, NULL, ALPN, on_event, t, NULL, NULL,
-                              NULL, called_at, &called_at, NULL, NULL, 0);
-    if (!t->quic || !configure(t))
-        return say(error, o->is_server ? "picoquic cannot start; are --certificate and --key PEM files?"
-                                       : "picoquic cannot start.");
-    t->udp = xl_udp_new();
-    xl_addr bound;
-    if (!t->udp || (o->is_server && xl_udp_add_socket(t->udp, &o->listen, &bound) < 0))
-        return say(error, "Cannot listen there.");
-    if (o->is_server)
-        t->options.listen = bound;
-    t->relay = relay_new(&t->options, &ops, t, error);
-    return t->relay && relay_watch(t->relay, xl_udp_fd(t->udp));
+                              NULL, now_of(t), relay_clock(t->u.relay), NULL, NULL, 0);
+    return (t->quic && configure(t)) ||
+           relay_refuse(error, o->is_server ? "picoquic cannot start; are --certificate and --key PEM files?"
+                                            : "picoquic cannot start.");
+}
+
+static void close_connection(void *user) {
+    stack *t = user;
+    if (t->connection && picoquic_close(t->connection, 0) == 0)
+        transmit(t, now_of(t));
+}
+
+static void destroy(void *user) {
+    stack *t = user;
+    if (t->quic)
+        picoquic_free(t->quic);
 }
 
 int main(int argc, char **argv) {
     static stack t;
-    char error[SETTINGS_ERROR_BYTES] = "";
+    static const relay_program program = {.name = "picoquic relay",
+                                          .version = "picoquic " PICOQUIC_VERSION,
+                                          .needs_certificate = true,
+                                          .ops = {.state_bytes = sizeof(item),
+                                                  .open = on_open,
+                                                  .readable = on_readable,
+                                                  .writable = on_writable,
+                                                  .gone = on_gone,
+                                                  .release = on_release,
+                                                  .next_timeout = next_timeout,
+                                                  .step = step,
+                                                  .path = on_path_facts},
+                                          .start = start,
+                                          .close = close_connection,
+                                          .destroy = destroy};
     const relay_own_options own = {.rows = rows, .into = &t};
-    if (argc > 1 && strcmp(argv[1], "version") == 0) {
-        puts("picoquic " PICOQUIC_VERSION);
-        return 0;
-    }
     t.congestion = controllers[0];
-    bool ok = relay_options_read(argc, argv, &own, &t.options, error);
-    if (t.options.help)
-        return 0;
-    ok = ok && start(&t, error);
-    const int status = ok ? relay_run(t.relay) : 2;
-    if (!ok)
-        fprintf(stderr, PROGRAM ": %s\n", error);
-    if (ok && t.connection && picoquic_close(t.connection, 0) == 0)
-        transmit(&t, called_at);
-    relay_free(t.relay);
-    while (t.items)
-        item_free(&t, t.items);
-    if (t.quic)
-        picoquic_free(t.quic);
-    xl_udp_free(t.udp);
-    return status;
+    return relay_over_udp(argc, argv, &program, &own, &t, &t.u);
 }

@@ -1,7 +1,9 @@
 #include "peers/relay/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +31,7 @@ typedef struct {
 struct relay_stream {
     relay *owner;
     relay_stream *next, **link; /* in the relay's list */
-    void *user;
-    int fd; /* -1: dead, freed at the end of the round */
+    int fd;                     /* -1: dead, freed at the end of the round */
     uint32_t events;
     bool is_watched; /* it is in the epoll set */
     bool is_connecting;
@@ -39,6 +40,7 @@ struct relay_stream {
     bool in_ended, in_fin_taken; /* end of file was read; the stack has taken it */
     bool out_fin, out_ended;     /* the peer has finished; shutdown() was called */
     bool is_full;                /* relay_push() has filled the buffer: writable() is due */
+    max_align_t state[];         /* the stack's */
 };
 
 struct relay {
@@ -46,6 +48,9 @@ struct relay {
     relay_stack ops;
     void *stack;
     int epoll, listener, signals;
+    int spare; /* a descriptor to give up where there is none left; -1: there was none */
+    bool has_refused;
+    uint64_t now; /* of the last wake-up */
     relay_stream *streams, *dead;
     bool is_over, has_failed;
     uint64_t report_at;
@@ -98,7 +103,7 @@ void relay_close(relay *r, const char *reason, bool is_failure) {
 /* ---- streams ---- */
 
 static relay_stream *stream_new(relay *r, int fd) {
-    relay_stream *s = calloc(1, sizeof *s);
+    relay_stream *s = calloc(1, sizeof *s + r->ops.state_bytes);
     if (!s)
         return NULL;
     s->owner = r;
@@ -115,6 +120,8 @@ static relay_stream *stream_new(relay *r, int fd) {
 static void stream_end(relay_stream *s) {
     if (s->fd < 0)
         return;
+    if (s->owner->ops.release)
+        s->owner->ops.release(s->owner->stack, s);
     close(s->fd); /* and so out of the epoll set */
     s->fd = -1;
     *s->link = s->next;
@@ -166,7 +173,6 @@ static bool is_alive(const relay_stream *s) {
 static void end_if_complete(relay_stream *s) {
     if (!is_alive(s) || !s->in_fin_taken || !s->out_ended)
         return;
-    s->owner->ops.ended(s->owner->stack, s);
     stream_end(s);
 }
 
@@ -256,9 +262,35 @@ static void stream_ready(relay_stream *s, uint32_t events) {
     watch_stream(s);
 }
 
+static int accept_one(int listener) {
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static int open_spare(void) {
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int relay_accept(relay *r, int listener) {
+    int fd;
+    while ((fd = accept_one(listener)) < 0 && (errno == EMFILE || errno == ENFILE)) {
+        if (r->spare >= 0)
+            close(r->spare);
+        const int refused = accept_one(listener);
+        if (refused >= 0)
+            close(refused);
+        r->spare = open_spare();
+        if (!r->has_refused)
+            fprintf(stderr, "relay: there is no descriptor for a connection, which is refused.\n");
+        r->has_refused = true;
+        if (refused < 0)
+            return -1;
+    }
+    return fd;
+}
+
 static void accept_streams(relay *r) {
     for (int i = 0; i < ACCEPT_A_ROUND; i++) {
-        const int fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int fd = relay_accept(r, r->listener);
         if (fd < 0)
             return;
         relay_stream *s = stream_new(r, fd);
@@ -294,12 +326,20 @@ relay_stream *relay_connect(relay *r) {
     return s;
 }
 
-void relay_set_user(relay_stream *s, void *user) {
-    s->user = user;
+relay_stream *relay_first(const relay *r) {
+    return r->streams;
 }
 
-void *relay_user(const relay_stream *s) {
-    return s->user;
+relay_stream *relay_next(const relay_stream *s) {
+    return s->next;
+}
+
+void *relay_state(relay_stream *s) {
+    return s->state;
+}
+
+relay_stream *relay_stream_of(void *state) {
+    return (relay_stream *)(void *)((char *)state - offsetof(relay_stream, state));
 }
 
 size_t relay_peek(const relay_stream *s, const uint8_t **data, bool *fin) {
@@ -320,13 +360,19 @@ size_t relay_room(const relay_stream *s) {
     return RELAY_BUFFER_BYTES - s->out.len;
 }
 
-void relay_push(relay_stream *s, const uint8_t *data, size_t len) {
-    compact(&s->out);
-    memcpy(s->out.bytes + s->out.len, data, len);
-    s->out.len += len;
-    write_out(s);
+size_t relay_push(relay_stream *s, const uint8_t *data, size_t len) {
+    size_t done = 0, room;
+    while (done < len && (room = relay_room(s)) > 0) {
+        const size_t n = len - done < room ? len - done : room;
+        compact(&s->out);
+        memcpy(s->out.bytes + s->out.len, data + done, n);
+        s->out.len += n;
+        done += n;
+        write_out(s);
+    }
     s->is_full |= s->out.len == RELAY_BUFFER_BYTES;
     watch_stream(s);
+    return done;
 }
 
 void relay_finish(relay_stream *s) {
@@ -381,6 +427,8 @@ relay *relay_new(const relay_options *options, const relay_stack *ops, void *sta
     r->ops = *ops;
     r->stack = stack;
     r->listener = r->signals = -1;
+    r->spare = open_spare();
+    r->now = clock_us();
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (r->epoll < 0 || !watch_signals(r)) {
         snprintf(error, RELAY_ERROR_BYTES, "Cannot wait for events: %s.", strerror(errno));
@@ -394,6 +442,10 @@ relay *relay_new(const relay_options *options, const relay_stack *ops, void *sta
     return r;
 }
 
+uint64_t *relay_clock(relay *r) {
+    return &r->now;
+}
+
 bool relay_watch(relay *r, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     return epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
@@ -404,6 +456,7 @@ static void wait_and_handle(relay *r) {
     const uint64_t at = r->ops.next_timeout(r->stack), now = clock_us(), left = at > now ? at - now : 0;
     const struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
     const int n = epoll_pwait2(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? NULL : &timeout, NULL);
+    r->now = clock_us();
     for (int i = 0; i < n && !r->is_over; i++) {
         void *of = events[i].data.ptr;
         if (of == &r->signals)
@@ -415,7 +468,7 @@ static void wait_and_handle(relay *r) {
     }
     end_failed(r);
     do
-        r->ops.step(r->stack, clock_us());
+        r->ops.step(r->stack, r->now);
     while (end_failed(r));
     free_dead(r);
 }
@@ -429,21 +482,24 @@ int relay_run(relay *r) {
         print_record(json_pack("{s:s, s:s}", "event", "ready", "socket", r->options->socket_file));
     while (!r->is_over) {
         wait_and_handle(r);
-        const uint64_t now = clock_us();
-        if (!r->is_over && now >= r->report_at) {
+        if (!r->is_over && r->now >= r->report_at) {
             report_paths(r);
-            r->report_at = now + REPORT_US;
+            r->report_at = r->now + REPORT_US;
         }
     }
-    r->ops.step(r->stack, clock_us());
+    r->ops.step(r->stack, r->now);
     return r->has_failed ? 1 : 0;
+}
+
+void relay_release_all(relay *r) {
+    while (r && r->streams)
+        stream_end(r->streams);
 }
 
 void relay_free(relay *r) {
     if (!r)
         return;
-    while (r->streams)
-        stream_end(r->streams);
+    relay_release_all(r);
     free_dead(r);
     if (r->listener >= 0) {
         close(r->listener);
@@ -451,6 +507,8 @@ void relay_free(relay *r) {
     }
     if (r->signals >= 0)
         close(r->signals);
+    if (r->spare >= 0)
+        close(r->spare);
     if (r->epoll >= 0)
         close(r->epoll);
     free(r);

@@ -8,7 +8,8 @@
  *     local socket --read--> [in] --relay_peek(), relay_consume()--> stack
  *     local socket <--write-- [out] <--relay_push(), relay_finish()-- stack
  *
- * A full buffer stops its reader, so that flow control works from end to end. */
+ * A full buffer stops its reader, so that flow control works from end to end. The stack keeps what it knows of a
+ * relay_stream in that stream's state. A stack over UDP gets the program around it from udp.h. */
 #ifndef PEERS_RELAY_RELAY_H
 #define PEERS_RELAY_RELAY_H
 
@@ -60,8 +61,9 @@ typedef struct {
     uint64_t srtt_us; /* 0: not known */
 } relay_path_facts;
 
-/* What a stack does. `stack` is its own. All are called from within relay_run(). */
+/* What a stack does. `stack` is its own. All are called from within relay_run(), but for release(). */
 typedef struct {
+    size_t state_bytes; /* of relay_state() */
     /* Client: a local connection has come; open a stream for it, now or once the handshake is done. The first call is
      * the moment to connect, so that the handshake counts to the first request. Server: never. */
     void (*open)(void *stack, relay_stream *);
@@ -69,14 +71,17 @@ typedef struct {
     void (*readable)(void *stack, relay_stream *);
     /* relay_push() takes bytes again. */
     void (*writable)(void *stack, relay_stream *);
-    /* The local connection has failed: reset the stream in both directions. The relay_stream ends with this call, which
-     * never comes within another call of the relay's or of the stack's. */
+    /* The local connection has failed: reset the stream in both directions. release() follows. This call never comes
+     * within another call of the relay's or of the stack's. */
     void (*gone)(void *stack, relay_stream *);
-    /* Both directions are over, cleanly. The relay_stream ends with this call. */
-    void (*ended)(void *stack, relay_stream *);
+    /* The relay_stream ends, cleanly or not: free what its state holds. It is the last call for this stream, once for
+     * each, and may come within relay_consume(), relay_push(), relay_finish(), relay_abort() and relay_free(). The
+     * memory of the stream and of its state stays until the stack has returned. A stream that the stack has not been
+     * told of is released, too, with a state of zeros. NULL: there is nothing to free. */
+    void (*release)(void *stack, relay_stream *);
     /* Absolute, CLOCK_MONOTONIC in us; XL_NEVER for none. */
     uint64_t (*next_timeout)(void *stack);
-    /* After every wake-up: receive, run due timers, send. */
+    /* After every wake-up: receive, run due timers, send. `now` is *relay_clock(). */
     void (*step)(void *stack, uint64_t now);
     /* The client's paths, for the records: leaves *out alone while the path is not there yet. NULL: not known. */
     void (*path)(void *stack, size_t path, relay_path_facts *out);
@@ -90,25 +95,36 @@ bool relay_watch(relay *, int fd);
 int relay_run(relay *);
 /* Ends the run: prints `closed` with the reason; is_failure: the exit status is 1. */
 void relay_close(relay *, const char *reason, bool is_failure);
+/* Ends all relay_streams, without a call but release(). relay_free() does so, too; NULL is accepted. */
+void relay_release_all(relay *);
 void relay_free(relay *);
+/* When the relay woke up last: CLOCK_MONOTONIC in us. It is the time for all calls of the stack until it sleeps again,
+ * since in virtual time each look at the clock takes some. The place stays the same. */
+uint64_t *relay_clock(relay *);
 
+/* A new connection of a listening socket, -1 if there is none. One that there is no descriptor for is refused: the
+ * socket would stay readable. */
+int relay_accept(relay *, int listener);
 /* Server: a new connection to the upstream server. NULL: out of memory or of descriptors. */
 relay_stream *relay_connect(relay *);
+/* All relay_streams, the newest first; NULL after the last one. */
+relay_stream *relay_first(const relay *);
+relay_stream *relay_next(const relay_stream *);
 
-void relay_set_user(relay_stream *, void *user);
-void *relay_user(const relay_stream *);
+/* The stack's own memory of a relay_stream, state_bytes of zeros at first; and the relay_stream that a state is of. */
+void *relay_state(relay_stream *);
+relay_stream *relay_stream_of(void *state);
 /* The bytes that wait for the stack, and whether the local end has said that no more follow. */
 size_t relay_peek(const relay_stream *, const uint8_t **data, bool *fin);
-/* The stack took that many of them; with `fin` it took the end too. May call ended(). */
+/* The stack took that many of them; with `fin` it took the end too. May end the relay_stream. */
 void relay_consume(relay_stream *, size_t len, bool fin);
-/* Room for bytes of the peer. */
+/* Room for bytes of the peer. 0: writable() will say when there is some. */
 size_t relay_room(const relay_stream *);
-/* Takes at most relay_room(), part of which may be there again at once: writable() comes only after a push that left no
- * room. */
-void relay_push(relay_stream *, const uint8_t *data, size_t len);
-/* The peer has finished its direction. May call ended(). */
+/* Bytes of the peer: how many were taken, which is at least relay_room() of them. */
+size_t relay_push(relay_stream *, const uint8_t *data, size_t len);
+/* The peer has finished its direction. May end the relay_stream. */
 void relay_finish(relay_stream *);
-/* The peer has reset the stream: ends the local connection with an error, and the relay_stream, without a callback. */
+/* The peer has reset the stream: ends the local connection with an error, and the relay_stream. */
 void relay_abort(relay_stream *);
 
 #endif

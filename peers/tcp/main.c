@@ -19,13 +19,11 @@
 #define MAX_EVENTS 64
 #define SAMPLE_US  UINT64_C(1000000)
 
-typedef struct item item;
-struct item { /* a local connection and the TCP connection that carries it */
-    item *next;
-    relay_stream *local;
+typedef struct { /* the TCP connection that carries a local one */
+    bool is_open;
     int fd;
     bool has_sent_end;
-};
+} item;
 
 typedef struct {
     relay_options options;
@@ -33,8 +31,7 @@ typedef struct {
     const char *cc; /* one of `controllers` */
     relay *relay;
     int epoll, listener; /* of the carrying side; the listener is the server's, else -1 */
-    item *items;
-    tcp_stats stats; /* the client's */
+    tcp_stats stats;     /* the client's */
     uint64_t sampled_at;
 } stack;
 
@@ -55,21 +52,17 @@ static int new_socket(const stack *t, const xl_addr *of, char *error) {
     return fd;
 }
 
-/* Takes the descriptor. */
-static item *item_new(stack *t, relay_stream *local, int fd) {
+/* Takes the descriptor. False: the local connection has ended with it. */
+static bool carry(stack *t, relay_stream *local, int fd) {
     const int one = 1;
-    item *i = calloc(1, sizeof *i);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = i};
+    item *i = relay_state(local);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = local};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (!i || epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        free(i);
-        close(fd);
-        return NULL;
-    }
-    *i = (item){.next = t->items, .local = local, .fd = fd};
-    t->items = i;
-    relay_set_user(local, i);
-    return i;
+    *i = (item){.is_open = true, .fd = fd};
+    if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event) == 0)
+        return true;
+    relay_abort(local);
+    return false;
 }
 
 static void sample(stack *t, const item *i) {
@@ -79,27 +72,25 @@ static void sample(stack *t, const item *i) {
         tcp_stats_sample_tcp(&t->stats, i->fd);
 }
 
-static void item_free(stack *t, item *of) {
-    item **at = &t->items;
-    while (*at != of)
-        at = &(*at)->next;
-    *at = of->next;
+static void on_release(void *user, relay_stream *local) {
+    stack *t = user;
+    const item *i = relay_state(local);
+    if (!i->is_open)
+        return;
     if (!t->options.is_server)
-        sample(t, of);
-    close(of->fd);
-    free(of);
+        sample(t, i);
+    close(i->fd);
 }
 
 /* The other end is told by a reset. */
-static void reset(item *i) {
+static void reset(const item *i) {
     const struct linger at_once = {.l_onoff = 1};
     setsockopt(i->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-static void abort_item(stack *t, item *i) {
-    reset(i);
-    relay_abort(i->local);
-    item_free(t, i);
+static void abort_both(relay_stream *local) {
+    reset(relay_state(local));
+    relay_abort(local);
 }
 
 /* ---- bytes ---- */
@@ -108,51 +99,53 @@ static bool would_wait(void) {
     return errno == EAGAIN || errno == EINTR || errno == ENOTCONN;
 }
 
-/* Local bytes into the connection. False: it has failed, or the item is gone. */
-static bool send_bytes(stack *t, item *i) {
+/* Local bytes into the connection. False: it has failed, or has ended. */
+static bool send_bytes(relay_stream *local) {
+    item *i = relay_state(local);
     const uint8_t *data;
     bool fin = false;
     size_t len;
-    while ((len = relay_peek(i->local, &data, &fin)) > 0) {
+    while ((len = relay_peek(local, &data, &fin)) > 0) {
         const ssize_t n = send(i->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && !would_wait()) {
-            abort_item(t, i);
+            abort_both(local);
             return false;
         }
         if (n < 0)
             return true;
-        relay_consume(i->local, (size_t)n, false);
+        relay_consume(local, (size_t)n, false);
     }
     if (!fin || i->has_sent_end || shutdown(i->fd, SHUT_WR) != 0)
         return true;
     i->has_sent_end = true;
-    relay_consume(i->local, 0, true); /* may free the item */
+    relay_consume(local, 0, true);
     return false;
 }
 
-/* Bytes of the connection to the local end. May free the item. */
-static void receive_bytes(stack *t, item *i) {
+/* Bytes of the connection to the local end. May end it. */
+static void receive_bytes(relay_stream *local) {
+    const item *i = relay_state(local);
     uint8_t buf[16384];
     size_t room;
-    while ((room = relay_room(i->local)) > 0) {
+    while ((room = relay_room(local)) > 0) {
         const ssize_t n = recv(i->fd, buf, room < sizeof buf ? room : sizeof buf, MSG_DONTWAIT);
         if (n > 0) {
-            relay_push(i->local, buf, (size_t)n);
+            relay_push(local, buf, (size_t)n);
             continue;
         }
         if (n == 0)
-            relay_finish(i->local);
+            relay_finish(local);
         else if (!would_wait())
-            abort_item(t, i);
+            abort_both(local);
         return;
     }
 }
 
-static void on_event(stack *t, item *i, uint32_t events) {
-    if ((events & EPOLLERR) && last_error(i->fd) != 0)
-        abort_item(t, i);
-    else if (!(events & EPOLLOUT) || send_bytes(t, i))
-        receive_bytes(t, i);
+static void on_event(relay_stream *local, uint32_t events) {
+    if ((events & EPOLLERR) && last_error(((item *)relay_state(local))->fd) != 0)
+        abort_both(local);
+    else if (!(events & EPOLLOUT) || send_bytes(local))
+        receive_bytes(local);
 }
 
 /* ---- calls of the relay ---- */
@@ -175,38 +168,44 @@ static void on_open(void *user, relay_stream *local) {
         relay_close(t->relay, error, true);
         return;
     }
-    if (!item_new(t, local, fd))
-        relay_abort(local);
+    (void)carry(t, local, fd);
 }
 
 static void on_readable(void *user, relay_stream *local) {
-    (void)send_bytes(user, relay_user(local));
+    (void)user;
+    (void)send_bytes(local);
 }
 
 static void on_writable(void *user, relay_stream *local) {
-    receive_bytes(user, relay_user(local));
+    (void)user;
+    receive_bytes(local);
 }
 
 static void on_gone(void *user, relay_stream *local) {
-    item *i = relay_user(local);
-    reset(i);
-    item_free(user, i);
-}
-
-static void on_ended(void *user, relay_stream *local) {
-    item_free(user, relay_user(local));
+    const item *i = relay_state(local);
+    (void)user;
+    if (i->is_open)
+        reset(i);
 }
 
 static void accept_connections(stack *t) {
     int fd;
-    while ((fd = accept4(t->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = relay_accept(t->relay, t->listener)) >= 0) {
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)); /* of MPTCP's joins too */
         relay_stream *local = relay_connect(t->relay);
-        if (!local)
+        if (local)
+            (void)carry(t, local, fd);
+        else
             close(fd);
-        else if (!item_new(t, local, fd))
-            relay_abort(local);
     }
+}
+
+/* NULL: it has ended with an earlier event. */
+static relay_stream *find_stream(const stack *t, const void *of) {
+    relay_stream *local = relay_first(t->relay);
+    while (local && local != of)
+        local = relay_next(local);
+    return local;
 }
 
 static void step(void *user, uint64_t now) {
@@ -214,19 +213,17 @@ static void step(void *user, uint64_t now) {
     struct epoll_event events[MAX_EVENTS];
     const int n = epoll_wait(t->epoll, events, MAX_EVENTS, 0);
     for (int k = 0; k < n; k++) {
-        item *i = t->items;
-        while (i && i != events[k].data.ptr) /* it may have ended with an earlier event */
-            i = i->next;
-        if (i)
-            on_event(t, i, events[k].events);
+        relay_stream *local = find_stream(t, events[k].data.ptr);
+        if (local)
+            on_event(local, events[k].events);
         else if (events[k].data.ptr == &t->listener)
             accept_connections(t);
     }
     if (t->options.is_server || now < t->sampled_at + SAMPLE_US)
         return;
     t->sampled_at = now;
-    for (const item *i = t->items; i; i = i->next)
-        sample(t, i);
+    for (relay_stream *local = relay_first(t->relay); local; local = relay_next(local))
+        sample(t, relay_state(local));
 }
 
 static uint64_t next_timeout(void *user) {
@@ -278,11 +275,12 @@ static bool start_listening(stack *t, char *error) {
 }
 
 static bool start(stack *t, char *error) {
-    static const relay_stack ops = {.open = on_open,
+    static const relay_stack ops = {.state_bytes = sizeof(item),
+                                    .open = on_open,
                                     .readable = on_readable,
                                     .writable = on_writable,
                                     .gone = on_gone,
-                                    .ended = on_ended,
+                                    .release = on_release,
                                     .next_timeout = next_timeout,
                                     .step = step,
                                     .path = path};
@@ -318,8 +316,6 @@ int main(int argc, char **argv) {
     if (!ok)
         fprintf(stderr, PROGRAM ": %s\n", error);
     relay_free(t.relay);
-    while (t.items)
-        item_free(&t, t.items);
     if (t.listener >= 0)
         close(t.listener);
     if (t.epoll >= 0)

@@ -11,10 +11,8 @@
 #include <xquic/xquic.h>
 
 #include "base/net.h"
-#include "peers/relay/relay.h"
-#include "xlink/udp.h"
+#include "peers/relay/udp.h"
 
-#define PROGRAM       "XQUIC relay"
 #define ALPN          "relay"
 #define STREAM_WINDOW (6u << 20) /* bytes, as libxlink's; 4,700 full frames */
 #define SEND_PACKETS  8192       /* of a connection that are not acknowledged yet: 11 MB */
@@ -25,17 +23,13 @@
 #define MAX_ROUNDS    64
 #define IDLE_WAIT_US  UINT64_C(1000)
 
-typedef struct item item;
-struct item { /* a local connection and its stream */
-    item *next;
-    relay_stream *local;
+typedef struct {               /* the stream of a local connection */
     xqc_stream_t *stream;      /* NULL: waits for the handshake */
     void *connection;          /* the stream's */
     bool is_sent, is_received; /* a direction is over, and XQUIC or the relay has all of it */
-};
+} item;
 
-typedef struct { /* of the client */
-    xl_addr local;
+typedef struct {       /* of the client */
     const char *state; /* NULL: XQUIC does not have it */
     uint64_t id;       /* XQUIC's */
     uint64_t sent, received;
@@ -51,11 +45,9 @@ struct connection { /* what XQUIC hands to the callbacks */
 };
 
 struct stack {
-    relay_options options;
+    relay_udp u;
     const char *scheduler, *reinjection, *congestion;
     bool pacing;
-    relay *relay;
-    xl_udp *udp;
     xqc_engine_t *engine;
     connection base; /* the client's; of a server, what sends before a connection is accepted */
     connection *accepted;
@@ -66,81 +58,64 @@ struct stack {
     uint64_t retry_at; /* XL_NEVER: no path is missing */
     uint64_t timer_at; /* XL_NEVER: none */
     unsigned rounds;   /* of a timer that is due at once, since a datagram came */
-    item *items;
 };
 
-/* XQUIC asks for the time for each packet that it looks at, and has the hook for it in the process. It gets the time at
- * which it was called, as libxlink does: in virtual time each look at the clock takes some. */
-static uint64_t called_at;
+/* XQUIC asks for the time for each packet that it looks at, by a hook that has no argument. */
+static const uint64_t *the_clock;
 
-static void look_at_clock(void) {
-    called_at = xl_udp_now();
-}
-
-static xqc_usec_t time_of_call(void) {
-    return called_at;
+static xqc_usec_t read_clock(void) {
+    return *the_clock;
 }
 
 /* ---- streams ---- */
 
-static item *item_new(stack *t, relay_stream *local) {
-    item *i = calloc(1, sizeof *i);
-    if (!i)
-        return NULL;
-    i->next = t->items;
-    i->local = local;
-    t->items = i;
-    relay_set_user(local, i);
-    return i;
-}
-
-static void item_free(stack *t, item *of) {
-    item **at = &t->items;
-    while (*at != of)
-        at = &(*at)->next;
-    *at = of->next;
-    if (of->stream)
-        xqc_stream_set_user_data(of->stream, NULL);
-    free(of);
+static void on_release(void *user, relay_stream *local) {
+    const item *i = relay_state(local);
+    (void)user;
+    if (i->stream)
+        xqc_stream_set_user_data(i->stream, NULL);
 }
 
 /* The stream is given up in both directions. */
-static void cancel(stack *t, item *i) {
+static void on_gone(void *user, relay_stream *local) {
+    const item *i = relay_state(local);
+    (void)user;
     if (i->stream)
         (void)xqc_stream_close(i->stream);
-    item_free(t, i);
 }
 
-/* Local bytes into the stream. May free the item. */
+/* Local bytes into the stream. May end it. */
 static void send_bytes(item *i) {
+    relay_stream *local = relay_stream_of(i);
     const uint8_t *data;
     bool fin = false;
-    const size_t len = relay_peek(i->local, &data, &fin);
+    const size_t len = relay_peek(local, &data, &fin);
     if (!i->stream || (len == 0 && !fin))
         return;
     const ssize_t taken = xqc_stream_send(i->stream, (unsigned char *)(uintptr_t)data, len, fin);
     if (taken < 0)
         return;
     i->is_sent = fin && (size_t)taken == len;
-    relay_consume(i->local, (size_t)taken, i->is_sent);
+    relay_consume(local, (size_t)taken, i->is_sent);
 }
 
-/* Bytes of the stream to the local end, as far as it has room. May free the item. */
-static void deliver_bytes(stack *t, item *i) {
+/* Bytes of the stream to the local end, as far as it has room. May end the stream. */
+static void deliver_bytes(item *i) {
+    relay_stream *local = relay_stream_of(i);
     uint8_t buf[READ_BYTES], fin = 0;
     size_t room;
     ssize_t n = 1;
-    while (!fin && n > 0 && (room = relay_room(i->local)) > 0) {
+    while (!fin && n > 0 && (room = relay_room(local)) > 0) {
         n = xqc_stream_recv(i->stream, buf, room < sizeof buf ? room : sizeof buf, &fin);
         if (n > 0)
-            relay_push(i->local, buf, (size_t)n);
+            relay_push(local, buf, (size_t)n);
     }
     if (fin) {
         i->is_received = true;
-        relay_finish(i->local);
+        relay_finish(local);
     } else if (n == -XQC_ESTREAM_RESET) {
-        relay_abort(i->local);
-        cancel(t, i);
+        (void)xqc_stream_close(i->stream);
+        relay_abort(local);
     }
 }
 
@@ -152,43 +127,28 @@ static void start_stream(stack *t, item *i) {
         send_bytes(i);
 }
 
-static bool connect_client(stack *t);
+static void connect_client(stack *t);
 
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
-    item *i = item_new(t, local);
-    look_at_clock();
-    if (!i)
-        relay_abort(local);
-    else if (!t->has_connected && !connect_client(t))
-        relay_close(t->relay, "a path's local address cannot be used", true);
+    if (!t->has_connected)
+        connect_client(t);
     else if (t->is_connected)
-        start_stream(t, i);
+        start_stream(t, relay_state(local));
 }
 
 static void on_readable(void *user, relay_stream *local) {
     (void)user;
-    look_at_clock();
-    send_bytes(relay_user(local));
+    send_bytes(relay_state(local));
 }
 
 static void on_writable(void *user, relay_stream *local) {
     stack *t = user;
-    item *i = relay_user(local);
+    item *i = relay_state(local);
     if (!i->stream)
         return;
-    look_at_clock();
-    deliver_bytes(t, i);
+    deliver_bytes(i);
     t->must_continue = true; /* reading may have opened the window, and XQUIC does not send that by itself */
-}
-
-static void on_gone(void *user, relay_stream *local) {
-    look_at_clock();
-    cancel(user, relay_user(local));
-}
-
-static void on_ended(void *user, relay_stream *local) {
-    item_free(user, relay_user(local));
 }
 
 /* ---- XQUIC's calls about streams; user is the item, NULL once it is gone ---- */
@@ -201,26 +161,25 @@ static stack *stack_of(xqc_stream_t *stream) {
 static xqc_int_t stream_created(xqc_stream_t *stream, void *user) {
     stack *t = stack_of(stream);
     xqc_stream_settings_t settings = {.recv_rate_bytes_per_sec = 1};
-    if (!t->options.is_server || user)
+    if (!t->u.options.is_server || user)
         return XQC_OK;
-    relay_stream *local = relay_connect(t->relay);
-    item *i = local ? item_new(t, local) : NULL;
-    if (i) {
-        i->stream = stream;
-        i->connection = xqc_get_conn_user_data_by_stream(stream);
-        xqc_stream_set_user_data(stream, i);
-        (void)xqc_stream_update_settings(stream, &settings);
+    relay_stream *local = relay_connect(t->u.relay);
+    if (!local) {
+        (void)xqc_stream_close(stream);
         return XQC_OK;
     }
-    if (local)
-        relay_abort(local);
-    (void)xqc_stream_close(stream);
+    item *i = relay_state(local);
+    i->stream = stream;
+    i->connection = xqc_get_conn_user_data_by_stream(stream);
+    xqc_stream_set_user_data(stream, i);
+    (void)xqc_stream_update_settings(stream, &settings);
     return XQC_OK;
 }
 
 static xqc_int_t stream_readable(xqc_stream_t *stream, void *user) {
+    (void)stream;
     if (user)
-        deliver_bytes(stack_of(stream), user);
+        deliver_bytes(user);
     return XQC_OK;
 }
 
@@ -234,29 +193,21 @@ static xqc_int_t stream_writable(xqc_stream_t *stream, void *user) {
 /* Both directions are over, or the connection is. */
 static xqc_int_t stream_closed(xqc_stream_t *stream, void *user) {
     item *i = user;
+    (void)stream;
     if (!i)
         return XQC_OK;
     i->stream = NULL;
-    if (i->is_sent && i->is_received)
-        return XQC_OK; /* the relay has bytes left, and says when it ends */
-    relay_abort(i->local);
-    item_free(stack_of(stream), i);
+    if (!i->is_sent || !i->is_received) /* else the relay has bytes left, and says when it ends */
+        relay_abort(relay_stream_of(i));
     return XQC_OK;
 }
 
 /* ---- the client's paths ---- */
 
-static bool open_sockets(stack *t) {
-    for (size_t k = 0; k < t->options.path_count; k++)
-        if (xl_udp_add_socket(t->udp, &t->options.paths[k].local, &t->paths[k].local) < 0)
-            return false;
-    return true;
-}
-
 /* Begins the paths that XQUIC does not have. Where it has no connection ID for one, it says later that it has. */
 static void create_paths(stack *t) {
     t->retry_at = XL_NEVER;
-    for (size_t k = 0; k < t->options.path_count; k++) {
+    for (size_t k = 0; k < t->u.options.path_count; k++) {
         path *p = &t->paths[k];
         if (p->state)
             continue;
@@ -273,7 +224,7 @@ static void create_paths(stack *t) {
 static void may_create_path(const xqc_cid_t *id, void *user) {
     stack *t = ((connection *)user)->owner;
     (void)id;
-    if (!t->options.is_server)
+    if (!t->u.options.is_server)
         create_paths(t);
 }
 
@@ -286,7 +237,7 @@ static int path_created(xqc_connection_t *of, const xqc_cid_t *id, uint64_t path
 }
 
 static path *path_of(stack *t, uint64_t id) {
-    for (size_t k = 0; k < t->options.path_count; k++)
+    for (size_t k = 0; k < t->u.options.path_count; k++)
         if (t->paths[k].state && t->paths[k].id == id)
             return &t->paths[k];
     return t->created;
@@ -294,12 +245,12 @@ static path *path_of(stack *t, uint64_t id) {
 
 static void path_removed(const xqc_cid_t *id, uint64_t path_id, void *user) {
     stack *t = ((connection *)user)->owner;
-    path *p = t->options.is_server ? NULL : path_of(t, path_id);
+    path *p = t->u.options.is_server ? NULL : path_of(t, path_id);
     (void)id;
     if (!p)
         return;
     p->state = NULL;
-    t->retry_at = called_at + RETRY_US;
+    t->retry_at = *the_clock + RETRY_US;
 }
 
 static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
@@ -322,19 +273,19 @@ static ssize_t write_datagram(uint64_t path_id, const unsigned char *data, size_
     const connection *c = user;
     stack *t = c->owner;
     xl_datagram d = {.local = c->local, .len = len};
-    path *p = t->options.is_server ? NULL : path_of(t, path_id);
+    path *p = t->u.options.is_server ? NULL : path_of(t, path_id);
     (void)to_len;
-    if (!xl_udp_has_room(t->udp)) {
+    if (!xl_udp_has_room(t->u.udp)) {
         t->must_continue = true;
         return XQC_SOCKET_EAGAIN;
     }
-    if ((!p && !t->options.is_server) || !net_from_sockaddr(to, &d.remote))
+    if ((!p && !t->u.options.is_server) || !net_from_sockaddr(to, &d.remote))
         return XQC_SOCKET_ERROR;
     if (p) {
-        d.local = p->local;
+        d.local = t->u.local[p - t->paths];
         p->sent += len;
     }
-    xl_udp_queue(t->udp, &d, data);
+    xl_udp_queue(t->u.udp, &d, data);
     return (ssize_t)len;
 }
 
@@ -355,25 +306,25 @@ static void receive(void *user, const xl_datagram *d, uint8_t *data) {
     t->rounds = 0;
     struct sockaddr_storage from, to;
     const socklen_t from_len = net_to_sockaddr(&d->remote, &from), to_len = net_to_sockaddr(&d->local, &to);
-    for (size_t k = 0; k < t->options.path_count; k++) {
+    for (size_t k = 0; k < t->u.options.path_count; k++) {
         path *p = &t->paths[k];
-        if (!xl_addr_equal(&p->local, &d->local))
+        if (!xl_addr_equal(&t->u.local[k], &d->local))
             continue;
         p->received += d->len;
         if (p->state)
             p->state = "active";
     }
-    if (t->options.is_server)
+    if (t->u.options.is_server)
         t->base.local = d->local;
     (void)xqc_engine_packet_process(t->engine, data, d->len, (struct sockaddr *)&to, to_len, (struct sockaddr *)&from,
-                                    from_len, called_at, &t->base);
+                                    from_len, *the_clock, &t->base);
 }
 
 /* XQUIC may ask to be called at once over and over while a path is silent: after some rounds it waits a little. */
 static void set_timer(xqc_usec_t after_us, void *user) {
     stack *t = user;
     t->rounds = after_us < IDLE_WAIT_US ? t->rounds + 1 : 0;
-    t->timer_at = called_at + (t->rounds > MAX_ROUNDS ? IDLE_WAIT_US : after_us);
+    t->timer_at = *the_clock + (t->rounds > MAX_ROUNDS ? IDLE_WAIT_US : after_us);
 }
 
 static void continue_sending(stack *t) {
@@ -386,18 +337,17 @@ static void continue_sending(stack *t) {
 
 static void step(void *user, uint64_t now) {
     stack *t = user;
-    called_at = now;
-    xl_udp_receive_each(t->udp, receive, t);
+    xl_udp_receive_each(t->u.udp, receive, t);
     xqc_engine_finish_recv(t->engine);
     if (now >= t->timer_at) {
         t->timer_at = XL_NEVER;
         xqc_engine_main_logic(t->engine);
     }
-    if (t->must_continue && xl_udp_has_room(t->udp))
+    if (t->must_continue && xl_udp_has_room(t->u.udp))
         continue_sending(t);
     if (t->is_connected && now >= t->retry_at)
         create_paths(t);
-    xl_udp_send(t->udp);
+    xl_udp_send(t->u.udp);
 }
 
 static uint64_t next_timeout(void *user) {
@@ -451,21 +401,19 @@ static int connection_closed(xqc_connection_t *of, const xqc_cid_t *id, void *us
     char reason[80];
     (void)id;
     (void)of_protocol;
-    for (item *i = t->items, *next; i; i = next) {
-        next = i->next;
-        if (i->connection != c && t->options.is_server)
-            continue;
-        relay_abort(i->local);
-        item_free(t, i);
+    for (relay_stream *local = relay_first(t->u.relay), *next; local; local = next) {
+        next = relay_next(local);
+        if (((item *)relay_state(local))->connection == c || !t->u.options.is_server)
+            relay_abort(local);
     }
-    if (t->options.is_server) {
+    if (t->u.options.is_server) {
         drop_connection(c);
         return 0;
     }
     t->is_connected = false;
     const xqc_int_t error = xqc_conn_get_errno(of);
     snprintf(reason, sizeof reason, "XQUIC has closed the connection: error 0x%x", (unsigned)error);
-    relay_close(t->relay, error ? reason : "the connection has ended", true);
+    relay_close(t->u.relay, error ? reason : "the connection has ended", true);
     return 0;
 }
 
@@ -473,20 +421,20 @@ static void handshake_done(xqc_connection_t *of, void *user, void *of_protocol) 
     stack *t = ((connection *)user)->owner;
     (void)of;
     (void)of_protocol;
-    if (t->options.is_server)
+    if (t->u.options.is_server)
         return;
     t->is_connected = true;
-    for (item *i = t->items, *next; i; i = next) {
-        next = i->next;
-        if (!i->stream)
-            start_stream(t, i);
+    for (relay_stream *local = relay_first(t->u.relay), *next; local; local = next) {
+        next = relay_next(local);
+        if (!((item *)relay_state(local))->stream)
+            start_stream(t, relay_state(local));
     }
 }
 
 static void id_changed(xqc_connection_t *of, const xqc_cid_t *old, const xqc_cid_t *id, void *user) {
     stack *t = ((connection *)user)->owner;
     (void)of;
-    if (!t->options.is_server && xqc_cid_is_equal(&t->id, old) == XQC_OK)
+    if (!t->u.options.is_server && xqc_cid_is_equal(&t->id, old) == XQC_OK)
         t->id = *id;
 }
 
@@ -543,7 +491,7 @@ static xqc_conn_settings_t settings_of(const stack *t) {
     s.scheduler_callback = strcmp(t->scheduler, "backup") == 0 ? xqc_backup_scheduler_cb
                            : strcmp(t->scheduler, "rap") == 0  ? xqc_rap_scheduler_cb
                                                                : xqc_minrtt_scheduler_cb;
-    s.enable_multipath = t->options.is_server || t->options.path_count > 1;
+    s.enable_multipath = t->u.options.is_server || t->u.options.path_count > 1;
     s.multipath_version = XQC_MULTIPATH_10;
     s.init_max_path_id = RELAY_MAX_PATHS;
     if (strcmp(t->reinjection, "tail") == 0) {
@@ -562,7 +510,7 @@ static xqc_conn_settings_t settings_of(const stack *t) {
 }
 
 static bool make_engine(stack *t) {
-    const relay_options *o = &t->options;
+    const relay_options *o = &t->u.options;
     static char ciphers[] = XQC_TLS_CIPHERS, groups[] = XQC_TLS_GROUPS;
     const xqc_engine_ssl_config_t tls = {.private_key_file = (char *)(uintptr_t)o->key_file,
                                          .cert_file = (char *)(uintptr_t)o->certificate_file,
@@ -570,8 +518,8 @@ static bool make_engine(stack *t) {
                                          .groups = groups};
     const xqc_engine_callback_t engine_calls = {
         .set_event_timer = set_timer,
-        .realtime_ts = time_of_call,
-        .monotonic_ts = time_of_call,
+        .realtime_ts = read_clock,
+        .monotonic_ts = read_clock,
         .log_callbacks = {.xqc_log_write_err = ignore_log, .xqc_log_write_stat = ignore_log}};
     const xqc_transport_callbacks_t transport_calls = {.server_accept = accept_connection,
                                                        .server_refuse = refuse_connection,
@@ -609,86 +557,67 @@ static bool make_engine(stack *t) {
     return true;
 }
 
-static bool connect_client(stack *t) {
+static void connect_client(stack *t) {
     const xqc_conn_settings_t settings = settings_of(t);
     const xqc_conn_ssl_config_t tls = {0};
     struct sockaddr_storage to;
-    const socklen_t len = net_to_sockaddr(&t->options.server, &to);
+    const socklen_t len = net_to_sockaddr(&t->u.options.server, &to);
     t->has_connected = true;
-    if (!open_sockets(t))
-        return false;
+    if (!relay_udp_bind(&t->u, t->u.options.path_count))
+        return;
     t->paths[0].state = "active";
     t->paths[0].id = XQC_INITIAL_PATH_ID;
     const xqc_cid_t *id =
         xqc_connect(t->engine, &settings, NULL, 0, "localhost", 0, &tls, (struct sockaddr *)&to, len, ALPN, &t->base);
     if (id)
         t->id = *id;
-    return id != NULL;
+    else
+        relay_close(t->u.relay, "XQUIC cannot connect", true);
 }
 
-static bool say(char *error, const char *sentence) {
-    snprintf(error, RELAY_ERROR_BYTES, "%s", sentence);
-    return false;
-}
-
-static bool start(stack *t, char *error) {
-    static const relay_stack ops = {.open = on_open,
-                                    .readable = on_readable,
-                                    .writable = on_writable,
-                                    .gone = on_gone,
-                                    .ended = on_ended,
-                                    .next_timeout = next_timeout,
-                                    .step = step,
-                                    .path = on_path_facts};
-    const relay_options *o = &t->options;
-    if (o->is_server && (!o->certificate_file || !o->key_file))
-        return say(error, "--certificate and --key are required.");
-    look_at_clock();
+static bool start(void *user, char *error) {
+    stack *t = user;
+    the_clock = relay_clock(t->u.relay);
     t->base.owner = t;
     t->timer_at = t->retry_at = XL_NEVER;
-    if (!make_engine(t))
-        return say(error,
-                   o->is_server ? "XQUIC cannot start; are --certificate and --key PEM files?" : "XQUIC cannot start.");
-    t->udp = xl_udp_new();
-    xl_addr bound;
-    if (!t->udp || (o->is_server && xl_udp_add_socket(t->udp, &o->listen, &bound) < 0))
-        return say(error, "Cannot listen there.");
-    if (o->is_server)
-        t->options.listen = bound;
-    t->relay = relay_new(&t->options, &ops, t, error);
-    return t->relay && relay_watch(t->relay, xl_udp_fd(t->udp));
+    return make_engine(t) ||
+           relay_refuse(error, t->u.options.is_server ? "XQUIC cannot start; are --certificate and --key PEM files?"
+                                                      : "XQUIC cannot start.");
+}
+
+static void close_connection(void *user) {
+    stack *t = user;
+    if (t->is_connected && xqc_conn_close(t->engine, &t->id) == XQC_OK)
+        xqc_engine_main_logic(t->engine);
+}
+
+static void destroy(void *user) {
+    stack *t = user;
+    if (t->engine)
+        xqc_engine_destroy(t->engine);
+    while (t->accepted)
+        drop_connection(t->accepted);
 }
 
 int main(int argc, char **argv) {
-    static stack t;
-    char error[SETTINGS_ERROR_BYTES] = "";
+    static stack t = {.scheduler = "minrtt", .reinjection = "none", .congestion = "cubic", .pacing = true};
+    static char version[32];
+    const relay_program program = {.name = "XQUIC relay",
+                                   .version = version,
+                                   .needs_certificate = true,
+                                   .ops = {.state_bytes = sizeof(item),
+                                           .open = on_open,
+                                           .readable = on_readable,
+                                           .writable = on_writable,
+                                           .gone = on_gone,
+                                           .release = on_release,
+                                           .next_timeout = next_timeout,
+                                           .step = step,
+                                           .path = on_path_facts},
+                                   .start = start,
+                                   .close = close_connection,
+                                   .destroy = destroy};
     const relay_own_options own = {.rows = rows, .into = &t};
-    if (argc > 1 && strcmp(argv[1], "version") == 0) {
-        printf("XQUIC %d.%d\n", xquic_VERSION_MAJOR, xquic_VERSION_MINOR);
-        return 0;
-    }
-    t.scheduler = schedulers[0];
-    t.reinjection = reinjections[0];
-    t.congestion = controllers[0];
-    t.pacing = true;
-    bool ok = relay_options_read(argc, argv, &own, &t.options, error);
-    if (t.options.help)
-        return 0;
-    ok = ok && start(&t, error);
-    const int status = ok ? relay_run(t.relay) : 2;
-    if (!ok)
-        fprintf(stderr, PROGRAM ": %s\n", error);
-    if (ok && t.is_connected && xqc_conn_close(t.engine, &t.id) == XQC_OK) {
-        xqc_engine_main_logic(t.engine);
-        xl_udp_send(t.udp);
-    }
-    while (t.items)
-        item_free(&t, t.items);
-    if (t.engine)
-        xqc_engine_destroy(t.engine);
-    while (t.accepted)
-        drop_connection(t.accepted);
-    relay_free(t.relay);
-    xl_udp_free(t.udp);
-    return status;
+    snprintf(version, sizeof version, "XQUIC %d.%d", xquic_VERSION_MAJOR, xquic_VERSION_MINOR);
+    return relay_over_udp(argc, argv, &program, &own, &t, &t.u);
 }
