@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import random
+import resource
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from railyard.base.errors import UserError
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
 
-STACKS = ("libxlink", "tcp", "mptcp", "quic-go", "noq", "picoquic", "xquic")
+STACKS = ("libxlink", "tcp", "mptcp", "quic-go", "noq", "tquic", "picoquic", "xquic")
 LIMIT_S = 60.0
 BUFFERED = 40_000_000  # no stack and its relays hold more of one stream
 
@@ -211,8 +212,31 @@ def test_an_upstream_connection_that_breaks_off_ends_the_clients(relays: Relays)
             assert far.recv(5) == b"again"
 
 
-# MPTCP finds no second path on the loopback interface; noq's relay says nothing more at its end.
-@pytest.mark.parametrize("relays", ["libxlink", "quic-go", "picoquic", "xquic"], indirect=True)
+@pytest.mark.parametrize("relays", ["libxlink", "tcp", "picoquic", "xquic"], indirect=True)
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_a_relay_without_descriptors_refuses_a_connection_and_goes_on(relays: Relays, side: str) -> None:
+    pid = getattr(relays, side).pid
+    with relays.connect() as first:
+        first.sendall(b"go")
+        with relays.accept() as far:
+            assert far.recv(2) == b"go"
+            few = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+            _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, most))
+            with relays.connect() as refused, contextlib.suppress(ConnectionError):
+                refused.sendall(b"go")
+                assert read_all(refused) == b""  # a relay that tries again and again leaves it waiting
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+            far.sendall(b"still here")
+            assert first.recv(100) == b"still here"
+    with relays.connect() as near:
+        near.sendall(b"again")
+        with relays.accept() as far:
+            assert far.recv(5) == b"again"
+
+
+# MPTCP finds no second path on the loopback interface.
+@pytest.mark.parametrize("relays", ["libxlink", "quic-go", "noq", "tquic", "picoquic", "xquic"], indirect=True)
 def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
     def serve() -> None:
         with relays.accept() as far:
@@ -225,6 +249,7 @@ def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
         assert len(read_all(near)) == 20_000_000
     server.join(LIMIT_S)
     records = relays.stop()
+    assert [record["event"] for record in records[-2:]] == ["path", "closed"] or not relays.multipath
     assert records[-1]["event"] == "closed"
     paths = {record["name"]: record for record in records if record["event"] == "path"}
     if not relays.multipath:

@@ -15,7 +15,7 @@ mod relay;
 mod server;
 mod stats;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -25,15 +25,10 @@ async fn main() -> Result<()> {
         Some("serve") => server::serve(&words[1..]).await,
         Some("client") => relay::run(false, &words[1..]).await,
         Some("server") => relay::run(true, &words[1..]).await,
-        Some("version") => version(),
+        Some("version") => {
+            println!("{}", railyard_relay::locked_version(include_str!("../Cargo.lock"), "noq")?);
+            Ok(())
+        }
         _ => bail!("usage: noq-peer get|serve|client|server|version ..., see the head of main.rs"),
     }
-}
-
-/// The version of noq by the lock file.
-fn version() -> Result<()> {
-    let lock = include_str!("../Cargo.lock");
-    let (_, rest) = lock.split_once("name = \"noq\"\nversion = \"").context("the lock file has no noq")?;
-    println!("noq {}", rest.split('"').next().unwrap_or_default());
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! The relay of both sides: docs/reference/stacks.md says what it does.
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,8 @@ use noq::{
     AsyncUdpSocket, Connection, Endpoint, EndpointConfig, IdleTimeout, PathId, RecvStream, Runtime, SendStream,
     TokioRuntime, TransportConfig, VarInt,
 };
-use serde_json::{Value, json};
+use railyard_relay::{Options, parse, record};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,43 +25,9 @@ const CANCELLED: VarInt = VarInt::from_u32(1); // application error code of a st
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const IDLE_MS: u32 = 120_000;
 
-#[derive(Default)]
-struct Options {
-    socket: PathBuf,
-    server: Option<SocketAddr>,
-    paths: Vec<(String, IpAddr)>,
-    listen: Option<SocketAddr>,
-    upstream: Option<SocketAddr>,
-    certificate: String,
-    key: String,
-    cc: String,
-}
-
-fn parse(words: &[String]) -> Result<Options> {
-    let mut o = Options::default();
-    for pair in words.chunks(2) {
-        let [name, value] = pair else { bail!("{} takes a value", pair[0]) };
-        match name.as_str() {
-            "--socket" => o.socket = value.into(),
-            "--server" => o.server = Some(value.parse().context("--server takes ADDR:PORT")?),
-            "--path" => {
-                let (name, ip) = value.split_once(':').context("--path takes NAME:ADDR")?;
-                o.paths.push((name.into(), ip.parse().context("--path takes NAME:ADDR")?));
-            }
-            "--listen" => o.listen = Some(value.parse().context("--listen takes ADDR:PORT")?),
-            "--upstream" => o.upstream = Some(value.parse().context("--upstream takes ADDR:PORT")?),
-            "--certificate" => o.certificate = value.clone(),
-            "--key" => o.key = value.clone(),
-            "--cc" => o.cc = value.clone(),
-            _ => bail!("there is no option {name}"),
-        }
-    }
-    Ok(o)
-}
-
 fn transport(cc: &str) -> Result<TransportConfig> {
     let controller: Arc<dyn ControllerFactory + Send + Sync> = match cc {
-        "" | "cubic" => Arc::new(CubicConfig::default()),
+        "cubic" => Arc::new(CubicConfig::default()),
         "newreno" => Arc::new(NewRenoConfig::default()),
         "bbr3" => Arc::new(Bbr3Config::default()),
         _ => bail!("--cc takes cubic, newreno or bbr3, not {cc}"),
@@ -73,10 +39,6 @@ fn transport(cc: &str) -> Result<TransportConfig> {
     transport.max_concurrent_bidi_streams(1000u32.into());
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_MS))));
     Ok(transport)
-}
-
-fn record(value: Value) {
-    println!("{value}");
 }
 
 /// Copies until the end, which it passes on.
@@ -141,16 +103,16 @@ fn report_paths(connection: &Connection, o: &Options) {
     }
 }
 
-async fn run_client(o: Arc<Options>) -> Result<()> {
+/// `connection` is set when the first local connection comes.
+async fn run_client(o: Arc<Options>, connection: Arc<OnceCell<Connection>>) -> Result<()> {
     let (_, primary) = o.paths.first().context("--path is required")?;
     let udp = std::net::UdpSocket::bind("0.0.0.0:0")?;
     let socket: Box<dyn AsyncUdpSocket> = Box::new(FromPrimary::new(TokioRuntime.wrap_udp_socket(udp)?, *primary));
     let endpoint =
         Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, Arc::new(TokioRuntime))?;
-    endpoint.set_default_client_config(client::config(ALPN, transport(&o.cc)?)?);
+    endpoint.set_default_client_config(client::config(ALPN, transport(o.own("cc"))?)?);
     let listener = UnixListener::bind(&o.socket)?;
     record(json!({"event": "ready"}));
-    let connection = Arc::new(OnceCell::new());
     loop {
         let (local, _) = listener.accept().await?;
         let (endpoint, o, connection) = (endpoint.clone(), o.clone(), connection.clone());
@@ -185,7 +147,7 @@ async fn forward(upstream: SocketAddr, mut send: SendStream, mut receive: RecvSt
 
 async fn run_server(o: Arc<Options>) -> Result<()> {
     let upstream = o.upstream.context("--upstream is required")?;
-    let config = server::config(&o.certificate, &o.key, ALPN, transport(&o.cc)?)?;
+    let config = server::config(&o.certificate, &o.key, ALPN, transport(o.own("cc"))?)?;
     let endpoint = Endpoint::server(config, o.listen.context("--listen is required")?)?;
     record(json!({"event": "ready", "listen": endpoint.local_addr()?.to_string()}));
     while let Some(incoming) = endpoint.accept().await {
@@ -201,13 +163,19 @@ async fn run_server(o: Arc<Options>) -> Result<()> {
 }
 
 pub async fn run(is_server: bool, words: &[String]) -> Result<()> {
-    let o = Arc::new(parse(words)?);
+    let o = Arc::new(parse(words, &[("cc", "cubic")])?);
+    let connection = Arc::new(OnceCell::new());
     let mut stop = signal(SignalKind::terminate())?;
-    let both = async { if is_server { run_server(o).await } else { run_client(o).await } };
+    let both = async {
+        if is_server { run_server(o.clone()).await } else { run_client(o.clone(), connection.clone()).await }
+    };
     tokio::task::LocalSet::new()
         .run_until(async {
             tokio::select! {
                 _ = stop.recv() => {
+                    if let Some(connection) = connection.get() {
+                        report_paths(connection, &o);
+                    }
                     record(json!({"event": "closed", "reason": "signal"}));
                     Ok(())
                 }

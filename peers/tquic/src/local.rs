@@ -130,11 +130,13 @@ impl Local {
 
     fn write_stream(&mut self, connection: &mut Connection, stream: u64) -> Result<bool, ()> {
         let buffer = &mut self.to_stream;
-        if buffer.has_passed || (buffer.bytes.is_empty() && !buffer.is_at_end) {
+        if buffer.has_passed {
             return Ok(false);
         }
+        // An error: the peer has stopped the stream, which may be gone by now. A write would not tell that.
+        let room = connection.stream_capacity(stream).map_err(|_| ())?;
         let all = buffer.bytes.len();
-        if all > 0 && connection.stream_capacity(stream).is_ok_and(|room| room == 0) {
+        if all == 0 && !buffer.is_at_end || all > 0 && room == 0 {
             return Ok(false);
         }
         match connection.stream_write(stream, Bytes::copy_from_slice(&buffer.bytes), buffer.is_at_end) {

@@ -1,6 +1,5 @@
 //! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
 mod local;
-mod options;
 mod sockets;
 
 use std::cell::RefCell;
@@ -9,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use local::{Local, Pumped, Socket};
-use mio::net::{TcpStream, UnixListener};
+use mio::net::{TcpStream, UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token};
-use options::Options;
-use serde_json::{Value, json};
+use railyard_relay::{Options, parse, record};
+use serde_json::json;
 use sockets::{Sender, Sockets};
 use tquic::{Config, Connection, Endpoint, TIMER_GRANULARITY, TlsConfig, TransportHandler};
 
@@ -21,11 +20,8 @@ const IDLE_MS: u64 = 120_000;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const PATHS_MAX: u64 = 8;
 const LISTENER: Token = Token(1 << 20);
-const LOCAL: Token = Token(LISTENER.0 + 1); // of all local connections: each wake-up looks at all of them
-
-fn record(value: Value) {
-    println!("{value}");
-}
+const STOP: Token = Token(LISTENER.0 + 1);
+const LOCAL: Token = Token(LISTENER.0 + 2); // of all local connections: each wake-up looks at all of them
 
 /// What tquic's callbacks tell; connections go by their index in the endpoint.
 #[derive(Default)]
@@ -76,8 +72,8 @@ fn config(o: &Options, is_server: bool) -> Result<Config> {
     config.set_max_idle_timeout(IDLE_MS);
     config.set_active_connection_id_limit(PATHS_MAX);
     config.enable_multipath(is_server || o.paths.len() > 1);
-    config.set_multipath_algorithm(o.scheduler.replace('-', "").parse()?);
-    config.set_congestion_control_algorithm(o.cc.parse()?);
+    config.set_multipath_algorithm(o.own("scheduler").replace('-', "").parse()?);
+    config.set_congestion_control_algorithm(o.own("cc").parse()?);
     let protocols = vec![ALPN.to_vec()];
     config.set_tls_config(if is_server {
         TlsConfig::new_server_config(&o.certificate, &o.key, protocols, false)?
@@ -97,6 +93,7 @@ struct Relay {
     endpoint: Endpoint,
     news: Rc<RefCell<News>>,
     listener: Option<UnixListener>,
+    _stop: UnixStream,       // gets a byte at SIGTERM
     connection: Option<u64>, // the client's
     paths: usize,            // that were opened
     locals: Vec<Local>,
@@ -125,6 +122,9 @@ impl Relay {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
             Some(listener)
         };
+        let (signals, mut stop) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, signals)?;
+        poll.registry().register(&mut stop, STOP, Interest::READABLE)?;
         Ok(Self {
             o,
             is_server,
@@ -133,6 +133,7 @@ impl Relay {
             endpoint,
             news,
             listener,
+            _stop: stop,
             connection: None,
             paths: 1,
             locals: Vec::new(),
@@ -150,6 +151,11 @@ impl Relay {
                 if error.kind() != std::io::ErrorKind::Interrupted {
                     return Err(error.into());
                 }
+            }
+            if events.iter().any(|event| event.token() == STOP) {
+                self.report();
+                record(json!({"event": "closed", "reason": "signal"}));
+                return Ok(());
             }
             self.sockets.receive(&mut self.endpoint)?;
             self.endpoint.on_timeout(Instant::now());
@@ -251,20 +257,16 @@ impl Relay {
     }
 }
 
-/// The version of tquic by the lock file.
-fn version() -> Result<()> {
-    let lock = include_str!("../Cargo.lock");
-    let (_, rest) = lock.split_once("name = \"tquic\"\nversion = \"").context("the lock file has no tquic")?;
-    println!("tquic {}", rest.split('"').next().unwrap_or_default());
-    Ok(())
-}
-
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    let relay = |is_server| Relay::new(parse(&words[1..], &[("scheduler", "minrtt"), ("cc", "cubic")])?, is_server)?.run();
     match words.first().map(String::as_str) {
-        Some("client") => Relay::new(options::parse(&words[1..])?, false)?.run(),
-        Some("server") => Relay::new(options::parse(&words[1..])?, true)?.run(),
-        Some("version") => version(),
+        Some("client") => relay(false),
+        Some("server") => relay(true),
+        Some("version") => {
+            println!("{}", railyard_relay::locked_version(include_str!("../Cargo.lock"), "tquic")?);
+            Ok(())
+        }
         _ => bail!("usage: tquic-relay client|server OPTIONS, or tquic-relay version"),
     }
 }

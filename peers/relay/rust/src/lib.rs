@@ -1,0 +1,65 @@
+//! What relays in Rust have in common: the command line and the records. docs/reference/stacks.md says what a relay is.
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The options of both sides; those that a side does not have are empty.
+#[derive(Default)]
+pub struct Options {
+    pub socket: PathBuf,
+    pub server: Option<SocketAddr>,
+    pub paths: Vec<(String, IpAddr)>, // name and address; the first is the primary path
+    pub listen: Option<SocketAddr>,
+    pub upstream: Option<SocketAddr>,
+    pub certificate: String,
+    pub key: String,
+    own: BTreeMap<String, String>,
+}
+
+impl Options {
+    /// An option of the stack's own; empty where `parse` was not told of it.
+    pub fn own(&self, name: &str) -> &str {
+        self.own.get(name).map_or("", String::as_str)
+    }
+}
+
+/// `own`: the stack's options, with their defaults.
+pub fn parse(words: &[String], own: &[(&str, &str)]) -> Result<Options> {
+    let own = own.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let mut o = Options { own, ..Options::default() };
+    for pair in words.chunks(2) {
+        let [name, value] = pair else { bail!("{} takes a value", pair[0]) };
+        match name.as_str() {
+            "--socket" => o.socket = value.into(),
+            "--server" => o.server = Some(value.parse().context("--server takes ADDR:PORT")?),
+            "--path" => {
+                let (name, ip) = value.split_once(':').context("--path takes NAME:ADDR")?;
+                o.paths.push((name.into(), ip.parse().context("--path takes NAME:ADDR")?));
+            }
+            "--listen" => o.listen = Some(value.parse().context("--listen takes ADDR:PORT")?),
+            "--upstream" => o.upstream = Some(value.parse().context("--upstream takes ADDR:PORT")?),
+            "--certificate" => o.certificate = value.clone(),
+            "--key" => o.key = value.clone(),
+            _ => match name.strip_prefix("--").and_then(|name| o.own.get_mut(name)) {
+                Some(of_stack) => *of_stack = value.clone(),
+                None => bail!("there is no option {name}"),
+            },
+        }
+    }
+    Ok(o)
+}
+
+/// Prints one record.
+pub fn record(value: Value) {
+    println!("{value}");
+}
+
+/// The version of a crate by the text of a lock file, such as `noq 1.4.0`.
+pub fn locked_version(lock: &str, name: &str) -> Result<String> {
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let (_, rest) = lock.split_once(&entry).with_context(|| format!("the lock file has no {name}"))?;
+    Ok(format!("{name} {}", rest.split('"').next().unwrap_or_default()))
+}
