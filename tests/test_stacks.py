@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from railyard.base.errors import UserError
+from railyard.experiment import stacks
 from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
 from railyard.run import vkernel
@@ -218,6 +220,33 @@ def test_a_relay_that_floods_its_output_dies_or_hangs_ends_a_run_and_not_the_cam
     assert relay_log.stat().st_size <= 16 << 20
 
 
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+@pytest.mark.long
+def test_a_servers_relay_that_dies_is_named_and_one_that_says_much_is_not_in_the_way(tmp_path: Path) -> None:
+    good = resolve_stack("libxlink", {}, tmp_path)
+    relay = '"$@"'
+    dying = f"{relay} & sleep 2; echo out of luck >&2; kill -9 $!"
+    talking = f"{JUNK.replace(READY, '')} exec {relay}"
+    leaving = f"setsid sleep 1000 & exec {relay}"
+    for name, script in (("dying", dying), ("talking", talking), ("leaving", leaving)):
+        (tmp_path / name).mkdir()
+        server = ["sh", "-c", script, "sh", *good.server]
+        write_stack(tmp_path / name, client=list(good.client), server=server)
+    write_experiment(
+        tmp_path, "[{stack: ./dying/peer.yaml}, {stack: ./talking/peer.yaml}, {stack: ./leaving/peer.yaml}]", 8_000_000
+    )
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    records = {
+        path.parent.name.split("--")[1]: json.loads(path.read_text())
+        for path in tmp_path.glob("results/one-*/runs/*/run.json")
+    }
+    assert records["dying"]["outcome"] == "server_died"
+    assert records["dying"]["message"] == "the server's relay ended during the run: out of luck"
+    assert {records[name]["outcome"] for name in ("talking", "leaving")} <= {"complete", "time_limit"}
+
+
 def built_stacks() -> list[str]:
     return [name for name, program in BUILT.items() if (ROOT / "build" / "peers" / name / program).is_file()]
 
@@ -321,6 +350,105 @@ def test_relays_give_the_figures_of_the_direct_transport(tmp_path: Path) -> None
         assert medians[f"r-{scheme}"] == pytest.approx(medians[scheme], rel=0.1), medians
     record = json.loads(next(tmp_path.glob("results/one-*/runs/*r-mptcp*/run.json")).read_text())
     assert record["mptcp"]["player"]["MPJoinAckRx"] >= 1 or record["mptcp"]["server"]["MPJoinAckRx"] >= 1
+
+
+READY = """echo '{"event": "ready"}'"""
+
+
+def relay_run(folder: Path, script: str, *options: str, player: str = "exit 7") -> subprocess.CompletedProcess[str]:
+    """A player over a relay that is a shell script. The relay's standard error goes to a file."""
+    command = [str(BIN / "relay-run"), "--path", "a:127.0.0.1", "--server", "127.0.0.1:1"]
+    command += [*options, "--out", str(folder / "relay.jsonl"), "--", "sh", "-c", script]
+    with (folder / "stderr").open("w") as stderr:
+        done = subprocess.run(
+            [*command, "--", "sh", "-c", player],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    done.stderr = (folder / "stderr").read_text()[-1000:]
+    return done
+
+
+@pytest.mark.parametrize("script", ["exec cat /dev/zero", f"{READY.replace('ready', 'path')}; exec sleep 60"])
+def test_a_relay_that_never_gets_ready_gets_one_sentence(tmp_path: Path, script: str) -> None:
+    done = relay_run(tmp_path, script, "--wait-ms", "300")
+    assert (done.returncode, done.stderr) == (2, "relay-run: sh was not ready within 0.3 s.\n")
+
+
+# A record of absurd values, a word of JSON, brackets without end, bytes that are no text.
+JUNK = f"""echo '{{"event": "path", "bytes_sent": -1e999, "srtt_us": "soon"}}'; echo 3; echo '"ready"'
+head -c 100000 /dev/zero | tr '\\0' '['; echo; head -c 5000 /dev/urandom; echo; {READY}
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{JUNK} exec sleep 60",
+        f"{READY}; exec cat /dev/zero",  # a line without an end
+        f"{READY}; exec yes '{{}}'",
+        f"{READY}; exec yes >&2",
+        f"{READY}; rm -f $2; exec sleep 60",  # its socket goes away
+        f"{READY}; exit 1",
+        f"trap '' TERM; {READY}; while :; do sleep 1; done",
+    ],
+)
+def test_a_player_ends_by_itself_whatever_its_relay_does(tmp_path: Path, script: str) -> None:
+    done = relay_run(tmp_path, script, player="sleep 0.5; exit 7")
+    assert done.returncode == 7
+    assert (tmp_path / "relay.jsonl").stat().st_size <= 16 << 20
+    assert (tmp_path / "stderr").stat().st_size <= 64 << 20
+
+
+def test_children_of_a_relay_end_with_it(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = f"(trap '' TERM; exec sleep 100) & echo $! > {pid_file}; {READY}; wait"
+    assert relay_run(tmp_path, script).returncode == 7
+    state = Path(f"/proc/{int(pid_file.read_text())}/stat")
+    for _ in range(100):  # whoever inherited it has not looked yet
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        select.select([], [], [], 0.05)
+    pytest.fail("a child of the relay is still there")
+
+
+@pytest.mark.parametrize(
+    ("script", "version"),
+    [("exec yes", "y"), ("exec cat /dev/zero", None), ("printf '\\377\\n'", "\ufffd"), ("exec sleep 60", None)],
+)
+def test_a_revision_command_may_print_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, version: str | None
+) -> None:
+    monkeypatch.setattr(stacks, "REVISION_LIMIT_S", 0.3)
+    (tmp_path / "revision.sh").write_text(script)
+    file = write_stack(tmp_path, revision=["sh", "./revision.sh"])
+    assert resolve_stack(str(file), {}, tmp_path).version == version
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("client: [sh", "peer.yaml"),
+        ("\0", "peer.yaml"),
+        ("[]", "peer.yaml"),
+        ("name: mine", "peer.yaml"),
+        ("{name: mine, about: a, licence: b, client: [sh], server: []}", "server"),
+        ("{name: mine, about: a, licence: b, client: sh, server: [sh]}", "client"),
+        ("{name: mine, about: a, licence: b, client: [sh], server: [sh], can: {fly: true}}", "fly"),
+        ("{name: ../mine, about: a, licence: b, client: [sh], server: [sh]}", "name"),
+        ("{name: mine, about: a, licence: b, client: [./nothing], server: [sh]}", "nothing is not there"),
+        ("{name: m, about: a, licence: b, client: [sh], server: [sh], options: {o: {values: [a], default: b}}}", "'o'"),
+    ],
+)
+def test_a_wrong_file_gets_one_sentence(tmp_path: Path, text: str, phrase: str) -> None:
+    (tmp_path / "peer.yaml").write_text(text)
+    with pytest.raises(UserError) as caught:
+        resolve(*load_experiment(write_experiment(tmp_path, "[{stack: ./peer.yaml}]")))
+    assert phrase in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_relay_run_ends_its_children_with_itself(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
  *     relay-run --path wifi:@0 --path lte:@1 --server @:4433 --out relay.jsonl -- RELAY ... -- PLAYER ...
  *
  * RELAY gets `--socket FILE --server ADDR:PORT --path NAME:ADDR ...` and PLAYER `--server unix:FILE` after its words.
- * The relay's records go to --out. A relay without `ready` in time gets one sentence and exit status 2; records beyond
- * a bound are left out. */
+ * The relay's records go to --out. A relay without `ready` in time gets one sentence and exit status 2. Records beyond
+ * a bound are left out, and a relay that writes more than a bound to a file is ended. All that the relay has started
+ * ends with it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,13 +24,14 @@
 
 #include "base/settings.h"
 
-#define PROGRAM       "relay-run"
-#define MAX_PATHS     8
-#define MAX_WORDS     256
-#define TEXT_BYTES    160
-#define LINE_BYTES    4096
-#define OUT_MAX_BYTES (16u << 20)
-#define STOP_MS       2000
+#define PROGRAM        "relay-run"
+#define MAX_PATHS      8
+#define MAX_WORDS      256
+#define TEXT_BYTES     160
+#define LINE_BYTES     4096
+#define OUT_MAX_BYTES  (16u << 20)
+#define FILE_MAX_BYTES (64u << 20) /* of the relay's standard error, if that is a file */
+#define STOP_MS        2000
 
 typedef struct {
     char path[MAX_PATHS][TEXT_BYTES]; /* NAME:ADDR */
@@ -142,17 +145,24 @@ static size_t add_words(char **out, char *const *words) {
     return n;
 }
 
+/* The relay is the one whose standard output is ours. It gets a process group, so that its children end with it. */
 static pid_t start_child(char **words, int stdout_fd) {
+    const bool is_relay = stdout_fd >= 0;
+    const struct rlimit bound = {FILE_MAX_BYTES, FILE_MAX_BYTES};
     const pid_t parent = getpid(), pid = fork();
+    if (pid > 0 && is_relay)
+        (void)setpgid(pid, pid); /* both do it: whoever is first */
     if (pid != 0)
         return pid;
+    if (is_relay && (setpgid(0, 0) != 0 || setrlimit(RLIMIT_FSIZE, &bound) != 0))
+        _exit(127);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || (stdout_fd >= 0 && dup2(stdout_fd, STDOUT_FILENO) < 0))
+    if (getppid() != parent || (is_relay && dup2(stdout_fd, STDOUT_FILENO) < 0))
         _exit(127);
-    if (stdout_fd >= 0)
+    if (is_relay)
         unsetenv("MPSHELL_READY_FD"); /* it is the player's */
     execvp(words[0], words);
     fprintf(stderr, PROGRAM ": %s cannot be started: %s.\n", words[0], strerror(errno));
@@ -272,26 +282,31 @@ static int wait_player(runner *r) {
     }
 }
 
-/* SIGTERM, and SIGKILL if that does not end it; its last records are kept. */
+/* Whether the relay has ended. It stays a zombie, so that its process group keeps its number. */
+static bool has_ended(const runner *r) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)r->relay, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
+/* SIGTERM, and SIGKILL if that does not end it; its last records are kept. What it has started gets SIGKILL. */
 static void stop_relay(runner *r) {
     const uint64_t until = clock_ms() + STOP_MS;
     kill(r->relay, SIGTERM);
-    for (bool is_open = true; is_open;) {
+    for (bool is_open = true; is_open || !has_ended(r);) {
         const uint64_t now = clock_ms();
-        struct pollfd wait = {.fd = r->from_relay, .events = POLLIN};
-        if (now >= until || poll(&wait, 1, (int)(until - now)) == 0)
+        struct pollfd wait[] = {{.fd = is_open ? r->from_relay : -1, .events = POLLIN},
+                                {.fd = r->signals, .events = POLLIN}};
+        struct signalfd_siginfo info;
+        /* A child of the relay's may hold the pipe open. */
+        if (now >= until || (poll(wait, 2, has_ended(r) ? 0 : (int)(until - now)) == 0 && has_ended(r)))
             break;
-        is_open = read_relay(r);
+        (void)!read(r->signals, &info, sizeof info);
+        if (wait[0].revents)
+            is_open = read_relay(r);
     }
     if (r->line_len > 0)
         take_line(r);
-    while (clock_ms() < until && waitpid(r->relay, NULL, WNOHANG) == 0) {
-        struct pollfd wait = {.fd = r->signals, .events = POLLIN};
-        struct signalfd_siginfo info;
-        poll(&wait, 1, (int)(until - clock_ms()) + 1);
-        (void)!read(r->signals, &info, sizeof info);
-    }
-    kill(r->relay, SIGKILL);
+    kill(-r->relay, SIGKILL);
     waitpid(r->relay, NULL, 0);
 }
 

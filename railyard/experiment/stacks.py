@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -25,7 +29,7 @@ from railyard.base.yamlfile import find_yaml, load_yaml, near_miss, parse
 
 FILE_NAME = "peer.yaml"
 STACK_SCHEME = "stack"  # the scheme of every entry that names a stack
-REVISION_LIMIT_S = 10
+REVISION_LIMIT_S, REVISION_BYTES = 10, 256
 
 
 class _Strict(BaseModel):
@@ -170,12 +174,23 @@ def _stamp(file: Path) -> _Stamp:
 @cache
 def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> str | None:
     """What a command prints first. It runs once for each state of its files."""
+    deadline, text = time.monotonic() + REVISION_LIMIT_S, b""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=REVISION_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    except OSError:
         return None
-    lines = done.stdout.strip().splitlines()
-    return lines[0] if lines else None
+    with process:
+        output = process.stdout
+        while output is not None and b"\n" not in text and len(text) < REVISION_BYTES:
+            if not select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                break
+            if not (piece := os.read(output.fileno(), REVISION_BYTES)):
+                break
+            text += piece
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    words = text[:REVISION_BYTES].decode(errors="replace").split("\n")[0]
+    return "".join(letter for letter in words if letter.isprintable()).strip() or None
 
 
 @cache

@@ -26,7 +26,7 @@ from railyard.experiment.stacks import StackRun
 from railyard.run import fidelity, runspec
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
-from railyard.run.outcome import RunRefusedError, exit_state, joins, last_words, outcome_of, start_lag_s
+from railyard.run.outcome import RunRefusedError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
 from railyard.run.runspec import KernelMachine, RunSpec
 
 SCHEMA = 1
@@ -36,6 +36,7 @@ LINKS = Path(".inside")  # in the run's folder while it goes on: what the machin
 WALL_LIMIT_S, WALL_SHARE = 120.0, 20.0
 STALL_LIMIT_S = 60
 STOP_LIMIT_S = 5.0
+RELAY_READY_S, RELAY_STOP_S = 15, 2  # in virtual time
 HUNG = 124  # what timeout(1) ends with
 CONTROL = "/run/control"
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LANG": "C.UTF-8"}
@@ -91,14 +92,32 @@ def _relay_lines(stack: StackRun) -> tuple[list[str], list[str]]:
     limit = f"ulimit -f {runspec.RELAY_OUTPUT_BYTES >> 9}"  # in blocks of 512 bytes
     lines += [
         f"( {limit}; exec {shlex.join(command)} ) >relay-server.jsonl 2>relay-server.stderr &",
-        "relay=$!",
+        "relay=$! tries=0",
         "until grep -qs '\"ready\"' relay-server.jsonl; do",
-        "kill -0 $relay 2>/dev/null || {",
-        'echo "the server\'s relay ended: $(tail -n1 relay-server.stderr)" >&2; exit 2; }',
+        f'how="was not ready within {RELAY_READY_S} s"',
+        'kill -0 $relay 2>/dev/null || { how="ended before it was ready"; tries=-1; }',
+        f"[ $tries -ge 0 ] && [ $tries -lt {RELAY_READY_S * 100} ] || {{",
+        f'echo "the server\'s relay {shlex.quote(command[0])} $how: $(tail -n1 relay-server.stderr)" >&2; exit 2; }}',
+        "tries=$((tries + 1))",
         "sleep 0.01",
         "done",
     ]
     return lines, command
+
+
+def _relay_end_lines() -> list[str]:
+    """Notes whether the server's relay has ended already, and ends it: with SIGKILL where SIGTERM does not."""
+    return [
+        "[ -f dead ] || kill -0 $relay 2>/dev/null || echo relay >dead",
+        "kill $relay 2>/dev/null",
+        "tries=0",
+        f"while kill -0 $relay 2>/dev/null && [ $tries -lt {RELAY_STOP_S * 100} ]; do",
+        "tries=$((tries + 1))",
+        "sleep 0.01",
+        "done",
+        "kill -9 $relay 2>/dev/null",
+        f"rm -f {shlex.join(runspec.RELAY_SECRETS)}",
+    ]
 
 
 def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list[str]]]:
@@ -129,9 +148,9 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
         *(_event_lines(spec) if spec.link_events else []),
         f"timeout --foreground --kill-after=10 {limit_s:g} {shlex.join(shell)} >player.stdout 2>mpshell.stderr",
         "echo $? >mpshell.status",
-        "kill -0 $server 2>/dev/null || touch server.died",
+        "kill -0 $server 2>/dev/null || echo server >dead",
         "cat /proc/net/netstat >server.netstat",
-        *(["kill $relay 2>/dev/null", "wait $relay", f"rm -f {shlex.join(runspec.RELAY_SECRETS)}"] if relay else []),
+        *(_relay_end_lines() if relay else []),
         "kill $server 2>/dev/null",
         "wait $server",
         "echo $? >server.status",
@@ -230,9 +249,7 @@ def _record(spec: RunSpec, run_dir: Path, settings: dict[str, str], end: str | N
     outcome, message = outcome_of(run_dir, emulator["exit"], hung=shell == str(HUNG))
     if end is not None:
         outcome, message = "hung", end
-    if (run_dir / "server.died").is_file():
-        (run_dir / "server.died").unlink()
-        outcome, message = "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
+    outcome, message = after_death(run_dir, _taken(run_dir, "dead") or None, (outcome, message))
     events = _events(spec, _taken(run_dir, "events.jsonl"))
     inner = run_dir / "player.netstat"
     server = _taken(run_dir, "server.status")

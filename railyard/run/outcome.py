@@ -51,6 +51,16 @@ def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str
     return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
 
 
+def after_death(run_dir: Path, dead: str | None, end: tuple[str, str]) -> tuple[str, str]:
+    """How the run ended, if `dead` had ended before it: the `server`, or its `relay`, without which a player that has
+    all of its video is well."""
+    if dead == "server":
+        return "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
+    if dead == "relay" and end[0] != "complete":
+        return "server_died", f"the server's relay ended during the run: {last_words(run_dir / 'relay-server.stderr')}"
+    return end
+
+
 def start_lag_s(run_dir: Path, emulator: dict[str, Any]) -> float | None:
     """How long after the links the player started; none where it wrote no start."""
     start = next((event for event in read_jsonl(run_dir / "player.jsonl") if event.get("event") == "start"), {})

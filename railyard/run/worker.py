@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import pwd
 import resource
 import select
 import shutil
@@ -19,27 +18,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import Any, BinaryIO, NoReturn, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
 from railyard.run import confine, containers, fidelity, runspec
 from railyard.run.linkevents import Conductor
 from railyard.run.machine import Watch
-from railyard.run.outcome import StartError, exit_state, joins, last_words, outcome_of, start_lag_s
+from railyard.run.outcome import StartError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
 from railyard.run.runspec import RunSpec
 
 SCHEMA = 1
 LISTEN_LIMIT_S = 15.0
 STOP_LIMIT_S = 10.0
+LINE_BYTES = 4096  # of a record that says `ready`, at most
 PR_SET_CHILD_SUBREAPER = 36
 SERVER_FOLDER, PLAYER_FOLDER = ".server", ".player"  # in the run's folder while it goes on
 
@@ -115,15 +114,44 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
     deadline = time.monotonic() + LISTEN_LIMIT_S
     descriptor = os.pidfd_open(relay.pid)
     try:
-        while not any(record.get("event") == "ready" for record in read_jsonl(records)):
-            ended = select.select([descriptor], [], [], 0.01)[0]
-            if ended or time.monotonic() > deadline:
-                _stop(relay)
-                how = "ended before it was ready" if ended else f"was not ready within {LISTEN_LIMIT_S:g} s"
-                raise StartError(f"the server's relay {starting.recorded[0]} {how}: {last_words(log)}")
+        with records.open("rb") as told:
+            while not any(map(_says_ready, _new_lines(told))):
+                ended = select.select([descriptor], [], [], 0.01)[0]
+                if ended or time.monotonic() > deadline:
+                    _stop(relay)
+                    how = "ended before it was ready" if ended else f"was not ready within {LISTEN_LIMIT_S:g} s"
+                    name = site.spec.stack.server[0] if site.spec.stack else starting.recorded[0]
+                    raise StartError(f"the server's relay {name} {how}: {last_words(log)}")
     finally:
         os.close(descriptor)
     return relay
+
+
+def _new_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The whole lines that were added to a file since the last call; longer ones in pieces."""
+    while line := file.readline(LINE_BYTES):
+        if not line.endswith(b"\n") and len(line) < LINE_BYTES:  # not whole yet
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield line
+
+
+def _says_ready(line: bytes) -> bool:
+    """A relay may print anything, and much of it."""
+    if b'"ready"' not in line:
+        return False
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and record.get("event") == "ready"
+
+
+def _first_dead(server: subprocess.Popen[bytes], relay: subprocess.Popen[bytes] | None) -> str | None:
+    """Who has ended already of the server's side."""
+    if server.poll() is not None:
+        return "server"
+    return "relay" if relay is not None and relay.poll() is not None else None
 
 
 def _bound_files() -> None:
@@ -134,6 +162,7 @@ def _bound_files() -> None:
 class Site(Protocol):
     """Where a run takes place."""
 
+    spec: RunSpec
     # Whether player and server are children of the worker.
     own_children: bool
 
@@ -186,15 +215,20 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
     return {name: provenance.read_sysctl(name) or "" for name in settings}
 
 
-def _make_certificate(folder: Path, user: pwd.struct_passwd | None) -> None:
-    """The certificate and the key of the server's relay."""
+def _make_certificate(folder: Path, owner: tuple[int, int] | None) -> None:
+    """The certificate and the key of the server's relay, which runs as `owner`: user and group."""
     try:
         subprocess.run(runspec.certificate_command(folder), check=True, capture_output=True)
     except FileNotFoundError:
         raise StartError("openssl is not there to make the relay's certificate; install the package openssl") from None
-    if user is not None:
+    if owner is not None:
         for name in runspec.RELAY_SECRETS:
-            os.chown(folder / name, user.pw_uid, user.pw_gid)
+            os.chown(folder / name, *owner)
+
+
+def _remove_secrets(folder: Path) -> None:
+    for name in runspec.RELAY_SECRETS:
+        (folder / name).unlink(missing_ok=True)
 
 
 class Namespace:
@@ -234,7 +268,7 @@ class Namespace:
         recorded = runspec.relay_server_command(stack)
         folder = self._server_folder()
         if stack.certificate:
-            _make_certificate(folder, self.user)
+            _make_certificate(folder, (self.user.pw_uid, self.user.pw_gid) if self.user else None)
         if self.user is None:
             return Start(recorded, recorded, folder=folder)
         return Start(recorded, recorded, rights=confine.words(self.user, None), folder=folder)
@@ -281,8 +315,7 @@ class Namespace:
         return Path("/proc/net/netstat").read_text()
 
     def gather(self) -> None:
-        for name in runspec.RELAY_SECRETS:  # of this run only
-            (self._server_folder() / name).unlink(missing_ok=True)
+        _remove_secrets(self._server_folder())
         for name in (SERVER_FOLDER, PLAYER_FOLDER):
             confine.gather(self.run_dir / name, self.run_dir)
 
@@ -406,7 +439,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
                 _stop(shell)
                 events = conductor.finish()
             wall_s = time.monotonic() - begin
-            server_died = server.poll() is not None
+            dead = _first_dead(server, relay)
             netstat = site.netstat()
         finally:
             if relay is not None:
@@ -421,9 +454,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         raise StartError(last_words(run_dir / "mpshell.stderr"))
     if conductor.refusal is not None:
         raise StartError(f"mpshell refused a link event: {conductor.refusal}")
-    outcome, message = outcome_of(run_dir, emulator["exit"], hung=hung)
-    if server_died:
-        outcome, message = "server_died", f"the server ended during the run: {last_words(run_dir / 'server.stderr')}"
+    outcome, message = after_death(run_dir, dead, outcome_of(run_dir, emulator["exit"], hung=hung))
     inner_netstat = run_dir / "player.netstat"
     ends = {"mpshell": shell.returncode, "server": server.returncode}
     return {
