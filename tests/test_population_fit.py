@@ -15,8 +15,18 @@ from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
 from railyard.studies.population.executors import LocalExecutor
-from railyard.studies.population.fit import FitSpec, Simulator, arms_of, as_document, fit, load_fit, sandwich
-from railyard.studies.population.model import Fitted, PathAccess, Population, load_population
+from railyard.studies.population.fit import (
+    FitSpec,
+    Simulator,
+    arms_of,
+    as_document,
+    fit,
+    load_fit,
+    lowest,
+    sandwich,
+    surface_of,
+)
+from railyard.studies.population.model import Fitted, PathAccess, Population, Spread, load_population
 from railyard.studies.population.play import Arm, Row, play, seen, tasks_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, draw_viewers
@@ -147,33 +157,69 @@ def test_the_sandwich_is_the_variance_of_a_linear_fit() -> None:
     assert sandwich(jacobian, np.diag([3.0, 0.0, 9.0])).tolist() == [[1.0, 0.0], [0.0, 0.0625]]
 
 
+def test_a_surface_through_points_of_a_plane_is_that_plane_and_its_lowest_point_keeps_the_bounds() -> None:
+    draw = np.random.default_rng(1)
+    slopes, level, centre = np.array([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, -1.0, 0.0]), np.ones(2)
+    points = centre + draw.uniform(-1, 1, (20, 2))
+    found = surface_of(points, level + (points - centre) @ slopes.T, centre)
+    assert found.level == pytest.approx(level) and found.slopes == pytest.approx(slopes)
+    assert found.noise(centre) == pytest.approx(np.zeros((3, 3)), abs=1e-12)
+    # Of (1 + 2 a)² + (-1 + b)² + (a + b)²: 5 a + b = -2 and a + 2 b = 1, so a = -5/9, b = 7/9.
+    free = lowest(found, centre - 5, centre + 5)
+    assert free - centre == pytest.approx([-5 / 9, 7 / 9])
+    # With a held at 0 the rest is least at b = 1/2.
+    assert lowest(found, centre, centre + 5) - centre == pytest.approx([0, 0.5], abs=1e-6)
+
+
+def test_the_noise_of_a_surface_falls_with_the_number_of_points() -> None:
+    draw = np.random.default_rng(2)
+
+    def noise(count: int) -> float:
+        points = draw.uniform(-1, 1, (count, 1))
+        return float(surface_of(points, draw.normal(size=(count, 1)), np.zeros(1)).noise(np.zeros(1))[0, 0])
+
+    # The variance of a mean of n values with variance 1.
+    assert noise(50) == pytest.approx(1 / 50, rel=0.6) and noise(5000) == pytest.approx(1 / 5000, rel=0.1)
+
+
 @needs_sim
 def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: Population, tmp_path: Path) -> None:
     spec = _spec()
     truth = {"wifi_mbps": 20.0, "wifi_rtt_ms": 30.0}
-    usual = population.parameters
-    assert usual is not None
-    fixed = {name: value for name, value in usual.model_dump().items() if name not in truth}
-    free = {name: {"start": 1.3 * value, "least": value / 3, "most": 3 * value} for name, value in truth.items()}
-    still = [scene for scene in population.scenes if scene.name == "home"]
-    alone = population.model_copy(update={"scenes": still})
+    assert population.parameters is not None and population.access is not None
+    # Viewers that are much alike: few of them say where a quantile is.
+    usual = population.parameters.model_copy(update={"wifi_spread": 0.05})
+    wifi = population.access.wifi.model_copy(update={"rtt": Spread(sigma=0.1, least=4, most=200)})
+    home = [scene for scene in population.scenes if scene.name == "home"]
+    access = population.access.model_copy(update={"wifi": wifi})
+    alone = population.model_copy(update={"scenes": home, "access": access})
     moments = [moment for moment in spec.moments if moment.arm == "sp" and moment.q in (0.5, 0.9)]
-    few = {"viewers": 9, "screened": 0, "iterations": 4, "predictions": 2, "parameters": free, "fixed": fixed}
-    asked = _spec(**few, moments=[one.model_dump() for one in moments], held_out=[moments[0].model_dump()])
-    simulator = Simulator(alone, arms_of(asked, alone), LocalExecutor(), program("xlink-sim"), tmp_path)
-    at_truth = simulator.figures(simulator.rows(usual.model_copy(update=truth), 9, -1), moments)
-    made = [one.model_dump() | {"measured": value} for one, value in zip(moments, at_truth, strict=True)]
-    asked = _spec(**few, moments=made, held_out=[made[0]])
+    entries = [moment.model_dump() for moment in moments]
+    simulator = Simulator(alone, [Arm("sp", "sp")], LocalExecutor(), program("xlink-sim"), tmp_path)
+    at_truth = simulator.figures(simulator.rows(usual.model_copy(update=truth), 40, 1), moments)
+    made = [entry | {"measured": value} for entry, value in zip(entries, at_truth, strict=True)]
+    asked = _spec(
+        rounds=[{"points": 10, "viewers": 6, "width": 0.6}, {"points": 10, "viewers": 8, "width": 0.3}],
+        predictions={"points": 3, "viewers": 8},
+        parameters={
+            name: {"start": 1.6 * value, "least": value / 4, "most": 4 * value} for name, value in truth.items()
+        },
+        fixed={name: value for name, value in usual.model_dump().items() if name not in truth},
+        moments=made,
+        held_out=[made[0]],
+    )
+    assert [arm.label for arm in arms_of(asked, alone)] == ["sp"]
     told: list[str] = []
     found = fit(asked, simulator, told.append)
     for name, value in truth.items():
-        assert found.parameters[name].value == pytest.approx(value, rel=0.07), told
+        assert abs(math.log(found.parameters[name].value / value)) < 0.2, told
         assert found.parameters[name].low < value < found.parameters[name].high
-    assert found.distance < 2 and found.predicted[0].low < at_truth[0] < found.predicted[0].high
+    assert found.plays == 40 + 60 + 80 + 24
+    assert found.predicted[0].low < at_truth[0] < found.predicted[0].high
     document = as_document(asked, found)
-    assert Fitted.model_validate(document).parameters.wifi_mbps == pytest.approx(20, rel=0.07)
-    again = fit(asked, Simulator(alone, simulator.arms, LocalExecutor(), simulator.program, tmp_path), told.append)
-    assert again.parameters == found.parameters
+    assert Fitted.model_validate(document).parameters.wifi_mbps == pytest.approx(
+        found.parameters["wifi_mbps"].value, 1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,6 +228,7 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
         ({"fixed": {"leaving": 0.1}}, "'lte_queue_ms' must stand in 'parameters' or here"),
         ({"fixed": {"leaving": 0.1, "lte_queue_ms": 500, "speed": 1}}, "there is no parameter 'speed'"),
         ({"moments": []}, "at least 1 entry"),
+        ({"rounds": [{"points": 9, "viewers": 9, "width": 0.1}]}, "round 1 needs a width and two points more"),
     ],
 )
 def test_a_mistake_in_the_fits_file_is_told_in_one_sentence(change: dict[str, Any], sentence: str) -> None:

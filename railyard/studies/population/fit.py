@@ -4,18 +4,19 @@ A moment is a figure that was measured in the deployment, with a tolerance. With
 
     r = ln(simulated(x) / measured) / tolerance        (of a share: r = (simulated - measured) / tolerance)
 
-and the fit minimises the sum of r² (weights are 1 / tolerance²). The viewers' draws are the same for every x (common
-random numbers), so the distance is a function of x and nothing else, and equal seeds give equal results. The optimiser
-is scipy's trust-region least squares in ln(x), from the best of a scrambled Sobol sequence, with derivatives by
-differences.
+and the fit minimises the sum of r² (weights are 1 / tolerance²). A quantile of few viewers is no smooth function of x,
+so no derivative is taken of it. Each round simulates the points of a scrambled Sobol sequence in a box around the best
+parameters so far, each point with viewers of its own. A regression over them gives r as a linear function of ln(x)
+with the noise of all viewers averaged (a response surface), and bounded linear least squares its minimum in the box,
+which is the centre of the next one. Sequences and viewers follow from the seed: equal seeds give equal results.
 
 Intervals are those of the sandwich formula (Gourieroux and Monfort, Simulation-Based Econometric Methods, 1996):
 
     V = (J'J)⁻¹ J' S J (J'J)⁻¹,    S = 1 + C
 
-with J the derivatives of the residuals, 1 the moments' tolerance, and C the covariance that the choice of viewers gives
-the residuals, from a bootstrap over viewers. Held-out figures are predicted at parameters drawn from it, each with
-viewers of its own, so the interval has both the parameters' uncertainty and that of the sample.
+with J the slopes of the last regression, 1 the moments' tolerance, and C the covariance of its values at the minimum.
+Held-out figures are predicted at parameters drawn from V, each with viewers of its own, so that their interval has both
+the parameters' uncertainty and that of a sample of so many viewers.
 """
 
 from __future__ import annotations
@@ -40,14 +41,10 @@ from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, draw_viewers
 
 FIT_DAY = -1
-"""The day of the viewers of a fit, who are in no comparison; it has the mean mix of scenes."""
-STEP = 0.12
-"""Of ln(x), for derivatives: large against the steps in which a quantile of few viewers moves."""
+"""The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
 PLAYS_A_BATCH = 12
-RESAMPLES = 400
 LEAST_SHARE = 1e-4
 Z = 1.96
-SCREEN_WIDTH = math.log(1.6)
 
 What = Literal["rct", "primary_rtt", "second_rtt", "cost", "lte_faster"]
 
@@ -91,10 +88,25 @@ class Moment(Strict):
     def is_share(self) -> bool:
         return self.what == "lte_faster"
 
+    def figure(self, residual: float) -> float:
+        """What has this residual."""
+        if self.is_share:
+            return self.measured + residual * self.tolerance
+        return self.measured * math.exp(residual * self.tolerance)
+
     def residual(self, found: float) -> float:
         if self.is_share:
             return (found - self.measured) / self.tolerance
         return math.log(max(found, LEAST_SHARE) / self.measured) / self.tolerance
+
+
+class Round(Strict):
+    """Points that are simulated, and the viewers of each."""
+
+    points: Annotated[int, Field(ge=2, le=4096)]
+    viewers: Annotated[int, Field(ge=2)]
+    width: Annotated[float, Field(ge=0)] = 0.0
+    """Half of the box's width, in ln of a parameter."""
 
 
 class FitSpec(Strict):
@@ -102,11 +114,8 @@ class FitSpec(Strict):
 
     population: Name
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]
-    viewers: Annotated[int, Field(ge=5)]
-    screened: Annotated[int, Field(ge=0, le=1024)]
-    """Points of the Sobol sequence to begin with, each with a third of the viewers."""
-    iterations: Annotated[int, Field(ge=1, le=100)]
-    predictions: Annotated[int, Field(ge=2, le=1000)]
+    rounds: list[Round] = Field(min_length=1)
+    predictions: Round
     parameters: dict[str, Free]
     fixed: dict[str, float]
     """The other parameters: assumptions."""
@@ -122,6 +131,9 @@ class FitSpec(Strict):
         for name in known:
             if (name in self.parameters) == (name in self.fixed):
                 raise FieldError("fixed", f"'{name}' must stand in 'parameters' or here; correct that.")
+        for number, one in enumerate(self.rounds):
+            if one.points < len(self.parameters) + 2 or one.width == 0:
+                raise FieldError("rounds", f"round {number + 1} needs a width and two points more than parameters.")
         if len(self.moments) < len(self.parameters):
             raise FieldError("moments", "there are fewer moments than parameters; fit fewer, or add moments.")
         return self
@@ -214,7 +226,7 @@ class Fit:
 
     parameters: dict[str, Interval95]
     distance: float
-    simulated: list[float]  # of the moments
+    simulated: list[float]  # of the moments, on the last surface
     predicted: list[Interval95]  # of the held-out figures
     plays: int
 
@@ -229,29 +241,6 @@ def _parameters(spec: FitSpec, x: Reals) -> Parameters:
     return Parameters.model_validate(spec.fixed | found)
 
 
-def _screened(spec: FitSpec) -> list[Reals]:
-    """Points around the start, by a scrambled Sobol sequence; the start itself first."""
-    from scipy.stats import qmc  # noqa: PLC0415  slow to import
-
-    start, least, most = _bounds(spec)
-    points = qmc.Sobol(len(start), seed=spec.seed).random(spec.screened) if spec.screened else np.empty((0, len(start)))
-    return [start, *(np.clip(start + SCREEN_WIDTH * (2 * point - 1), least, most) for point in points)]
-
-
-def covariance(simulator: Simulator, rows: Sequence[Row], moments: Sequence[Moment], seed: int) -> Reals:
-    """Of the residuals, over resamples of the viewers."""
-    of_viewer: dict[int, list[Row]] = {}
-    for row in rows:
-        of_viewer.setdefault(row["viewer"], []).append(row)
-    keys, draw = list(of_viewer), np.random.default_rng(seed)
-    samples = []
-    for _ in range(RESAMPLES):
-        chosen = draw.integers(0, len(keys), len(keys))
-        samples.append(simulator.residuals([row for at in chosen for row in of_viewer[keys[at]]], moments))
-    found: Reals = np.cov(np.array(samples).T)
-    return found
-
-
 def sandwich(jacobian: Reals, noise: Reals) -> Reals:
     """V of the module's text."""
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
@@ -259,72 +248,71 @@ def sandwich(jacobian: Reals, noise: Reals) -> Reals:
     return found
 
 
-@dataclass
-class _Search:
-    """The distance and its derivatives, each point simulated once."""
+@dataclass(frozen=True)
+class Surface:
+    """Residuals as a linear function of ln(x) around a centre, from a regression over simulated points."""
 
-    spec: FitSpec
-    simulator: Simulator
-    tell: Tell
-    known: dict[tuple[float, ...], tuple[Reals, list[Row]]] = field(default_factory=dict)
+    centre: Reals
+    level: Reals  # at the centre
+    slopes: Reals  # [moment, parameter]
+    scatter: Reals  # covariance of the residuals of one point around the surface
+    inverse: Reals  # of the regression's normal matrix, [1, ln(x) - centre]
 
-    def at(self, x: Reals, viewers: int) -> Reals:
-        key = (viewers, *(float(value) for value in x))
-        if key not in self.known:
-            parameters = _parameters(self.spec, x)
-            rows = self.simulator.rows(parameters, viewers, FIT_DAY)
-            self.known[key] = (self.simulator.residuals(rows, self.spec.moments), rows)
-        return self.known[key][0]
-
-    def rows_at(self, x: Reals) -> list[Row]:
-        self.at(x, self.spec.viewers)
-        return self.known[self.spec.viewers, *(float(value) for value in x)][1]
-
-    def residuals(self, x: Reals) -> Reals:
-        found = self.at(x, self.spec.viewers)
-        shown = ", ".join(f"{name} {math.exp(v):.3g}" for name, v in zip(self.spec.parameters, x, strict=True))
-        self.tell(f"distance {float(found @ found):8.2f} at {shown}")
+    def at(self, x: Reals) -> Reals:
+        found: Reals = self.level + self.slopes @ (x - self.centre)
         return found
 
-    def jacobian(self, x: Reals) -> Reals:
-        """Differences away from the nearer bound."""
-        _, least, most = _bounds(self.spec)
-        base, columns = self.at(x, self.spec.viewers), []
-        for number, value in enumerate(x):
-            step = STEP if most[number] - value > value - least[number] else -STEP
-            moved = x.copy()
-            moved[number] = value + step
-            columns.append((self.at(moved, self.spec.viewers) - base) / step)
-        found: Reals = np.array(columns).T
+    def noise(self, x: Reals) -> Reals:
+        """Covariance of the surface's values at x."""
+        row = np.concatenate([[1.0], x - self.centre])
+        found: Reals = float(row @ self.inverse @ row) * self.scatter
         return found
 
 
-def _start(search: _Search) -> Reals:
-    """The best of the points to begin with."""
-    spec = search.spec
-    points = _screened(spec)
-    few = max(5, spec.viewers // 3)
-    sums = [float(search.at(point, few) @ search.at(point, few)) for point in points]
-    best = int(np.argmin(sums))
-    search.tell(f"{len(points)} points to begin with, distances {min(sums):.1f} to {max(sums):.1f} over {few} viewers")
-    return points[best]
+def surface_of(points: Reals, residuals: Reals, centre: Reals) -> Surface:
+    """The regression: a row of `residuals` for each row of `points`."""
+    design = np.column_stack([np.ones(len(points)), points - centre])
+    found, *_ = np.linalg.lstsq(design, residuals, rcond=None)
+    errors = residuals - design @ found
+    scatter = (errors.T @ errors / max(1, len(points) - design.shape[1])).astype(np.float64)
+    inverse = np.linalg.pinv(design.T @ design).astype(np.float64)
+    level, slopes = found[0].astype(np.float64), found[1:].T.astype(np.float64)
+    return Surface(centre, level, slopes, scatter, inverse)
 
 
-def _predict(search: _Search, x: Reals, spread: Reals) -> list[Interval95]:
-    """The held-out figures at x, and their intervals."""
-    spec, simulator = search.spec, search.simulator
+def lowest(surface: Surface, least: Reals, most: Reals) -> Reals:
+    """The parameters within bounds at which the surface's distance is least."""
+    from scipy import optimize  # noqa: PLC0415  slow to import
+
+    offset = surface.slopes @ surface.centre - surface.level
+    found: Reals = optimize.lsq_linear(surface.slopes, offset, bounds=(least, most)).x
+    return found
+
+
+def _box(spec: FitSpec, one: Round, number: int, centre: Reals) -> tuple[Reals, Reals, Reals]:
+    """Points of a round, and the bounds of its box."""
+    from scipy.stats import qmc  # noqa: PLC0415  slow to import
+
     _, least, most = _bounds(spec)
-    draw = np.random.default_rng(spec.seed + 1)
+    low, high = np.maximum(least, centre - one.width), np.minimum(most, centre + one.width)
+    sequence = qmc.Sobol(len(centre), seed=spec.seed + number)
+    points: Reals = low + (high - low) * sequence.random_base2(math.ceil(math.log2(one.points)))[: one.points]
+    return points, low, high
+
+
+def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: int) -> list[Interval95]:
+    """The held-out figures: the middle of those at parameters drawn around x, and their spread."""
+    _, least, most = _bounds(spec)
+    draw = np.random.default_rng(spec.seed)
     drawn = []
-    for number in range(spec.predictions):
+    for number in range(spec.predictions.points):
         point = np.clip(draw.multivariate_normal(x, spread, check_valid="ignore"), least, most)
-        rows = simulator.rows(_parameters(spec, point), spec.viewers, FIT_DAY - 1 - number)
-        drawn.append(simulator.figures(rows, spec.held_out))
-    at_x = simulator.figures(search.rows_at(x), spec.held_out)
-    deviation = np.log(np.array(drawn)).std(axis=0, ddof=1)
+        rows = simulator.rows(_parameters(spec, point), spec.predictions.viewers, day - number)
+        drawn.append(np.log(simulator.figures(rows, spec.held_out)))
+    middle, deviation = np.mean(drawn, axis=0), np.std(drawn, axis=0, ddof=1)
     return [
-        Interval95(value, value * math.exp(-Z * sd), value * math.exp(Z * sd))
-        for value, sd in zip(at_x, deviation, strict=True)
+        Interval95(*(math.exp(value + side * Z * sd) for side in (0, -1, 1)))
+        for value, sd in zip(middle, deviation, strict=True)
     ]
 
 
@@ -342,35 +330,32 @@ def arms_of(spec: FitSpec, population: Population) -> list[Arm]:
 
 def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
     """Carries the fit out: minutes, most of them in plays."""
-    from scipy import optimize  # noqa: PLC0415  slow to import
-
-    search = _Search(spec, simulator, tell)
-    _, least, most = _bounds(spec)
-    found = optimize.least_squares(
-        search.residuals,
-        np.clip(_start(search), least + 1e-6, most - 1e-6),
-        jac=search.jacobian,
-        bounds=(least, most),
-        max_nfev=spec.iterations,
-        x_scale=1.0,
-        xtol=1e-2,
-        ftol=1e-2,
-    )
-    x: Reals = found.x
-    noise = covariance(simulator, search.rows_at(x), spec.moments, spec.seed)
-    spread = sandwich(search.jacobian(x), noise)
+    x, least, most = _bounds(spec)
+    day = FIT_DAY
+    for number, one in enumerate(spec.rounds):
+        points, low, high = _box(spec, one, number, x)
+        found = []
+        for point in points:
+            rows = simulator.rows(_parameters(spec, point), one.viewers, day)
+            found.append(simulator.residuals(rows, spec.moments))
+            day -= 1
+        surface = surface_of(points, np.array(found), x)
+        x = lowest(surface, low, high)
+        told = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
+        distances = [float(residual @ residual) for residual in found]
+        tell(f"round {number + 1}: distances {min(distances):.0f} to {max(distances):.0f} at {len(points)} points")
+        tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {told}")
+    spread = sandwich(surface.slopes, surface.noise(x))
     error = np.sqrt(np.diag(spread))
+    ends = [np.clip(x + side * Z * error, least, most) for side in (-1, 1)]
     parameters = {
-        name: Interval95(
-            math.exp(value),
-            max(free.least, math.exp(value - Z * sd)),
-            min(free.most, math.exp(value + Z * sd)),
-        )
-        for (name, free), value, sd in zip(spec.parameters.items(), x, error, strict=True)
+        name: Interval95(math.exp(value), math.exp(low), math.exp(high))
+        for name, value, low, high in zip(spec.parameters, x, *ends, strict=True)
     }
-    simulated = simulator.figures(search.rows_at(x), spec.moments)
-    predicted = _predict(search, x, spread)
-    return Fit(parameters, float(2 * found.cost), simulated, predicted, simulator.plays)
+    residuals = surface.at(x)
+    simulated = [moment.figure(float(value)) for moment, value in zip(spec.moments, residuals, strict=True)]
+    predicted = _predict(spec, simulator, x, spread, day)
+    return Fit(parameters, float(residuals @ residuals), simulated, predicted, simulator.plays)
 
 
 def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
@@ -387,7 +372,7 @@ def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
         "intervals": {name: ends(one) for name, one in found.parameters.items()},
         "fit": {
             "seed": spec.seed,
-            "viewers": spec.viewers,
+            "viewers": sum(one.points * one.viewers for one in spec.rounds),
             "plays": found.plays,
             "distance": digits(found.distance),
             "degrees_of_freedom": len(spec.moments) - len(spec.parameters),
