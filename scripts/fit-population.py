@@ -1,22 +1,22 @@
 """Fits the population's free parameters and writes the file that the population reads them from.
 
-    python scripts/fit-population.py [--spec FILE] [--out FILE] [--jobs N]
+    python scripts/fit-population.py [--spec FILE] [--out FILE] [--jobs N] [--folder DIR]
 
 Default: experiments/fitted/population-fit.yaml, and experiments/fitted/population.yaml. It prints every step, the
-residuals, the parameters' intervals and the prediction of what was held out. docs/reference/population.md says how.
+residuals, the parameters' intervals and the prediction of what was held out. What was simulated stays in DIR, by
+default results/population-fit; a fit that was stopped goes on from there. docs/reference/population.md says how.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
 import yaml
 
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR, program
+from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml
 from railyard.run.sim import PROGRAM
 from railyard.studies.population.executors import LocalExecutor
@@ -50,15 +50,16 @@ def main() -> int:
     parser.add_argument("--spec", type=Path, default=FOLDER / "population-fit.yaml")
     parser.add_argument("--out", type=Path, default=FOLDER / "population.yaml")
     parser.add_argument("--jobs", type=int, default=None, help="processes; default: one for each core")
+    parser.add_argument("--folder", type=Path, default=RESULTS_DIR / "population-fit")
     options = parser.parse_args()
     try:
         spec = load_fit(load_yaml(options.spec))
         population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
         begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="railyard-fit-") as traces:
-            executor = LocalExecutor(options.jobs)
-            simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), Path(traces))
-            found = fit(spec, simulator, tell)
+        options.folder.mkdir(parents=True, exist_ok=True)
+        executor = LocalExecutor(options.jobs)
+        simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), options.folder)
+        found = fit(spec, simulator, tell)
     except UserError as error:
         print(f"fit-population: {error}")
         return 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
-from railyard.studies.population.executors import LocalExecutor
+from railyard.studies.population.executors import Batch, LocalExecutor
 from railyard.studies.population.fit import (
     FitSpec,
     Simulator,
@@ -182,6 +183,13 @@ def test_the_noise_of_a_surface_falls_with_the_number_of_points() -> None:
     assert noise(50) == pytest.approx(1 / 50, rel=0.6) and noise(5000) == pytest.approx(1 / 5000, rel=0.1)
 
 
+class Nobody:
+    """Plays nothing: what is asked for must be there."""
+
+    def results(self, batches: Sequence[Batch]) -> Iterator[list[Row]]:
+        raise AssertionError(f"{len(batches)} batches were played again")
+
+
 @needs_sim
 def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: Population, tmp_path: Path) -> None:
     spec = _spec()
@@ -196,7 +204,7 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
     moments = [moment for moment in spec.moments if moment.arm == "sp" and moment.q in (0.5, 0.9)]
     entries = [moment.model_dump() for moment in moments]
     simulator = Simulator(alone, [Arm("sp", "sp")], LocalExecutor(), program("xlink-sim"), tmp_path)
-    at_truth = simulator.figures(simulator.rows(usual.model_copy(update=truth), 40, 1), moments)
+    at_truth = simulator.figures(usual.model_copy(update=truth), 40, 1, moments)
     made = [entry | {"measured": value} for entry, value in zip(entries, at_truth, strict=True)]
     asked = _spec(
         rounds=[{"points": 10, "viewers": 6, "width": 0.6}, {"points": 10, "viewers": 8, "width": 0.3}],
@@ -216,6 +224,8 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
         assert found.parameters[name].low < value < found.parameters[name].high
     assert found.plays == 40 + 60 + 80 + 24
     assert found.predicted[0].low < at_truth[0] < found.predicted[0].high
+    stopped = Simulator(alone, simulator.arms, Nobody(), simulator.program, tmp_path)
+    assert fit(asked, stopped, told.append).parameters == found.parameters, "all of it was kept"
     document = as_document(asked, found)
     assert Fitted.model_validate(document).parameters.wifi_mbps == pytest.approx(
         found.parameters["wifi_mbps"].value, 1e-3

@@ -21,9 +21,11 @@ the parameters' uncertainty and that of a sample of so many viewers.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,9 +38,9 @@ from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.studies.population.executors import Batch, Executor
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
-from railyard.studies.population.play import Arm, Row, arm_of, tasks_of
+from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.studies.population.scenes import Library
-from railyard.studies.population.viewers import Viewer, draw_viewers
+from railyard.studies.population.viewers import draw_viewers
 
 FIT_DAY = -1
 """The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
@@ -172,45 +174,51 @@ def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[
 
 @dataclass
 class Simulator:
-    """Plays the viewers of a fit with parameters."""
+    """Plays the viewers of a fit with parameters. What was simulated is kept in a folder, so that a fit that was
+    stopped goes on from there."""
 
     population: Population
     arms: list[Arm]
     executor: Executor
     program: Path
-    traces: Path
+    folder: Path
     plays: int = 0
-    still: set[str] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        self.still = {scene.name for scene in self.population.scenes if scene.place is not None}
+    def figures(self, parameters: Parameters, viewers: int, day: int, moments: Sequence[Moment]) -> list[float]:
+        """The moments over so many viewers of a day."""
+        population = self.population.model_copy(update={"parameters": parameters, "day_sigma": 0.0})
+        library = Library(population, self.folder / "traces", recorded=False)
+        needed = {moment.arm for moment in moments}
+        arms = [arm for arm in self.arms if arm.label in needed]
+        tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
+        self.plays += viewers * len(arms)
+        names = [name for task in tasks for name in task.identities()] + [moment.name for moment in moments]
+        kept = self.folder / f"{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]}.json"
+        if kept.is_file():
+            known: list[float] = json.loads(kept.read_text(encoding="utf-8"))
+            return known
+        found = _figures(self._rows(tasks), moments, population)
+        partial = kept.with_suffix(".partial")
+        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.rename(kept)
+        return found
 
-    def with_parameters(self, parameters: Parameters) -> Population:
-        return self.population.model_copy(update={"parameters": parameters, "day_sigma": 0.0})
+    def residuals(self, parameters: Parameters, viewers: int, day: int, moments: Sequence[Moment]) -> Reals:
+        found = self.figures(parameters, viewers, day, moments)
+        return np.array([moment.residual(value) for moment, value in zip(moments, found, strict=True)])
 
-    def rows(self, parameters: Parameters, viewers: int, day: int) -> list[Row]:
-        """In the order of viewers and arms."""
-        population = self.with_parameters(parameters)
-        library = Library(population, self.traces, recorded=False)
-        drawn: list[Viewer] = draw_viewers(population, library, [day], viewers)
-        tasks = tasks_of(population, drawn, self.arms, self.program)
-        size = max(1, PLAYS_A_BATCH // len(self.arms))
+    def _rows(self, tasks: Sequence[Task]) -> list[Row]:
+        size = max(1, PLAYS_A_BATCH // len(tasks[0].arms))
         batches = [Batch(tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
-        found = [row for rows in self.executor.results(batches) for row in rows]
-        self.plays += len(found)
-        order = {arm.label: number for number, arm in enumerate(self.arms)}
-        return sorted(found, key=lambda row: (row["viewer"], order[row["arm"]]))
+        return [row for rows in self.executor.results(batches) for row in rows]
 
-    def figures(self, rows: Sequence[Row], moments: Sequence[Moment]) -> list[float]:
-        of_arm: dict[str, list[Row]] = {}
-        for row in rows:
-            of_arm.setdefault(row["arm"], []).append(row)
-        chunk = self.population.video.chunk_bytes
-        return [figure_of(of_arm[moment.arm], moment, chunk, self.still) for moment in moments]
 
-    def residuals(self, rows: Sequence[Row], moments: Sequence[Moment]) -> Reals:
-        pairs = zip(moments, self.figures(rows, moments), strict=True)
-        return np.array([moment.residual(found) for moment, found in pairs])
+def _figures(rows: Sequence[Row], moments: Sequence[Moment], population: Population) -> list[float]:
+    still = {scene.name for scene in population.scenes if scene.place is not None}
+    of_arm: dict[str, list[Row]] = {}
+    for row in rows:
+        of_arm.setdefault(row["arm"], []).append(row)
+    return [figure_of(of_arm[moment.arm], moment, population.video.chunk_bytes, still) for moment in moments]
 
 
 @dataclass(frozen=True)
@@ -307,8 +315,8 @@ def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: 
     drawn = []
     for number in range(spec.predictions.points):
         point = np.clip(draw.multivariate_normal(x, spread, check_valid="ignore"), least, most)
-        rows = simulator.rows(_parameters(spec, point), spec.predictions.viewers, day - number)
-        drawn.append(np.log(simulator.figures(rows, spec.held_out)))
+        found = simulator.figures(_parameters(spec, point), spec.predictions.viewers, day - number, spec.held_out)
+        drawn.append(np.log(found))
     middle, deviation = np.mean(drawn, axis=0), np.std(drawn, axis=0, ddof=1)
     return [
         Interval95(*(math.exp(value + side * Z * sd) for side in (0, -1, 1)))
@@ -336,8 +344,7 @@ def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
         points, low, high = _box(spec, one, number, x)
         found = []
         for point in points:
-            rows = simulator.rows(_parameters(spec, point), one.viewers, day)
-            found.append(simulator.residuals(rows, spec.moments))
+            found.append(simulator.residuals(_parameters(spec, point), one.viewers, day, spec.moments))
             day -= 1
         surface = surface_of(points, np.array(found), x)
         x = lowest(surface, low, high)
