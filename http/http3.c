@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/grease.h"
 #include "http/http3_internal.h"
 
 #define READ_BYTES          16384
@@ -78,6 +79,7 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     s->callbacks = *callbacks;
     s->is_server = is_server;
     s->log = h3_log_new(connection, is_server);
+    s->grease = xl_connection_grease(connection);
     s->peer.max_field_section_bytes = UINT64_MAX;
     nghttp3_settings settings;
     nghttp3_settings_default(&settings);
@@ -137,6 +139,56 @@ static void open_critical_streams(h3_session *s, uint64_t now) {
         fail(s, rv, now);
     else
         s->ready = true;
+}
+
+/* ---- What the peer has to ignore ---- */
+
+/* One stream, once there is room for it beside the critical ones. */
+static void open_reserved_stream(h3_session *s) {
+    uint8_t bytes[H3_GREASE_BYTES];
+    uint64_t id;
+    if (!s->grease || s->has_reserved_stream || !s->is_connected || xl_stream_open(s->connection, false, &id) != 0)
+        return;
+    s->has_reserved_stream = true;
+    const size_t len = h3_grease_stream(s->grease, bytes);
+    if (xl_stream_send(s->connection, id, bytes, len, true, NULL) == (ssize_t)len)
+        h3_log_bytes(s->log, id, true, bytes, len, s->now);
+}
+
+/* Where the stream's bytes so far end with a frame. */
+static void put_reserved(h3_session *s, uint64_t id, const uint8_t *bytes, size_t len) {
+    if (xl_stream_send(s->connection, id, bytes, len, false, NULL) == (ssize_t)len)
+        h3_log_bytes(s->log, id, true, bytes, len, s->now);
+}
+
+/* Before the first request's HEADERS. */
+static void put_reserved_frame(h3_session *s, uint64_t id) {
+    uint8_t bytes[H3_GREASE_BYTES];
+    if (!s->grease || s->has_reserved_frame || xl_stream_send_capacity(s->connection, id) < sizeof bytes)
+        return;
+    s->has_reserved_frame = true;
+    put_reserved(s, id, bytes, h3_grease_frame(s->grease, bytes));
+}
+
+/* nghttp3 has no call for reserved settings: they join what it writes first on the control stream. False: they do not,
+ * and the bytes are still to be sent. */
+static bool put_reserved_settings(h3_session *s, const nghttp3_vec *vec, size_t count, size_t *all) {
+    uint8_t begin[H3_GREASE_BYTES], bytes[2 * H3_GREASE_BYTES];
+    if (!s->grease || s->has_reserved_settings)
+        return false;
+    s->has_reserved_settings = true;
+    *all = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (vec[i].len > sizeof begin - *all)
+            return false;
+        memcpy(begin + *all, vec[i].base, vec[i].len);
+        *all += vec[i].len;
+    }
+    const size_t len = h3_grease_control(s->grease, begin, *all, bytes);
+    if (len == 0 || xl_stream_send_capacity(s->connection, s->critical[0]) < len)
+        return false;
+    put_reserved(s, s->critical[0], bytes, len);
+    return true;
 }
 
 /* ---- The server's settings ---- */
@@ -228,11 +280,19 @@ static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t n
     h3_stream_drop(s, id, H3_REQUEST_CANCELLED);
 }
 
+static bool is_critical(const h3_session *s, uint64_t id) {
+    for (size_t i = 0; i < s->critical_count; i++)
+        if (s->critical[i] == id)
+            return true;
+    return false;
+}
+
 /* The peer wants no more of what this side sends. */
 static void on_stopped(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
-    if (!is_client_bidi(id)) { /* only the critical streams are ours */
-        fail(s, NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM, now);
-        return;
+    if (!is_client_bidi(id)) {
+        if (is_critical(s, id))
+            fail(s, NGHTTP3_ERR_H3_CLOSED_CRITICAL_STREAM, now);
+        return; /* a peer need not read a stream of a type that it does not know */
     }
     nghttp3_conn_shutdown_stream_write(s->h3, (int64_t)id);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
@@ -370,6 +430,9 @@ static bool announce(h3_session *s, const h3_stream *st, const nghttp3_vec *vec,
 static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t count, bool fin) {
     h3_stream *st = h3_stream_find(s, id);
     xl_frame_mark mark = {0};
+    size_t whole;
+    if (s->critical_count > 0 && id == (int64_t)s->critical[0] && put_reserved_settings(s, vec, count, &whole))
+        return took(s, id, whole);
     if (st && st->sent_fields) {
         h3_log_headers(s->log, (uint64_t)id, true, st->sent_fields, s->now);
         st->sent_fields = NULL;
@@ -391,6 +454,8 @@ static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t
 
 void h3_pump(h3_session *s, uint64_t now) {
     s->now = now;
+    if (s->ready && !s->failed)
+        open_reserved_stream(s);
     while (s->ready && !s->failed) {
         nghttp3_vec vec[MAX_VECS];
         int64_t id = -1;
@@ -452,6 +517,8 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
     int rv = xl_stream_open(s->connection, true, stream);
     if (rv != 0)
         return rv;
+    if (s->is_connected)
+        put_reserved_frame(s, *stream);
     nghttp3_nv nv[MAX_HEADERS + 4] = {field(":method", method), field(":scheme", "https"),
                                       field(":authority", authority), field(":path", path)};
     size_t count = append_fields(nv, 4, headers, header_count);

@@ -48,7 +48,9 @@ struct h3_session {
     h3_log *log;  /* NULL: there is no qlog */
     uint64_t now; /* of the event that is being handled */
     bool is_server, ready, failed, goaway_received;
-    bool is_connected;    /* the handshake is complete: what is asked for is not 0-RTT data */
+    bool is_connected; /* the handshake is complete: what is asked for is not 0-RTT data */
+    uint64_t grease;   /* random; 0: nothing reserved is sent */
+    bool has_reserved_stream, has_reserved_settings, has_reserved_frame; /* sent, each once */
     uint64_t critical[3]; /* streams that live as long as the connection: control, QPACK's two */
     size_t critical_count;
     h3_settings_reader settings;            /* client */

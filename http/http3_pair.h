@@ -274,7 +274,7 @@ static inline void run(pair *p, uint64_t us) {
         step(p, until);
 }
 
-static inline pair *pair_new(bool client_by_hand) {
+static inline pair *pair_begin(bool client_by_hand, bool server_by_hand, bool greases) {
     pair *p = calloc(1, sizeof *p);
     assert_non_null(p);
     p->air = calloc(MAX_IN_AIR, sizeof *p->air);
@@ -292,6 +292,7 @@ static inline pair *pair_new(bool client_by_hand) {
     assert_int_equal(0, xl_random_key_from_seed(7, "pair", config.random_key));
     config.limits.max_udp_payload_bytes = MTU_BYTES;
     config.limits.send_buffer_bytes = SEND_BUFFER;
+    config.limits.grease = greases;
     config.credentials = p->client_credentials;
     int error = 0;
     p->client.endpoint = xl_endpoint_new(&config, p->now, &error);
@@ -308,6 +309,7 @@ static inline pair *pair_new(bool client_by_hand) {
         xl_endpoint_connect(p->client.endpoint, "server.test", &local, &remote, XL_TECH_WIFI, p->now);
     assert_non_null(p->client.connection);
     p->client.by_hand = client_by_hand;
+    p->server.by_hand = server_by_hand;
     if (!client_by_hand) {
         const h3_callbacks callbacks = {
             .user = p, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort, .goaway = on_goaway};
@@ -319,6 +321,10 @@ static inline pair *pair_new(bool client_by_hand) {
     assert_true(p->client.connected);
     assert_true(p->server.connected);
     return p;
+}
+
+static inline pair *pair_new(bool client_by_hand) {
+    return pair_begin(client_by_hand, false, false);
 }
 
 static inline void pair_free(pair *p) {

@@ -178,7 +178,8 @@ const setting quic_setting_rows[] = {
              "server chooses."},
     {"grease", SETTING_SWITCH, FIELD(limits.grease), .sides = BOTH,
      .fallback = "on; off in experiments and the simulator",
-     .help = "Send values that a peer has to ignore: a reserved transport parameter, a random QUIC bit (RFC 9287)."},
+     .help = "Send values that a peer has to ignore: a reserved transport parameter, a random QUIC bit (RFC 9287), "
+             "reserved streams, frames and settings of HTTP/3."},
     {"spin_bit", SETTING_SWITCH, FIELD(limits.spin_bit), .sides = BOTH, .fallback = "off",
      .help = "Show the RTT to the network by the spin bit (RFC 9000 section 17.4), but for one connection in 16."},
     {"path_mtu_bytes", SETTING_WHOLE, FIELD(limits.path_mtu_bytes), .least = 1200, .most = QUIC_UDP_PAYLOAD_BYTES,

@@ -63,7 +63,7 @@ def assert_http3(records: list[dict[str, Any]], side: str) -> None:
     parameters = {data["initiator"] for name, data in of_http3 if name == "parameters_set" and "stream_id" not in data}
     assert parameters == {"local", "remote"}
     types = Counter(data["stream_type"] for name, data in of_http3 if name == "stream_type_set")
-    assert types == {"request": 1, "control": 2, "qpack_encode": 2, "qpack_decode": 2}
+    assert types == {"request": 1, "control": 2, "qpack_encode": 2, "qpack_decode": 2, "reserved": 2}
     frames = [(name, data["frame"]) for name, data in of_http3 if name in ("frame_created", "frame_parsed")]
     headers = {
         name: {field["name"]: field["value"] for field in frame["headers"]}

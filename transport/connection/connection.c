@@ -33,6 +33,7 @@ static void add_grease(xl_connection *c) {
     p->reserved_id = 31 * (1 + (drawn >> 8) % (UINT64_C(1) << 24)) + 27;
     p->reserved_len = drawn % (sizeof p->reserved + 1);
     xl_drbg_bytes(&c->random.grease, p->reserved, p->reserved_len);
+    c->grease = xl_drbg_next(&c->random.grease) | 1;
 }
 
 static void params_from_config(xl_connection *c) {
@@ -390,6 +391,10 @@ bool xl_connection_is_resumed(const xl_connection *c) {
 
 const char *xl_connection_alpn(const xl_connection *c) {
     return c->handshake.tls ? xl_tls_alpn(c->handshake.tls) : "";
+}
+
+uint64_t xl_connection_grease(const xl_connection *c) {
+    return c->grease;
 }
 
 void xl_connection_ping(xl_connection *c, uint64_t now) {

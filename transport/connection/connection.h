@@ -77,7 +77,8 @@ struct xl_connection {
     bool level_discarded[XL_LEVEL_COUNT];
     xl_handshake handshake;
     xl_early early;
-    bool spins; /* the spin bit is shown; else, where it is configured, it is random */
+    uint64_t grease; /* the application's; 0 = none */
+    bool spins;      /* the spin bit is shown; else, where it is configured, it is random */
     xl_key_update key_update;
     xl_transport_params local_params, peer_params;
 
