@@ -13,6 +13,7 @@ import pytest
 
 from interop import cases, cell, matrix, peers, relay
 from railyard.base.paths import program
+from railyard.run import vkernel
 
 
 def _why_not() -> str | None:
@@ -37,6 +38,19 @@ AIOQUIC = peers.by_name("aioquic")
 def test_cell_passes(tmp_path: Path, name: str, server: peers.Peer, client: peers.Peer) -> None:
     result = matrix.run_cell(cases.BY_NAME[name], server, client, tmp_path)
     assert result.verdict == "passed", result
+
+
+@pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
+def test_a_cell_in_virtual_time_has_the_same_packets_again(tmp_path: Path) -> None:
+    """No root is needed; the client moves to the server's preferred address."""
+    case, arena = cases.BY_NAME["preferredaddress"], matrix.Arena(is_virtual=True, seed=5)
+    logs = []
+    for name in ("first", "second"):
+        result = matrix.run_cell(case, peers.XLINK, peers.XLINK, tmp_path / name, arena)
+        assert result.verdict == "passed", result
+        logs.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*-logs/qlog/*")})
+    assert len(logs[0]) == 2
+    assert logs[0] == logs[1]
 
 
 @pytest.mark.parametrize("peer", [peers.XLINK, AIOQUIC], ids=lambda peer: peer.name)

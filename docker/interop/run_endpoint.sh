@@ -14,33 +14,35 @@ mkdir -p "${QLOGDIR:-/logs/qlog}"
 alpn=${XLINK_ALPN:-hq-interop}
 split=none
 scheme=sp
-server_options=()
+read -ra server_options <<<"${XLINK_SERVER_OPTIONS:-}"
 client_options=()
+preferred=()
 case "${TESTCASE:-}" in
 handshake | transfer | longrtt | multiplexing | ipv6 | ecn) ;;
 blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port | rebind-addr) ;;
 multiconnect | handshakeloss | handshakecorruption) split=each ;;
 chacha20)
-    server_options=(--ciphers chacha20)
+    server_options+=(--ciphers chacha20)
     client_options=(--ciphers chacha20)
     ;;
 keyupdate) client_options=(--packets-per-key 1000) ;;
 resumption) split=first ;;
 zerortt)
     split=first
-    server_options=(--early-data)
+    server_options+=(--early-data)
     client_options=(--early-data)
     ;;
 v2)
-    server_options=(--quic-version both)
+    server_options+=(--quic-version both)
     client_options=(--quic-version both)
     ;;
-retry) server_options=(--retry-above 0) ;;
+retry) server_options+=(--retry-above 0) ;;
 http3) alpn=h3 ;;
 connectionmigration) scheme=cm ;;
+preferredaddress) ;;
 multipath)
     scheme=vanilla-mp
-    server_options=(--dialect ietf)
+    server_options+=(--dialect ietf)
     ;;
 *) exit 127 ;;
 esac
@@ -50,15 +52,16 @@ for address in ${LOCAL_ADDRESSES:-}; do
     client_options+=(--path "$address")
 done
 
-serve() {
+serve() { # ADDR:PORT NAME OPTIONS...
     "${BIN}xlink-server" --quic "$1" --scheme "$scheme" --root /www --cert /certs/cert.pem --key /certs/priv.key \
-        --out "/logs/$2.jsonl" "${server_options[@]}" "${LOGS[@]}" &
+        --out "/logs/$2.jsonl" "${server_options[@]}" "${LOGS[@]}" "${@:3}" &
 }
 
 case "${ROLE:-}" in
 server)
     serve '[::]:443' ipv6
-    serve 0.0.0.0:443 ipv4
+    [ "${TESTCASE:-}" != preferredaddress ] || preferred=(--preferred-address "$PREFERRED_ADDRESS")
+    serve 0.0.0.0:443 ipv4 "${preferred[@]}"
     trap 'kill $(jobs -p)' TERM INT
     wait
     ;;

@@ -9,6 +9,7 @@ from interop.relay import Plan
 LINK = "up=10mbps,down=10mbps,delay=15,queue=droptail:packets=25"
 MB = 1_000_000
 NOTHING = Plan()
+PREFERRED_ADDRESS, PREFERRED_PORT = "192.0.2.1", 4443  # of RFC 5737
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Case:
     link: str = LINK  # of mpshell
     second_link: str | None = None  # a second path
     failing_link: str | None = None  # the first path, if the client is ours: it moves when its path is silent
-    relay: Plan = NOTHING
+    relay: Plan | None = NOTHING  # None: there is no relay, and the client comes to the server itself
     needs: tuple[str, ...] = ()  # what the relay must have seen
     connections: int | None = 1  # how many; None: at least two
     family: int = 4
@@ -29,6 +30,7 @@ class Case:
     most_amplification: float | None = None
     qlog_event: str | None = None  # what the qlog of our end must hold: a part of its text
     is_page: bool = False  # of a page with a video, which a browser plays
+    preferred: bool = False  # the server has PREFERRED_ADDRESS, too
     multipath: bool = False  # both paths have to carry a quarter of the data at least
     resumes: bool = False  # the second connection; a foreign client has to look by itself
     timeout_s: int = 60
@@ -119,6 +121,12 @@ CASES = (
         needs=("client moved",),
     ),
     Case(
+        *("preferredaddress", "the client moves to the server's preferred address", "preferredaddress", (3 * MB,)),
+        relay=None,
+        preferred=True,
+        qlog_event="multipath:migrated",
+    ),
+    Case(
         *("ecn", "both sides send ECT(0), and take the other's counts for valid", "ecn", (MB,)),
         needs=("client ect0", "server ect0"),
         qlog_event='"new":"capable"',
@@ -130,6 +138,18 @@ CASES = (
     ),
     Case("play", "a browser plays the video of a page", "http3", (), http3=True, is_page=True),
 )
-BY_NAME = {case.name: case for case in CASES}
+# Not of the matrix: 10 MB over a link that loses packets in both directions (interop.loss).
+LOSS_RATES = (1, 3, 5)
+LOSS = tuple(
+    Case(
+        *(f"loss{percent}", f"10 MB at {percent} % loss, 100 ms", "http3", (10 * MB,)),
+        link=f"up=40mbps,down=40mbps,delay=50,loss={percent / 100},queue=droptail:packets=330",
+        relay=None,
+        http3=True,
+        timeout_s=600,
+    )
+    for percent in LOSS_RATES
+)
+BY_NAME = {case.name: case for case in (*CASES, *LOSS)}
 # Enough for every change: both HTTPs, Retry, loss, and a change of address.
 SMALL = ("handshake", "http3", "retry", "resumption", "rebind-addr")

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from interop import chromium_endpoint, peers, relay
-from interop.cases import BY_NAME, Case
+from interop.cases import BY_NAME, PREFERRED_ADDRESS, Case
 from railyard.base.paths import program
 
 RELAY_PORT, SERVER_PORT = 4433, 443
@@ -205,7 +205,7 @@ def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
         return f"{len(seen.connections)} connections in place of {case.connections}"
     if case.multipath and not carried_by_both(seen):
         return f"datagrams over the paths: {sorted(seen.down.values())}"
-    if case.relay.rebind_times and seen.rebindings == 0:
+    if case.relay is not None and case.relay.rebind_times and seen.rebindings == 0:
         return "it was over before the client's address changed"
     if case.most_amplification is not None and seen.amplification > case.most_amplification:
         return f"the server sent {seen.amplification:.2f} times what it had received"
@@ -221,7 +221,7 @@ def links(case: Case, client: peers.Peer) -> list[str]:
     return [link for link in (first, case.second_link) if link]
 
 
-def inside(case: Case, client: peers.Peer, hosts: Path, host: str) -> list[str | Path]:
+def inside(case: Case, client: peers.Peer, hosts: Path, host: str, seed: int) -> list[str | Path]:
     """What starts the client within mpshell: it names the server, and the client's own addresses."""
     gateway = "$MPSHELL_GATEWAY6" if case.family == 6 else "$MPSHELL_GATEWAY"
     script = f'echo "{gateway} {host}" >>{shlex.quote(str(hosts))}; '
@@ -230,13 +230,27 @@ def inside(case: Case, client: peers.Peer, hosts: Path, host: str) -> list[str |
     words: list[str | Path] = [program("mpshell")]
     for name, link in zip(("first", "second"), links(case, client), strict=False):
         words += ["--path", f"{name}:{link}"]
-    return [*words, "--keep-awake", "off", "--", "sh", "-c", script + 'exec "$@"', "sh"]
+    return [*words, "--keep-awake", "off", "--seed", str(seed), "--", "sh", "-c", script + 'exec "$@"', "sh"]
+
+
+def open_network(case: Case) -> None:
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    if case.preferred:
+        subprocess.run(["ip", "address", "add", f"{PREFERRED_ADDRESS}/32", "dev", "lo"], check=True)
+
+
+async def relayed(case: Case, seed: int) -> relay.Seen:
+    """What the relay will have seen; of a case without one nothing."""
+    if case.relay is None:
+        return relay.Seen()
+    upstream = "::1" if case.family == 6 else "127.0.0.1"
+    return (await relay.start(case.relay, RELAY_PORT, (upstream, SERVER_PORT), seed=seed)).seen
 
 
 async def run(spec: dict[str, Any]) -> dict[str, Any]:
     case, folder = BY_NAME[spec["case"]], Path(spec["folder"])
     server_peer, client_peer = peers.by_name(spec["server"]), peers.by_name(spec["client"])
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    open_network(case)
     for name in ("www", "certs", "downloads"):
         (folder / name).mkdir()
     spki = certificate(folder / "certs", big=case.big_certificate)
@@ -246,7 +260,8 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
         (folder / "www" / name).write_bytes(hashlib.shake_128(name.encode()).digest(size))
     http3 = case.http3 or not (server_peer.speaks_hq and client_peer.speaks_hq)
     host = f"server{case.family}"
-    urls = tuple(f"https://{host}:{RELAY_PORT}/{name}" for name in (["play.html"] if case.is_page else names))
+    port = SERVER_PORT if case.relay is None else RELAY_PORT
+    urls = tuple(f"https://{host}:{port}/{name}" for name in (["play.html"] if case.is_page else names))
     if case.is_page and not client_peer.plays:
         raise CellError("unsupported")
     if case.is_page:
@@ -266,9 +281,8 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
     client = None
     try:
         await wait_for_server(server, case.family, folder / "server.log")
-        upstream = "::1" if case.family == 6 else "127.0.0.1"
-        forwarding = await relay.start(case.relay, RELAY_PORT, (upstream, SERVER_PORT))
-        prefix = inside(case, client_peer, hosts, host)
+        seen = await relayed(case, spec["seed"])
+        prefix = inside(case, client_peer, hosts, host, spec["seed"])
         began = time.monotonic()
         client = start(client_root, client_command, folder / "client.log", prefix=prefix)
         while client.poll() is None and time.monotonic() < began + case.timeout_s:
@@ -280,7 +294,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
         stop(server)
     if client.returncode == UNSUPPORTED:
         raise CellError("unsupported")
-    problem = problem_with_files(folder, names) or problem_with_packets(case, forwarding.seen)
+    problem = problem_with_files(folder, names) or problem_with_packets(case, seen)
     problem = problem or problem_with_qlog(case, folder) or problem_with_resumption(case, folder)
     problem = problem or problem_with_play(case, folder)
     if problem is None and client.returncode != 0:
@@ -288,7 +302,7 @@ async def run(spec: dict[str, Any]) -> dict[str, Any]:
     if seconds >= case.timeout_s:
         problem = f"not over after {case.timeout_s} s: {problem}"
     verdict = "failed" if problem else "passed"
-    return {"verdict": verdict, "reason": problem, "seconds": round(seconds, 3), "seen": forwarding.seen.to_json()}
+    return {"verdict": verdict, "reason": problem, "seconds": round(seconds, 3), "seen": seen.to_json()}
 
 
 def main() -> None:

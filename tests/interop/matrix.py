@@ -1,8 +1,9 @@
 """`make interop`: every test case × every foreign stack × both directions, as a table and a page.
 
-    python -m interop.matrix --out build/interop [--peer NAME ...] [--case NAME ...]
+    python -m interop.matrix --out build/interop [--virtual] [--jobs N] [--peer NAME ...] [--case NAME ...]
 
-Each cell keeps its logs below the output folder. The exit code is 1 if a cell failed.
+Each cell keeps its logs below the output folder. With --virtual each runs in a Linux kernel of its own, in virtual
+time: the same seed gives the same packets, whatever else the machine does. The exit code is 1 if a cell failed.
 """
 
 from __future__ import annotations
@@ -10,20 +11,32 @@ from __future__ import annotations
 import argparse
 import html
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from interop.cases import BY_NAME, CASES, Case
 from interop.peers import FOREIGN, XLINK, Peer, by_name
-from railyard.base.paths import ROOT
+from railyard.base.paths import ROOT, program
 
 CELL_EXTRA_S = 45
-PLAYED = ("downloads/played.json", "downloads/picture.png")  # by a browser
+VIRTUAL_LIMIT_S = 900  # of the host's time
+
+PASSED_ON = (
+    "PICOQUICDEMO",
+    "HOME",
+    "TMPDIR",
+    "RAILYARD_BIN",
+    "RAILYARD_KERNEL",
+    "RAILYARD_KERNEL_CACHE",
+    "XDG_CACHE_HOME",
+)
 SIGNS = {"passed": "✓", "failed": "✗", "unsupported": "·", "missing": "—"}
 
 
@@ -38,29 +51,48 @@ class Cell:
     seen: dict[str, Any] | None = None
 
 
-def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, image: Path | None = None) -> Cell:
-    """Runs one cell in namespaces of its own; as root. `keep`: where its logs stay. `image`: the root folder of our
-    endpoint's image, in place of this tree's programs."""
+@dataclass(frozen=True)
+class Arena:
+    """Where cells run: on this machine, in namespaces, as root; or each in a kernel of its own, in virtual time."""
+
+    is_virtual: bool = False
+    seed: int = 1  # of the relay's losses; in virtual time of all randomness
+    image: Path | None = None  # the root folder of our endpoint's image, in place of this tree's programs
+
+    def words(self, folder: Path) -> list[str]:
+        """What comes before a cell's command; the cell writes below `folder` alone."""
+        namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if not self.is_virtual:
+            return namespaces
+        kernel = [str(program("vkernel")), "--seed", str(self.seed), "--log", str(folder / "kernel.log")]
+        kernel += ["--folder", str(folder), "--at", str(folder), "--limit", str(VIRTUAL_LIMIT_S), "--"]
+        return kernel + namespaces
+
+    def limit_s(self, case: Case) -> int:
+        return CELL_EXTRA_S + (VIRTUAL_LIMIT_S if self.is_virtual else case.timeout_s)
+
+
+KEPT = ("cell.log", "kernel.log", "server.log", "client.log", "server-logs", "client-logs", "downloads", "result.json")
+
+
+def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, arena: Arena | None = None) -> Cell:
+    """Runs one cell. `keep`: where its logs stay."""
+    arena = arena or Arena()
     with tempfile.TemporaryDirectory(prefix="railyard-interop-") as temporary:
         folder = Path(temporary)
-        spec = {"case": case.name, "server": server.name, "client": client.name}
-        spec |= {"folder": temporary, "result": str(folder / "result.json")}
-        spec |= {"image": str(image)} if image is not None else {}
+        spec: dict[str, Any] = {"case": case.name, "server": server.name, "client": client.name}
+        spec |= {"folder": temporary, "result": str(folder / "result.json"), "seed": arena.seed}
+        spec |= {"image": str(arena.image)} if arena.image is not None else {}
         (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
-        words = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        words += [sys.executable, "-m", "interop.cell", str(folder / "spec.json")]
+        words = [*arena.words(folder), sys.executable, "-m", "interop.cell", str(folder / "spec.json")]
         environment = {
+            **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
             "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}",
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         }
         try:
             done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                check=False,
-                env=environment,
-                timeout=case.timeout_s + CELL_EXTRA_S,
+                words, capture_output=True, text=True, check=False, env=environment, timeout=arena.limit_s(case)
             )
             (folder / "cell.log").write_text(done.stderr, encoding="utf-8")
             said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
@@ -72,37 +104,38 @@ def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, i
             result = {"verdict": "failed", "reason": f"the cell broke off: {said}"}
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            for name in (
-                "cell.log",
-                "server.log",
-                "client.log",
-                "server-logs",
-                "client-logs",
-                "downloads",
-                "result.json",
-            ):
+            for name in KEPT:
                 if (folder / name).exists():
                     subprocess.run(["cp", "-r", folder / name, keep], check=True)
     return Cell(case.name, server.name, client.name, **result)
 
 
-def run_matrix(foreign: Sequence[Peer], cases: Sequence[Case], out: Path, image: Path | None = None) -> list[Cell]:
-    cells = []
-    for peer in foreign:
-        missing = peer.missing()
-        for case in cases:
-            for server, client in ((XLINK, peer), (peer, XLINK)):
-                if missing is not None:
-                    cells.append(Cell(case.name, server.name, client.name, "missing", missing))
-                    continue
-                keep = out / "cells" / f"{case.name}-{server.name}-{client.name}"
-                cell = run_cell(case, server, client, keep, image)
-                cells.append(cell)
-                print(
-                    f"{SIGNS[cell.verdict]} {case.name}: {server.name} serves {client.name} {cell.reason or ''}",
-                    flush=True,
-                )
-    return cells
+def _told(cell: Cell) -> Cell:
+    if cell.verdict != "missing":
+        seconds = "" if cell.seconds is None else f"{cell.seconds:.2f} s "
+        about = f"{cell.case}: {cell.server} serves {cell.client} {seconds}{cell.reason or ''}"
+        print(f"{SIGNS[cell.verdict]} {about}", flush=True)
+    return cell
+
+
+def run_matrix(
+    foreign: Sequence[Peer], cases: Sequence[Case], out: Path, arena: Arena | None = None, jobs: int = 1
+) -> list[Cell]:
+    def one(case: Case, server: Peer, client: Peer, missing: str | None) -> Cell:
+        if missing is not None:
+            return Cell(case.name, server.name, client.name, "missing", missing)
+        keep = out / "cells" / f"{case.name}-{server.name}-{client.name}"
+        return _told(run_cell(case, server, client, keep, arena))
+
+    def wanted() -> Iterator[tuple[Case, Peer, Peer, str | None]]:
+        for peer in foreign:
+            missing = peer.missing()
+            for case in cases:
+                for server, client in ((XLINK, peer), (peer, XLINK)):
+                    yield case, server, client, missing
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(lambda one_of: one(*one_of), wanted()))
 
 
 def _direction(cells: Sequence[Cell], case: str, server: str, client: str) -> Cell | None:
@@ -165,6 +198,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "interop")
     parser.add_argument("--peer", action="append", choices=[peer.name for peer in FOREIGN])
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
+    parser.add_argument("--virtual", action="store_true", help="in virtual time, which needs no root but `make kernel`")
+    parser.add_argument("--seed", type=int, default=1, help="of the relay's losses; in virtual time of everything")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at a time, for --virtual")
     parser.add_argument(
         "--image", type=Path, metavar="DIR", help="root folder of our endpoint's image, which runs then"
     )
@@ -172,7 +208,8 @@ def main() -> int:
     foreign = [by_name(name) for name in arguments.peer] if arguments.peer else list(FOREIGN)
     cases = [BY_NAME[name] for name in arguments.case] if arguments.case else list(CASES)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    cells = run_matrix(foreign, cases, arguments.out, arguments.image)
+    arena = Arena(arguments.virtual, arguments.seed, arguments.image)
+    cells = run_matrix(foreign, cases, arguments.out, arena, arguments.jobs if arguments.virtual else 1)
     (arguments.out / "matrix.json").write_text(json.dumps([asdict(cell) for cell in cells], indent=1), encoding="utf-8")
     (arguments.out / "matrix.html").write_text(html_page(cells, foreign), encoding="utf-8")
     print(text_table(cells, foreign), end="")

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import aioquic
 
-from interop.cases import Case
+from interop.cases import PREFERRED_ADDRESS, PREFERRED_PORT, Case
 from railyard.base.paths import ROOT, programs_dir
 
 HERE = Path(__file__).resolve().parent
@@ -72,13 +72,15 @@ def _output(*words: str) -> Callable[[], str]:
 # ---- ours ----
 
 
-def _xlink(role: str) -> Callable[[Request], Command]:
+def _xlink(role: str, server_options: str = "") -> Callable[[Request], Command]:
     def command(request: Request) -> Command:
         environment = {
             "ROLE": role,
             "TESTCASE": request.case.testcase,
             "REQUESTS": " ".join(request.urls),
             "XLINK_BIN": f"{programs_dir()}/",
+            "XLINK_SERVER_OPTIONS": server_options,
+            "PREFERRED_ADDRESS": f"{PREFERRED_ADDRESS}:{PREFERRED_PORT}",
             "XLINK_ALPN": "h3" if request.http3 else "hq-interop",
         }
         if request.in_image:
@@ -89,6 +91,8 @@ def _xlink(role: str) -> Callable[[Request], Command]:
 
 
 XLINK = Peer("xlink", lambda: "this tree", lambda: None, _xlink("server"), _xlink("client"))
+# With RFC 9438's rule, by which every loss counts, in place of the programs' default.
+XLINK_CUBIC = replace(XLINK, name="xlink-cubic", server=_xlink("server", "--cc cubic"))
 
 
 # ---- aioquic ----
@@ -135,6 +139,8 @@ def _ngtcp2_server(request: Request) -> Command | None:
         return None  # of its time: the draft of v2
     more = ["--validate-addr"] if request.case.testcase == "retry" else []
     more += [f"--ciphers={CHACHA20}"] if request.case.testcase == "chacha20" else []
+    preferred = f"--preferred-ipv4-addr={PREFERRED_ADDRESS}:{PREFERRED_PORT}"
+    more += [preferred] if request.case.testcase == "preferredaddress" else []
     return Command(["gtlsserver", "--quiet", "--htdocs=/www", *more, "*", "443", KEY, CERTIFICATE])
 
 
@@ -182,9 +188,18 @@ https:// {
 
 
 def _caddy(request: Request) -> Command | None:
-    if request.case.testcase in ("retry", "chacha20", "v2", "zerortt", "ecn", "multipath", "connectionmigration"):
+    if request.case.testcase in (
+        "retry",
+        "chacha20",
+        "v2",
+        "zerortt",
+        "ecn",
+        "multipath",
+        "connectionmigration",
+        "preferredaddress",
+    ):
         return None  # it has no option for them
-    if request.case.relay.rebind_times:
+    if request.case.testcase == "connectionmigration" or (request.case.relay and request.case.relay.rebind_times):
         return None  # its quic-go of 2022 does not follow a client's new address
     script = f"cat > /logs/Caddyfile <<'EOF'\n{CADDYFILE}EOF\nexec caddy run --config /logs/Caddyfile"
     return Command(["sh", "-c", script], {"HOME": "/logs"})
@@ -195,7 +210,8 @@ def _caddy(request: Request) -> Command | None:
 
 def _chromium(request: Request) -> Command | None:
     origin = urlsplit(request.urls[0]).netloc
-    environment = {"ORIGIN": origin, "SPKI": request.spki, "PAGE": f"https://{origin}/fetch.html?", "HOME": "/logs"}
+    environment = {"ORIGIN": origin, "SPKI": request.spki, "PAGE": f"https://{origin}/fetch.html?"}
+    environment |= {"HOME": "/logs", "TMPDIR": "/logs"}  # /tmp may be read-only
     if request.case.is_page:
         return Command([sys.executable, str(HERE / "chromium_endpoint.py"), request.urls[0]], environment)
     if request.case.name not in ("handshake", "http3", "longrtt", "retry", "transferloss", "transfercorruption"):
@@ -306,11 +322,35 @@ FOREIGN = (
 )
 
 
+# ---- the kernel's TCP, for the loss table: the same server and file over HTTP/1.1 ----
+
+
+def _tcp_server(_: Request) -> Command:
+    script = f"""
+sysctl -qw net.ipv4.tcp_congestion_control=cubic
+exec {programs_dir()}/xlink-server --http1 0.0.0.0:443 --quic 0.0.0.0:443 --root /www --out /logs/server.jsonl
+"""
+    return Command(["sh", "-c", script])
+
+
+def _tcp_client(request: Request) -> Command:
+    size = request.case.sizes[0]
+    script = f"""
+exec {programs_dir()}/xlink-player --transport tcp --server @:443 --path a:@0 --url /file0 --size {size} \
+  --chunk-bytes {size} --bitrate 800000000 --time-limit 600 --save /downloads/file0 --out /logs/client.jsonl
+"""
+    return Command(["sh", "-c", script])
+
+
+TCP = Peer("tcp", lambda: "the kernel's", lambda: None, _tcp_server, _tcp_client)
+OTHERS = (XLINK, XLINK_CUBIC, TCP)  # that are no columns of the matrix
+
+
 def by_name(name: str) -> Peer:
-    for peer in (XLINK, *FOREIGN):
+    for peer in (*OTHERS, *FOREIGN):
         if peer.name == name:
             return peer
-    names = ", ".join(peer.name for peer in (XLINK, *FOREIGN))
+    names = ", ".join(peer.name for peer in (*OTHERS, *FOREIGN))
     raise ValueError(f"there is no peer '{name}': there are {names}")
 
 

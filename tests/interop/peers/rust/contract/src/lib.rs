@@ -1,6 +1,6 @@
 //! What quic-interop-runner tells an endpoint: `PROGRAM server` or `PROGRAM client URL...`, the test case in TESTCASE,
 //! HTTP3 for HTTP/3 in place of HTTP/0.9, and the folders /www, /downloads and /certs. `PROGRAM version` is of ours.
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +11,8 @@ pub mod tls;
 pub const CERTIFICATE: &str = "/certs/cert.pem";
 pub const KEY: &str = "/certs/priv.key";
 pub const PORT: u16 = 443;
+/// That the server has beside its first one, in the case preferredaddress.
+pub const PREFERRED_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const UNSUPPORTED: i32 = 127;
 
 #[derive(Clone, Debug)]

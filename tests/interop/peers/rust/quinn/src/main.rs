@@ -1,6 +1,6 @@
 //! quinn as an endpoint of quic-interop-runner: HTTP/0.9 by itself, HTTP/3 by h3.
 use std::future::poll_fn;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +15,13 @@ use tokio::task::JoinSet;
 
 const SERVER: &[&str] = &[
     "handshake", "transfer", "longrtt", "ipv6", "http3", "multiconnect", "retry", "chacha20", "resumption", "zerortt",
+    "keyupdate", "ecn", "connectionmigration", "preferredaddress",
+];
+/// Its client takes the connection ID of a preferred address, and stays where it is.
+const CLIENT: &[&str] = &[
+    "handshake", "transfer", "longrtt", "ipv6", "http3", "multiconnect", "retry", "chacha20", "resumption", "zerortt",
     "keyupdate", "ecn", "connectionmigration",
 ];
-const CLIENT: &[&str] = SERVER;
 const LARGEST_BODY: usize = 64 << 20;
 /// Keys are updated and the port is changed while a file is on its way.
 const UNDER_WAY: Duration = Duration::from_millis(500);
@@ -84,7 +88,10 @@ async fn serve_connection(incoming: quinn::Incoming) -> Result<()> {
 async fn serve(job: &Job) -> Result<()> {
     let tls = contract::tls::server(job, default_provider())?;
     let crypto = QuicServerConfig::with_initial(Arc::new(tls), initial_suite()?)?;
-    let config = ServerConfig::with_crypto(Arc::new(crypto));
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    if job.is("preferredaddress") {
+        config.preferred_address_v4(Some(SocketAddrV4::new(contract::PREFERRED_ADDRESS, contract::PORT)));
+    }
     let endpoint = Endpoint::server(config, SocketAddr::from((Ipv6Addr::UNSPECIFIED, contract::PORT)))?;
     while let Some(incoming) = endpoint.accept().await {
         if job.is("retry") && !incoming.remote_address_validated() {
