@@ -148,8 +148,8 @@ struct words {
     char seed[48], preload[4160], memory[32], clock[64];
 };
 
-/* What is not so decides nothing, but it must be the same in every run, since the log has it: no variable of the caller,
- * and no name of a folder. */
+/* The environment decides nothing, but it must be the same in every run, since the log has it: no variable of the
+ * caller, and no name of a folder. */
 static void boot(const struct vk_machine *machine, struct words *words) {
     char *const environment[] = {words->seed, words->preload,           "PATH=/usr/bin:/bin",
                                  "HOME=/",    "TMPDIR=/proc/self/fd/7", NULL};

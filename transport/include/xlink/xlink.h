@@ -449,8 +449,8 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
-/* Where xl_limits.grease is on: a random number of this connection's, from which the application makes values of its own
- * protocol that the peer has to ignore (RFC 9114 section 7.2.8). 0: it is off. */
+/* Where xl_limits.grease is on: a random number of this connection's, from which the application makes values of its
+ * own protocol that the peer has to ignore (RFC 9114 section 7.2.8). 0: it is off. */
 uint64_t xl_connection_grease(const xl_connection *);
 /* Whether the connection has a qlog. */
 bool xl_connection_has_qlog(const xl_connection *);
