@@ -1,0 +1,108 @@
+"""The server's preferred address (RFC 9000 section 9.6) over real sockets: one of each IP version in the parameter,
+clients that move, and clients that stay because the address does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aioquic.asyncio.client import connect
+from aioquic.quic.configuration import QuicConfiguration
+
+from quic_programs import Server, events, read_jsonl, synthetic
+from railyard.base.paths import program
+
+VIDEO_BYTES = 2_000_000
+PREFERRED = ("127.0.0.2:4434", "[::1]:4434")
+HOSTS = {"127.0.0.1:4433": PREFERRED[0], "[::1]:4433": PREFERRED[1]}
+
+# In a network namespace of its own, so that the ports are free and a rule of the firewall meets nobody else.
+SCRIPT = """
+set -e
+ip link set lo up
+{firewall}
+{server} > started &
+server=$!
+until [ -s started ]; do sleep 0.05; done
+status=0
+{get} || status=$?
+kill -TERM $server
+wait $server
+exit $status
+"""
+
+
+def fetch(folder: Path, address: str, *get_options: str, firewall: str = ":", dialect: str = "xlink") -> dict[str, Any]:
+    """Fetches a video from that address; what the server says of the connection at its end."""
+    preferred = [word for text in PREFERRED for word in ("--preferred-address", text)]
+    out = folder / "server.jsonl"
+    server = [program("xlink-server"), "--quic", address, "--out", out, "--dialect", dialect, *preferred]
+    get = [program("xlink-get"), "--insecure", "--time-limit", "30", "--dir", folder, *get_options]
+    get.append(f"https://{address}/synthetic/{VIDEO_BYTES}")
+    script = SCRIPT.format(firewall=firewall, server=shlex.join(map(str, server)), get=shlex.join(map(str, get)))
+    command = ["unshare", "--net", "--", "sh", "-c", script]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    if "iptables" in done.stderr:
+        pytest.skip(f"iptables does not work here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    assert (folder / str(VIDEO_BYTES)).read_bytes() == synthetic(0, VIDEO_BYTES - 1)
+    [closed] = events(read_jsonl(out), "connection_closed")
+    return closed
+
+
+def local_addresses(closed: dict[str, Any]) -> set[str]:
+    """Of the server's paths that carried part of the video."""
+    return {path["local"] for path in closed["paths"] if path["stream_bytes_sent"] > 0}
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("address", HOSTS)
+def test_a_client_moves_to_the_address_of_its_ip_version(tmp_path: Path, address: str) -> None:
+    closed = fetch(tmp_path, address)
+    assert closed["migrations"] == 1
+    assert HOSTS[address] in local_addresses(closed)
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("address", HOSTS)
+def test_a_client_stays_where_the_address_does_not_answer(tmp_path: Path, address: str) -> None:
+    tool, host = ("ip6tables", "--dport 4434") if address.startswith("[") else ("iptables", "-d 127.0.0.2")
+    closed = fetch(tmp_path, address, firewall=f"{tool} -A INPUT -p udp {host} -j DROP")
+    assert closed["migrations"] == 0
+    assert local_addresses(closed) == {address}
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize(("dialect", "local"), [("ietf", PREFERRED[0]), ("xlink", "127.0.0.1:4433")])
+def test_of_several_paths_the_first_moves_where_it_has_an_id(tmp_path: Path, dialect: str, local: str) -> None:
+    paths = ("--path", "127.0.0.1", "--path", "127.0.0.3", "--scheme", "vanilla-mp")
+    closed = fetch(tmp_path, "127.0.0.1:4433", *paths, dialect=dialect)
+    assert closed["multipath"]
+    assert closed["paths"][0]["local"] == local
+
+
+async def download(port: int) -> bytes:
+    """aioquic, by HTTP/0.9."""
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=["hq-interop"], verify_mode=ssl.CERT_NONE)
+    async with connect("127.0.0.1", port, configuration=configuration) as client:
+        reader, writer = await client.create_stream()
+        writer.write(f"GET /synthetic/{VIDEO_BYTES}\r\n".encode())
+        writer.write_eof()
+        return await asyncio.wait_for(reader.read(), 30)
+
+
+def test_aioquic_moves_too(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.2", 0))
+        preferred = f"127.0.0.2:{unused.getsockname()[1]}"
+    with Server(tmp_path, "--preferred-address", preferred) as server:
+        assert asyncio.run(download(server.port)) == synthetic(0, VIDEO_BYTES - 1)
+    [closed] = events(server.records(), "connection_closed")
+    assert closed["migrations"] == 1
+    assert preferred in local_addresses(closed)
