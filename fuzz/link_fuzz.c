@@ -21,8 +21,9 @@ typedef struct {
     uint8_t flow[PACKETS];
     uint64_t entered_us[PACKETS], last_due;
     uint8_t copies[PACKETS];
-    bool by_flow, in_order, has_changed;
-    uint64_t changed_us; /* when the trace was changed last */
+    bool by_flow, in_order;
+    uint64_t changed_us[OPERATIONS]; /* when the trace was changed, or the rate */
+    unsigned changes;
 } bench;
 
 static void take_log(void *user, const char *text, size_t length) {
@@ -120,14 +121,20 @@ static void choose_config(bench *b, fuzz_input *in) {
     b->in_order = !(flags & 16);
 }
 
+static bool has_changed_at(const bench *b, uint64_t us) {
+    for (unsigned i = 0; i < b->changes; i++)
+        if (b->changed_us[i] == us)
+            return true;
+    return false;
+}
+
 static void check_departure(bench *b, const struct link_packet *p) {
     uint32_t n;
     memcpy(&n, p->data + 28, sizeof n);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
     FUZZ_CHECK(++b->copies[n] <= 2);
     /* The first opportunity of a new trace may be at the moment of the change, and serves what waits then. */
-    FUZZ_CHECK(p->due_us > p->arrival_us ||
-               (b->has_changed && p->due_us == b->changed_us && p->due_us == p->arrival_us));
+    FUZZ_CHECK(p->due_us > p->arrival_us || (p->due_us == p->arrival_us && has_changed_at(b, p->due_us)));
     FUZZ_CHECK(p->arrival_us >= b->entered_us[n] && p->due_us <= b->now);
     FUZZ_CHECK(p->due_us >= b->last_due);
     b->last_due = p->due_us;
@@ -203,12 +210,14 @@ static void change(bench *b, fuzz_input *in) {
         break;
     case 3:
         link_set_trace(b->link, &b->trace[fuzz_bool(in)], b->now);
-        b->has_changed = true;
-        b->changed_us = b->now;
+        b->changed_us[b->changes++] = b->now;
         break;
     case 4: {
         uint64_t rate = fuzz_number(in);
-        FUZZ_CHECK((link_set_rate(b->link, rate, b->now) == 0) == (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS));
+        bool is_set = link_set_rate(b->link, rate, b->now) == 0;
+        FUZZ_CHECK(is_set == (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS));
+        if (is_set)
+            b->changed_us[b->changes++] = b->now;
         break;
     }
     default:
