@@ -265,6 +265,8 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
             .rttvar_us = p->rtt.var,
             .queue_us = xl_path_queue_time(p, c->now),
+            .drain_us = xl_capacity_time(&p->capacity, p->bytes_in_flight),
+            .is_capacity_bound = p->capacity.is_bound,
             .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
             .has_rtt = p->rtt.has_sample,
             .latest_rtt_us = p->rtt.latest,

@@ -126,6 +126,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->rate_bucket = 0;
     p->rate_epoch = now;
     p->pto_count = 0;
+    p->capacity = (xl_capacity){0};
 }
 
 void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
@@ -232,6 +233,7 @@ static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
 
 void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t now) {
     roll_buckets(p, now);
+    xl_capacity_acked(&p->capacity, bytes, sent_at, p->busy_since, now);
     if (sent_at >= p->busy_since && !p->is_answered) {
         p->is_answered = true;
         p->answered_since = now; /* the first answer marks the begin of the measurement and is not part of it */

@@ -8,6 +8,7 @@
 #include "congestion/congestion.h"
 #include "path/ecn.h"
 #include "path/mtu.h"
+#include "recovery/capacity.h"
 #include "recovery/ledger.h"
 #include "recovery/pacer.h"
 #include "recovery/ranges.h"
@@ -137,6 +138,7 @@ typedef struct {
     uint64_t last_rate;      /* bytes a second, at the end of the last time it could be told; 0 never */
     bool is_answered;        /* a packet of this busy period was acknowledged, */
     uint64_t answered_since; /* for the first time then */
+    xl_capacity capacity;    /* of the bottleneck, also while the path is not filled */
 
     uint64_t phase_from;  /* first packet number sent in the present key phase */
     bool phase_was_acked; /* one of that phase was acknowledged */

@@ -22,6 +22,8 @@ typedef struct {
     uint64_t oldest_us; /* age of the oldest ack-eliciting packet in flight; 0: there is none */
     uint64_t
         queue_us; /* until all that is in flight will be acknowledged, at the path's present rate; XL_NEVER: none */
+    uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
+    bool is_capacity_bound; /* which may be larger than is known */
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
     uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */

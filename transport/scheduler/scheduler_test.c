@@ -319,13 +319,13 @@ static void earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt(void 
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
     set_queue(&v.path[0], 20000, 0);
-    set_queue(&v.path[1], 50000, 0);
+    set_queue(&v.path[1], 50000, 0); /* there after 25 ms */
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(0, order[0]);
-    set_queue(&v.path[0], 20000, 62000); /* later, but by less than a quarter */
+    set_queue(&v.path[0], 20000, 42500); /* there after 32.5 ms: later, but not by more than three tenths */
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(0, order[0]);
-    set_queue(&v.path[0], 20000, 63000);
+    set_queue(&v.path[0], 20000, 42501);
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(1, order[0]);
     set_queue(&v.path[0], 20000, XL_NEVER); /* nothing comes back */
@@ -339,7 +339,7 @@ static void earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows(void 
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
-    set_queue(&v.path[0], 20000, 200000);
+    set_queue(&v.path[0], 20000, 140000);
     set_queue(&v.path[1], 50000, 0);
     v.path[0].latest_rtt_us = v.path[0].oldest_us = 33000; /* 5/4 of the smallest, and 8 ms */
     assert_int_equal(2, order_of("earliest", &v, order));
@@ -353,16 +353,20 @@ static void earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows(void 
     assert_int_equal(1, order[0]);
 }
 
-static void earliest_counts_what_a_burst_that_just_left_has_before_it(void **state) {
+/* What is in flight may fill the path before any queue shows in an RTT. */
+static void earliest_goes_by_the_capacity_while_no_queue_shows(void **state) {
     (void)state;
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
-    set_queue(&v.path[0], 20000, 60000); /* 60 ms: before 5/4 of 50 ms */
+    set_queue(&v.path[0], 20000, 0);
     set_queue(&v.path[1], 50000, 0);
+    v.path[0].in_flight_bytes = 10 * MTU;
+    v.path[0].oldest_us = 5000; /* 15 ms to the first acknowledgement */
+    v.path[0].drain_us = 27500; /* there after 15 + 27.5 - 10 ms */
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(0, order[0]);
-    v.path[0].oldest_us = 10000; /* its first packet is 10 ms from being acknowledged: 70 ms */
+    v.path[0].drain_us = 27501;
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_int_equal(1, order[0]);
 }
@@ -371,22 +375,36 @@ static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(
     (void)state;
     uint64_t srtt[] = {20000, 50000};
     xl_scheduler_view v = view_of(2, srtt);
-    set_queue(&v.path[0], 20000, 320001);
-    set_queue(&v.path[1], 50000, 350000);
+    set_queue(&v.path[0], 20000, 170001);
+    set_queue(&v.path[1], 50000, 200000);
     instance s = instance_of("earliest");
     xl_scheduler_decision d = decision_of(&s, &v);
     expect_wait(&d, false);
-    v.path[1].queue_us = 350001;
+    v.path[1].queue_us = 200001;
     d = decision_of(&s, &v);
     expect_wait(&d, true);
-    v.path[1].in_flight_bytes = 4 * MTU;
-    d = decision_of(&s, &v);
-    expect_wait(&d, true);
-    v.path[1].in_flight_bytes = 4 * MTU - 1; /* so few packets are always let through: they measure the rate */
+    v.path[1].in_flight_bytes = 10 * MTU - 1; /* so few packets are always let through: they measure the rate */
     d = decision_of(&s, &v);
     expect_wait(&d, false);
     v.path[1].in_flight_bytes = 10 * MTU;
     v.path[0].is_suspect = true; /* no choice is left */
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+}
+
+/* In slow start the path is faster than was ever seen. */
+static void earliest_limits_no_queue_by_a_bound_of_the_capacity(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 170001);
+    set_queue(&v.path[1], 50000, 0);
+    v.path[1].in_flight_bytes = 10 * MTU;
+    v.path[1].drain_us = 200001;
+    instance s = instance_of("earliest");
+    xl_scheduler_decision d = decision_of(&s, &v);
+    expect_wait(&d, true);
+    v.path[1].is_capacity_bound = true;
     d = decision_of(&s, &v);
     expect_wait(&d, false);
 }
@@ -398,11 +416,11 @@ static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **s
     set_queue(&v.path[0], 20000, 20000); /* 10 packets in 20 ms */
     set_queue(&v.path[1], 100000, 0);
     v.path[0].has_window = false;
-    v.unsent_bytes = 40 * MTU - 1;
+    v.unsent_bytes = 20 * MTU - 1;
     instance s = instance_of("earliest");
     xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, true); /* 20 ms + 80 ms, less than 100 ms */
-    v.unsent_bytes = 40 * MTU;
+    expect_wait(&d, true); /* 10 ms + 40 ms, less than 50 ms */
+    v.unsent_bytes = 20 * MTU;
     d = decision_of(&s, &v);
     expect_wait(&d, false); /* too much for one path */
     v.unsent_bytes = MTU;
@@ -413,6 +431,26 @@ static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **s
     set_queue(&v.path[0], 20000, 0); /* held back by its pacer alone: no acknowledgement is under way */
     d = decision_of(&s, &v);
     expect_wait(&d, false);
+}
+
+static void earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later(void **state) {
+    (void)state;
+    uint64_t srtt[] = {20000, 50000};
+    size_t order[XL_MAX_PATHS];
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 0);
+    set_queue(&v.path[1], 50000, 0);
+    v.path[0].is_paced = true;
+    v.path[0].pacing_bytes_per_s = 1000000;
+    v.unsent_bytes = 22501; /* alone 10 + 22.501 ms; three tenths more than 25 ms are 32.5 ms */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    v.unsent_bytes = 22500;
+    assert_int_equal(1, order_of("earliest", &v, order));
+    assert_int_equal(0, order[0]);
+    v.path[0].is_paced = false; /* it has the next packet, and the other one copies */
+    assert_int_equal(2, order_of("earliest", &v, order));
+    assert_true(xl_scheduler_find("earliest")->passes_paced);
 }
 
 static void names_are_listed_and_found(void **state) {
@@ -445,9 +483,11 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
         cmocka_unit_test(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt),
         cmocka_unit_test(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows),
-        cmocka_unit_test(earliest_counts_what_a_burst_that_just_left_has_before_it),
+        cmocka_unit_test(earliest_goes_by_the_capacity_while_no_queue_shows),
         cmocka_unit_test(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice),
+        cmocka_unit_test(earliest_limits_no_queue_by_a_bound_of_the_capacity),
         cmocka_unit_test(earliest_waits_for_a_full_path_that_alone_completes_earlier),
+        cmocka_unit_test(earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later),
         cmocka_unit_test(names_are_listed_and_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

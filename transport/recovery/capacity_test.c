@@ -1,0 +1,91 @@
+#include "recovery/capacity.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define START 1000000
+#define RTT   100000
+
+/* Packets of 1000 bytes leave every sent_us from `at` on, their acknowledgements come every acked_us. Says when the
+ * last one came. */
+static uint64_t train(xl_capacity *s, unsigned packets, uint64_t at, uint64_t sent_us, uint64_t acked_us) {
+    uint64_t now = at + RTT;
+    for (unsigned i = 0; i < packets; i++)
+        xl_capacity_acked(s, 1000, at + i * sent_us, at, now = at + RTT + i * acked_us);
+    return now;
+}
+
+static void a_spread_train_shows_the_capacity(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    assert_int_equal(0, xl_capacity_time(&s, 50000)); /* nothing is known */
+    train(&s, 60, START, 100, 1000);
+    assert_int_equal(1000000, s.bytes_per_s);
+    assert_false(s.is_bound);
+    assert_int_equal(50000, xl_capacity_time(&s, 50000));
+}
+
+static void idle_time_between_trains_does_not_count(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    train(&s, 60, START, 100, 1000);
+    train(&s, 60, START + 5000000, 100, 1000);
+    assert_int_equal(1000000, s.bytes_per_s);
+}
+
+static void a_train_that_is_not_spread_is_a_bound(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    train(&s, 40, START, 1000, 1000);
+    assert_int_equal(1000000, s.bytes_per_s);
+    assert_true(s.is_bound);
+    assert_int_equal(12500, xl_capacity_time(&s, 50000)); /* a quarter */
+    train(&s, 40, START + 1000000, 2000, 2000);           /* slower, because it was sent so: says nothing new */
+    assert_int_equal(1000000, s.bytes_per_s);
+}
+
+static void a_change_is_known_within_a_train(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    train(&s, 60, START, 100, 500);
+    assert_int_equal(2000000, s.bytes_per_s);
+    train(&s, 60, START + 1000000, 100, 2000);
+    assert_in_range(s.bytes_per_s, 500000, 700000);
+    assert_false(s.is_bound);
+}
+
+static void few_packets_show_nothing(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    train(&s, 8, START, 100, 1000); /* 7000 bytes after the first */
+    assert_int_equal(0, s.bytes_per_s);
+    train(&s, 40, START + 1000000, 10, 50); /* all within 2 ms */
+    assert_int_equal(0, s.bytes_per_s);
+}
+
+static void a_long_train_is_measured_in_parts(void **state) {
+    (void)state;
+    xl_capacity s = {0};
+    uint64_t now = train(&s, 100, START, 100, 1000);
+    for (unsigned i = 0; i < 100; i++) /* the same busy period, the link has become four times as fast */
+        xl_capacity_acked(&s, 1000, START + 10000 + i * 10, START, now += 250);
+    for (unsigned i = 0; i < 600; i++)
+        xl_capacity_acked(&s, 1000, START + 20000 + i * 10, START, now += 250);
+    assert_in_range(s.bytes_per_s, 3700000, 4000000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_spread_train_shows_the_capacity),
+        cmocka_unit_test(idle_time_between_trains_does_not_count),
+        cmocka_unit_test(a_train_that_is_not_spread_is_a_bound),
+        cmocka_unit_test(a_change_is_known_within_a_train),
+        cmocka_unit_test(few_packets_show_nothing),
+        cmocka_unit_test(a_long_train_is_measured_in_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
