@@ -44,7 +44,8 @@ static const quic_scheme schemes[] = {
                   {"suspect", "off"}}},
     {"xlink-lean", "this testbed's form of xlink: only copies that pay, suspect paths, ACK_MP on the original path",
      .multipath = true, .settings = {{"scheduler", "xlink"}, {"reinjection", "frame"}, {"qoe_control", "on"}}},
-    /* The delay between two attempts is the recommended one of RFC 8305 section 5. */
+    /* Both paths are opened anyway: the delay between two attempts is short, where RFC 8305 section 5 recommends
+     * 250 ms. */
     {"xlink+",
      "xlink-lean with earliest-delivery scheduling, rescue copies and raced handshakes "
      "(docs/explanation/xlink-plus.md)",
@@ -53,7 +54,7 @@ static const quic_scheme schemes[] = {
                   {"reinjection", "frame"},
                   {"qoe_control", "on"},
                   {"rescue", "on"},
-                  {"race_ms", "250"}}},
+                  {"race_ms", "20"}}},
 };
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
 
@@ -208,11 +209,11 @@ const setting quic_setting_rows[] = {
      .help =
          "Even while the gate is closed, copy a packet if the copy saves much time: docs/explanation/xlink-plus.md."},
     {"rescue_gain_ms", SETTING_WHOLE, FIELD(scheme.rescue_gain_us), .least = 1, .most = 600000, .scale = 1000,
-     .sides = SERVER, .can_reload = true, .value = "MS", .fallback = "500",
-     .help = "How much earlier than the original a rescue copy must be expected."},
+     .sides = SERVER, .can_reload = true, .value = "MS", .fallback = "50",
+     .help = "How much earlier than the original a rescue copy must be expected, beside 3 ms a kB to be copied."},
     {"rescue_permille", SETTING_WHOLE, FIELD(scheme.rescue_permille), .least = 1, .most = 1000, .sides = SERVER,
-     .can_reload = true, .value = "N", .fallback = "20",
-     .help = "No rescue copies while re-injected bytes exceed this share of the stream bytes sent, in thousandths."},
+     .can_reload = true, .value = "N", .fallback = "15",
+     .help = "Rescue copies are made within 32 kB and this share of the stream bytes sent, in thousandths."},
     {"qoe", SETTING_CHOICE, FIELD(scheme.qoe_carrier), .words = carriers, .sides = PLAYER, .fallback = "ack",
      .help =
          "Frame that carries the player's buffer level to the server: ack is ACK_MP, signals is QOE_CONTROL_SIGNALS."},

@@ -60,10 +60,10 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     assert_true(s.scheme.suspect && !s.scheme.reinjection_unconditional);
     assert_true(quic_settings_choose(&s, "xlink+"));
     assert_true(s.scheme.enable_multipath && s.scheme.qoe_control && s.scheme.rescue);
-    assert_int_equal(s.scheme.rescue_gain_us, 500000);
-    assert_int_equal(s.scheme.rescue_permille, 20);
+    assert_int_equal(s.scheme.rescue_gain_us, 50000);
+    assert_int_equal(s.scheme.rescue_permille, 15);
     assert_string_equal(s.scheme.scheduler, "earliest");
-    assert_int_equal(s.race_us, 250000);
+    assert_int_equal(s.race_us, 20000);
     assert_true(quic_settings_choose(&s, "vanilla-mp")); /* nothing of xlink stays */
     assert_true(s.scheme.enable_multipath && !s.scheme.qoe_control && s.scheme.enable_migration && !s.scheme.rescue);
     assert_string_equal(s.scheme.scheduler, "minrtt");
@@ -126,7 +126,7 @@ static void the_description_names_every_scheme_and_what_it_sets(void **state) {
     json_t *all = quic_settings_describe(), *schemes = json_object_get(all, "schemes");
     assert_int_equal(json_array_size(schemes), 7);
     const json_t *plus = json_object_get(json_array_get(schemes, 6), "settings");
-    assert_string_equal(json_string_value(json_object_get(plus, "race_ms")), "250");
+    assert_string_equal(json_string_value(json_object_get(plus, "race_ms")), "20");
     json_decref(all);
 }
 

@@ -5,6 +5,11 @@
 #include "connection/streams.h"
 
 #define REINJECTION_RECHECK_US 50000
+/* Of rescue copies: what a copy must gain for each byte that has to be copied, and what may be copied before the share
+ * of the bytes sent allows it. */
+#define RESCUE_GAIN_US_PER_BYTE 3
+#define RESCUE_CREDIT_BYTES     32000
+#define SMALL_STREAM_BYTES      512
 
 xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
     uint64_t mark_end = s->mark.position + s->mark.size;
@@ -29,16 +34,21 @@ static void drop_settled(xl_connection *c, xl_stream *s, xl_unacked_queue *q) {
         xl_conn_unacked_remove(s, q->tail);
 }
 
+/* A request, mostly: to send it on every path costs less than to wait for a lost one. */
+static bool is_small(const xl_connection *c, const xl_stream *s) {
+    return c->config->scheme.rescue && s->send.fin_written && s->send.written <= SMALL_STREAM_BYTES;
+}
+
 /* min_gain_us: how much earlier the copy must be, 0 while the gate is open. */
-static bool pays(xl_connection *c, const xl_sent_frame *r, const xl_path *onto, uint64_t min_gain_us,
-                 xl_qlog_race *race) {
+static bool pays(xl_connection *c, const xl_stream *s, const xl_sent_frame *r, const xl_path *onto,
+                 uint64_t min_gain_us, xl_qlog_race *race) {
     const xl_path *from = &c->path[r->path];
     c->stats.reinjection_steps++;
     if (r->copied_on & 1u << onto->index)
         return false; /* a copy of it is in flight there, or was */
     race->original_us = xl_path_time_left(from, r->sent_total, r->sent_at, c->now);
     race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
-    if (c->config->scheme.reinjection_unconditional || from->state != XL_PATH_ACTIVE)
+    if (c->config->scheme.reinjection_unconditional || from->state != XL_PATH_ACTIVE || is_small(c, s))
         return true;
     return xl_reinjection_pays(race->original_us, race->copy_us, min_gain_us);
 }
@@ -57,9 +67,9 @@ static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_q
     look_again_later(c);
     if (scope == XL_REINJECT_MARKED_FRAME && q->head->offset >= s->mark.position + s->mark.size)
         return NULL;
-    if (pays(c, q->head, onto, min_gain_us, race))
+    if (pays(c, s, q->head, onto, min_gain_us, race))
         return q->head;
-    return scope == XL_REINJECT_STREAM && pays(c, q->tail, onto, min_gain_us, race) ? q->tail : NULL;
+    return scope == XL_REINJECT_STREAM && pays(c, s, q->tail, onto, min_gain_us, race) ? q->tail : NULL;
 }
 
 /* The best of all other paths, in out; says whether any of them had a packet that may be copied at all. */
@@ -91,14 +101,25 @@ static bool refuse(xl_connection *c, const xl_stream *s, const xl_path *onto, co
     return false;
 }
 
+/* What of the stream is in flight elsewhere and may be copied. */
+static uint64_t rest_to_copy(const xl_connection *c, const xl_stream *s, const xl_path *onto) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->path_count; i++)
+        bytes += (int)i != onto->index ? s->unacked[i].bytes : 0;
+    return bytes;
+}
+
 /* The gate is closed, the player has enough; yet the request is not complete. What would come much too late is copied
- * all the same, as long as all copies together stay within their share of what is sent. */
+ * all the same: if the gain is worth the bytes, and if all copies together stay within their share of what is sent.
+ * That counts what is still to be copied: a request completes with its last packet, so a part of it is of no use. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
-    uint64_t allowed = c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
-    if (!c->config->scheme.rescue || c->stats.reinjected_bytes >= allowed)
+    uint64_t allowed = RESCUE_CREDIT_BYTES + c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
+    uint64_t rest = rest_to_copy(c, s, onto);
+    if (!c->config->scheme.rescue || c->stats.reinjected_bytes + rest > allowed)
         return false;
+    uint64_t gain_us = c->config->scheme.rescue_gain_us + RESCUE_GAIN_US_PER_BYTE * rest;
     out->original = NULL;
-    return look_for_original(c, s, onto, scope, c->config->scheme.rescue_gain_us, out) && out->original;
+    return look_for_original(c, s, onto, scope, gain_us, out) && out->original;
 }
 
 bool xl_conn_choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,

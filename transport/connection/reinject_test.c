@@ -382,8 +382,8 @@ static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
 
 /* ---- Rescue: copies while the gate is closed ---- */
 
-/* Figure 3's outage, with three seconds in the player's buffer. */
-static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permille, uint64_t *reinjected) {
+/* Figure 3's outage, with three seconds in the player's buffer. already: bytes that were re-injected before it. */
+static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, uint64_t already, uint64_t *reinjected) {
     pair p;
     two_paths(&p, 76, 10000, 60000, "stream");
     p.server_config.scheme.qoe_control = true;
@@ -391,13 +391,12 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permil
     p.server_config.scheme.t_th2_us = 1000000;
     p.server_config.scheme.rescue = rescue_gain_us > 0;
     p.server_config.scheme.rescue_gain_us = rescue_gain_us;
-    p.server_config.scheme.rescue_permille = permille;
     start(&p);
     xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
     pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
     pair_run(&p, 200000);
     xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
-    uint64_t before = p.sc->stats.reinjected_bytes;
+    uint64_t before = p.sc->stats.reinjected_bytes += already;
     size_t i = pair_ask(&p, 18 * PACKET);
     until_flushed(&p, i);
     uint64_t from = p.now;
@@ -413,13 +412,29 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, unsigned permil
 static void what_would_come_much_too_late_is_rescued_within_its_share(void **state) {
     (void)state;
     uint64_t copied;
-    uint64_t without = time_with_a_full_buffer(0, 1000, &copied);
+    uint64_t without = time_with_a_full_buffer(0, 0, &copied);
     assert_int_equal(0, copied);
-    uint64_t with = time_with_a_full_buffer(50000, 1000, &copied);
+    uint64_t with = time_with_a_full_buffer(50000, 0, &copied);
     assert_true(copied >= 3 * PACKET - 100);
     assert_true(with + 100000 < without);
-    time_with_a_full_buffer(50000, 20, &copied); /* 2 % of 20 packets: one, and no more */
-    assert_in_range(copied, 1, PACKET + 100);
+    time_with_a_full_buffer(50000, 32000 - PACKET, &copied); /* enough for a packet, and not for all of them */
+    assert_int_equal(0, copied);
+}
+
+static void a_request_is_sent_on_every_path_where_copies_rescue(void **state) {
+    (void)state;
+    for (int rescue = 0; rescue <= 1; rescue++) {
+        pair p;
+        two_paths(&p, 77, 10000, 60000, "stream");
+        p.client_config.scheme.rescue = rescue;
+        start(&p);
+        pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000);
+        if (rescue)
+            assert_in_range(p.cc->stats.reinjected_bytes, 1, 512);
+        else
+            assert_int_equal(0, p.cc->stats.reinjected_bytes);
+        pair_free(&p);
+    }
 }
 
 static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **state) {
@@ -657,6 +672,7 @@ int main(void) {
         cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
         cmocka_unit_test(figure_5_the_players_state_moves_the_servers_gate),
         cmocka_unit_test(what_would_come_much_too_late_is_rescued_within_its_share),
+        cmocka_unit_test(a_request_is_sent_on_every_path_where_copies_rescue),
         cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
         cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),
         cmocka_unit_test(a_signal_that_was_overtaken_on_its_path_does_not_count),

@@ -20,6 +20,7 @@ void xl_conn_unacked_push(xl_stream *s, xl_sent_frame *r) {
     else
         q->head = r;
     q->tail = r;
+    q->bytes += r->len;
 }
 
 void xl_conn_unacked_remove(xl_stream *s, xl_sent_frame *r) {
@@ -33,6 +34,7 @@ void xl_conn_unacked_remove(xl_stream *s, xl_sent_frame *r) {
     else
         q->tail = r->queue_prev;
     r->is_queued = false;
+    q->bytes -= r->len;
 }
 
 /* ---- The table: sorted by stream ID; new ones nearly always go to the end ---- */

@@ -10,6 +10,7 @@
 
 typedef struct {
     xl_sent_frame *head, *tail;
+    uint64_t bytes;
 } xl_unacked_queue;
 
 typedef struct xl_stream {
