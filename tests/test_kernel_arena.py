@@ -272,13 +272,114 @@ def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path
         assert done.stderr.count("\n") == 1
 
 
+def build_sh(folder: Path, cache: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """That folder's build.sh, with a source that is an empty file."""
+    (folder / "source.tar").touch()
+    own = {"KERNEL_SOURCE": str(folder / "source.tar"), "RAILYARD_KERNEL_CACHE": str(cache)}
+    return subprocess.run(
+        [folder / "build.sh", *arguments],
+        env=os.environ | own | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def recipe_in(folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("build.sh", "clock.patch", "options"):
+        shutil.copy(vkernel.RECIPE / name, folder / name)
+    return folder
+
+
+def version_of(name: str) -> str:
+    return subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def tool(folder: Path, name: str, version: str) -> dict[str, str]:
+    """The environment in which a program of that name comes first that says that version."""
+    folder.mkdir()
+    (folder / name).write_text(f'#!/bin/sh\necho "{version}"\n')
+    (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path: Path) -> None:
+    recipe = recipe_in(tmp_path / "recipe")
+
+    def key(**environment: str) -> str:
+        done = build_sh(recipe, tmp_path / "cache", "--key", **environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    plain = key()
+    assert key(**tool(tmp_path / "same", "gcc", version_of("gcc"))) == plain  # ccache, say, in front of it
+    assert key(HOME="", LANG="C", CFLAGS="-O0") == plain
+    keys = [plain]
+    for name in ("gcc", "ld"):
+        keys.append(key(**tool(tmp_path / name, name, "another version")))
+    for name in ("build.sh", "options", "clock.patch", "source.tar"):
+        with (recipe / name).open("a") as file:
+            file.write("# another line\n")
+        keys.append(key())
+    assert len(set(keys)) == len(keys)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_serves_where_it_has_the_kernel(tmp_path: Path) -> None:
+    recipe, cache = recipe_in(tmp_path / "recipe"), tmp_path / "cache"
+    (tmp_path / "file").touch()
+    refused = build_sh(recipe, tmp_path / "file" / "cache")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        f"kernel: {tmp_path}/file/cache cannot be written; name another folder with RAILYARD_KERNEL_CACHE.\n"
+    )
+    folder = cache / build_sh(recipe, cache, "--key").stdout.strip()
+    folder.mkdir(parents=True)
+    (folder / "linux").write_text("#!/bin/sh\n")
+    (folder / "linux").chmod(0o755)
+    written = build_sh(recipe, cache)
+    assert (written.returncode, written.stdout) == (0, f"{folder}/linux\n"), written.stderr
+    before = {file: file.lstat().st_mtime_ns for file in cache.rglob("*")}
+    assert build_sh(recipe, cache).stdout == written.stdout
+    assert {file: file.lstat().st_mtime_ns for file in cache.rglob("*")} == before
+
+
+SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
+
+
+@pytest.mark.skipif(not SOURCE.exists(), reason=f"needs {SOURCE} (Debian package linux-source-6.12)")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_of_a_build_runs_on_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    building = subprocess.Popen(
+        [vkernel.RECIPE / "build.sh"],
+        env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path / "cache"), "KERNEL_SOURCE": str(SOURCE)},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path).glob("cache/.work-*/source/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    below = children_of(building.pid)
+    assert len(below) >= 1  # tar
+    building.send_signal(number)
+    assert building.wait(60) == (143 if number == signal.SIGTERM else -number)
+    while not all(map(gone, below)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [pid for pid in below if not gone(pid)] == []
+    if number == signal.SIGTERM:  # the next build removes what a killed one leaves
+        assert sorted(file.name for file in (tmp_path / "cache").iterdir()) == [".lock", "build.log"]
+
+
 @pytest.mark.parametrize(
     ("line", "changed"),
     [
         (None, None),
         ("patch\t0", "patch"),
         ("options\t0", "options"),
+        ("recipe\t0", "recipe"),
         ("compiler\tcc 1", "compiler"),
+        ("linker\tld 1", "linker"),
         ("source\t/etc/hosts\t1 1", "source"),
     ],
 )
@@ -291,15 +392,11 @@ def test_a_kernel_of_another_origin_is_noticed(
     (tmp_path / "key" / "linux").touch()
     (tmp_path / "linux").symlink_to("key/linux")
     assert vkernel.stale() == "record of its origin"
-    options = hashlib.sha256((vkernel.RECIPE / "options").read_bytes()).hexdigest()
-    version = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    patch = hashlib.sha256((vkernel.RECIPE / "clock.patch").read_bytes()).hexdigest()
-    record = {
-        "source": "source\t/no/source\t1 1",
-        "patch": f"patch\t{patch}",
-        "options": f"options\t{options}",
-        "compiler": f"compiler\t{version}",
-    }
+    record = {"source": "source\t/no/source\t1 1"}
+    for part, name in (("patch", "clock.patch"), ("options", "options"), ("recipe", "build.sh")):
+        record[part] = f"{part}\t{hashlib.sha256((vkernel.RECIPE / name).read_bytes()).hexdigest()}"
+    for part, name in (("compiler", "gcc"), ("linker", "ld")):
+        record[part] = f"{part}\t{version_of(name)}"
     if line is not None:
         record[line.partition("\t")[0]] = line
     (tmp_path / "key" / "made").write_text("".join(f"{text}\n" for text in record.values()))

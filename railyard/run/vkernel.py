@@ -14,6 +14,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 
 RECIPE = ROOT / "emulator" / "kernel"
+MADE_FROM = {"patch": "clock.patch", "options": "options", "recipe": "build.sh"}
 MINUTES = 8  # of processor time that a build takes
 # Without one of these no run can start, or its figures mean nothing.
 NEEDED = (
@@ -53,8 +54,8 @@ def _first_line(*command: str) -> str | None:
 
 
 def stale() -> str | None:
-    """What of the cached kernel's origin has changed since it was built: source, patch, options or compiler, as
-    emulator/kernel/build.sh wrote it beside the kernel; None: nothing, or RAILYARD_KERNEL names the kernel."""
+    """What of the cached kernel's origin has changed since it was built, as emulator/kernel/build.sh wrote it beside
+    it: source, patch, options, recipe, compiler or linker; None: nothing, or RAILYARD_KERNEL names the kernel."""
     if os.environ.get("RAILYARD_KERNEL") or not (cache_folder() / "linux").exists() or not RECIPE.is_dir():
         return None
     record = (cache_folder() / "linux").resolve().parent / "made"
@@ -65,12 +66,16 @@ def stale() -> str | None:
     source = Path(name)
     if source.is_file() and facts != f"{source.stat().st_size} {int(source.stat().st_mtime)}":
         return "source"
-    if facts and made.get("patch") != hashlib.sha256((RECIPE / "clock.patch").read_bytes()).hexdigest():
-        return "patch"  # a folder is built without it
-    if made.get("options") != hashlib.sha256((RECIPE / "options").read_bytes()).hexdigest():
-        return "options"
-    compiler = _first_line(os.environ.get("CC", "gcc"), "--version")
-    return "compiler" if compiler is not None and compiler != made.get("compiler") else None
+    for part, file in MADE_FROM.items():
+        if part == "patch" and not facts:
+            continue  # a folder is built without it
+        if made.get(part) != hashlib.sha256((RECIPE / file).read_bytes()).hexdigest():
+            return part
+    for part, tool in (("compiler", os.environ.get("CC", "gcc")), ("linker", "ld")):
+        version = _first_line(tool, "--version")
+        if version is not None and version != made.get(part):
+            return part
+    return None
 
 
 def why_not() -> str | None:
