@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.experiment.model import load_experiment
+from railyard.experiment.stacks import resolve_stack
 from railyard.results.records import load_campaign
 from railyard.run import fidelity, kernel, vkernel
 from railyard.run.cores import one_core
@@ -734,69 +736,128 @@ def test_the_gate_compares_two_kernels(tmp_path: Path) -> None:
     assert "--baseline-kernel" in without.stderr
 
 
-RECORDED_AND_GENERATED = """\
+NOBODY = 65534
+
+
+def nobody_can_run() -> bool:
+    """Whether an ordinary user may enter the folders above this tree."""
+    test = [
+        "setpriv",
+        "--reuid",
+        str(NOBODY),
+        "--regid",
+        str(NOBODY),
+        "--clear-groups",
+        "test",
+        "-x",
+        str(program("vkernel")),
+    ]
+    return subprocess.run(test, check=False, capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that every user may enter, which pytest's own is not."""
+    folder = Path("/tmp") / f"railyard-test-{os.getpid()}"  # noqa: S108
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+EVERY = """\
 name: every
 arena: kernel
 pairs: PAIRS
-schemes: [sp:primary, cm, vanilla-mp, xlink, mptcp]
+schemes: [sp:primary, cm, vanilla-mp, xlink, mptcp, STACKS]
 player: {duration_s: 4, bitrate_bps: 4000000, chunk_bytes: 131072}
 time_limit_s: 15
 """
-GENERATED = [f"{kind}-{number}" for kind in ("subway", "hsr") for number in range(1, 5)]
-RECORDED = ["hsr_0904", "hsr_1271", "hsr_1624", "hsr_0544", "subway_nyc_a", "subway_nyc_b", "walk_sbu_8_1", "leo_me_42"]
+PAIRS = {
+    "generated": [f"{kind}-{number}" for kind in ("subway", "hsr") for number in range(1, 5)],
+    "recorded": [
+        *("hsr_0904", "hsr_1271", "hsr_1624", "hsr_0544"),
+        *("subway_nyc_a", "subway_nyc_b", "walk_sbu_8_1", "leo_me_42"),
+    ],
+}
+
+
+def built_stacks() -> list[str]:
+    """libxlink behind a relay, and what `make peers` has built of others."""
+    built = ["libxlink"]
+    with suppress(UserError):
+        resolve_stack("quic-go", {}, ROOT)
+        built.append("quic-go")
+    return built
+
+
+@dataclass
+class User:
+    """How programs are started as some user: with these words before theirs, and this environment (None: the own)."""
+
+    words: list[str] = field(default_factory=list)
+    environment: dict[str, str] | None = None
+
+
+def as_nobody(folder: Path) -> User:
+    """An ordinary user without capabilities, whose home with a kernel is that folder."""
+    at_hand = vkernel.at_hand()
+    assert at_hand is not None
+    os.chown(folder, NOBODY, NOBODY)
+    shutil.copy(at_hand, folder / "linux")
+    own = {"HOME": str(folder), "RAILYARD_KERNEL": str(folder / "linux"), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all"]
+    return User(words, os.environ | own)
 
 
 @needs_kernel
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(tmp_path: Path) -> None:
-    """Twice, and once beside two busy loops."""
-    known = {pair.name for pair in list_pairs()}
-    pairs = [*GENERATED, *(name for name in RECORDED if name in known)]
-    text = RECORDED_AND_GENERATED.replace("PAIRS", json.dumps(pairs))
-    (tmp_path / "every.yaml").write_text(text)
-    for name in ("one", "two", "busy"):
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(kind: str, readable: Path) -> None:
+    """As the calling user, as an ordinary one (where root calls), and as that one beside two busy loops."""
+    missing = set(PAIRS[kind]) - {pair.name for pair in list_pairs()}
+    if missing:
+        pytest.skip(f"no such pairs here: {', '.join(sorted(missing))}")
+    stacks = ", ".join(f"{{stack: {name}}}" for name in built_stacks())
+    (readable / "every.yaml").write_text(EVERY.replace("PAIRS", json.dumps(PAIRS[kind])).replace("STACKS", stacks))
+    nobody = as_nobody(readable) if os.geteuid() == 0 and nobody_can_run() else User()
+    for name, user in (("one", User()), ("two", nobody), ("busy", nobody)):
         loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (name == "busy"))]
         try:
-            done = railyard("run", str(tmp_path / "every.yaml"), "--out", str(tmp_path / name), "--fresh")
+            command = [sys.executable, "-m", "railyard", "run", str(readable / "every.yaml")]
+            command = [*user.words, *command, "--out", str(readable / name)]
+            done = subprocess.run(command, env=user.environment, capture_output=True, text=True, check=False)
         finally:
             for loop in loops:
                 loop.kill()
                 loop.wait()
         assert done.returncode == 0, done.stderr
-    for run in sorted((tmp_path / "one" / "runs").iterdir()):
+    runs = sorted((readable / "one" / "runs").iterdir())
+    assert len(runs) == len(PAIRS[kind]) * (5 + len(built_stacks()))
+    for run in runs:
         for other in ("two", "busy"):
-            assert same_files(run, tmp_path / other / "runs" / run.name) == ["run.json"], run.name
-        assert not json.loads((run / "run.json").read_text())["fidelity"]["void"], run.name
-
-
-def nobody_can_run() -> bool:
-    """Whether an ordinary user may enter the folders above this tree."""
-    test = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "test", "-x", str(program("vkernel"))]
-    return subprocess.run(test, check=False, capture_output=True).returncode == 0
+            assert same_files(run, readable / other / "runs" / run.name) == ["run.json"], run.name
+        record = json.loads((run / "run.json").read_text())
+        assert not record["fidelity"]["void"], run.name
+        assert record["outcome"] in ("complete", "time_limit"), run.name
 
 
 @needs_kernel
 @pytest.mark.skipif(os.geteuid() != 0, reason="these tests run as an ordinary user already")
 @pytest.mark.skipif(not nobody_can_run(), reason="an ordinary user may not enter the folders above this tree")
-def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(tmp_path: Path) -> None:
-    seen = Path("/tmp") / f"railyard-test-{os.getpid()}"  # noqa: S108 - the user cannot enter pytest's folder
-    seen.mkdir()
-    try:
-        os.chown(seen, 65534, 65534)
-        at_hand = vkernel.at_hand()
-        assert at_hand is not None
-        shutil.copy(at_hand, seen / "linux")
-        user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set=-all"]
-        mpshell = [str(program("mpshell")), "--path", "a:up=12mbps,down=12mbps,delay=20", "--keep-awake", "off"]
-        command = [*user, str(program("vkernel")), "--kernel", str(seen / "linux"), "--folder", str(seen), "--"]
-        inner = ["/bin/sh", "-c", "/bin/id -u >who; /bin/ip -br addr >addresses"]
-        done = subprocess.run(
-            [*command, *mpshell, "--", *inner], capture_output=True, text=True, timeout=100, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert (seen / "who").read_text() == "0\n"  # inside it is root, with no right over the host
-        assert (seen / "who").stat().st_uid == 65534
-        assert "100.64." in (seen / "addresses").read_text()
-    finally:
-        shutil.rmtree(seen)
+def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(readable: Path) -> None:
+    nobody = as_nobody(readable)
+    mpshell = [str(program("mpshell")), "--path", "a:up=12mbps,down=12mbps,delay=20"]
+    inner = ["/bin/sh", "-c", "/bin/id -u >who; /bin/ip -br addr >addresses"]
+    done = subprocess.run(
+        [*nobody.words, str(program("vkernel")), "--folder", str(readable), "--", *mpshell, "--", *inner],
+        env=nobody.environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (readable / "who").read_text() == "0\n"  # inside it is root, with no right over the host
+    assert (readable / "who").stat().st_uid == NOBODY
+    assert "100.64." in (readable / "addresses").read_text()
