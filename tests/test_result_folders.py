@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -356,6 +357,12 @@ def test_an_exhibit_that_ran_in_two_arenas_is_shown_from_both(
     for arena in ("mpshell", "kernel"):
         assert f'id="exhibit-fig13-{arena}"' in page
         assert f"Fig. 13 ({arena})" in page
+    assert re.search(r"\b1 of the paper's 1\d figures and tables", page)
+    assert "claims that were checked, each once in every arena" in " ".join(page.split())
+    anchors = re.findall(r'<tr role="row" id="(claim-[^"]+)"', page)
+    assert len(anchors) == len(set(anchors)) == 2 * len(made.claims) > 0
+    firsts = [anchor.removesuffix("-kernel").removesuffix("-mpshell") for anchor in anchors]
+    assert firsts[::2] == firsts[1::2]  # what both arenas say of a claim stands together
 
 
 Made = Callable[[str, int], Path]

@@ -95,9 +95,8 @@ class OnTime:
 
     @property
     def verdict(self) -> str:
-        if self.worst_us is None:
-            return "exact"
-        return f"{self.void} void, the others on time" if self.void else "on time"
+        good = "exact" if self.worst_us is None or self.arena in EXACT_ARENAS else "on time"
+        return f"{self.void} void, the others {good}" if self.void else good
 
 
 @dataclass
@@ -115,8 +114,16 @@ class Whole:
         return [name for name in ORDER if name not in there]
 
     @property
+    def shown(self) -> set[str]:
+        """Names of the exhibits; one may be there from several arenas."""
+        return {part.name for part in self.exhibits}
+
+    @property
     def claims(self) -> list[tuple[ExhibitPart, Claim]]:
-        return [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
+        """In the order of the page; what several arenas say of a claim stands together."""
+        found = [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
+        place = {key: k for k, key in reversed(list(enumerate((part.name, claim.id) for part, claim in found)))}
+        return sorted(found, key=lambda row: place[row[0].name, row[1].id])
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -159,13 +166,12 @@ class Whole:
         rows = []
         for part in self.exhibits:
             found = part.exhibit.fidelity
-            worst = None if found.exact else found.worst_p99_us or 0.0
+            worst = _late(part.runs) if found.exact else found.worst_p99_us or 0.0
             void = max(found.void, len(part.void))
             rows.append(OnTime(part.label, part.anchor, part.exhibit.arena, part.run_count, void, worst))
         for campaign in self.campaigns:
             runs, arena = campaign.context.runs, str(campaign.context.experiment["arena"])
-            late = max(float(run.record["fidelity"]["lateness_p99_us"]) for run in runs)
-            worst = None if arena in EXACT_ARENAS else late
+            worst = _late([run.record for run in runs])
             void = sum(run.void for run in runs)
             rows.append(OnTime(campaign.name, campaign.anchor, arena, len(runs), void, worst))
         return rows
@@ -244,6 +250,12 @@ def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
     merged = house | given | {"font": house["font"] | given.get("font", {}), "height": height}
     merged |= {name: house["xaxis"] | axis for name, axis in given.items() if AXIS.match(name)}
     return {"data": figure.get("data", []), "layout": merged}, height
+
+
+def _late(records: list[dict[str, Any]]) -> float | None:
+    """The worst p99 lateness of the runs that have an emulator which can be late; None: the simulator's cannot."""
+    able = [record for record in records if record["config"]["arena"] != "sim"]
+    return max((float(record["fidelity"]["lateness_p99_us"]) for record in able), default=None)
 
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
