@@ -1,4 +1,5 @@
 //! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
+mod clock;
 mod local;
 mod sockets;
 
@@ -146,12 +147,14 @@ impl Relay {
         let mut report_at = Instant::now();
         loop {
             // After a path has been silent tquic may ask to be woken up at once, again and again, for seconds.
+            clock::look();
             let timeout = self.endpoint.timeout().map(|left| left.max(TIMER_GRANULARITY));
             if let Err(error) = self.poll.poll(&mut events, timeout) {
                 if error.kind() != std::io::ErrorKind::Interrupted {
                     return Err(error.into());
                 }
             }
+            clock::look();
             if events.iter().any(|event| event.token() == STOP) {
                 self.report();
                 record(json!({"event": "closed", "reason": "signal"}));
@@ -161,6 +164,7 @@ impl Relay {
             self.endpoint.on_timeout(Instant::now());
             self.accept()?;
             loop {
+                clock::look();
                 self.endpoint.process_connections()?;
                 self.take_news()?;
                 if !self.pump() {
