@@ -18,6 +18,7 @@ log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT
 for side in server client; do
     if ! docker build --file docker/Dockerfile --target "$side" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
+        --build-arg "PACKAGES=${PACKAGES:-}" \
         --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$side" . >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         die "the image railyard/$side could not be built; see above."

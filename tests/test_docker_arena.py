@@ -155,6 +155,49 @@ def test_the_player_has_no_capability_and_the_server_neither(tmp_path: Path) -> 
         assert f"Uid:\t{os.geteuid() or containers.SERVER_UID}\t" in status
 
 
+def test_stacks_play_to_the_end_beside_server_and_player(tmp_path: Path) -> None:
+    """The control, a program outside of its stack's folder (what `make peers` has built), and a wrong program."""
+    built = {"quic-go": "relay", "noq": "release/noq-peer", "tquic": "release/tquic-relay"}
+    names = [name for name, file in built.items() if (ROOT / "build" / "peers" / name / file).is_file()]
+    (tmp_path / "mine").mkdir()
+    relay = tmp_path / "mine" / "relay.sh"
+    relay.write_text('exec xlink-relay "$@"\n')
+    peer = {
+        "name": "mine",
+        "about": "a script in the folder",
+        "licence": "MIT",
+        "client": ["sh", "./relay.sh", "client"],
+    }
+    (tmp_path / "mine" / "peer.yaml").write_text(json.dumps(peer | {"server": ["sh", "./relay.sh", "server"]}))
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "peer.yaml").write_text(
+        json.dumps(peer | {"name": "wrong", "server": ["sh", "-c", "exit 3"]})
+    )
+    (tmp_path / "wrong" / "relay.sh").touch()
+    stacks = ["libxlink", *names, "./mine/peer.yaml", "./wrong/peer.yaml"]
+    experiment = {
+        "name": "one",
+        "arena": "docker",
+        "pairs": ["subway-1"],
+        "schemes": [{"stack": name} for name in stacks],
+    }
+    player = {"bitrate_bps": 2_000_000, "duration_s": 3, "chunk_bytes": 262144}
+    (tmp_path / "one.yaml").write_text(json.dumps(experiment | {"player": player, "time_limit_s": 20}))
+    done = railyard("run", str(tmp_path / "one.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    runs = {folder.name.split("--")[1]: folder for folder in (tmp_path / "out" / "runs").iterdir()}
+    assert set(runs) == {"libxlink", *names, "mine"}, done.stderr
+    for name, folder in runs.items():
+        assert json.loads((folder / "run.json").read_text())["outcome"] == "complete", name
+        assert '"ready"' in (folder / "relay.jsonl").read_text()
+        assert '"ready"' in (folder / "relay-server.jsonl").read_text()
+        assert not list(folder.rglob("*.pem")), "the key of the run stays behind"
+    [absent] = json.loads((tmp_path / "out" / "campaign.json").read_text())["not_run"]
+    assert absent["label"] == "wrong"
+    assert absent["reason"].endswith("sh ended before it was ready: it said nothing")
+    assert ours() == []
+
+
 def test_what_a_killed_campaign_left_goes_at_the_next_start() -> None:
     with subprocess.Popen(["true"]) as gone:
         dead = containers.owner_of(gone.pid)

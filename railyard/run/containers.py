@@ -5,6 +5,8 @@ A run is three containers. Neither network namespace has any network: mpshell's 
     server   its own network namespace; an ordinary user, no capability, no device (server_user: one exception)
     outside  in the server's namespace: makes mpshell's outside devices there and lends them; CAP_NET_ADMIN
     client   its own network namespace: mpshell, and in it the player, which has no capability; CAP_NET_ADMIN
+
+The relays of a stack run beside the server and beside the player, with what these may do.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.paths import programs_dir
+from railyard.experiment.stacks import StackRun
 from railyard.run import runspec
 from railyard.run.runspec import RunSpec
 
 CLIENT_IMAGE, SERVER_IMAGE = "railyard/client", "railyard/server"
 OWNER_LABEL = "railyard.owner"  # the process whose containers they are: boot ID, process ID, its start time
 SERVER_UID = 10001  # the user of the server's image
-RESULTS, TRACES, JOIN = Path("/results"), Path("/traces"), Path("/join")  # inside
+RESULTS, TRACES, JOIN, STACK = Path("/results"), Path("/traces"), Path("/join"), Path("/stack")  # inside
 SHARE = Path("/usr/local/share/railyard")
 SERVER_FOLDER, JOIN_FOLDER = ".server", ".join"  # in the run's folder while it goes on
 ENGINE_LIMIT_S = 60.0
@@ -110,6 +114,35 @@ def inside(spec: RunSpec) -> tuple[RunSpec, list[tuple[Path, Path]]]:
     return spec.model_copy(update={"paths": tuple(paths)}), files
 
 
+def stack_inside(stack: StackRun) -> tuple[StackRun, list[tuple[Path, Path]]]:
+    """The stack as the containers see it, and its files as pairs of host's and container's path. They have the folder
+    of peer.yaml, and the files outside of it that the commands name. A program of this project, and one that was found
+    on PATH, is the image's."""
+    folder = stack.file.parent
+    mounts = {folder: STACK / "peer"}
+
+    def seen(word: str, *, is_program: bool) -> str:
+        file = Path(word)
+        if os.sep not in word or not file.is_file():
+            return word
+        if file.is_relative_to(folder):
+            return str(mounts[folder] / file.relative_to(folder))
+        if is_program and (file.parent == programs_dir() or shutil.which(file.name) == word):
+            return file.name
+        return str(mounts.setdefault(file, STACK / str(len(mounts)) / file.name))
+
+    client, server = (
+        tuple(seen(word, is_program=place == 0) for place, word in enumerate(command))
+        for command in (stack.client, stack.server)
+    )
+    return stack.model_copy(update={"client": client, "server": server}), list(mounts.items())
+
+
+def _stack_mounts(spec: RunSpec) -> list[str]:
+    files = stack_inside(spec.stack)[1] if spec.stack else []
+    return [word for host, target in files for word in _mount(host, target, read_only=True)]
+
+
 def server_needs_net_admin(spec: RunSpec) -> bool:
     """Whether the kernel keeps the run's congestion controller from ordinary users: the machine's setting, read-only
     in network namespaces."""
@@ -130,8 +163,17 @@ def server_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[
         *(["--cap-add", "NET_ADMIN"] if server_needs_net_admin(spec) else []),
         *_sysctl_options(spec),
         *_mount(run_dir / SERVER_FOLDER, RESULTS),
+        *_stack_mounts(spec),
         SERVER_IMAGE,
         *runspec.server_command(spec, Path("xlink-server"), RESULTS),
+    ]
+
+
+def relay_command(stack: StackRun, server: str) -> list[str]:
+    """The server's relay of a stack, in the server's container; it ends with that at the latest."""
+    return [
+        *("docker", "exec", "--workdir", str(RESULTS), server),
+        *runspec.relay_server_command(stack_inside(stack)[0]),
     ]
 
 
@@ -147,6 +189,8 @@ def outside_command(run_dir: Path, name: str, owner: str, server: str) -> list[s
 def client_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[str]:
     seen, files = inside(spec)
     inner = runspec.player_command(seen, Path("xlink-player"), RESULTS)
+    if spec.stack:
+        inner = runspec.relay_command(seen, stack_inside(spec.stack)[0], Path("relay-run"), RESULTS, inner)
     control = str(JOIN / "control") if spec.link_events else None
     program, *rest = runspec.mpshell_command(seen, Path("mpshell"), RESULTS, inner, control)
     return [
@@ -157,6 +201,7 @@ def client_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[
         *_mount(run_dir, RESULTS),
         *_mount(run_dir / JOIN_FOLDER, JOIN),
         *(word for host, target in files for word in _mount(host, target, read_only=True)),
+        *_stack_mounts(spec),
         CLIENT_IMAGE,
         *(program, "--outside", str(JOIN / "outside"), *rest),
     ]

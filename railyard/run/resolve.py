@@ -21,7 +21,7 @@ from railyard.experiment.model import (
     SchemeEntry,
     Technology,
 )
-from railyard.experiment.stacks import STACK_SCHEME, StackRun, resolve_stack
+from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run import containers, vkernel
 from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
@@ -168,14 +168,8 @@ def warnings(specs: list[RunSpec]) -> list[str]:
 
 
 def runs_in(arena: str, scheme: str) -> bool:
-    """Whether a scheme can run in an arena at all: the simulator has no kernel, and containers no relays."""
-    if arena == "sim":
-        return TRANSPORT_OF_SCHEME[scheme] == "quic"
-    return arena != "docker" or scheme != STACK_SCHEME
-
-
-def _why_not(arena: str) -> str:
-    return "needs mpshell" if arena == "kernel" else NEEDS_KERNEL
+    """Whether a scheme can run in an arena at all: the simulator has no kernel and no relays."""
+    return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
 
 
 def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:
@@ -204,7 +198,7 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
                             "pair": pair.name,
                             "label": label,
                             "scheme": entry.scheme,
-                            "reason": _why_not(experiment.arena),
+                            "reason": NEEDS_KERNEL,
                         }
                     )
     return rows
@@ -242,8 +236,7 @@ def kernel_machine(kernel: Path | None = None) -> KernelMachine:
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
     if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
-        arena, others = experiment.arena, "mpshell" if experiment.arena == "kernel" else "kernel or mpshell"
-        message = f"none of these schemes can run in the {arena} arena; run them with --arena {others}."
+        message = "none of these schemes can run in the sim arena; run them with --arena kernel or mpshell."
         raise document.error(("schemes",), message)
     for index, entry in enumerate(experiment.schemes):
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):

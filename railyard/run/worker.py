@@ -360,7 +360,13 @@ class Containers:
         return Start(command, command)
 
     def relay(self) -> Start | None:
-        return None
+        if self.spec.stack is None:
+            return None
+        if self.spec.stack.certificate:
+            user = containers.server_user(self.spec), containers.SERVER_UID
+            _make_certificate(self.run_dir / containers.SERVER_FOLDER, user if os.geteuid() == 0 else None)
+        command = containers.relay_command(self.spec.stack, self.names["server"])
+        return Start(command, command)
 
     def mpshell(self, control: str) -> Start:
         del control  # another path inside
@@ -393,6 +399,7 @@ class Containers:
 
     def _gather(self) -> None:
         """The server's files join the player's."""
+        _remove_secrets(self.run_dir / containers.SERVER_FOLDER)
         confine.gather(self.run_dir / containers.SERVER_FOLDER, self.run_dir)
         shutil.rmtree(self.run_dir / containers.JOIN_FOLDER, ignore_errors=True)
         if (self.run_dir / "outside.stderr").is_file() and not (self.run_dir / "outside.stderr").stat().st_size:
