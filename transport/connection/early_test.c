@@ -40,15 +40,17 @@ typedef struct {
 #define MIDNIGHT_NS UINT64_C(1700000000000000000)
 
 static const pair *clock_of;
+static uint64_t set_back_ns;
 
 static uint64_t time_of_day_ns(void) {
-    return MIDNIGHT_NS + clock_of->now * 1000;
+    return MIDNIGHT_NS + clock_of->now * 1000 - set_back_ns;
 }
 
 static void world_init(world *w, uint64_t seed) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     memset(w, 0, sizeof(*w));
     clock_of = &w->p;
+    set_back_ns = 0;
     xl_set_time_of_day(time_of_day_ns);
     pair_init(&w->p, seed, 1, 20000);
     const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
@@ -199,6 +201,85 @@ static void replayed_early_data_is_not_accepted(void **state) {
 
 static void forget_tickets(world *w) {
     memset(w->p.server_credentials->outstanding, 0, sizeof(*w->p.server_credentials->outstanding));
+}
+
+/* Whether 0-RTT data that the client sends now is taken; the session is resumed in any case. */
+static bool is_taken(world *w) {
+    come_back(w);
+    assert_true(early_event(&w->p));
+    finish(w, pair_ask(&w->p, 2000));
+    pair_handshake(&w->p);
+    assert_true(xl_connection_is_resumed(w->p.cc));
+    return xl_connection_is_early_accepted(w->p.cc);
+}
+
+/* The server begins anew, or is another one, with the same key of tickets: it cannot know what was taken before. */
+static void a_server_takes_early_data_of_its_own_tickets_alone(void **state) {
+    (void)state;
+    static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
+    world w;
+    int error;
+    world_init(&w, 30);
+    world_accepts(&w);
+    meet(&w);
+    xl_endpoint_free(w.p.server);
+    xl_credentials_free(w.p.server_credentials);
+    w.p.server_credentials = xl_credentials_self_signed("localhost", w.p.server_config.random_key, 1700000000);
+    assert_int_equal(0, xl_credentials_issue_tickets(w.p.server_credentials, ticket_key));
+    world_accepts(&w);
+    w.p.server_config.credentials = w.p.server_credentials;
+    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
+    assert_non_null(w.p.server);
+    assert_false(is_taken(&w));
+    assert_true(is_taken(&w)); /* the ticket that this one issued */
+    pair_free(&w.p);
+}
+
+/* Two connections with one session, before the server has seen either. */
+static void of_two_connections_with_one_ticket_one_has_early_data(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 31);
+    world_accepts(&w);
+    meet(&w);
+    const store ticket = w.kept;
+    come_back(&w);
+    pair *p = &w.p;
+    w.kept = ticket;
+    xl_connection *one = p->cc;
+    xl_addr other = p->link[0].client;
+    other.port += 100;
+    pair_link second = p->link[0];
+    second.client = other;
+    p->link[p->link_count++] = second;
+    p->cc = xl_endpoint_connect(p->client, "localhost", &other, &second.server, XL_TECH_WIFI, p->now);
+    assert_non_null(p->cc);
+    xl_connection *two = p->cc;
+    pair_ask(p, 2000);
+    p->cc = one;
+    pair_ask(p, 2000);
+    pair_run(p, 1000000);
+    assert_true(xl_connection_is_resumed(one) && xl_connection_is_resumed(two));
+    assert_int_equal(xl_connection_is_early_accepted(one) + xl_connection_is_early_accepted(two), 1);
+    pair_free(p);
+}
+
+/* What was taken stays taken, whatever time the server believes it is. */
+static void a_clock_that_is_set_back_brings_no_early_data_back(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 32);
+    world_accepts(&w);
+    meet(&w);
+    const store ticket = w.kept;
+    assert_true(is_taken(&w));
+    w.kept = ticket;
+    for (int i = 0; i < 3; i++) {
+        set_back_ns = (uint64_t)i * 500000000;
+        w.kept = ticket;
+        assert_false(is_taken(&w));
+    }
+    pair_free(&w.p);
 }
 
 static void rejected_early_data_is_sent_again(void **state) {
@@ -618,6 +699,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_data_is_answered_within_one_round_trip),
         cmocka_unit_test(replayed_early_data_is_not_accepted),
+        cmocka_unit_test(a_server_takes_early_data_of_its_own_tickets_alone),
+        cmocka_unit_test(of_two_connections_with_one_ticket_one_has_early_data),
+        cmocka_unit_test(a_clock_that_is_set_back_brings_no_early_data_back),
         cmocka_unit_test(rejected_early_data_is_sent_again),
         cmocka_unit_test(rejected_early_data_beyond_lower_limits_ends_the_connection),
         cmocka_unit_test(a_server_that_accepts_and_lowers_its_limits_is_left),
