@@ -1,238 +1,13 @@
-#include "player/http3_client.h"
+#include "player/http3_client_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/http3.h"
-
-#define MAX_TARGET_BYTES 1024
-#define ATTEMPTS_MAX     (2 * PLAYER_MAX_PATHS)
 #define ATTEMPT_APART_US 1000000 /* between two attempts where the first of them failed */
 
-typedef struct {
-    bool open;
-    bool waits;          /* for a connection: the one that carried it died */
-    uint64_t id, stream; /* the player's name for it, and HTTP/3's */
-    uint64_t first, last, received;
-    uint64_t asked_from; /* the first byte that this connection's request names */
-    /* The server has ignored the range and sends all there is (RFC 9110 section 14.2). */
-    bool is_whole; /* more than what was asked for follows */
-    uint64_t skip; /* bytes before it, still to be passed over */
-} client_request;
-
-/* One attempt to connect, on a path of its own. The first whose handshake completes is the client's connection, the
- * others are closed. With racing (quic_settings.race_us) attempts follow each other as those of Happy Eyeballs do (RFC
- * 8305), between paths instead of addresses: QUIC itself keeps a handshake on one path (RFC 9000 section 9). And an
- * application whose connection is not there, or not confirmed, for quic_settings.reconnect_us tries the next interface;
- * so it does when its connection dies. What was asked for is then asked for again, from the first missing byte. */
-typedef struct {
-    xl_connection *connection; /* NULL: a free slot */
-    h3_session *h3;
-    size_t path; /* as configured */
-    bool is_alive, is_left;
-    bool has_paths; /* the further paths are registered with it */
-} attempt;
-
-struct http3_client {
-    player_transport_callbacks cb;
-    char target[MAX_TARGET_BYTES + 1], authority[96];
-    size_t path_count;
-    player_path paths[PLAYER_MAX_PATHS]; /* with the address that each was opened with */
-    bool is_opened[PLAYER_MAX_PATHS];
-    xl_addr server;
-    path_event events[PATH_EVENTS_MAX];
-    size_t event_count, event_next;
-    uint64_t start_us;
-    http3_client_opener *opener;
-    void *opener_user;
-    xl_endpoint *endpoint;
-    attempt *in_use;           /* NULL: not connected, or not any more */
-    xl_connection *connection; /* that of in_use; before there is one the first attempt's, then the last one's */
-    h3_session *h3;
-    attempt attempts[ATTEMPTS_MAX];
-    size_t attempts_begun, attempts_alive, last_path; /* last_path: of the newest attempt */
-    bool uses_all;                                    /* paths; else only the one that it is connected by */
-    uint64_t race_us, race_at;                        /* the next attempt starts then; XL_NEVER: there is none */
-    quic_reconnect reconnect;
-    uint64_t leave_us, heard_at;     /* heard_at: the latest byte of a response, or the first request after it */
-    uint64_t reconnect_us, again_at; /* a connection that is not confirmed then gets another attempt; XL_NEVER: no */
-    char why[PLAYER_ERROR_BYTES];    /* the latest attempt failed */
-    player_path_stats past_stats[PLAYER_MAX_PATHS]; /* of connections that were in use before this one */
-    uint64_t past_stream_bytes;
-    bool keeps_session;
-    bool connected, over; /* connected: once */
-    uint64_t now;         /* of the running call, for callbacks */
-    unsigned count;
-    client_request requests[];
-};
-
-/* ---- requests ---- */
-
-static client_request *find_stream(http3_client *t, uint64_t stream) {
-    for (unsigned i = 0; i < t->count; i++)
-        if (t->requests[i].open && !t->requests[i].waits && t->requests[i].stream == stream)
-            return &t->requests[i];
-    return NULL;
-}
-
-static bool is_asking(const http3_client *t) {
-    for (unsigned i = 0; i < t->count; i++)
-        if (t->requests[i].open)
-            return true;
-    return false;
-}
-
-/* What is missing of it, from the connection in use. */
-static bool submit(http3_client *t, client_request *r, uint64_t now) {
-    if (!is_asking(t) || r->waits)
-        t->heard_at = now;
-    char range[64];
-    snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, r->first + r->received, r->last);
-    const h3_header headers[] = {{"range", range}};
-    if (h3_submit(t->h3, "GET", t->authority, t->target, headers, 1, &r->stream) != 0)
-        return false;
-    r->asked_from = r->first + r->received;
-    r->waits = r->is_whole = false;
-    r->skip = 0;
-    return true;
-}
-
-/* Requests that their connection left behind. */
-static void submit_again(http3_client *t) {
-    for (unsigned i = 0; i < t->count && t->in_use && !t->over; i++) {
-        client_request *r = &t->requests[i];
-        if (!r->open || !r->waits)
-            continue;
-        if (r->received <= r->last - r->first) {
-            (void)submit(t, r, t->now);
-            continue;
-        }
-        r->open = false;
-        t->cb.done(t->cb.user, r->id, t->now);
-    }
-}
-
-bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t last, uint64_t now) {
-    client_request *free_slot = NULL;
-    for (unsigned i = 0; i < t->count && !free_slot; i++)
-        if (!t->requests[i].open)
-            free_slot = &t->requests[i];
-    if (!t->in_use || t->over || !free_slot)
-        return false;
-    *free_slot = (client_request){.id = id, .first = first, .last = last};
-    if (!submit(t, free_slot, now))
-        return false;
-    free_slot->open = true;
-    h3_pump(t->h3, now);
-    return true;
-}
-
-void http3_client_cancel(http3_client *t, uint64_t id) {
-    for (unsigned i = 0; i < t->count; i++) {
-        if (t->requests[i].open && t->requests[i].id == id) {
-            t->requests[i].open = false;
-            if (!t->requests[i].waits)
-                h3_cancel(t->h3, t->requests[i].stream, H3_REQUEST_CANCELLED);
-        }
-    }
-}
-
-static void request_failed(http3_client *t, client_request *r, const char *message) {
-    r->open = false;
-    h3_cancel(t->h3, r->stream, H3_REQUEST_CANCELLED);
-    t->cb.failed(t->cb.user, r->id, message, t->now);
-}
-
-/* Does the response's head promise the bytes that were asked for? A server may answer with all there is. */
-static bool right_range(const client_request *r, const h3_response_head *head) {
-    if (head->status == 200)
-        return !head->has_content_length || head->content_length > r->last;
-    return (!head->has_content_length || head->content_length == r->last - r->asked_from + 1) &&
-           head->has_content_range && head->first == r->asked_from && head->last == r->last;
-}
-
-static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
-    http3_client *t = user;
-    client_request *r = find_stream(t, stream);
-    if (!r)
-        return;
-    if (head->status != 200 && head->status != 206) {
-        char message[32];
-        snprintf(message, sizeof message, "status %u", head->status);
-        request_failed(t, r, message);
-    } else if (!right_range(r, head)) {
-        request_failed(t, r, "the response is not the range that was asked for");
-    } else if (head->status == 200) {
-        r->is_whole = !head->has_content_length || head->content_length > r->last + 1;
-        r->skip = r->asked_from;
-    }
-}
-
-static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len) {
-    http3_client *t = user;
-    client_request *r = find_stream(t, stream);
-    if (!r)
-        return;
-    size_t passed_over = len < r->skip ? len : (size_t)r->skip;
-    r->skip -= passed_over;
-    data += passed_over;
-    len -= passed_over;
-    uint64_t missing = r->last - r->first + 1 - r->received;
-    if (len > missing && !r->is_whole) {
-        request_failed(t, r, "more bytes than were asked for");
-        return;
-    }
-    uint64_t id = r->id, offset = r->received, answered = r->stream;
-    len = len < missing ? len : (size_t)missing;
-    r->received += len;
-    t->heard_at = t->now;
-    if (len > 0)
-        t->cb.data(t->cb.user, id, offset, data, len, t->now);
-    if (r->is_whole && len == missing && r->open && r->id == id) { /* the rest is not wanted */
-        r->open = false;
-        h3_cancel(t->h3, answered, H3_REQUEST_CANCELLED);
-        t->cb.done(t->cb.user, id, t->now);
-    }
-}
-
-static void on_end(void *user, uint64_t stream) {
-    http3_client *t = user;
-    client_request *r = find_stream(t, stream);
-    if (!r)
-        return;
-    if (r->received < r->last - r->first + 1) {
-        request_failed(t, r, "fewer bytes than were asked for");
-        return;
-    }
-    r->open = false;
-    t->cb.done(t->cb.user, r->id, t->now);
-}
-
-static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
-    http3_client *t = user;
-    client_request *r = find_stream(t, stream);
-    if (!r)
-        return;
-    char message[64];
-    snprintf(message, sizeof message, "the server reset the stream (HTTP/3 error 0x%" PRIx64 ")", error_code);
-    request_failed(t, r, message);
-}
-
 /* ---- events ---- */
-
-/* Index of the transport's path among the configured ones, or path_count. A path that was opened anew has another index
- * in the transport and the same local address. */
-static size_t to_config(const http3_client *t, int index) {
-    xl_path_stats path;
-    if (index < 0 || xl_connection_path_stats(t->connection, (size_t)index, &path) != 0)
-        return t->path_count;
-    size_t i = 0;
-    while (i < t->path_count && !(t->is_opened[i] && xl_addr_equal(&t->paths[i].local, &path.local)))
-        i++;
-    return i;
-}
 
 static void tell_closed(http3_client *t, const char *message) {
     t->over = true;
@@ -295,28 +70,12 @@ static attempt *attempt_of(http3_client *t, const xl_connection *connection) {
     return NULL;
 }
 
-static void add_path_stats(const http3_client *t, player_path_stats *stats) {
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t i = 0; i < all.path_count; i++) {
-        xl_path_stats path;
-        if (xl_connection_path_stats(t->connection, i, &path) != 0)
-            continue;
-        size_t at = to_config(t, path.index);
-        if (at < t->path_count) {
-            stats[at].bytes_sent += path.bytes_sent;
-            stats[at].bytes_received += path.bytes_received;
-            stats[at].srtt_us = path.srtt_us;
-        }
-    }
-}
-
 /* The connection in use carries nothing more: what it was asked for waits for the next one. */
 static void leave(http3_client *t) {
     xl_connection_stats all;
     xl_connection_get_stats(t->connection, &all);
     t->past_stream_bytes += all.stream_bytes_received;
-    add_path_stats(t, t->past_stats);
+    http3_client_add_path_stats(t, t->past_stats);
     for (unsigned i = 0; i < t->count; i++)
         t->requests[i].waits |= t->requests[i].open;
     t->in_use = NULL;
@@ -353,7 +112,7 @@ static void win(http3_client *t, attempt *winner) {
     add_other_paths(t, winner);
     if (is_first)
         t->cb.connected(t->cb.user, t->now);
-    submit_again(t);
+    http3_client_submit_again(t);
 }
 
 /* An attempt failed, and none is in use. */
@@ -411,14 +170,14 @@ static void on_event(http3_client *t, const xl_event *event) {
         return;
     }
     h3_on_event(t->h3, event, t->now);
-    size_t path = to_config(t, event->path);
+    size_t path = http3_client_to_config(t, event->path);
     switch (event->type) {
     case XL_EVENT_PATH:
         if (path < t->path_count)
             t->cb.path(t->cb.user, path, xl_path_state_name(event->path_state), t->now);
         break;
     case XL_EVENT_MIGRATED: {
-        size_t from = to_config(t, event->from_path);
+        size_t from = http3_client_to_config(t, event->from_path);
         if (path < t->path_count && from < t->path_count)
             t->cb.migrated(t->cb.user, from, path, t->now);
         break;
@@ -510,11 +269,6 @@ void http3_client_free(http3_client *t) {
     free(t);
 }
 
-size_t http3_client_paths_used(const player_transport_config *config) {
-    bool uses_all = quic_settings_use_all_paths(config->settings) || config->settings->race_us > 0;
-    return uses_all ? config->path_count : 1;
-}
-
 /* SNI is the host part of the authority. */
 static void host_of(const char *authority, char *host, size_t cap) {
     snprintf(host, cap, "%s", authority + (authority[0] == '['));
@@ -554,8 +308,7 @@ static bool connect_on(http3_client *t, size_t i, uint64_t now) {
         return false;
     a->path = i;
     a->connection = xl_endpoint_connect(t->endpoint, host, &path->local, &t->server, path->technology, now);
-    const h3_callbacks callbacks = {
-        .user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort};
+    const h3_callbacks callbacks = http3_client_callbacks(t);
     if (a->connection)
         a->h3 = h3_session_client(a->connection, &callbacks);
     if (!a->h3) {
@@ -635,7 +388,7 @@ static size_t next_path(http3_client *t) {
 
 /* When a read of an application times out; XL_NEVER: nothing is asked for. */
 static uint64_t leave_at(const http3_client *t) {
-    return t->leave_us > 0 && t->in_use && is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
+    return t->leave_us > 0 && t->in_use && http3_client_is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
 }
 
 static void leave_silent(http3_client *t, uint64_t now) {
@@ -662,79 +415,6 @@ static void connect_again(http3_client *t, uint64_t now) {
         t->again_at = now + ATTEMPT_APART_US;
 }
 
-/* ---- paths that come and go ---- */
-
-bool http3_client_opens_at_start(const player_transport_config *config, size_t i) {
-    return i < http3_client_paths_used(config) &&
-           !path_events_add_later(config->path_events, config->path_event_count, config->paths[i].name);
-}
-
-void http3_client_set_opener(http3_client *t, http3_client_opener *opener, void *user) {
-    t->opener = opener;
-    t->opener_user = user;
-}
-
-/* The transport's index of a configured path that is not closed, -1: there is none. */
-static int open_index(const http3_client *t, size_t i) {
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t k = 0; k < all.path_count; k++) {
-        xl_path_stats path;
-        if (xl_connection_path_stats(t->connection, k, &path) == 0 && path.state != XL_PATH_CLOSED &&
-            to_config(t, (int)k) == i)
-            return (int)k;
-    }
-    return -1;
-}
-
-static bool is_usable(xl_path_state state) {
-    return state == XL_PATH_ACTIVE || state == XL_PATH_STANDBY || state == XL_PATH_SUSPECT;
-}
-
-void http3_client_remove_path(http3_client *t, size_t i, uint64_t now) {
-    int index = open_index(t, i);
-    xl_connection_stats all;
-    xl_connection_get_stats(t->connection, &all);
-    for (size_t k = 0; index >= 0 && k < all.path_count; k++) {
-        xl_path_stats path;
-        if ((int)k != index && xl_connection_path_stats(t->connection, k, &path) == 0 && is_usable(path.state)) {
-            (void)xl_connection_close_path(t->connection, index, now);
-            return;
-        }
-    }
-}
-
-void http3_client_add_path(http3_client *t, size_t i, uint64_t now) {
-    if (t->over || open_index(t, i) >= 0)
-        return;
-    if (t->opener && !t->opener(t->opener_user, i, &t->paths[i].local)) {
-        t->cb.path(t->cb.user, i, "unavailable", now);
-        return;
-    }
-    t->is_opened[i] = true;
-    if (xl_connection_add_path(t->connection, &t->paths[i].local, &t->server, t->paths[i].technology, now) < 0)
-        t->cb.path(t->cb.user, i, "refused", now);
-}
-
-static void apply_event(http3_client *t, const path_event *event) {
-    size_t i = 0;
-    while (i < t->path_count && strcmp(t->paths[i].name, event->name) != 0)
-        i++;
-    int index = open_index(t, i);
-    if (event->action == PATH_ADD)
-        http3_client_add_path(t, i, t->now);
-    else if (event->action == PATH_REMOVE)
-        http3_client_remove_path(t, i, t->now);
-    else if (index >= 0)
-        (void)xl_connection_set_path_status(
-            t->connection, index, event->action == PATH_STANDBY ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE, t->now);
-}
-
-/* Events wait for the handshake: only then is it known whether there is multipath at all. */
-static uint64_t next_event(const http3_client *t) {
-    return t->in_use && t->event_next < t->event_count ? t->start_us + t->events[t->event_next].at_us : XL_NEVER;
-}
-
 xl_endpoint *http3_client_endpoint(http3_client *t) {
     return t->endpoint;
 }
@@ -753,9 +433,9 @@ void http3_client_process(http3_client *t, uint64_t now) {
         leave_silent(t, now);
         connect_again(t, now);
     }
-    submit_again(t);
-    while (!t->over && next_event(t) <= now)
-        apply_event(t, &t->events[t->event_next++]);
+    http3_client_submit_again(t);
+    while (!t->over && http3_client_next_event(t) <= now)
+        http3_client_apply_event(t, &t->events[t->event_next++]);
     if (!t->over && (t->in_use || !t->connected))
         h3_pump(t->h3, now);
 }
@@ -763,7 +443,7 @@ void http3_client_process(http3_client *t, uint64_t now) {
 uint64_t http3_client_next_timeout(const http3_client *t) {
     if (t->over)
         return XL_NEVER;
-    uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = next_event(t);
+    uint64_t at = xl_endpoint_next_timeout(t->endpoint), event = http3_client_next_event(t);
     at = event < at ? event : at;
     at = t->again_at < at ? t->again_at : at;
     at = leave_at(t) < at ? leave_at(t) : at;
@@ -796,12 +476,6 @@ void http3_client_set_qoe(http3_client *t, const xl_qoe *qoe, uint64_t now) {
 }
 
 /* ---- facts ---- */
-
-void http3_client_path_stats(const http3_client *t, player_path_stats *stats) {
-    memcpy(stats, t->past_stats, t->path_count * sizeof *stats);
-    if (t->in_use || !t->connected) /* else its own are among them */
-        add_path_stats(t, stats);
-}
 
 json_t *http3_client_summary(const http3_client *t) {
     xl_connection_stats all;
