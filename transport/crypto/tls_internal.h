@@ -1,5 +1,5 @@
-/* What the files of the TLS handshake share: tls.c drives it, tls_sessions.c keeps what a client resumes by, tls_replay.c
- * takes 0-RTT data once. */
+/* What the files of the TLS handshake share: tls.c drives it, tls_sessions.c keeps what a client resumes by,
+ * tls_replay.c takes 0-RTT data once. */
 #ifndef XL_CRYPTO_TLS_INTERNAL_H
 #define XL_CRYPTO_TLS_INTERNAL_H
 
