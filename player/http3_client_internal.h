@@ -1,5 +1,5 @@
-/* What the files of the player's HTTP/3 client share: http3_client.c has its connections, http3_requests.c what is asked
- * for over them, http3_paths.c their paths. */
+/* What the files of the player's HTTP/3 client share: http3_client.c has its connections, http3_requests.c what is
+ * asked for over them, http3_paths.c their paths. */
 #ifndef PLAYER_HTTP3_CLIENT_INTERNAL_H
 #define PLAYER_HTTP3_CLIENT_INTERNAL_H
 
