@@ -27,7 +27,7 @@ from railyard.studies.population.fit import (
     sandwich,
     surface_of,
 )
-from railyard.studies.population.model import Fitted, PathAccess, Population, Spread, load_population
+from railyard.studies.population.model import Fitted, Parameters, PathAccess, Population, Spread, load_population
 from railyard.studies.population.play import Arm, Row, play, seen, tasks_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, draw_viewers
@@ -194,9 +194,12 @@ class Nobody:
 def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: Population, tmp_path: Path) -> None:
     spec = _spec()
     truth = {"wifi_mbps": 20.0, "wifi_rtt_ms": 30.0}
-    assert population.parameters is not None and population.access is not None
+    assert population.access is not None
     # Viewers that are much alike: few of them say where a quantile is.
-    usual = population.parameters.model_copy(update={"wifi_spread": 0.05})
+    usual = Parameters(
+        **{"wifi_mbps": 36, "wifi_spread": 0.05, "lte_mbps": 8, "lte_spread": 0.8, "wifi_rtt_ms": 12, "lte_rtt_ms": 28},
+        **{"wifi_queue_ms": 28, "lte_queue_ms": 500, "wifi_load": 0.04, "lte_load": 0.18, "leaving": 0.002},
+    )
     wifi = population.access.wifi.model_copy(update={"rtt": Spread(sigma=0.1, least=4, most=200)})
     home = [scene for scene in population.scenes if scene.name == "home"]
     access = population.access.model_copy(update={"wifi": wifi})
@@ -244,3 +247,13 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
 def test_a_mistake_in_the_fits_file_is_told_in_one_sentence(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         _spec(**change)
+
+
+def test_the_fitted_file_is_of_the_fits_file_as_it_stands() -> None:
+    spec, document = _spec(), load_yaml(FITTED / "population.yaml").data
+    assert [row["name"] for row in document["moments"]] == [moment.name for moment in spec.moments]
+    assert [row["measured"] for row in document["held_out"]] == [moment.measured for moment in spec.held_out]
+    for name, value in spec.fixed.items():
+        assert document["parameters"][name] == value
+    for row, moment in zip(document["moments"], spec.moments, strict=True):
+        assert row["residual"] == pytest.approx(moment.residual(row["simulated"]), abs=0.02)

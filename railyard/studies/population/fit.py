@@ -34,6 +34,7 @@ from pydantic import Field, model_validator
 
 from railyard.base.errors import UserError
 from railyard.base.intervals import Reals
+from railyard.base.provenance import sha256_of
 from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.studies.population.executors import Batch, Executor
@@ -190,18 +191,27 @@ class Simulator:
         library = Library(population, self.folder / "traces", recorded=False)
         needed = {moment.arm for moment in moments}
         arms = [arm for arm in self.arms if arm.label in needed]
-        tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
         self.plays += viewers * len(arms)
-        names = [name for task in tasks for name in task.identities()] + [moment.name for moment in moments]
-        kept = self.folder / f"{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]}.json"
+        kept = self._place(population, library, [viewers, day], arms, moments)
         if kept.is_file():
             known: list[float] = json.loads(kept.read_text(encoding="utf-8"))
             return known
+        tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
         found = _figures(self._rows(tasks), moments, population)
         partial = kept.with_suffix(".partial")
         partial.write_text(json.dumps(found), encoding="utf-8")
         partial.rename(kept)
         return found
+
+    def _place(
+        self, population: Population, library: Library, who: list[int], arms: list[Arm], moments: Sequence[Moment]
+    ) -> Path:
+        """Where a point is kept: by all that decides its figures."""
+        what = [moment.name for moment in moments]
+        played = [arm.members() for arm in arms]
+        facts = [population.model_dump(mode="json", exclude={"arms", "sizes"}), library.traces(), who, played, what]
+        text = json.dumps([sha256_of(self.program), *facts], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
     def residuals(self, parameters: Parameters, viewers: int, day: int, moments: Sequence[Moment]) -> Reals:
         found = self.figures(parameters, viewers, day, moments)
