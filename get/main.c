@@ -19,6 +19,7 @@
 #include "xlink/session_file.h"
 #include "xlink/udp.h"
 
+#define HANDSHAKE_US    UINT64_C(30000000) /* all of it: a connection that fails is not made again */
 #define PROGRAM         "xlink-get"
 #define SESSION_WAIT_US 1000000
 
@@ -287,6 +288,7 @@ static bool open_endpoint(get *g) {
     quic_settings_configure(&g->o.settings, &c);
     c.alpn = g->o.alpn;
     c.limits.packets_per_key = g->o.packets_per_key;
+    c.limits.confirm_timeout_us = HANDSHAKE_US;
     if (!(g->logs = xl_log_files_open(&logs, g->error, sizeof g->error)) || !open_credentials(g) ||
         !random_key_make(&g->o.seed, "client", c.random_key, g->error, sizeof g->error))
         return false;

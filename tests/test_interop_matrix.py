@@ -53,6 +53,16 @@ def test_a_cell_in_virtual_time_has_the_same_packets_again(tmp_path: Path) -> No
     assert logs[0] == logs[1]
 
 
+@pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
+def test_xlink_get_waits_for_a_slow_handshake(tmp_path: Path) -> None:
+    """A server that speaks, and then is silent for 12 s."""
+    arena = matrix.Arena(is_virtual=True)
+    result = matrix.run_cell(cases.DARK_HANDSHAKE, peers.XLINK, peers.XLINK, tmp_path, arena)
+    assert result.verdict == "passed", result
+    assert result.seconds is not None
+    assert result.seconds > 12
+
+
 @pytest.mark.parametrize("peer", [peers.XLINK, AIOQUIC], ids=lambda peer: peer.name)
 @pytest.mark.parametrize("role", ["server", "client"])
 def test_an_endpoint_says_so_when_it_does_not_know_a_case(tmp_path: Path, peer: peers.Peer, role: str) -> None:

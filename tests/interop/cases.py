@@ -150,6 +150,12 @@ LOSS = tuple(
     )
     for percent in LOSS_RATES
 )
-BY_NAME = {case.name: case for case in (*CASES, *LOSS)}
+# Nor is this: a client that gives up after 10 s has no time for the rest of the handshake.
+DARK_HANDSHAKE = Case(
+    *("darkhandshake", "the link is down for 12 s during the handshake", "handshake", (1024,)),
+    link=LINK + ",onoff=45/12000/3600000/1",
+    big_certificate=True,
+)
+BY_NAME = {case.name: case for case in (*CASES, *LOSS, DARK_HANDSHAKE)}
 # Enough for every change: both HTTPs, Retry, loss, and a change of address.
 SMALL = ("handshake", "http3", "retry", "resumption", "rebind-addr")
