@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -259,3 +260,19 @@ def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
     assert sum(record["bytes_received"] for record in paths.values()) > 20_000_000
     assert all(record["bytes_sent"] > 0 for record in paths.values())
     assert paths["a"]["srtt_us"]  # XQUIC does not tell it of other paths
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("relays", ["xquic", "picoquic"], indirect=True)
+def test_a_handshake_survives_a_silence_of_eleven_seconds(relays: Relays) -> None:
+    """The server has answered, and hears nothing: the link is dark. XQUIC by itself forgets the client after 10 s."""
+    relays.server.send_signal(signal.SIGSTOP)
+    with relays.connect() as near:
+        near.sendall(b"go")
+        select.select([], [], [], 0.5)  # the first datagram waits for the server
+        relays.client.send_signal(signal.SIGSTOP)
+        relays.server.send_signal(signal.SIGCONT)
+        select.select([], [], [], 11)
+        relays.client.send_signal(signal.SIGCONT)
+        with relays.accept() as far:
+            assert far.recv(2) == b"go"

@@ -504,6 +504,7 @@ static xqc_conn_settings_t settings_of(const stack *t) {
     s.max_pkt_out_size = PACKET_BYTES;
     s.sndq_packets_used_max = SEND_PACKETS;
     s.idle_time_out = IDLE_MS;
+    s.init_idle_time_out = IDLE_MS; /* else a server forgets a handshake after 10 s, and the client does not */
     s.enable_stream_rate_limit = 1; /* else the window of a stream would grow to 16 MiB */
     s.init_recv_window = STREAM_WINDOW;
     return s;
