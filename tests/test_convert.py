@@ -154,10 +154,12 @@ def test_rates_hold_from_row_to_row_in_every_unit(tmp_path: Path) -> None:
         ("t,r\n0,1\n0,1\n", {}, ":3: ", "not later"),
         ("t,r\n0,1\n1,-1\n", {}, ":3: ", "cannot be a rate"),
         ("t,r\n0,1\n1,nan\n", {}, ":3: ", "cannot be a rate"),
+        ("t,r\n0,1\n1," + "9" * 1000 + "\n", {}, ":3: ", f"{'9' * 40}… cannot be a rate"),
+        ("t,r\n0,1\n1,1e308\n", {}, ":3: ", "1e+308 mbps is more than 100 Tbps; give the column's unit"),
         ("t,r\n0,1\n", {}, ": ", "how long its bin is"),
         ("t,r\n", {}, ": ", "no row of numbers"),
         ("t,r\n0,1\n1,1\n", {"rate_column": "q"}, ": ", "no column 'q'; the columns are t, r"),
-        ("t,r\n0,1e12\n9,1e12\n", {"unit": "gbps"}, ": ", "check the unit"),
+        ("t,r\n0,9e4\n9,9e4\n", {"unit": "gbps"}, ": ", "check the unit"),
     ],
 )
 def test_a_mistake_in_a_table_of_rates_is_told(
@@ -347,6 +349,7 @@ def test_the_intervals_of_iperf3_are_bins_of_what_was_received(tmp_path: Path) -
         ('{"intervals": [{"sum": {"start": 0, "end": 1}}]}', "no start, end and bytes"),
         ('{"intervals": [{"sum": {"start": 1, "end": 0, "bytes": 5}}]}', "no start, end and bytes"),
         ('{"intervals": [7]}', "no start, end and bytes"),
+        ('{"intervals": [{"sum": {"start": 0, "end": 1, "bytes": 1e400}}]}', "no start, end and bytes"),
     ],
 )
 def test_what_is_no_result_of_iperf3_is_told(tmp_path: Path, content: str, said: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,7 +118,7 @@ def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
         edges, sizes = [float(rows[0]["start"])], []
         for row in rows:
             start, end, size = float(row["start"]), float(row["end"]), float(row["bytes"])
-            if not (0 <= start < end and size >= 0 and start >= edges[-1] - 0.1):
+            if not (0 <= start < end < math.inf and 0 <= size < math.inf and start >= edges[-1] - 0.1):
                 raise ValueError
             edges.append(max(end, edges[-1]))
             sizes.append(size)

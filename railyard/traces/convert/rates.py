@@ -21,6 +21,9 @@ _BYTES_PER_BIN = {"bytes": 1.0, "packets": float(OPPORTUNITY_BYTES)}
 
 _IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "Gbits/sec": 1e9 / 8}
 """Units that iperf writes behind a rate, row by row, in bytes per second."""
+MAX_BYTES_PER_S = 1e14 / 8
+"""100 Tbps: more is a wrong unit, or no rate."""
+SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 _GNETTRACK = "%Y.%m.%d_%H.%M.%S"
 """Dates as G-NetTrack writes them: 2019.12.14_10.16.30."""
@@ -105,6 +108,8 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     alike = 1
     for line, cells in rows:
         rate = _value(path, line, cells, rate_at, negative=False) * _own_unit(cells, rate_at, recipe)
+        if rate * _BYTES_PER_S.get(recipe.unit, _BYTES_PER_BIN.get(recipe.unit, 1.0)) > MAX_BYTES_PER_S:
+            raise TraceError(f"{path}:{line}: {rate:.3g} {recipe.unit} is more than 100 Tbps; give the column's unit")
         if time_at is not None:
             time, dated = _time_us(path, line, cells, time_at, recipe)
             if dated and times and time == times[-1]:
@@ -154,5 +159,6 @@ def _value(path: Path, line: int, cells: list[str], column: int, *, negative: bo
     except (IndexError, ValueError):
         raise TraceError(f"{path}:{line}: there is no number in column {column + 1}; correct the row") from None
     if not math.isfinite(value) or (value < 0 and not negative):
-        raise TraceError(f"{path}:{line}: {cells[column]} cannot be a rate or a time; correct the row")
+        cell = cells[column] if len(cells[column]) <= SHOWN else f"{cells[column][:SHOWN]}…"
+        raise TraceError(f"{path}:{line}: {cell} cannot be a rate or a time; correct the row")
     return value
