@@ -11,6 +11,7 @@ from scipy import special
 from railyard.base import intervals
 from railyard.base.intervals import Interval, Layout, Reals, Sample
 from railyard.base.verdict import above, in_steps, needs, of_parts
+from railyard.studies import coverage
 
 WINDOWED = Layout((tuple(range(40)),), (4,))
 
@@ -245,3 +246,13 @@ def test_that_many_runs_decide_in_four_of_five_cases() -> None:
         values = generator.normal(0.5, 1, size=wanted)
         decided += above(intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)) is True
     assert 0.75 <= decided / 200 <= 0.95
+
+
+def test_the_simulation_of_coverage_knows_its_truth_and_raises_no_false_alarm() -> None:
+    """Without memory beyond a play, medians are covered; where B has the better path, its figures are lower."""
+    [found] = coverage.simulate([coverage.Campaign(pairs=8, starts=6, loop_s=120, memory_s=2.0)], trials=20)
+    median = found.figures["RCT median"]
+    assert median.known == 20 and median.covered >= 17
+    assert found.false_alarms.false <= 3 and found.false_alarms.trials == 20
+    text = coverage.markdown([found])
+    assert "| 2 s | 8 pairs, each 6 starts in 120 s | 8 |" in text and "n too small" in text

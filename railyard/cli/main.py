@@ -37,7 +37,7 @@ from railyard.run.folders import OUT_HELP, results_folder, shown
 from railyard.run.preflight import check_arena, why_no_machine
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.run.runspec import RunSpec
-from railyard.studies import agreement, thresholds
+from railyard.studies import agreement, coverage, thresholds
 from railyard.studies.exhibits import registry
 from railyard.studies.request import RunRequest
 
@@ -203,6 +203,20 @@ def gate_power(
     if plot is not None:
         plotfile.write_drawn(plot, lambda: power.drawn(found))
         _tell(f"written: {shown(plot)}")
+    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
+
+
+@app.command("interval-coverage")
+def interval_coverage(
+    trials: Annotated[int, typer.Option(min=20, help="Simulated campaigns for each row of the tables.")] = 100,
+) -> None:
+    """Simulate plays with a known truth and print how often the intervals of reports cover it."""
+    found = []
+    begin = time.monotonic()
+    for one in coverage.simulate(coverage.CAMPAIGNS, trials):
+        found.append(one)
+        _tell(f"{one.campaign.memory_s:g} s, {one.campaign.words}: done")
+    print(coverage.markdown(found))
     _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
 
 

@@ -118,6 +118,12 @@ def show_command(
         print_campaign(styled, StoredCampaign(folder.resolve().name, folder))
 
 
+VERDICTS_IN_WORDS = (
+    "difference: scheme / other − 1, of a rate scheme − other, over plays at the same places; in brackets 95 % "
+    "intervals. Less is better. lower, higher: established, corrected for all comparisons with one scheme (Holm), for "
+    "pairs of traces like these, or only for these (here). alike, no worse: within 2 %, of a rate 0.5 points. not "
+    "decided: more plays would tell. n too small: the plays do not carry the figure. docs/howto/compare.md"
+)
 MARKED = {"lower": "green", "higher": "red"}
 
 
@@ -146,22 +152,22 @@ def compare_command(
     small = differences.too_small(runs)
     table = _table("pair", "scheme", "against", "figure", "scheme's", "the other's", "difference", "verdict")
     table.add_column("signed rank p", justify="right")
+    last = ("", "", "")
     for one in differences.differences(runs, chosen, by_pair=by_pair):
         scale, form = (1.0, ".3f") if one.figure.relative else (100.0, ".2f")
         levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
         style = MARKED.get(one.verdict.split(" ")[0], "")
+        names = (one.pair, one.label, one.against)
         table.add_row(
-            *(one.pair, one.label, one.against, f"{one.figure.title}, {'s' if one.figure.relative else '%'}"),
+            *(names if names != last else ("", "", "")),
+            *(f"{one.figure.title}, {'s' if one.figure.relative else '%'}",),
             *(*levels, one.words, one.verdict, rank),
             style=style,
         )
+        last = names
     print_table(console, table)
-    console.print(
-        "lower, higher: established (Holm over all comparisons with one scheme), for pairs of traces like these, or "
-        "only for these (here). The interval of a figure is for these traces. docs/reference/statistics.md",
-        soft_wrap=True,
-    )
+    console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     if small:
         console.print(small, soft_wrap=True)
 

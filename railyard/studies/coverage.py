@@ -1,0 +1,257 @@
+"""Do the intervals cover as often as they say? A simulation of plays whose trace is known.
+
+The capacity of two paths is a stationary process: its logarithm is autoregressive, with a correlation time like that of
+recorded traces. A pair of traces is one loop of it. Plays start at offsets spread over the loop and overlap; scheme A
+uses the first path, scheme B the better one of both at each moment. The true figures are those of the process, over
+very many loops. Each trial draws new traces, and railyard/base/intervals.py judges them as it judges a campaign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from railyard.base import intervals
+from railyard.base.distributions import exact_share
+from railyard.base.intervals import Bounds, Interval, Layout, Reals, Sample
+
+PLAY_S = 20
+"""A request a second."""
+SPREAD = 0.7  # standard deviation of the logarithm of a path's capacity, within a pair
+PAIR_SPREAD = 0.4  # and between pairs
+LIMIT_S = 20.0  # a request that takes longer is censored
+MOST_STALLED_S = 40.0  # of a play, by its time limit
+TYPICAL_S = 0.4  # a request at the mean of the logarithm
+MARGIN = 0.02
+TRUTH_LOOPS = 4000
+QUANTILES = (("RCT median", 0.5), ("RCT p95", 0.95), ("RCT p99", 0.99))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """How many plays there are, and where they start."""
+
+    pairs: int
+    starts: int
+    loop_s: int
+    memory_s: float
+    """The correlation time of the capacity."""
+
+    @property
+    def layout(self) -> Layout:
+        plays = np.arange(self.pairs * self.starts).reshape(self.pairs, self.starts)
+        block = max(1, math.ceil(PLAY_S * self.starts / self.loop_s))
+        return Layout(tuple(tuple(map(int, row)) for row in plays), (block,) * self.pairs)
+
+    @property
+    def speaks_of_pairs(self) -> bool:
+        """Whether the interval is for pairs like these; the truth is then over pairs that differ."""
+        return self.pairs >= intervals.FEWEST
+
+    @property
+    def words(self) -> str:
+        pairs = f"{self.pairs} pairs, each" if self.pairs > 1 else "1 pair,"
+        return f"{pairs} {self.starts} starts in {self.loop_s} s"
+
+
+CAMPAIGNS = tuple(
+    Campaign(pairs, starts, loop_s, memory_s)
+    for memory_s in (5.0, 20.0)
+    for pairs, starts, loop_s in ((1, 30, 100), (1, 60, 300), (8, 10, 100), (14, 10, 100))
+)
+
+
+@dataclass
+class Plays:
+    """Request completion times, a row a play: of B, and of A at the same places."""
+
+    ours: Reals
+    theirs: Reals
+
+
+def _loops(generator: np.random.Generator, count: int, length_s: int, memory_s: float) -> Reals:
+    """Loops of the process, a value a second: by its spectrum, so that the end goes over into the beginning."""
+    lags = np.minimum(np.arange(length_s), length_s - np.arange(length_s))
+    power = np.maximum(np.fft.fft(np.exp(-lags / memory_s)).real, 0)
+    noise = generator.normal(size=(count, length_s)) + 1j * generator.normal(size=(count, length_s))
+    found: Reals = SPREAD * np.fft.fft(noise * np.sqrt(power / length_s), axis=1).real
+    return found
+
+
+def plays_of(generator: np.random.Generator, campaign: Campaign, differ: bool | None = None) -> Plays:
+    """One campaign. `differ`: whether pairs do."""
+    differ = campaign.speaks_of_pairs if differ is None else differ
+    mean = (PAIR_SPREAD if differ else 0) * generator.normal(size=(campaign.pairs, 1))
+    first, second = (mean + _loops(generator, campaign.pairs, campaign.loop_s, campaign.memory_s) for _ in range(2))
+    offsets = (np.arange(campaign.starts) * campaign.loop_s) // campaign.starts
+    at = (offsets[:, None] + np.arange(PLAY_S)) % campaign.loop_s
+    theirs, ours = (TYPICAL_S * np.exp(-log[:, at].reshape(-1, PLAY_S)) for log in (first, np.maximum(first, second)))
+    noise = np.exp(0.1 * generator.normal(size=(2, *theirs.shape)))
+    return Plays(ours * noise[0], theirs * noise[1])
+
+
+def _sample(times: Reals, layout: Layout) -> Sample:
+    return Sample(np.minimum(times, LIMIT_S).tolist(), layout, (times < LIMIT_S).tolist())
+
+
+def _stalled_s(times: Reals) -> Reals:
+    """Time stalled of each play: a request is due after a second."""
+    found: Reals = np.minimum(np.maximum(times - 1, 0).sum(axis=1), MOST_STALLED_S)
+    return found
+
+
+def _stalls(times: Reals, layout: Layout) -> Bounds:
+    """The rebuffer rate."""
+    drawn = intervals.weights(layout)
+    found: Reals = (drawn @ _stalled_s(times)) / (PLAY_S * drawn.sum(axis=1))
+    return found, found
+
+
+@dataclass
+class Covered:
+    """Of one figure under one campaign: how often its interval had ends, and covered the truth."""
+
+    trials: int = 0
+    known: int = 0
+    covered: int = 0
+    false: int = 0
+    """Without a difference: how often one was found at 5 %, or "no worse" was said at the margin."""
+
+    def add(self, found: Interval | None, truth: float) -> None:
+        self.trials += 1
+        if found is not None and found.known:
+            self.known += 1
+            self.covered += found.low <= truth <= found.high
+
+    @property
+    def words(self) -> str:
+        if self.known < self.trials / 4:
+            return "n too small" if not self.known else f"n too small in {100 - 100 * self.known / self.trials:.0f} %"
+        low, high = exact_share(self.covered, self.known)
+        share = f"{100 * self.covered / self.known:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+        return share if self.known == self.trials else f"{share}, carried in {100 * self.known / self.trials:.0f} %"
+
+
+@dataclass
+class Found:
+    """What came out under one campaign."""
+
+    campaign: Campaign
+    figures: dict[str, Covered] = field(default_factory=dict)
+    differences: dict[str, Covered] = field(default_factory=dict)
+    false_alarms: Covered = field(default_factory=Covered)
+    false_stalls: Covered = field(default_factory=Covered)
+    false_no_worse: Covered = field(default_factory=Covered)
+
+
+Measure = Callable[[Reals, Layout], Bounds]
+
+
+def _bounds(q: float) -> Measure:
+    return lambda times, layout: intervals.quantile_bounds(_sample(times, layout), q)
+
+
+def _truths(campaign: Campaign, generator: np.random.Generator) -> tuple[dict[str, float], dict[str, float]]:
+    """The figures of A, and the differences of B to it, of the process: over TRUTH_LOOPS loops."""
+    loops = Campaign(TRUTH_LOOPS, 5, campaign.loop_s, campaign.memory_s)
+    plays = plays_of(generator, loops, differ=campaign.speaks_of_pairs)
+    levels, changes = {}, {}
+    for name, q in QUANTILES:
+        ours, theirs = (float(np.quantile(times, q)) for times in (plays.ours, plays.theirs))
+        levels[name], changes[name] = theirs, ours / theirs - 1
+    ours, theirs = (float(_stalled_s(times).mean()) / PLAY_S for times in (plays.ours, plays.theirs))
+    levels["rebuffer rate"], changes["rebuffer rate"] = theirs, ours - theirs
+    return levels, changes
+
+
+def _change(
+    measure: Measure, ours: Reals, theirs: Reals, layout: Layout, how: Callable[[Reals, Reals], Reals]
+) -> intervals.Change | None:
+    return intervals.change(measure(ours, layout), measure(theirs, layout), layout, how)
+
+
+def _carried(ours: Reals, theirs: Reals, layout: Layout, q: float) -> bool:
+    return all(intervals.carries(_sample(times, layout), q) for times in (ours, theirs))
+
+
+def _trial(found: Found, generator: np.random.Generator, levels: dict[str, float], changes: dict[str, float]) -> None:
+    layout, plays = found.campaign.layout, plays_of(generator, found.campaign)
+    for name, q in QUANTILES:
+        found.figures[name].add(intervals.quantile(_sample(plays.theirs, layout), q), levels[name])
+        carried = _carried(plays.ours, plays.theirs, layout, q)
+        change = _change(_bounds(q), plays.ours, plays.theirs, layout, intervals.relative) if carried else None
+        found.differences[name].add(change.interval if change else None, changes[name])
+    stalls = _stalls(plays.theirs, layout)
+    found.figures["rebuffer rate"].add(intervals.interval(stalls[0], layout), levels["rebuffer rate"])
+    change = _change(_stalls, plays.ours, plays.theirs, layout, intervals.absolute)
+    found.differences["rebuffer rate"].add(change.interval if change else None, changes["rebuffer rate"])
+    _without_difference(found, generator)
+
+
+def _without_difference(found: Found, generator: np.random.Generator) -> None:
+    """Both schemes on paths of the same kind: every difference that is found is a false one. And one of them slower by
+    the margin: "no worse" is false, too."""
+    layout, one = found.campaign.layout, plays_of(generator, found.campaign)
+    swap = generator.integers(0, 2, size=len(one.ours)).astype(bool)[:, None]
+    ours, theirs = np.where(swap, one.ours, one.theirs), np.where(swap, one.theirs, one.ours)
+    median = _bounds(0.5)
+    for tally, measure, factor, how in (
+        (found.false_alarms, median, 1.0, intervals.relative),
+        (found.false_stalls, _stalls, 1.0, intervals.absolute),
+        (found.false_no_worse, median, 1 + MARGIN, intervals.relative),
+    ):
+        change = _change(measure, factor * ours, theirs, layout, how)
+        tally.trials += 1
+        if change is None or not change.interval.known:
+            continue
+        tally.known += 1
+        said = min(1.0, 2 * min(change.p_less, change.p_more)) < 0.05 if factor == 1 else change.no_worse(MARGIN)
+        tally.false += bool(said)
+
+
+def simulate(campaigns: Iterable[Campaign], trials: int, seed: int = 1) -> Iterator[Found]:
+    for number, campaign in enumerate(campaigns):
+        generator = np.random.default_rng([seed, number])
+        levels, changes = _truths(campaign, generator)
+        found = Found(campaign, {name: Covered() for name in levels}, {name: Covered() for name in levels})
+        for _ in range(trials):
+            _trial(found, generator, levels, changes)
+        yield found
+
+
+def _rate(tally: Covered) -> str:
+    if not tally.known:
+        return "n too small"
+    low, high = exact_share(tally.false, tally.known)
+    return f"{100 * tally.false / tally.known:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+PLACE = ("correlation time", "plays", "units")
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+    return [*lines, ""]
+
+
+def markdown(found: Iterable[Found]) -> str:
+    """Three tables: figures, differences, and false statements where there is no difference."""
+    every = list(found)
+    lines: list[str] = []
+    for title, of in (("a figure", "figures"), ("a difference", "differences")):
+        rows = [[*_place(one), *(tally.words for tally in getattr(one, of).values())] for one in every]
+        lines += [f"Of the 95 % intervals of {title}, those that cover the true value:", ""]
+        lines += _table((*PLACE, *getattr(every[0], of)), rows)
+    rows = [[*_place(one), *map(_rate, (one.false_alarms, one.false_stalls, one.false_no_worse))] for one in every]
+    lines += [
+        "Of comparisons without a difference, those that find one at 5 %; and, of comparisons with a scheme that is"
+    ]
+    lines += [f"slower by the margin of {100 * MARGIN:g} %, those that call it no worse:", ""]
+    return "\n".join([*lines, *_table((*PLACE, "RCT median differs", "rebuffer rate differs", "no worse"), rows)])
+
+
+def _place(one: Found) -> list[str]:
+    return [f"{one.campaign.memory_s:g} s", one.campaign.words, str(one.campaign.layout.units)]
