@@ -824,7 +824,7 @@ def test_every_scheme_on_every_pair_gives_the_same_bytes_three_times(kind: str, 
     for name, user in (("one", User()), ("two", nobody), ("busy", nobody)):
         loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (name == "busy"))]
         try:
-            command = [sys.executable, "-m", "railyard", "run", str(readable / "every.yaml")]
+            command = [sys.executable, "-m", "railyard", "run", str(readable / "every.yaml"), "--fresh"]
             command = [*user.words, *command, "--out", str(readable / name)]
             done = subprocess.run(command, env=user.environment, capture_output=True, text=True, check=False)
         finally:

@@ -142,6 +142,8 @@ class Campaign:
                     continue
                 if qlogs and spec.transport == "quic" and not any(other.runs.glob(f"{spec.run_id}/qlog/*")):
                     continue  # they were not kept there
+                if not folders.is_readable(other.runs / spec.run_id):
+                    continue
                 partial = self.runs / f"{PARTIAL}{spec.run_id}"
                 shutil.rmtree(partial, ignore_errors=True)
                 folders.linked_copy(other.runs / spec.run_id, partial)

@@ -290,6 +290,11 @@ def link_file(source: Path | str, target: Path | str) -> str:
     return str(target)
 
 
+def is_readable(folder: Path) -> bool:
+    """Whether this user may read all files of a folder: keys of another user's run are that user's alone."""
+    return all(os.access(file, os.R_OK) for file in (folder, *folder.rglob("*")))
+
+
 def linked_copy(source: Path, target: Path) -> None:
     """The folder once more, its files by hard links."""
     shutil.copytree(source, target, symlinks=True, copy_function=link_file)
