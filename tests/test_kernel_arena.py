@@ -861,3 +861,28 @@ def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(readable: Pat
     assert (readable / "who").read_text() == "0\n"  # inside it is root, with no right over the host
     assert (readable / "who").stat().st_uid == NOBODY
     assert "100.64." in (readable / "addresses").read_text()
+
+
+@needs_kernel
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+@pytest.mark.skipif(not nobody_can_run(), reason="an ordinary user may not enter the folders above this tree")
+def test_a_run_whose_keys_another_user_has_is_done_again(readable: Path) -> None:
+    """A campaign takes whole runs from folders beside it, but not those that it may not read."""
+    (readable / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [xlink] #"))
+    for name, user in (("one", User()), ("two", as_nobody(readable))):
+        command = [
+            sys.executable,
+            "-m",
+            "railyard",
+            "run",
+            str(readable / "inside.yaml"),
+            "--out",
+            str(readable / name),
+        ]
+        done = subprocess.run(
+            [*user.words, *command], env=user.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    one, two = (readable / name / "runs" / "subway-1--xlink--s1" for name in ("one", "two"))
+    assert (one / "player.keys").stat().st_mode & 0o077 == 0
+    assert same_files(one, two) == ["run.json"]
