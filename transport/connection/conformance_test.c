@@ -125,6 +125,37 @@ static void a_client_takes_nothing_from_an_unknown_address(void **state) {
     }
 }
 
+/* Section 8.2.2: where the challenge came, whatever other path is better, and once. */
+static void a_path_response_goes_where_the_challenge_came(void **state) {
+    (void)state;
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        attack a;
+        begin(&a, true, (xl_dialect)dialect, 2);
+        const xl_path *p = &a.p.sc->path[1];
+        const xl_cid cid = a.p.sc->path_ids ? xl_path_ids_find(a.p.sc->path_ids, p->local_id)->local->at[0].cid
+                                            : xl_cids_by_sequence(&a.p.sc->local_cids, p->local_id)->cid;
+        uint64_t here = a.p.link[1].packets[1], elsewhere = a.p.link[0].packets[1];
+        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+        deliver_to(&a, &cid, p->local_id, &a.p.link[1]);
+        pair_flush(&a.p);
+        assert_int_equal(a.p.link[1].packets[1] - here, 1);
+        assert_int_equal(a.p.link[0].packets[1], elsewhere);
+        pair_free(&a.p);
+    }
+}
+
+/* Section 7.5. */
+static void crypto_data_beyond_the_buffer_is_an_error(void **state) {
+    (void)state;
+    for (int is_beyond = 0; is_beyond < 2; is_beyond++) {
+        attack a;
+        begin_plain(&a, 1);
+        xl_frame_put_crypto_header(&a.w, is_beyond ? XL_CRYPTO_BUFFER : 4095, 1);
+        xl_write_u8(&a.w, 0);
+        assert_int_equal(outcome(&a), is_beyond ? XL_QERR_CRYPTO_BUFFER_EXCEEDED : STILL_OPEN);
+    }
+}
+
 static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
@@ -241,6 +272,8 @@ int main(void) {
         cmocka_unit_test(a_client_whose_packets_are_forwarded_gets_its_path_back),
         cmocka_unit_test(the_address_that_a_client_left_is_asked_a_few_times),
         cmocka_unit_test(a_client_takes_nothing_from_an_unknown_address),
+        cmocka_unit_test(a_path_response_goes_where_the_challenge_came),
+        cmocka_unit_test(crypto_data_beyond_the_buffer_is_an_error),
         cmocka_unit_test(a_closing_endpoint_answers_ever_more_rarely),
         cmocka_unit_test(a_draining_endpoint_sends_nothing),
         cmocka_unit_test(only_the_token_of_a_connection_id_in_use_resets),

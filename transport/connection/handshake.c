@@ -246,7 +246,7 @@ void xl_conn_crypto_received(xl_connection *c, xl_level level) {
             bool is_violation = xl_tls_is_violation(c->handshake.tls);
             xl_conn_fail(
                 c, is_violation ? XL_QERR_PROTOCOL_VIOLATION : XL_QERR_CRYPTO_BASE + xl_tls_alert(c->handshake.tls),
-                is_violation ? "a session ticket with a limit of 0-RTT data" : "TLS handshake failed");
+                is_violation ? "a TLS message that QUIC forbids" : "TLS handshake failed");
             return;
         }
     }

@@ -55,6 +55,24 @@ static void a_client_opens_no_path_where_the_server_disables_active_migration(vo
     pair_free(&p);
 }
 
+/* RFC 9000 section 9.5. */
+static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    while (p.cc->migration.to < 0)
+        assert_true(pair_step(&p));
+    assert_false(xl_cid_equal(&p.cc->path[1].dcid, &p.cc->path[0].dcid));
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_false(xl_cid_equal(&p.sc->path[1].dcid, &p.sc->path[0].dcid)); /* the server's answers, too */
+    pair_free(&p);
+}
+
 /* The server may need the old CID as long as it does not use the new path. */
 static void the_old_connection_id_stays_until_the_server_has_followed(void **state) {
     (void)state;
@@ -128,6 +146,7 @@ static void a_client_of_multipath_migrates_where_the_server_knows_none(void **st
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
         cmocka_unit_test(a_client_of_multipath_migrates_where_the_server_knows_none),
         cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
         cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),

@@ -215,6 +215,8 @@ int xl_tls_take_tickets(xl_tls *tls, const uint8_t *data, size_t len) {
             len -= taken;
             continue;
         }
+        /* A client is authenticated during the handshake or not at all (RFC 9001 section 4.4). */
+        tls->is_violation |= tls->header_len == 0 && !tls->is_server && data[0] == GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST;
         if (tls->header_len == 0 && (tls->is_server || data[0] != GNUTLS_HANDSHAKE_NEW_SESSION_TICKET))
             return xl_tls_fail(tls, GNUTLS_A_UNEXPECTED_MESSAGE);
         tls->header[tls->header_len++] = *data++;

@@ -437,6 +437,19 @@ static void tickets_are_bounded_and_what_is_no_ticket_is_refused(void **state) {
     close_pair(&p);
 }
 
+/* RFC 9001 section 4.4. */
+static void a_request_for_a_certificate_after_the_handshake_is_a_violation(void **state) {
+    (void)state;
+    session_store store = {0};
+    pair p;
+    open_resuming_pair(&p, &store, TICKET_KEY, "h3");
+    run_with_tickets(&p, WHOLE_FLIGHTS);
+    const uint8_t request[] = {GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST, 0, 0, 3, 0, 0, 0};
+    assert_true(xl_tls_receive(p.client.tls, XL_LEVEL_APP, request, sizeof request) < 0);
+    assert_true(xl_tls_is_violation(p.client.tls));
+    close_pair(&p);
+}
+
 static void an_unknown_alpn_is_answered_with_an_alert(void **state) {
     (void)state;
     pair p;
@@ -747,6 +760,7 @@ int main(void) {
         cmocka_unit_test(a_session_is_saved_and_resumed_without_a_certificate),
         cmocka_unit_test(a_session_of_another_key_or_protocol_or_form_gives_a_full_handshake),
         cmocka_unit_test(tickets_are_bounded_and_what_is_no_ticket_is_refused),
+        cmocka_unit_test(a_request_for_a_certificate_after_the_handshake_is_a_violation),
         cmocka_unit_test(an_unknown_alpn_is_answered_with_an_alert),
         cmocka_unit_test(a_client_hello_without_a_required_extension_is_refused),
         cmocka_unit_test(a_client_hello_in_compatibility_mode_is_refused),
