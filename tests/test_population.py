@@ -158,6 +158,19 @@ def test_the_interval_of_a_comparison_is_over_viewers_in_pairs() -> None:
     assert (found.value, found.low, found.high) == pytest.approx((50, 50, 50))
 
 
+def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
+    def row(viewer: int, arm: str, stalled_s: float) -> dict[str, Any]:
+        return {"day": 1, "viewer": viewer, "arm": arm, "play_time_s": 10.0, "rebuffer_time_s": stalled_s}
+
+    def compared(stalling: int) -> Any:
+        rows = [row(viewer, "sp", 1.0 if viewer < stalling else 0.0) for viewer in range(100)]
+        rows += [row(viewer, "other", 0.5 if viewer < stalling else 0.0) for viewer in range(100)]
+        return Plays(rows).compare_rebuffer("other", "sp", improvement)
+
+    assert compared(5).known and compared(5).low == pytest.approx(50)
+    assert compared(4).value == 50 and not compared(4).known
+
+
 def test_a_histogram_gives_the_quantiles_that_sorting_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     def row(viewer: int) -> dict[str, Any]:
         return {"day": 1, "viewer": viewer, "arm": "a", "play_time_left_ms": [(7 * viewer + k) % 11 for k in range(30)]}

@@ -19,6 +19,7 @@ from railyard.base.intervals import Interval, Layout, Reals, Sample
 from railyard.studies.population.play import Row
 
 FEW = 8  # values a distinct one from which on a histogram is cheaper
+FEWEST_STALLED = intervals.FEWEST
 METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arms").replace("few runs", "few viewers")
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
@@ -205,8 +206,11 @@ class Plays:
         return _interval(self._below(arm, keys, limit_ms), keys)
 
     def compare_rebuffer(self, ours: str, theirs: str, how: Compare) -> Interval | None:
+        """Without an interval where fewer viewers than that stall: all resamples would be made of these few."""
         keys = self._keys(ours, theirs)
-        return _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys)), keys) if keys else None
+        found = _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys)), keys) if keys else None
+        stalled = sum(any(self._of[arm][key]["rebuffer_time_s"] > 0 for arm in (ours, theirs)) for key in keys)
+        return found if found is None or stalled >= FEWEST_STALLED else found.without_ends()
 
     def compare_below(self, limit_ms: float, ours: str, theirs: str, how: Compare) -> Interval | None:
         keys = self._keys(ours, theirs)
