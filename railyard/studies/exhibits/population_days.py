@@ -148,7 +148,7 @@ def _vanilla_because(frame: Frame) -> str:
         f"the p99 is made by few: of the {len(worst)} viewers with the slowest requests on single path {moving} are in "
         f"motion, and {gains} are faster with the second path"
     )
-    parts.append("what the second path's rate, an assumption, has to do with it is in docs/results/population.md")
+    parts.append("what the second path's rate has to do with it is in docs/results/population.md")
     return "; ".join(parts)
 
 
