@@ -84,18 +84,26 @@ const lb_file *router_file(const router *r) {
 
 /* ---- Routing ---- */
 
-/* The destination CID of any version (RFC 8999). A short header does not tell its length: it is all that follows. */
+/* The destination CID of any version (RFC 8999). A short header does not tell its length: it is all that follows. The
+ * QUIC bit says nothing, since endpoints may have agreed to make it random (RFC 9287). */
 static bool find_cid(const uint8_t *data, size_t len, const uint8_t **cid, size_t *cid_len) {
     if (len < MIN_DATAGRAM)
         return false;
     if (!(data[0] & 0x80)) {
         *cid = data + 1;
         *cid_len = len - 1 < XL_MAX_CID_BYTES ? len - 1 : XL_MAX_CID_BYTES;
-        return (data[0] & 0x40) != 0;
+        return true;
     }
     *cid = data + LONG_CID_AT;
     *cid_len = data[LONG_CID_BYTES_AT];
     return *cid_len <= XL_MAX_CID_BYTES && LONG_CID_AT + *cid_len < len && memcmp(data + 1, "\0\0\0\0", 4) != 0;
+}
+
+/* A Handshake packet of QUIC version 1 or 2 (RFC 9369 section 3.2). */
+static bool is_handshake(const uint8_t *data) {
+    uint8_t type = data[0] & 0x30;
+    return (type == 0x20 && memcmp(data + 1, "\0\0\0\1", 4) == 0) ||
+           (type == 0x30 && memcmp(data + 1, "\x6b\x33\x43\xcf", 4) == 0);
 }
 
 static size_t find_server(const router *r, const uint8_t *id) {
@@ -140,8 +148,7 @@ route router_route(router *r, const xl_addr *client, const uint8_t *data, size_t
         if (server < r->file.server_count)
             return (route){ROUTE_BY_CID, server};
     }
-    bool handshake = is_long && memcmp(data + 1, "\0\0\0\1", 4) == 0 && (data[0] & 0x30) == 0x20;
-    if (is_long && !handshake && len < MIN_FIRST)
+    if (is_long && !is_handshake(data) && len < MIN_FIRST)
         return (route){ROUTE_DROP_SMALL, 0};
     return by_hash(r, client, cid, is_long || cid_len < XL_HASHED_CID_BYTES ? cid_len : XL_HASHED_CID_BYTES, now);
 }
