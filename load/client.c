@@ -105,12 +105,14 @@ static void make_request(load_client *c) {
     h3_pump(c->h3, c->now);
 }
 
-static bool all_paths_are_active(const load_client *c) {
+/* Each was validated or given up. One that loses packets may be suspect for as long as nothing is sent. */
+static bool all_paths_are_settled(const load_client *c) {
     xl_connection_stats stats;
     xl_connection_get_stats(c->connection, &stats);
     for (size_t i = 0; stats.multipath && i < c->plan->paths; i++) {
         xl_path_stats p;
-        if (xl_connection_path_stats(c->connection, i, &p) != 0 || p.state != XL_PATH_ACTIVE)
+        if (xl_connection_path_stats(c->connection, i, &p) != 0 || p.state == XL_PATH_NEW ||
+            p.state == XL_PATH_VALIDATING)
             return false;
     }
     return true;
@@ -123,7 +125,7 @@ static void proceed(load_client *c) {
     bool done = has_enough(c);
     if (c->result.outcome == LOAD_RUNNING && !done && c->now >= c->next_request)
         make_request(c);
-    else if (c->result.outcome == LOAD_RUNNING && done && all_paths_are_active(c))
+    else if (c->result.outcome == LOAD_RUNNING && done && all_paths_are_settled(c))
         end_with(c, LOAD_COMPLETE, "");
     if (c->result.outcome != LOAD_RUNNING) {
         c->closing = true;

@@ -12,7 +12,7 @@
 
 typedef enum {
     LOAD_RUNNING,
-    LOAD_COMPLETE,       /* all requests answered in full, all paths active */
+    LOAD_COMPLETE,       /* all requests answered in full, no path still in validation */
     LOAD_RESET,          /* by a stateless reset */
     LOAD_TIMEOUT,        /* idle timeout, or no answer to the handshake */
     LOAD_CLOSED_BY_PEER, /* by CONNECTION_CLOSE */
