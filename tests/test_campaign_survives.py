@@ -20,6 +20,7 @@ import pytest
 from conftest import Command
 from railyard.gate.compare import outputs_sha256
 from railyard.results.campaigns import StoredCampaign
+from small_disk import small_disk
 
 YAML = """\
 name: unit
@@ -133,16 +134,6 @@ def test_a_campaign_killed_at_any_moment_loses_nothing_and_doubles_nothing(exper
         expected = pq.read_table(undisturbed / f"{name}.parquet", columns=keys).to_pylist()
         assert len(rows) == len(set(rows)), "a row is there twice"
         assert sorted(rows) == sorted(tuple(row.values()) for row in expected)
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.privileged
