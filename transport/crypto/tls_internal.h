@@ -84,6 +84,9 @@ typedef struct {
 } xl_tls_ticket;
 
 size_t xl_tls_read_u16(xl_reader *);
+/* The next of the extensions that fill the rest of a message (RFC 8446 section 4.2). False after the last of them, and
+ * at one that is cut off, of which the reader tells. */
+bool xl_tls_next_extension(xl_reader *, size_t *type, xl_reader *body);
 bool xl_tls_read_ticket(const uint8_t *message, size_t len, xl_tls_ticket *);
 /* Client: the session of an earlier connection, if there is one that fits. */
 void xl_tls_load_session(xl_tls *);

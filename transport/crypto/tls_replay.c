@@ -42,10 +42,10 @@ void xl_tls_find_identity(xl_tls *tls, const uint8_t *message, size_t len) {
     xl_read_bytes(&r, xl_tls_read_u16(&r));
     xl_read_bytes(&r, xl_read_u8(&r));
     xl_tls_read_u16(&r);
-    while (!r.failed && xl_reader_left(&r) > 0) {
-        const size_t type = xl_tls_read_u16(&r), ext_len = xl_tls_read_u16(&r);
-        xl_reader ext = xl_reader_of(xl_read_bytes(&r, ext_len), ext_len);
-        if (type != EXT_PRE_SHARED_KEY || r.failed)
+    size_t type;
+    xl_reader ext;
+    while (xl_tls_next_extension(&r, &type, &ext)) {
+        if (type != EXT_PRE_SHARED_KEY)
             continue;
         const size_t all = xl_tls_read_u16(&ext), identity_len = xl_tls_read_u16(&ext);
         tls->identity = xl_read_bytes(&ext, identity_len);

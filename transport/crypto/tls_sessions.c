@@ -20,6 +20,15 @@ size_t xl_tls_read_u16(xl_reader *r) {
     return high << 8 | xl_read_u8(r);
 }
 
+bool xl_tls_next_extension(xl_reader *r, size_t *type, xl_reader *body) {
+    if (r->failed || xl_reader_left(r) == 0)
+        return false;
+    *type = xl_tls_read_u16(r);
+    const size_t len = xl_tls_read_u16(r);
+    *body = xl_reader_of(xl_read_bytes(r, len), len);
+    return !r->failed;
+}
+
 bool xl_tls_read_ticket(const uint8_t *message, size_t len, xl_tls_ticket *out) {
     xl_reader r = xl_reader_of(message, len);
     xl_read_bytes(&r, MESSAGE_HEADER);
@@ -29,10 +38,10 @@ bool xl_tls_read_ticket(const uint8_t *message, size_t len, xl_tls_ticket *out) 
     out->ticket_len = xl_tls_read_u16(&r);
     out->ticket = xl_read_bytes(&r, out->ticket_len);
     xl_tls_read_u16(&r);
-    while (!r.failed && xl_reader_left(&r) > 0) {
-        const size_t type = xl_tls_read_u16(&r), ext_len = xl_tls_read_u16(&r);
-        xl_reader ext = xl_reader_of(xl_read_bytes(&r, ext_len), ext_len);
-        if (type != EXT_EARLY_DATA || r.failed)
+    size_t type;
+    xl_reader ext;
+    while (xl_tls_next_extension(&r, &type, &ext)) {
+        if (type != EXT_EARLY_DATA)
             continue;
         out->has_early_data = true;
         out->max_early_data = xl_read_u32(&ext);
