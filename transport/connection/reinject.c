@@ -113,9 +113,11 @@ static uint64_t rest_to_copy(const xl_connection *c, const xl_stream *s, const x
  * all the same: if the gain is worth the bytes, and if all copies together stay within their share of what is sent.
  * That counts what is still to be copied: a request completes with its last packet, so a part of it is of no use. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
+    if (!c->config->scheme.rescue)
+        return false;
     uint64_t allowed = RESCUE_CREDIT_BYTES + c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
     uint64_t rest = rest_to_copy(c, s, onto);
-    if (!c->config->scheme.rescue || c->stats.reinjected_bytes + rest > allowed)
+    if (c->stats.reinjected_bytes + rest > allowed)
         return false;
     uint64_t gain_us = c->config->scheme.rescue_gain_us + RESCUE_GAIN_US_PER_BYTE * rest;
     out->original = NULL;
