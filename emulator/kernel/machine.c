@@ -117,11 +117,15 @@ static int open_log(const struct vk_machine *machine, char *error) {
 
 /* ---- where its memory lies on the host ---- */
 
+static uint64_t free_megabytes(const struct statvfs *facts) {
+    return facts->f_bavail * facts->f_frsize >> 20;
+}
+
 /* Whether the kernel can keep so much memory there: it maps a file of that folder as code, too. */
 static bool takes_memory(const char *folder, uint64_t megabytes) {
     struct statvfs facts;
     return access(folder, W_OK | X_OK) == 0 && statvfs(folder, &facts) == 0 && !(facts.f_flag & ST_NOEXEC) &&
-           facts.f_bavail * facts.f_frsize >> 20 >= megabytes;
+           free_megabytes(&facts) >= megabytes;
 }
 
 /* /dev/shm of a container is small, and holds no code. */
@@ -318,7 +322,7 @@ static bool had_no_room(const struct watch *watch, const char *log, int kernel_s
     const bool bus_error = (sscanf(words, "signal %d", &number) == 1 && number == SIGBUS) ||
                            (sscanf(words, "exit %d", &number) == 1 && number == 128 + SIGBUS);
     return bus_error && statvfs(watch->machine->memory_folder, &room) == 0 &&
-           room.f_bavail * room.f_frsize >> 20 < watch->machine->memory_mb;
+           free_megabytes(&room) < watch->machine->memory_mb;
 }
 
 static bool judge_log(const struct watch *watch, const char *log, int kernel_status, int *status, char *error) {
