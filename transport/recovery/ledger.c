@@ -179,11 +179,14 @@ xl_sent_packet *xl_ledger_oldest(xl_ledger *l, int path) {
     return NULL;
 }
 
+static bool is_remembered(const xl_sent_packet *p) {
+    return p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST;
+}
+
 void xl_ledger_forget_path(xl_ledger *l, int path, xl_ledger_fn fn, void *user) {
     for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++) {
         xl_sent_packet *p = slot(l, pn);
-        bool is_remembered = p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST;
-        if (!is_remembered || p->path != path)
+        if (!is_remembered(p) || p->path != path)
             continue;
         l->outstanding -= p->state == XL_SENT_OUTSTANDING;
         fn(user, p);
@@ -195,7 +198,7 @@ void xl_ledger_forget_path(xl_ledger *l, int path, xl_ledger_fn fn, void *user) 
 void xl_ledger_drain(xl_ledger *l, xl_ledger_fn fn, void *user) {
     for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++) {
         xl_sent_packet *p = slot(l, pn);
-        if (p->state == XL_SENT_OUTSTANDING || p->state == XL_SENT_LOST)
+        if (is_remembered(p))
             fn(user, p);
     }
     l->first_pn = l->cursor = l->next_pn;
