@@ -27,7 +27,7 @@ def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
     try:
         lines = path.read_bytes().decode("latin-1").removesuffix("\n").split("\n")
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     rows: list[tuple[float, float]] = []
     for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line)

@@ -73,7 +73,7 @@ def _read_rows(index: Path) -> dict[str, _Row]:
                     cells["source"], cells["licence"], cells["pair_with"], fields.get("pair_kind") or "",
                 )  # fmt: skip
     except OSError as error:
-        raise TraceError(f"{index}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(index, error) from error
     except (csv.Error, UnicodeDecodeError) as error:
         raise TraceError(f"{index}: this is not a CSV file in UTF-8: {error}") from error
     return rows

@@ -33,6 +33,11 @@ _ZERO, _NINE = 0x30, 0x39
 class TraceError(UserError):
     """A trace, an index of traces or a name of a pair that cannot be used; the message is one sentence for the user."""
 
+    @classmethod
+    def unreadable(cls, path: Path, error: OSError) -> TraceError:
+        """What is said of a file that the system does not give."""
+        return cls(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:

@@ -33,7 +33,7 @@ def unpacked(path: Path, member: str) -> Iterator[Path]:
             with zipfile.ZipFile(path) as archive:
                 file.write_bytes(archive.read(_find(archive, path, member)))
         except OSError as error:
-            raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+            raise TraceError.unreadable(path, error) from error
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
             raise TraceError(f"{path}: '{member}' cannot be unpacked from it: {error}") from None
         yield file

@@ -82,7 +82,7 @@ def read_capture(path: Path, recipe: TraceRecipe) -> Delivered:
                     times.append(float(at_s))
                     sizes.append(length + TUN_BYTES)
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     except (ValueError, dpkt.Error, struct.error) as error:
         raise TraceError(f"{path}: this is not a whole pcap or pcapng file: {error or 'it ends early'}") from None
     if first_s is None or not times:

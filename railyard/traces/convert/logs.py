@@ -26,7 +26,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as stream:
             yield from enumerate(stream, start=1)
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
 
 
 def read_saturatr(path: Path, recipe: TraceRecipe) -> Delivered:
@@ -105,7 +105,7 @@ def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: this is not JSON: {error}; run iperf3 with --json") from None
     if not isinstance(data, dict) or not data.get("intervals"):

@@ -29,7 +29,7 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
     try:
         lines = path.read_text(encoding="latin-1").splitlines()
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     sizes: list[int] = []
     lengths_ms: list[int] = []
     for number, line in enumerate(lines, start=1):

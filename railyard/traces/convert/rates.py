@@ -76,7 +76,7 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
                 if row and any(row) and not row[0].lstrip().startswith("#")
             ]
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     except (csv.Error, UnicodeDecodeError) as error:
         raise TraceError(f"{path}: this is not a CSV file in UTF-8: {error}") from None
 

@@ -63,7 +63,7 @@ def detect_format(path: Path) -> str:
         with path.open("rb") as stream:
             head = stream.read(_LOOKED_AT)
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise TraceError.unreadable(path, error) from error
     if head.startswith(_CAPTURE_MAGIC):
         return "pcap"
     if head.startswith(RAW_LOG_HEADER.encode()):
