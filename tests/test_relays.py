@@ -8,6 +8,7 @@ import json
 import random
 import resource
 import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -45,7 +46,8 @@ def free_port() -> int:
 class Relays:
     """Both relays, and the upstream server between whose hands and ours the bytes go."""
 
-    def __init__(self, run: StackRun, folder: Path) -> None:
+    def __init__(self, run: StackRun, folder: Path, link: Callable[[int], int] | None = None) -> None:
+        """link: from the port of the server's relay to the one that the client's is told."""
         self.multipath, self.socket_file = run.multipath, folder / "socket"
         self.upstream = socket.create_server(("127.0.0.1", 0))
         self.upstream.settimeout(LIMIT_S)
@@ -55,6 +57,7 @@ class Relays:
         if run.certificate:
             words += ["--certificate", str(folder / CERTIFICATE_FILE), "--key", str(folder / KEY_FILE)]
         self.server = self._start([*run.server, *words])
+        port = link(port) if link else port
         words = ["--socket", str(self.socket_file), "--server", f"127.0.0.1:{port}"]
         self.client = self._start([*run.client, *words, "--path", "a:127.0.0.1", "--path", "b:127.0.0.2"])
 
@@ -213,7 +216,8 @@ def test_an_upstream_connection_that_breaks_off_ends_the_clients(relays: Relays)
             assert far.recv(5) == b"again"
 
 
-@pytest.mark.parametrize("relays", ["libxlink", "tcp", "picoquic", "xquic"], indirect=True)
+# All but mptcp, which is tcp's program.
+@pytest.mark.parametrize("relays", [name for name in STACKS if name != "mptcp"], indirect=True)
 @pytest.mark.parametrize("side", ["client", "server"])
 def test_a_relay_without_descriptors_refuses_a_connection_and_goes_on(relays: Relays, side: str) -> None:
     pid = getattr(relays, side).pid
@@ -276,3 +280,64 @@ def test_a_handshake_survives_a_silence_of_eleven_seconds(relays: Relays) -> Non
         relays.client.send_signal(signal.SIGCONT)
         with relays.accept() as far:
             assert far.recv(2) == b"go"
+
+
+@contextlib.contextmanager
+def dark_primary_path(server_port: int) -> Iterator[int]:
+    """Carries datagrams to a server and back, but for those of 127.0.0.1, the primary path; its own port."""
+    ends: dict[Any, socket.socket] = {}  # by the client's address: the socket that stands for it
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front,
+        contextlib.ExitStack() as stack,
+        selectors.DefaultSelector() as ready,
+    ):
+        front.bind(("127.0.0.1", 0))
+        wake, stop = socket.socketpair()
+        stack.enter_context(wake)
+        ready.register(wake, selectors.EVENT_READ)
+        ready.register(front, selectors.EVENT_READ)
+
+        def end_of(client: Any) -> socket.socket:
+            if client not in ends:
+                ends[client] = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                ends[client].connect(("127.0.0.1", server_port))
+                ready.register(ends[client], selectors.EVENT_READ, client)
+            return ends[client]
+
+        def carry() -> None:
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is wake:
+                        return
+                    if key.fileobj is front:
+                        data, client = front.recvfrom(1 << 16)
+                        if client[0] != "127.0.0.1":
+                            end_of(client).send(data)
+                    else:
+                        front.sendto(ends[key.data].recv(1 << 16), key.data)
+
+        carrier = in_background(carry)
+        try:
+            yield front.getsockname()[1]
+        finally:
+            stop.close()
+            carrier.join(LIMIT_S)
+
+
+@pytest.mark.parametrize("scheme", ["sp", "vanilla-mp"])
+def test_the_control_tries_another_path_where_the_first_one_stays_silent(tmp_path: Path, scheme: str) -> None:
+    run = resolve_stack("libxlink", {"scheme": scheme}, Path())
+    run = run.model_copy(update={"client": (*run.client, "--reconnect-ms", "100")})
+    with contextlib.ExitStack() as stack:
+        pair = Relays(run, tmp_path, lambda port: stack.enter_context(dark_primary_path(port)))
+        stack.callback(pair.end)
+        with pair.connect() as near:
+            near.settimeout(10)
+            near.sendall(b"go")
+            with pair.accept() as far:
+                assert far.recv(2) == b"go"
+                far.sendall(bytes(100_000))
+                far.shutdown(socket.SHUT_WR)
+                assert len(read_all(near)) == 100_000
+        paths = {record["name"]: record for record in pair.stop() if record["event"] == "path"}
+        assert paths["b"]["bytes_received"] > 100_000

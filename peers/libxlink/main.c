@@ -9,21 +9,27 @@
 #include "schemes/quic_settings.h"
 
 #define ALPN       "relay"
-#define CLOCK_SKEW 86400 /* seconds that a client's clock may be behind for the self-signed certificate */
-#define CANCELLED  1     /* application error code of a stream that was given up */
+#define CLOCK_SKEW 86400   /* seconds that a client's clock may be behind for the self-signed certificate */
+#define CANCELLED  1       /* application error code of a stream that was given up */
+#define APART_US   1000000 /* between two attempts to connect where the first of them failed */
 
 typedef struct {               /* the stream of a local connection */
     xl_connection *connection; /* NULL: waits for the handshake */
     uint64_t id;
 } item;
 
+/* The client tries to connect as the player does (player/http3_client.c): on another path as well while there is no
+ * answer. The first connection whose handshake completes carries the streams, the others are closed. */
 typedef struct {
     relay_udp u;
     quic_settings settings;
     xl_endpoint *endpoint;
     xl_credentials *credentials;
-    xl_connection *connection; /* the client's */
-    bool is_connected;
+    xl_connection *attempts[RELAY_MAX_PATHS]; /* by the path of the handshake; NULL: none is under way */
+    size_t last_path;                         /* of the newest attempt */
+    uint64_t again_at;                        /* the next attempt begins then; XL_NEVER: there is none */
+    xl_connection *connection; /* the client's: the one in use, before that the newest attempt that has not ended */
+    bool has_begun, is_connected;
 } stack;
 
 /* ---- streams ---- */
@@ -84,22 +90,68 @@ static void start_streams(stack *t) {
     }
 }
 
-static void connect_client(stack *t) {
+/* ---- connecting ---- */
+
+/* Registers the other paths too, so that multipath begins with the connection. */
+static void connect_on(stack *t, size_t first) {
     const relay_options *o = &t->u.options;
+    const quic_settings *s = &t->settings;
     const uint64_t now = *relay_clock(t->u.relay);
-    const size_t count = quic_settings_use_all_paths(&t->settings) ? o->path_count : 1;
-    if (!relay_udp_bind(&t->u, count))
-        return;
-    t->connection = xl_endpoint_connect(t->endpoint, "localhost", &t->u.local[0], &o->server, XL_TECH_UNKNOWN, now);
-    for (size_t k = 1; t->connection && k < count; k++)
-        (void)xl_connection_add_path(t->connection, &t->u.local[k], &o->server, XL_TECH_UNKNOWN, now);
-    if (!t->connection)
+    xl_connection *c =
+        xl_endpoint_connect(t->endpoint, "localhost", &t->u.local[first], &o->server, XL_TECH_UNKNOWN, now);
+    if (!c) {
         relay_close(t->u.relay, "libxlink cannot connect", true);
+        return;
+    }
+    for (size_t k = 0; quic_settings_use_all_paths(s) && k < o->path_count; k++)
+        if (k != first)
+            (void)xl_connection_add_path(c, &t->u.local[k], &o->server, XL_TECH_UNKNOWN, now);
+    t->attempts[first] = t->connection = c;
+    t->last_path = first;
+    const bool races = s->race_us > 0 && first + 1 < o->path_count;
+    t->again_at = races ? now + s->race_us : s->reconnect == QUIC_RECONNECT_OFF ? XL_NEVER : now + s->reconnect_us;
+}
+
+static void connect_client(stack *t) {
+    t->has_begun = true;
+    if (relay_udp_bind(&t->u, t->u.options.path_count))
+        connect_on(t, 0);
+}
+
+static void connect_again(stack *t, uint64_t now) {
+    const size_t count = t->u.options.path_count;
+    if (!t->has_begun || t->is_connected || now < t->again_at)
+        return;
+    for (size_t step = 1; step <= count; step++) {
+        const size_t k = t->settings.reconnect == QUIC_RECONNECT_SAME ? 0 : (t->last_path + step) % count;
+        if (!t->attempts[k]) {
+            connect_on(t, k);
+            return;
+        }
+    }
+    t->again_at = now + APART_US;
+}
+
+static void on_connected(stack *t, xl_connection *winner) {
+    if (t->is_connected)
+        return;
+    t->is_connected = true;
+    t->connection = winner;
+    t->again_at = XL_NEVER;
+    for (size_t k = 0; k < RELAY_MAX_PATHS; k++)
+        if (t->attempts[k] && t->attempts[k] != winner)
+            xl_connection_close(t->attempts[k], 0, "another path was faster", *relay_clock(t->u.relay));
+}
+
+/* Whether another attempt may do better: the network was silent. */
+static bool is_worth_another(const stack *t, const xl_event *closed) {
+    return t->settings.reconnect != QUIC_RECONNECT_OFF &&
+           (closed->close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT || closed->close_reason == XL_CLOSE_IDLE_TIMEOUT);
 }
 
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
-    if (!t->connection)
+    if (!t->has_begun)
         connect_client(t);
     else if (t->is_connected)
         start_stream(t, local);
@@ -149,23 +201,64 @@ static void abort_stream(relay_stream *local) {
     relay_abort(local);
 }
 
-static void on_closed(stack *t, const xl_event *event) {
+static void abort_streams(stack *t, const xl_connection *connection) {
     for (relay_stream *local = relay_first(t->u.relay), *next; local; local = next) {
         next = relay_next(local);
-        if (((item *)relay_state(local))->connection == event->connection || !t->u.options.is_server)
+        if (((item *)relay_state(local))->connection == connection || !t->u.options.is_server)
             relay_abort(local);
     }
-    if (t->u.options.is_server)
-        xl_connection_free(event->connection);
-    else
-        relay_close(t->u.relay, event->reason[0] ? event->reason : "the connection has ended", true);
+}
+
+/* Frees an attempt that has ended. */
+static void forget(stack *t, xl_connection *attempt) {
+    for (size_t k = 0; k < RELAY_MAX_PATHS; k++)
+        if (t->attempts[k] == attempt)
+            t->attempts[k] = NULL;
+    if (t->connection == attempt)
+        t->connection = NULL;
+    xl_connection_free(attempt);
+}
+
+static bool has_attempt(const stack *t) {
+    for (size_t k = 0; k < RELAY_MAX_PATHS; k++)
+        if (t->attempts[k])
+            return true;
+    return false;
+}
+
+/* Whether the client goes on after the end of one of its connections. */
+static bool is_survived(stack *t, const xl_event *closed) {
+    if (t->is_connected)
+        return t->connection != NULL;
+    const uint64_t soon = *relay_clock(t->u.relay) + APART_US;
+    const bool tries_again = is_worth_another(t, closed);
+    if (tries_again && t->again_at > soon)
+        t->again_at = soon;
+    return tries_again || has_attempt(t);
+}
+
+static void on_client_closed(stack *t, const xl_event *event) {
+    forget(t, event->connection);
+    if (is_survived(t, event))
+        return;
+    abort_streams(t, NULL);
+    relay_close(t->u.relay, event->reason[0] ? event->reason : "the connection has ended", true);
+}
+
+static void on_closed(stack *t, const xl_event *event) {
+    if (!t->u.options.is_server) {
+        on_client_closed(t, event);
+        return;
+    }
+    abort_streams(t, event->connection);
+    xl_connection_free(event->connection);
 }
 
 static void on_event(stack *t, const xl_event *event) {
     relay_stream *local = stream_of(t, event->connection, event->stream_id);
     switch (event->type) {
     case XL_EVENT_CONNECTED:
-        t->is_connected = true;
+        on_connected(t, event->connection);
         break;
     case XL_EVENT_STREAM_READABLE:
         if (local)
@@ -198,19 +291,30 @@ static void step(void *user, uint64_t now) {
         xl_endpoint_handle_timeout(t->endpoint, now);
     while (xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
+    connect_again(t, now);
     if (t->is_connected)
         start_streams(t);
     xl_udp_flush(t->u.udp, t->endpoint, now);
 }
 
 static uint64_t next_timeout(void *user) {
-    return xl_endpoint_next_timeout(((stack *)user)->endpoint);
+    const stack *t = user;
+    const uint64_t at = xl_endpoint_next_timeout(t->endpoint);
+    return t->has_begun && !t->is_connected && t->again_at < at ? t->again_at : at;
+}
+
+/* The connection's own numbers of its paths begin with that of its handshake. */
+static bool stats_of(const stack *t, size_t k, xl_path_stats *out) {
+    for (size_t i = 0; t->connection && xl_connection_path_stats(t->connection, i, out) == XL_OK; i++)
+        if (xl_addr_equal(&out->local, &t->u.local[k]))
+            return true;
+    return false;
 }
 
 static void path(void *user, size_t k, relay_path_facts *out) {
     const stack *t = user;
     xl_path_stats stats;
-    if (!t->connection || xl_connection_path_stats(t->connection, k, &stats) != XL_OK)
+    if (!stats_of(t, k, &stats))
         return;
     *out = (relay_path_facts){.state = xl_path_state_name(stats.state),
                               .bytes_sent = stats.bytes_sent,
@@ -252,6 +356,9 @@ static bool start(void *user, char *error) {
     config.is_server = t->u.options.is_server;
     config.alpn = ALPN;
     quic_settings_configure(&t->settings, &config);
+    /* As the player's: without an answer an attempt goes on beside later ones. */
+    if (!config.is_server && t->settings.reconnect != QUIC_RECONNECT_OFF)
+        config.limits.handshake_timeout_us = config.limits.idle_timeout_us;
     if (xl_udp_random_key(config.random_key) != 0)
         return relay_refuse(error, "The system has no random numbers.");
     if (!make_credentials(t, &config, error))
@@ -265,9 +372,9 @@ static bool start(void *user, char *error) {
 static void close_connection(void *user) {
     stack *t = user;
     const uint64_t now = *relay_clock(t->u.relay);
-    if (!t->connection)
-        return;
-    xl_connection_close(t->connection, 0, "", now);
+    for (size_t k = 0; k < RELAY_MAX_PATHS; k++)
+        if (t->attempts[k])
+            xl_connection_close(t->attempts[k], 0, "", now);
     xl_udp_flush(t->u.udp, t->endpoint, now);
 }
 

@@ -93,6 +93,41 @@ func copyBoth(local halfCloser, stream *quic.Stream) {
 	both.Wait()
 }
 
+// A listener on a Unix socket, with a descriptor that is held back for a connection that there is no other for: it is
+// accepted and closed. Else it would wait.
+type listener struct {
+	*net.UnixListener
+	spare *os.File
+}
+
+func (l *listener) hold() bool {
+	if l.spare == nil {
+		l.spare, _ = os.Open(os.DevNull)
+	}
+	return l.spare != nil
+}
+
+// accept returns the next connection that there is a descriptor for.
+func (l *listener) accept() (*net.UnixConn, error) {
+	for {
+		local, err := l.AcceptUnix()
+		switch {
+		case err == nil && l.hold():
+			return local, nil
+		case err == nil:
+			local.Close()
+			l.hold()
+		case !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE):
+			return nil, err
+		case l.spare != nil:
+			l.spare.Close()
+			l.spare = nil
+		default:
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
 func client(socket, server string, all paths) error {
 	if len(all) == 0 {
 		return errors.New("--path is required")
@@ -106,10 +141,12 @@ func client(socket, server string, all paths) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	listening, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		return err
 	}
+	locals := &listener{UnixListener: listening}
+	locals.hold()
 	transport := &quic.Transport{Conn: udp}
 	// The first local connection connects, so that the handshake is part of its request.
 	connect := sync.OnceValues(func() (*quic.Conn, error) {
@@ -128,7 +165,7 @@ func client(socket, server string, all paths) error {
 	})
 	record(map[string]any{"event": "ready"})
 	for {
-		local, err := listener.AcceptUnix()
+		local, err := locals.accept()
 		if err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ use noq::{
     AsyncUdpSocket, Connection, Endpoint, EndpointConfig, IdleTimeout, PathId, RecvStream, Runtime, SendStream,
     TokioRuntime, TransportConfig, VarInt,
 };
-use railyard_relay::{Options, parse, record};
+use railyard_relay::{Options, Spare, parse, record};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixListener};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 
@@ -24,6 +24,7 @@ const ALPN: &[u8] = b"relay";
 const CANCELLED: VarInt = VarInt::from_u32(1); // application error code of a stream that was given up
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const IDLE_MS: u32 = 120_000;
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50); // after an error
 
 fn transport(cc: &str) -> Result<TransportConfig> {
     let controller: Arc<dyn ControllerFactory + Send + Sync> = match cc {
@@ -103,6 +104,18 @@ fn report_paths(connection: &Connection, o: &Options) {
     }
 }
 
+/// The next local connection that there is a descriptor for.
+async fn accept(listener: &UnixListener, spare: &mut Spare) -> UnixStream {
+    loop {
+        match listener.accept().await {
+            Ok((local, _)) if spare.is_held() => return local,
+            Ok(_) => {}
+            Err(error) if spare.give_up(&error) => {}
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
+    }
+}
+
 /// `connection` is set when the first local connection comes.
 async fn run_client(o: Arc<Options>, connection: Arc<OnceCell<Connection>>) -> Result<()> {
     let (_, primary) = o.paths.first().context("--path is required")?;
@@ -113,8 +126,9 @@ async fn run_client(o: Arc<Options>, connection: Arc<OnceCell<Connection>>) -> R
     endpoint.set_default_client_config(client::config(ALPN, transport(o.own("cc"))?)?);
     let listener = UnixListener::bind(&o.socket)?;
     record(json!({"event": "ready"}));
+    let mut spare = Spare::hold();
     loop {
-        let (local, _) = listener.accept().await?;
+        let local = accept(&listener, &mut spare).await;
         let (endpoint, o, connection) = (endpoint.clone(), o.clone(), connection.clone());
         tokio::task::spawn_local(async move {
             // The first local connection connects, so that the handshake is part of its request.

@@ -60,6 +60,12 @@ pub struct Local {
     wants: Option<(bool, bool)>, // to read, to write: as tquic was told last
 }
 
+/// Gives a stream up in both directions.
+pub fn cancel(connection: &mut Connection, stream: u64) {
+    let _ = connection.stream_shutdown(stream, tquic::Shutdown::Write, CANCELLED);
+    let _ = connection.stream_shutdown(stream, tquic::Shutdown::Read, CANCELLED);
+}
+
 /// What became of a local connection.
 #[derive(PartialEq)]
 pub enum Pumped {
@@ -81,8 +87,7 @@ impl Local {
             Ok(true) => Pumped::Something,
             Ok(false) => Pumped::Nothing,
             Err(()) => {
-                let _ = connection.stream_shutdown(stream, tquic::Shutdown::Write, CANCELLED);
-                let _ = connection.stream_shutdown(stream, tquic::Shutdown::Read, CANCELLED);
+                cancel(connection, stream);
                 Pumped::Over
             }
         }

@@ -11,13 +11,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use local::{Local, Pumped, Socket};
 use mio::net::{TcpStream, UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token};
-use railyard_relay::{Options, parse, record};
+use railyard_relay::{Options, Spare, parse, record};
 use serde_json::json;
 use sockets::{Sender, Sockets};
 use tquic::{Config, Connection, Endpoint, TIMER_GRANULARITY, TlsConfig, TransportHandler};
 
 const ALPN: &[u8] = b"relay";
 const IDLE_MS: u64 = 120_000;
+const OWN: &[(&str, &str)] = &[("scheduler", "minrtt"), ("cc", "cubic"), ("initial-window", "10")];
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const PATHS_MAX: u64 = 8;
 const LISTENER: Token = Token(1 << 20);
@@ -75,6 +76,8 @@ fn config(o: &Options, is_server: bool) -> Result<Config> {
     config.enable_multipath(is_server || o.paths.len() > 1);
     config.set_multipath_algorithm(o.own("scheduler").replace('-', "").parse()?);
     config.set_congestion_control_algorithm(o.own("cc").parse()?);
+    let window = o.own("initial-window").parse().context("--initial-window takes a number of packets")?;
+    config.set_initial_congestion_window(window);
     let protocols = vec![ALPN.to_vec()];
     config.set_tls_config(if is_server {
         TlsConfig::new_server_config(&o.certificate, &o.key, protocols, false)?
@@ -94,6 +97,7 @@ struct Relay {
     endpoint: Endpoint,
     news: Rc<RefCell<News>>,
     listener: Option<UnixListener>,
+    spare: Spare,
     _stop: UnixStream,       // gets a byte at SIGTERM
     connection: Option<u64>, // the client's
     paths: usize,            // that were opened
@@ -134,6 +138,7 @@ impl Relay {
             endpoint,
             news,
             listener,
+            spare: Spare::hold(),
             _stop: stop,
             connection: None,
             paths: 1,
@@ -178,9 +183,22 @@ impl Relay {
         }
     }
 
+    /// The next local connection that there is a descriptor for.
+    fn next_local(&mut self) -> Option<UnixStream> {
+        let listener = self.listener.as_ref()?;
+        loop {
+            match listener.accept() {
+                Ok((socket, _)) if self.spare.is_held() => return Some(socket),
+                Ok(_) => {}
+                Err(error) if self.spare.give_up(&error) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
     /// The first local connection connects, so that the handshake is part of its request.
     fn accept(&mut self) -> Result<()> {
-        while let Some(Ok((mut socket, _))) = self.listener.as_ref().map(UnixListener::accept) {
+        while let Some(mut socket) = self.next_local() {
             let registry = self.poll.registry();
             registry.register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
             if self.connection.is_none() {
@@ -196,7 +214,13 @@ impl Relay {
     fn take_news(&mut self) -> Result<()> {
         let news = self.news.take();
         for (connection, stream) in news.streams {
-            let mut socket = TcpStream::connect(self.o.upstream.context("--upstream is required")?)?;
+            let upstream = self.o.upstream.context("--upstream is required")?;
+            let Ok(mut socket) = TcpStream::connect(upstream) else {
+                if let Some(connection) = self.endpoint.conn_get_mut(connection) {
+                    local::cancel(connection, stream);
+                }
+                continue;
+            };
             self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
             self.locals.push(Local::new(connection, Some(stream), Socket::Tcp(socket)));
         }
@@ -263,7 +287,7 @@ impl Relay {
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let relay = |is_server| Relay::new(parse(&words[1..], &[("scheduler", "minrtt"), ("cc", "cubic")])?, is_server)?.run();
+    let relay = |is_server| Relay::new(parse(&words[1..], OWN)?, is_server)?.run();
     match words.first().map(String::as_str) {
         Some("client") => relay(false),
         Some("server") => relay(true),

@@ -1,5 +1,7 @@
 //! What relays in Rust have in common: the command line and the records. docs/reference/stacks.md says what a relay is.
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -50,6 +52,32 @@ pub fn parse(words: &[String], own: &[(&str, &str)]) -> Result<Options> {
         }
     }
     Ok(o)
+}
+
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+
+/// A descriptor that is held back, for a local connection that there is no other for: it is accepted and closed. Else it
+/// would wait, and the listening socket stay readable.
+pub struct Spare(Option<File>);
+
+impl Spare {
+    pub fn hold() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// After an accept that failed. True: it was for want of a descriptor, and now there is one.
+    pub fn give_up(&mut self, error: &io::Error) -> bool {
+        matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) && self.0.take().is_some()
+    }
+
+    /// After an accept. False: the connection has the spare descriptor, and is to be closed.
+    pub fn is_held(&mut self) -> bool {
+        if self.0.is_none() {
+            *self = Self::hold();
+        }
+        self.0.is_some()
+    }
 }
 
 /// Prints one record.
