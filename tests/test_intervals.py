@@ -10,6 +10,7 @@ from scipy import special
 
 from railyard.base import intervals
 from railyard.base.intervals import Interval, Layout, Reals, Sample
+from railyard.base.statistics import nearest_rank
 from railyard.base.verdict import above, in_steps, needs, of_parts
 from railyard.studies import coverage
 
@@ -134,6 +135,33 @@ def test_an_interval_of_a_quantile_covers_as_often_as_it_says(q: float) -> None:
         assert found is not None and found.known
         hits += found.low <= truth <= found.high
     assert hits / 150 >= 0.92
+
+
+@pytest.mark.parametrize("censored", [0, 40])
+def test_a_quantile_of_a_resample_is_that_of_the_values_it_drew(censored: int) -> None:
+    generator = np.random.default_rng(11)
+    groups = [np.round(generator.random(int(count)), 2).tolist() for count in generator.integers(0, 9, size=60)]
+    numbered = iter(range(10**6))
+    exact = [[next(numbered) >= censored for _ in group] for group in groups]
+    sample = Sample(groups, Layout((tuple(range(60)),), (3,)), exact)
+    drawn = intervals.weights(sample.layout)
+    for q in (0.01, 0.5, 0.95, 0.99, 1.0):
+        found = intervals.quantile_bounds(sample, q)
+        for bound, of_censored in zip(found, (None, math.inf), strict=True):
+            for row in (0, 1, 2, 500, 2000):
+                values = [
+                    value if known or of_censored is None else of_censored
+                    for group, knows, times in zip(groups, exact, drawn[row], strict=True)
+                    for value, known in zip(group, knows, strict=True)
+                    for _ in range(times)
+                ]
+                assert bound[row] == nearest_rank(values, q)
+
+
+def test_a_resample_that_drew_no_value_has_no_quantile() -> None:
+    sample = Sample([[], [1.0]], Layout.of_independent(2))
+    lows, _ = intervals.quantile_bounds(sample, 0.5)
+    assert np.array_equal(np.isnan(lows), intervals.weights(sample.layout)[:, 1] == 0) and np.isnan(lows).any()
 
 
 def test_a_quantile_among_censored_values_is_a_lower_bound() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from conftest import FakeRun
 from railyard.base.errors import UserError
+from railyard.base.intervals import Interval
 from railyard.base.style import scheme_styles
 from railyard.report import write_report
 from railyard.report.sections import embedded
+from railyard.results import differences
 from railyard.results.aggregate import cells, quantile, write_parquet
-from railyard.results.records import Chunk, load_campaign, load_run
+from railyard.results.records import Chunk, Run, load_campaign, load_run
 from railyard.results.tables import Value, aligned
 from railyard.run.fidelity import judge
 
@@ -280,13 +282,35 @@ def test_no_two_schemes_of_a_figure_have_the_same_bar() -> None:
     assert len({(style.colour, style.dash) for style in styles.values()}) == 20
 
 
-def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: Make) -> None:
-    runs = [
+def twelve_plays() -> list[FakeRun]:
+    return [
         FakeRun(label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed, rct_s=[base + 0.01 * seed] * 20)
         for seed in range(1, 13)
         for label, base in (("vanilla-mp", 1.0), ("xlink", 0.5))
     ]
-    page = write_report(*load_campaign(out := make_campaign(*runs)), out).read_text()
+
+
+def test_tables_and_figures_of_a_page_make_each_interval_once(
+    make_campaign: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, str]] = []
+    of = differences.level_of
+
+    def level_of(runs: Sequence[Run], name: str) -> Interval | None:
+        made.append((runs[0].label, name))
+        return of(runs, name)
+
+    monkeypatch.setattr(differences, "level_of", level_of)
+    write_report(*load_campaign(out := make_campaign(*twelve_plays())), out)
+    asked = {label: [name for of_label, name in made if of_label == label] for label, _ in made}
+    for label in ("vanilla-mp", "xlink"):
+        names = [name for name in asked[label] if name != "redundancy"]  # the findings tell the redundancy too
+        assert {"rct_median", "rct_p95", "first_frame", "rebuffer_rate"} <= set(names)
+        assert len(names) == len(set(names))
+
+
+def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: Make) -> None:
+    page = write_report(*load_campaign(out := make_campaign(*twelve_plays())), out).read_text()
     table = page.split('<table class="abstract"')[1].split("</table>")[0]
     row = table.split('<th scope="row">xlink</th>')[1]
     assert re.search(r'<b>0\.560</b><br><span class="ends">\[0\.5\d\d, 0\.6\d\d\]</span>', row)

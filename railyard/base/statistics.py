@@ -12,11 +12,22 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float:
     """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
-    return sorted(values)[max(0, math.ceil(q * len(values) - 1e-9) - 1)]
+    return sorted(values)[_place(len(values), q)]
+
+
+def nearest_rank_of(values: npt.NDArray[np.float64], q: float) -> float:
+    """The same of an array."""
+    place = _place(len(values), q)
+    return float(np.partition(values, place)[place])
+
+
+def _place(count: int, q: float) -> int:
+    return max(0, math.ceil(q * count - 1e-9) - 1)
 
 
 def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:

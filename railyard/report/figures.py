@@ -257,10 +257,13 @@ def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Fig
         )
     )
     _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)])
-    for cell, level in zip(row, shown, strict=True):
-        where = {"x": level.top, "y": cell.label, "xanchor": "left", "xshift": 5, "showarrow": False}
-        figure.add_annotation(text=level.words(digits, unit), **where)
+    words = [
+        {"text": level.words(digits, unit), "x": level.top, "y": cell.label}
+        | {"xanchor": "left", "xshift": 5, "showarrow": False}
+        for cell, level in zip(row, shown, strict=True)
+    ]
     figure.update_layout(**layout(70 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 8, "b": 44}), showlegend=False)
+    figure.update_layout(annotations=words)
     figure.update_xaxes(title_text=axis, range=[0, (max(level.top for level in shown) or 1) * 1.3])
     return _schemes_down(figure, row)
 
@@ -289,6 +292,21 @@ def path_bytes(row: list[Cell]) -> go.Figure:
     return _schemes_down(figure, row)
 
 
+def _stall(begin: float, end: float, strip: int) -> dict[str, object]:
+    """The shade of one interruption over the height of a strip."""
+    number = "" if strip == 1 else str(strip)
+    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": begin, "x1": end, "y0": 0, "y1": 1}
+    return place | {"type": "rect", "fillcolor": STALL_COLOUR, "opacity": 0.35, "line": {"width": 0}}
+
+
+def _strip_name(label: str, strip: int) -> dict[str, object]:
+    """A scheme's label in the upper right corner of its strip."""
+    number = "" if strip == 1 else str(strip)
+    place = {"xref": f"x{number} domain", "yref": f"y{number} domain", "x": 0.995, "y": 0.96}
+    look = {"xanchor": "right", "yanchor": "top", "showarrow": False, "bgcolor": "rgba(255,255,255,0.75)"}
+    return {"text": f"<b>{label}</b>"} | place | look
+
+
 def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
     """Buffer level over time, a strip per scheme on common axes; interruptions of playing are shaded."""
     styles = _styles(row)
@@ -302,6 +320,8 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         row_titles=None,
     )
     top = max((level for _, run in shown for _, level in run.buffer_s), default=1.0) or 1.0
+    shaded: list[dict[str, object]] = []  # both are set at once: plotly looks through all of them for each new one
+    names: list[dict[str, object]] = []
     for index, (cell, run) in enumerate(shown, start=1):
         colour = styles[cell.label].colour
         figure.add_trace(
@@ -317,22 +337,10 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
             row=index,
             col=1,
         )
-        for begin, end in run.stalls:
-            figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.35, line_width=0, row=index, col=1)
-        figure.add_annotation(
-            text=f"<b>{cell.label}</b>",
-            xref="x domain",
-            yref="y domain",
-            x=0.995,
-            y=0.96,
-            xanchor="right",
-            yanchor="top",
-            showarrow=False,
-            bgcolor="rgba(255,255,255,0.75)",
-            row=index,
-            col=1,
-        )
+        shaded += [_stall(begin, end, index) for begin, end in run.stalls]
+        names.append(_strip_name(cell.label, index))
     figure.update_layout(**{k: v for k, v in layout(70 + 84 * max(1, len(shown))).items() if "axis" not in k})
+    figure.update_layout(shapes=shaded, annotations=names)
     figure.update_yaxes(range=[0, top * 1.08], title_text="s", nticks=4)
     figure.update_xaxes(range=[0, duration_s])
     figure.update_xaxes(title_text="time since the player's start, s", row=max(1, len(shown)), col=1)

@@ -57,6 +57,8 @@ class Context:
     # The campaign's folder, and the page's where that is another: runs that have a page of their own are linked.
     folder: Path | None = None
     page_folder: Path | None = None
+    _intervals: dict[tuple[tuple[str, ...], str], Interval | None] = field(default_factory=dict)
+    _windows: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -75,6 +77,23 @@ class Context:
     @cached_property
     def compared(self) -> Compared:
         return compared(self.runs)
+
+    def interval(self, row: list[Cell], cell: Cell, name: str) -> Interval | None:
+        """Of a figure of the cell, for these traces; none where the plays of every scheme of the row are too few for
+        any. Tables and figures ask for the same ones, so each is made once."""
+        if not any(one.runs and self._windows_of(one) >= FEWEST for one in row):
+            return None
+        key = (*(run.run_id for run in cell.runs),)
+        if (key, name) not in self._intervals:
+            self._intervals[key, name] = differences.level_of(cell.runs, name)
+        return self._intervals[key, name]
+
+    def _windows_of(self, cell: Cell) -> int:
+        """Stretches of trace that do not overlap."""
+        key = (*(run.run_id for run in cell.runs),)
+        if key not in self._windows:
+            self._windows[key] = differences.layout_of(cell.runs).windows
+        return self._windows[key]
 
     def replay_of(self, run: Run) -> str | None:
         """The address of the run's own page, as seen from this one; none where it has no page."""
@@ -111,9 +130,9 @@ class _Shown:
     head: tuple[str, str] = ("", "")
 
 
-def _ends(row: list[Cell], cell: Cell, figure: str) -> str:
+def _ends(context: Context, row: list[Cell], cell: Cell, figure: str) -> str:
     """The interval of a figure; empty where the plays are too few for any."""
-    found = _interval(row, cell, figure) if figure else None
+    found = context.interval(row, cell, figure) if figure else None
     if found is None:
         return ""
     scale, form = (100.0, ".1f") if figure in PERCENT else (1.0, ".3f")
@@ -130,7 +149,7 @@ def _best(row: list[Cell], name: str) -> frozenset[str]:
     return frozenset(first if len(row) > 1 and not any(known[label].at_least for label in first) else [])
 
 
-def _shown_columns(row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[Column]]:
+def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[Column]]:
     """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
     is shown in any case."""
     told, same = columns_of(row)
@@ -140,7 +159,7 @@ def _shown_columns(row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[
         _Shown(
             column.name,
             {cell.label: text for cell, text in zip(row, column.texts, strict=True)},
-            {cell.label: _ends(row, cell, column.figure) for cell in row},
+            {cell.label: _ends(context, row, cell, column.figure) for cell in row},
             _best(row, column.name),
             column.number,
             column.head,
@@ -167,7 +186,7 @@ def abstract(context: Context) -> Iterator[Section]:
     same: list[str] = []
     for pair, row in rows.items():
         measured = [cell for cell in row if cell.runs]
-        told, equal = _shown_columns(measured, keep=SMALL_COLUMNS[0])
+        told, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
         wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
         columns[pair] = [column for column in told if column.name in wanted]
         found = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
@@ -220,7 +239,7 @@ def pairs(context: Context) -> Iterator[Section]:
             )
         if measured:
             drawn |= _pair_figures(context, pair, row, seed, duration_s)
-        told, same = _shown_columns(row)
+        told, same = _shown_columns(context, row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
@@ -260,13 +279,13 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
     figure = context.figure
 
     def bars(value: Callable[[Cell], float | None], name: str, axis: str, digits: int, caption: str) -> Figure:
-        levels = [figures.Level(value(cell), _interval(row, cell, name)) for cell in row]
+        levels = [figures.Level(value(cell), context.interval(row, cell, name)) for cell in row]
         return figure(figures.bars(row, levels, axis, digits), caption + _with_intervals([one.ends for one in levels]))
 
     def efficiency(cell: Cell) -> float | None:
         return cell.efficiency.value if cell.efficiency else None
 
-    quantiles = {(cell.label, word): _interval(row, cell, f"rct_{word}") for cell in row for word in QUANTILES}
+    quantiles = {(cell.label, word): context.interval(row, cell, f"rct_{word}") for cell in row for word in QUANTILES}
     drawn = {
         "ranges": figure(
             figures.rct_ranges(row, quantiles),
@@ -318,13 +337,6 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
         f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
     )
     return drawn
-
-
-def _interval(row: list[Cell], cell: Cell, name: str) -> Interval | None:
-    """For these traces; none where the plays of every scheme of the row are too few for any."""
-    if not any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in row):
-        return None
-    return differences.level_of(cell.runs, name)
 
 
 def _with_intervals(found: list[Interval | None]) -> str:

@@ -342,14 +342,10 @@ class _Known:
 
 
 def difference(
-    pair: str, ours: Sequence[Run], theirs: Sequence[Run], figure: Figure, known: _Known | None = None
-) -> Difference | None:
-    """Of two schemes over the same places; none where there is no run of both."""
-    if not ours:
-        return None
-    known, layout, how = known or _Known(), layout_of(ours, theirs), intervals.relative
-    if not figure.relative:
-        how = intervals.absolute
+    pair: str, both: tuple[list[Run], list[Run]], layout: Layout, figure: Figure, known: _Known
+) -> Difference:
+    """Of two schemes over the same places."""
+    (ours, theirs), how = both, intervals.relative if figure.relative else intervals.absolute
     beyond, here = (
         intervals.change(known.bounds(figure, ours, where), known.bounds(figure, theirs, where), where, how)
         for where in (layout, layout.within())
@@ -363,6 +359,15 @@ def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if pair in (ALL, run.pair)]
 
 
+def _sides_of(
+    runs: Sequence[Run], names: tuple[str, str], figures: Sequence[Figure]
+) -> list[tuple[Sequence[Figure], tuple[list[Run], list[Run]]]]:
+    """The runs of both at the same places, and the figures for which they are these."""
+    if BEST in names:
+        return [([figure], sides(runs, *names, figure)) for figure in figures]
+    return [(figures, common(runs, *names))]
+
+
 def differences(
     runs: Sequence[Run],
     comparisons: Iterable[tuple[str, str]],
@@ -373,15 +378,16 @@ def differences(
     """Each scheme against the other, over all pairs together and, if asked, over each. The comparisons with one
     reference are a family: Holm's correction is over all of them that have a value."""
     known, families = _Known(), dict[tuple[str, bool], list[Difference]]()
-    for label, against in comparisons:
-        both = {figure: sides(runs, label, against, figure) for figure in figures}
-        pairs = dict.fromkeys(run.pair for ours, _ in both.values() for run in ours) if by_pair else []
+    for names in comparisons:
+        of_figures = _sides_of(runs, names, figures)
+        pairs = dict.fromkeys(run.pair for _, (ours, _) in of_figures for run in ours) if by_pair else []
         for pair in (ALL, *pairs):
-            found = [
-                difference(pair, _over(pair, both[figure][0]), _over(pair, both[figure][1]), figure, known)
-                for figure in figures
-            ]
-            families.setdefault((against, pair == ALL), []).extend(one for one in found if one is not None)
+            family = families.setdefault((names[1], pair == ALL), [])
+            for some, (ours, theirs) in of_figures:
+                both = _over(pair, ours), _over(pair, theirs)
+                if both[0]:
+                    layout = layout_of(*both)
+                    family += [difference(pair, both, layout, figure, known) for figure in some]
     return [one for family in families.values() for one in corrected(family)]
 
 

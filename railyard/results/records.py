@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,16 @@ class Run:
     player_start_s: float | None = None  # on the clock of the links
     ended_s: float = 0.0  # the end of the player's log, since its start
 
-    @property
+    @cached_property
     def config(self) -> dict[str, Any]:
         config: dict[str, Any] = self.record["config"]
         return config
 
-    @property
+    @cached_property
     def pair(self) -> str:
         return str(self.config["pair"])
 
-    @property
+    @cached_property
     def label(self) -> str:
         return str(self.config["label"])
 
@@ -115,7 +116,7 @@ class Run:
         """Time stalled; of a play that failed, all of its time limit in which nothing was played."""
         return max(self.rebuffer_time_s, self.limit_s - self.play_time_s) if self.failed else self.rebuffer_time_s
 
-    @property
+    @cached_property
     def void(self) -> bool:
         return bool(self.record["fidelity"]["void"])
 
@@ -240,8 +241,9 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     log = folder / "player.jsonl"
     if not log.is_file() and record.get("outcome") in ("complete", "time_limit"):
         raise UserError(f"{log}: it is missing, though the run played; remove the run's folder and run it again.")
-    events = [event for event in read_jsonl(log) if "event" in event and "t" in event]
-    summary = summary_of(read_jsonl(log)) or {}
+    lines = read_jsonl(log)
+    events = [event for event in lines if "event" in event and "t" in event]
+    summary = summary_of(lines) or {}
     server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
     emulator = _read_json(folder / "mpshell.json")
     end_s = events[-1]["t"] if events else 0.0
