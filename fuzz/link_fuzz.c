@@ -121,6 +121,11 @@ static void choose_config(bench *b, fuzz_input *in) {
     b->in_order = !(flags & 16);
 }
 
+/* Where a packet has its number: in nothing that a flow is told by. */
+static size_t number_at(uint8_t flow) {
+    return flow & 4 ? 2 : 28; /* IPv6: the flow label and the length, IPv4: the payload */
+}
+
 static bool has_changed_at(const bench *b, uint64_t us) {
     for (unsigned i = 0; i < b->changes; i++)
         if (b->changed_us[i] == us)
@@ -130,7 +135,7 @@ static bool has_changed_at(const bench *b, uint64_t us) {
 
 static void check_departure(bench *b, const struct link_packet *p) {
     uint32_t n;
-    memcpy(&n, p->data + 28, sizeof n);
+    memcpy(&n, p->data + number_at(p->data[21]), sizeof n);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
     FUZZ_CHECK(++b->copies[n] <= 2);
     /* The first opportunity of a new trace may be at the moment of the change, and serves what waits then. */
@@ -178,7 +183,7 @@ static void send(bench *b, uint32_t length, uint8_t flow) {
     p->data[9] = 17;
     p->data[21] = flow;
     uint32_t n = (uint32_t)b->arrived++;
-    memcpy(p->data + 28, &n, sizeof n);
+    memcpy(p->data + number_at(flow), &n, sizeof n);
     b->length[n] = length;
     b->flow[n] = flow;
     b->entered_us[n] = b->now;
