@@ -76,7 +76,8 @@ static inline void live_check_connection(const xl_connection *c) {
     FUZZ_CHECK(c->remote_cids.retire_count <= 4 * XL_CIDS_MAX);
     for (size_t i = 0; c->path_ids && i < XL_PATH_IDS_MAX; i++) {
         const xl_path_id *id = &c->path_ids->at[i];
-        FUZZ_CHECK(id->local->count <= 2 && id->remote->count <= XL_MAX_PATHS);
+        FUZZ_CHECK(xl_cids_active(id->local) <= c->peer_params.active_connection_id_limit);
+        FUZZ_CHECK(id->local->count <= XL_CIDS_MAX && id->remote->count <= XL_MAX_PATHS);
         FUZZ_CHECK(id->remote->retire_count <= 4 * XL_CIDS_MAX);
         FUZZ_CHECK(id->id == UINT64_MAX || id->id <= c->path_ids->local_max);
         FUZZ_CHECK(!id->is_abandoned || id->remote->count == 0);

@@ -45,13 +45,14 @@ static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
     uint64_t path_id = path ? path->id : 0;
     for (size_t i = 0; i < cids->count; i++) {
         xl_cid_entry *e = &cids->at[i];
+        uint64_t prior_to = e->sequence < cids->retire_prior_to ? e->sequence : cids->retire_prior_to;
         if (e->announced ||
             !note(b, path ? XL_PATH_NEW_CID_FRAME_BYTES : XL_NEW_CID_FRAME_BYTES, XL_SF_NEW_CID, e->sequence, path_id))
             continue;
         if (path)
-            xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, 0, &e->cid, e->reset_token);
+            xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, prior_to, &e->cid, e->reset_token);
         else
-            xl_frame_put_new_cid(&b->w, e->sequence, 0, &e->cid, e->reset_token);
+            xl_frame_put_new_cid(&b->w, e->sequence, prior_to, &e->cid, e->reset_token);
         xl_cids_note_announced(e);
     }
 }
@@ -122,6 +123,12 @@ void xl_cid_frames_put(xl_builder *b) {
 /* A path whose connection ID the peer wants back takes another one. In the dialect `xlink` the CID is the path's
  * identity: the path ends with it. In `ietf` a path may wait for one. */
 static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
+    bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->challenge_outstanding;
+    if (was_left) { /* who comes back there gets one then */
+        p->has_dcid = false;
+        xl_conn_path_set_state(c, p, XL_PATH_CLOSED, "its connection ID was retired");
+        return;
+    }
     xl_cid_entry *fresh = c->multipath && !c->path_ids ? NULL : xl_cids_take_unused(cids);
     if (fresh) {
         p->dcid = fresh->cid;

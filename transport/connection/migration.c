@@ -3,6 +3,7 @@
 
 #include "connection/acks.h"
 #include "connection/connection.h"
+#include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
 #include "connection/streams.h"
@@ -53,6 +54,7 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     old->probes = 0;
     old->state = XL_PATH_NEW;
     leave_cid(c, old);
+    xl_conn_issue_cids(c);
     p->ping_pending = true; /* a non-probing packet tells the peer to follow */
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_MIGRATED, .path = p->index, .from_path = old->index});
     xl_conn_wake(c);

@@ -1,6 +1,7 @@
 #include "connection/own_cids.h"
 
 #include "connection/connection.h"
+#include "connection/path_table.h"
 #include "connection/state.h"
 
 int xl_conn_add_cid(xl_connection *c, xl_cids *to) {
@@ -17,21 +18,50 @@ int xl_conn_add_cid(xl_connection *c, xl_cids *to) {
     return c->hooks.cid_added(c->hooks.user, &cid, c);
 }
 
-static void fill(xl_connection *c, xl_cids *cids, uint64_t wanted) {
-    uint64_t limit = c->peer_params.active_connection_id_limit;
-    while (cids->count < wanted && cids->count < limit && xl_conn_add_cid(c, cids) == 0)
+static bool may_add(const xl_connection *c, const xl_cids *cids) {
+    return cids->count < XL_CIDS_MAX && xl_cids_active(cids) < c->peer_params.active_connection_id_limit;
+}
+
+static void fill(xl_connection *c, xl_cids *cids, size_t wanted) {
+    while (xl_cids_active(cids) < wanted && may_add(c, cids) && xl_conn_add_cid(c, cids) == 0)
         ;
 }
 
+/* A peer that takes a new one whenever an address changes, and retires none, would be without one in the end. It gets
+ * the next when it takes the last, and gives the oldest back once it has as many as it wants (RFC 9000 5.1.1). */
+static void keep_spare(xl_connection *c, xl_cids *cids, uint64_t current) {
+    if (xl_cids_has_spare(cids) || cids->count == XL_CIDS_MAX)
+        return;
+    if (may_add(c, cids) || xl_cids_ask_back(cids, current))
+        xl_conn_add_cid(c, cids);
+}
+
+static void issue_for_path_id(xl_connection *c, xl_path_id *id) {
+    if (id->is_abandoned || id->id > c->path_ids->peer_max)
+        return;
+    fill(c, id->local, id->is_used ? 2 : 1);
+    const xl_path *p = id->is_used ? xl_conn_path_by_local_id(c, id->id) : NULL;
+    if (p)
+        keep_spare(c, id->local, p->local_cid_sequence);
+}
+
 void xl_conn_issue_cids(xl_connection *c) {
-    for (size_t i = 0; c->path_ids && i < XL_PATH_IDS_MAX; i++) {
-        xl_path_id *p = &c->path_ids->at[i];
-        if (!p->is_abandoned && p->id <= c->path_ids->peer_max)
-            fill(c, p->local, p->is_used ? 2 : 1);
-    }
+    for (size_t i = 0; c->path_ids && i < XL_PATH_IDS_MAX; i++)
+        issue_for_path_id(c, &c->path_ids->at[i]);
     if (!c->path_ids)
         fill(c, &c->local_cids, XL_MAX_PATHS);
+    if (!c->multipath)
+        keep_spare(c, &c->local_cids, c->path[c->active].local_cid_sequence);
     xl_conn_wake(c);
+}
+
+void xl_conn_own_cid_seen(xl_connection *c, uint64_t local_id, uint64_t sequence) {
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, local_id) : NULL;
+    xl_cid_entry *e = xl_cids_by_sequence(id ? id->local : &c->local_cids, sequence);
+    if (!e || e->in_use)
+        return;
+    e->in_use = true;
+    xl_conn_issue_cids(c);
 }
 
 void xl_conn_withdraw_cids(xl_connection *c, xl_cids *cids) {

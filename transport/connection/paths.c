@@ -30,6 +30,16 @@ static xl_path *reusable_slot(xl_connection *c) {
     return NULL;
 }
 
+/* Another path may share it: accept_path(). */
+static void release_dcid(xl_connection *c, const xl_path *p) {
+    if (c->multipath || !p->has_dcid)
+        return;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (&c->path[i] != p && c->path[i].has_dcid && c->path[i].dcid_sequence == p->dcid_sequence)
+            return;
+    xl_cids_retire(&c->remote_cids, p->dcid_sequence);
+}
+
 xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
     xl_path *p;
     if (c->path_count < XL_MAX_PATHS)
@@ -37,6 +47,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     else if (!(p = reusable_slot(c)))
         return NULL;
     int index = (int)(p - c->path);
+    release_dcid(c, p);
     if (p->space)
         xl_conn_forget_sent(c, p);
     if (p->owns_space) {

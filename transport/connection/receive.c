@@ -8,6 +8,7 @@
 #include "connection/frames.h"
 #include "connection/handshake.h"
 #include "connection/key_update.h"
+#include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"
 #include "connection/room.h"
@@ -69,8 +70,10 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         return;
     }
     log_received(c, ctx, payload, len, packet_bytes);
-    if (ctx->type == XL_PACKET_1RTT)
+    if (ctx->type == XL_PACKET_1RTT) {
         xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
+        xl_conn_own_cid_seen(c, ctx->local_id, ctx->cid_sequence);
+    }
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
     c->acks_in_packet = 0;

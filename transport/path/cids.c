@@ -49,6 +49,35 @@ void xl_cids_note_announced(xl_cid_entry *e) {
     e->announced = e->was_sent = true;
 }
 
+static bool is_active(const xl_cids *cids, const xl_cid_entry *e) {
+    return e->sequence >= cids->retire_prior_to;
+}
+
+size_t xl_cids_active(const xl_cids *cids) {
+    size_t n = 0;
+    for (size_t i = 0; i < cids->count; i++)
+        n += is_active(cids, &cids->at[i]);
+    return n;
+}
+
+bool xl_cids_has_spare(const xl_cids *cids) {
+    for (size_t i = 0; i < cids->count; i++)
+        if (is_active(cids, &cids->at[i]) && !cids->at[i].in_use)
+            return true;
+    return false;
+}
+
+bool xl_cids_ask_back(xl_cids *cids, uint64_t current) {
+    uint64_t oldest = current;
+    for (size_t i = 0; i < cids->count; i++)
+        if (is_active(cids, &cids->at[i]) && cids->at[i].sequence < oldest)
+            oldest = cids->at[i].sequence;
+    if (oldest == current)
+        return false;
+    cids->retire_prior_to = oldest + 1;
+    return true;
+}
+
 uint64_t xl_cids_retired_by_peer(xl_cids *cids, uint64_t sequence, xl_cid *gone, bool *was_present) {
     xl_cid_entry *entry = xl_cids_by_sequence(cids, sequence);
     *was_present = false;

@@ -14,7 +14,7 @@ typedef struct {
     uint64_t sequence;
     uint8_t reset_token[16];
     bool has_token;
-    bool in_use;    /* on a path */
+    bool in_use;    /* remote: on a path; local: a packet carried it */
     bool announced; /* local: (PATH_)NEW_CONNECTION_ID need not be sent: it was, or it is the handshake's */
     bool was_sent;  /* local: the peer may know it: it was announced once */
 } xl_cid_entry;
@@ -23,7 +23,7 @@ typedef struct {
     xl_cid_entry at[XL_CIDS_MAX];
     size_t count;
     uint64_t next_sequence;                 /* local: of the next one we issue; remote: above all that came */
-    uint64_t retire_prior_to;               /* remote: highest seen */
+    uint64_t retire_prior_to;               /* remote: highest seen; local: what we ask for */
     uint64_t retire_queue[4 * XL_CIDS_MAX]; /* remote: sequence numbers whose RETIRE_CONNECTION_ID is to be sent */
     size_t retire_count;
     uint64_t retired[XL_CIDS_RETIRED_MAX]; /* remote: ring of those retired last: a late frame must not revive one */
@@ -37,6 +37,13 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
  * none. Local: adds one with the next sequence number, not announced; NULL when full. */
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
 void xl_cids_note_announced(xl_cid_entry *); /* local: by a frame, or by the handshake */
+/* Local: how many the peer may use: those that it was not asked to retire. */
+size_t xl_cids_active(const xl_cids *);
+/* Local: one of them no packet has carried yet. */
+bool xl_cids_has_spare(const xl_cids *);
+/* Local: the peer retires the oldest active one (RFC 9000 section 5.1.2), if that is older than `current`, which its
+ * packets carry now. False: it is not. */
+bool xl_cids_ask_back(xl_cids *, uint64_t current);
 /* Local: the peer retired one. Returns 0, or XL_QERR_PROTOCOL_VIOLATION for a sequence that was never sent (RFC 9000
  * section 19.16). *gone = its CID when *was_present. `announced` is not asked: it may have been cleared to send the
  * frame again after a loss that was none. */

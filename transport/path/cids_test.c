@@ -66,6 +66,29 @@ static void issued_cids_count_up_until_full(void **state) {
     assert_null(xl_cids_find(&cids, &cid));
 }
 
+static void the_oldest_that_the_peer_left_is_asked_back(void **state) {
+    (void)state;
+    xl_cids cids;
+    xl_cids_init(&cids);
+    const uint8_t token[16] = {7};
+    for (uint64_t i = 0; i < 3; i++) {
+        xl_cid cid = cid_of(i);
+        xl_cids_issue(&cids, &cid, token)->in_use = i < 2;
+    }
+    assert_true(xl_cids_has_spare(&cids));
+    xl_cids_by_sequence(&cids, 2)->in_use = true;
+    assert_false(xl_cids_has_spare(&cids));
+    assert_false(xl_cids_ask_back(&cids, 0)); /* it uses that one */
+    assert_int_equal(xl_cids_active(&cids), 3);
+    assert_true(xl_cids_ask_back(&cids, 2));
+    assert_int_equal(cids.retire_prior_to, 1);
+    assert_int_equal(xl_cids_active(&cids), 2);
+    assert_int_equal(cids.count, 3); /* its late packets still come */
+    assert_true(xl_cids_ask_back(&cids, 2));
+    assert_false(xl_cids_ask_back(&cids, 2));
+    assert_int_equal(cids.retire_prior_to, 2);
+}
+
 static void the_peer_retires_only_what_was_issued(void **state) {
     (void)state;
     xl_cids cids;
@@ -215,6 +238,7 @@ static void a_peer_cannot_grow_the_retire_queue_without_end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(issued_cids_count_up_until_full),
+        cmocka_unit_test(the_oldest_that_the_peer_left_is_asked_back),
         cmocka_unit_test(the_peer_retires_only_what_was_issued),
         cmocka_unit_test(unused_cids_are_taken_in_order_of_sequence),
         cmocka_unit_test(equal_duplicates_are_fine_and_contradictions_are_violations),
