@@ -10,7 +10,7 @@ mapfile -t names < <(find "$folder" -maxdepth 1 -name '*.c' ! -name '*_test.c' \
     -exec sed -n "s/^const ${type} ${prefix}\([a-z0-9_]*\) *=.*/\1/p" {} + | sort)
 twice=$(printf '%s\n' "${names[@]}" | uniq -d)
 [ -z "$twice" ] || { echo "registry.sh: $folder defines $prefix$twice twice." >&2; exit 1; }
-printf '%s\n' "${names[@]}" | grep -qxF -- "$first" || { echo "registry.sh: $folder does not define $prefix$first." >&2; exit 1; }
+[[ " ${names[*]} " == *" $first "* ]] || { echo "registry.sh: $folder does not define $prefix$first." >&2; exit 1; }
 
 echo "/* Made by scripts/registry.sh from the definitions in $folder. */"
 echo "#include \"$header\""
