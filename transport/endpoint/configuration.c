@@ -1,0 +1,126 @@
+#include "endpoint/configuration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CONN_SEND_BYTES     ((size_t)16 << 20)
+#define ALL_SEND_BYTES      ((size_t)256 << 20)
+#define PACKETS_PER_KEY_MIN 64
+
+void xl_scheme_init(xl_scheme *s) {
+    *s = (xl_scheme){.scheduler = "minrtt",
+                     .reinjection = "none",
+                     .congestion = "cubic-tolerant",
+                     .t_th1_us = 500000,
+                     .t_th2_us = 2000000,
+                     .rescue_gain_us = 50000,
+                     .rescue_permille = 15,
+                     .max_reinjections = 1,
+                     .suspect = true,
+                     .qoe_extrapolation = true,
+                     .qoe_carrier = XL_QOE_IN_ACK};
+}
+
+void xl_limits_init(xl_limits *l) {
+    *l = (xl_limits){.idle_timeout_us = 30000000,
+                     .handshake_timeout_us = 30000000,
+                     .confirm_timeout_us = 10000000,
+                     .max_data = 16 << 20,
+                     .max_stream_data = 6 << 20,
+                     .max_streams_bidi = 100,
+                     .max_streams_uni = 16,
+                     .send_buffer_bytes = 4 << 20,
+                     .max_udp_payload_bytes = XL_MIN_DATAGRAM,
+                     .path_mtu_bytes = XL_MIN_DATAGRAM,
+                     .max_connections = 1024,
+                     .retry_above = 256,
+                     .standby_probe_us = 1000000,
+                     .datagram_queue_bytes = 64 << 10,
+                     .path_management = {.rtt_percent = 400,
+                                         .loss_percent = 10,
+                                         .degraded_us = 1000000,
+                                         .recovered_us = 2000000,
+                                         .abandon_us = 10000000,
+                                         .reopen_us = 1000000}};
+}
+
+void xl_config_init(xl_config *c) {
+    *c = (xl_config){.alpn = "h3"};
+    xl_scheme_init(&c->scheme);
+    xl_limits_init(&c->limits);
+}
+
+static bool keep_name(char **slot, const char **name, const char *otherwise) {
+    *slot = strdup(*name ? *name : otherwise);
+    *name = *slot;
+    return *slot != NULL;
+}
+
+void xl_scheme_free_names(char *names[XL_SCHEME_NAMES]) {
+    for (size_t i = 0; i < XL_SCHEME_NAMES; i++)
+        free(names[i]);
+}
+
+int xl_scheme_copy(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCHEME_NAMES]) {
+    *s = *scheme;
+    s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
+    if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
+        !keep_name(&names[2], &s->congestion, "cubic-tolerant"))
+        return XL_ERR_MEMORY;
+    if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
+        return XL_ERR_ARGUMENT;
+    return 0;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static int copy_limits(const xl_limits *limits, xl_limits *l) {
+    xl_limits defaults;
+    xl_limits_init(&defaults);
+    *l = *limits;
+#define DEFAULT(member) l->member = l->member ? l->member : defaults.member
+    DEFAULT(idle_timeout_us);
+    DEFAULT(handshake_timeout_us);
+    DEFAULT(confirm_timeout_us);
+    DEFAULT(max_data);
+    DEFAULT(max_stream_data);
+    DEFAULT(max_streams_bidi);
+    DEFAULT(max_streams_uni);
+    DEFAULT(send_buffer_bytes);
+    DEFAULT(max_udp_payload_bytes);
+    DEFAULT(path_mtu_bytes);
+    DEFAULT(max_connections);
+    DEFAULT(retry_above);
+    DEFAULT(standby_probe_us);
+    DEFAULT(datagram_queue_bytes);
+    DEFAULT(path_management.rtt_percent);
+    DEFAULT(path_management.loss_percent);
+    DEFAULT(path_management.degraded_us);
+    DEFAULT(path_management.recovered_us);
+    DEFAULT(path_management.abandon_us);
+    DEFAULT(path_management.reopen_us);
+#undef DEFAULT
+    if (!l->connection_send_bytes)
+        l->connection_send_bytes = larger(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
+    if (!l->endpoint_send_bytes)
+        l->endpoint_send_bytes = larger(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
+    bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
+    bool has_valid_keys = l->packets_per_key == 0 || l->packets_per_key >= PACKETS_PER_KEY_MIN;
+    return has_valid_size && has_valid_keys ? 0 : XL_ERR_ARGUMENT;
+}
+
+int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
+    ep->config = *config;
+    if (!keep_name(&ep->alpn, &ep->config.alpn, "h3"))
+        return XL_ERR_MEMORY;
+    int error = xl_scheme_copy(&config->scheme, &ep->config.scheme, ep->names);
+    if (error == 0)
+        error = copy_limits(&config->limits, &ep->config.limits);
+    if (error)
+        return error;
+    if (config->deployment && (!config->is_server || xl_deployment_check(config->deployment)))
+        return XL_ERR_ARGUMENT;
+    return config->credentials ? 0 : XL_ERR_ARGUMENT;
+}

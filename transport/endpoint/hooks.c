@@ -1,0 +1,82 @@
+#include "endpoint/hooks.h"
+
+#include "endpoint/events.h"
+#include "endpoint/ready.h"
+
+#define MAKE_CID_TRIES 16
+
+/* A client that completes its handshake has received what was sent to its address. */
+static void prove(xl_connection *c) {
+    if (c->slot.client && !c->slot.is_proven)
+        xl_clients_prove(c->slot.client);
+    c->slot.is_proven = true;
+}
+
+static void on_event(void *user, const xl_event *e) {
+    xl_endpoint *ep = user;
+    if (e->type == XL_EVENT_CONNECTED && ep->config.is_server) {
+        ep->half_open--;
+        prove(e->connection);
+    }
+    xl_events_add(ep, e);
+}
+
+/* A CID that collides with one in use is made again: with the shortest nonce that does happen. */
+void xl_endpoint_make_cid(xl_endpoint *ep, xl_drbg_stream *random, xl_cid *cid) {
+    const xl_deployment *d = ep->config.deployment;
+    if (!d) {
+        cid->len = XL_LOCAL_CID_BYTES;
+        xl_drbg_bytes(random, cid->id, cid->len);
+        return;
+    }
+    int tries = 0;
+    do {
+        uint8_t drawn[XL_LB_NONCE_MAX + 1];
+        xl_drbg_bytes(random, drawn, sizeof(drawn));
+        *cid = (xl_cid){0};
+        cid->len = (uint8_t)xl_deployment_make_cid(d, drawn, drawn[XL_LB_NONCE_MAX], cid->id);
+    } while (xl_cid_map_get(&ep->map, cid) && ++tries < MAKE_CID_TRIES);
+}
+
+static void on_make_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
+    xl_endpoint_make_cid(user, random, cid);
+}
+
+static int on_cid_added(void *user, const xl_cid *cid, xl_connection *c) {
+    xl_endpoint *ep = user;
+    return xl_cid_map_put(&ep->map, cid, c);
+}
+
+static void on_cid_removed(void *user, const xl_cid *cid) {
+    xl_endpoint *ep = user;
+    xl_cid_map_remove(&ep->map, cid);
+}
+
+static void on_touched(void *user, xl_connection *c) {
+    xl_endpoint *ep = user;
+    xl_timer_heap_touch(&ep->timers, c);
+}
+
+static void on_wake(void *user, xl_connection *c) {
+    xl_ready_add(user, c);
+}
+
+int xl_endpoint_reset_token(const xl_endpoint *ep, const xl_cid *cid, uint8_t token[16]) {
+    return xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
+}
+
+static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
+    return xl_endpoint_reset_token(user, cid, token);
+}
+
+static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]) {
+    xl_endpoint *ep = user;
+    uint8_t nonce[XL_TOKEN_NONCE_BYTES];
+    xl_drbg_bytes(&ep->tokens, nonce, sizeof(nonce));
+    return xl_token_make(ep->keys.retry, nonce, client, ep->now, token) == 0 ? 0 : XL_ERR_CRYPTO;
+}
+
+xl_connection_hooks xl_endpoint_hooks(xl_endpoint *ep) {
+    return (xl_connection_hooks){ep,      on_event,   on_make_cid,    on_cid_added,  on_cid_removed,
+                                 on_wake, on_touched, on_reset_token, on_make_token, &ep->send_pool};
+}
