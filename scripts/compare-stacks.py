@@ -26,7 +26,7 @@ from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.statistics import nearest_rank
 from railyard.experiment.model import find_experiment, load_experiment
-from railyard.experiment.stacks import resolve_stack
+from railyard.experiment.stacks import entry_from, resolve_stack
 from railyard.results.records import Run, load_campaign
 
 NOT_KNOWN = "–"
@@ -154,9 +154,8 @@ def without_missing(file: Path) -> tuple[dict[str, Any], list[str]]:
     kept, missing = [], []
     for entry in document["schemes"]:
         if isinstance(entry, dict) and "stack" in entry:
-            options = {key: value for key, value in entry.items() if key not in ("stack", "label")}
             try:
-                resolve_stack(entry["stack"], options, file.parent)
+                resolve_stack(entry["stack"], entry_from(entry)["stack_options"], file.parent)
             except UserError as error:
                 missing.append(f"- {entry.get('label', entry['stack'])}: {error}")
                 continue

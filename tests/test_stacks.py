@@ -247,6 +247,58 @@ def test_a_servers_relay_that_dies_is_named_and_one_that_says_much_is_not_in_the
     assert {records[name]["outcome"] for name in ("talking", "leaving")} <= {"complete", "time_limit"}
 
 
+# Of a relay, whose own command is "$@": what it does, and the run's outcome; None: there is no run, with these words.
+FAULTS = {
+    "ended": ("client", "echo no such luck >&2; exit 3", None, "sh ended before it was ready."),
+    "never-ready": ("client", "exec sleep 100", None, "sh was not ready within 15 s."),
+    "no-server": ("server", "echo no such luck >&2; exit 3", None, "sh ended before it was ready: no such luck"),
+    "never-ready-server": ("server", "exec sleep 100", None, "sh was not ready within 15 s: it said nothing"),
+    "dying": ("client", '"$@" & sleep 1.5; kill -9 $!', "connection_lost", ""),
+    "dying-server": (
+        "server",
+        '"$@" & sleep 1.5; echo out of luck >&2; kill -9 $!',
+        "server_died",
+        "the server's relay ended during the run: out of luck",
+    ),
+    "hanging": (
+        "client",
+        '"$@" & relay=$!; trap "kill -9 $relay; exit" TERM; sleep 1.5; kill -STOP $relay; wait',
+        "time_limit",
+        "",
+    ),
+    "flooding": ("server", "yes '{}' >&2 & exec \"$@\"", "complete", ""),
+}
+
+
+@needs_kernel
+@pytest.mark.slow
+def test_a_relay_that_fails_in_virtual_time_gets_one_sentence_and_the_campaign_goes_on(tmp_path: Path) -> None:
+    good = resolve_stack("libxlink", {}, tmp_path)
+    for name, (side, script, _, _) in FAULTS.items():
+        (tmp_path / name).mkdir()
+        sides = {"client": list(good.client), "server": list(good.server)}
+        sides[side] = ["sh", "-c", script, "sh", *sides[side]]
+        write_stack(tmp_path / name, **sides)
+    schemes = ", ".join(f"{{stack: ./{name}/peer.yaml}}" for name in FAULTS)
+    file = write_experiment(tmp_path, f"[{schemes}, {{stack: libxlink}}]", 8_000_000)
+    file.write_text(file.read_text().replace("mpshell", "kernel"))
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    told = dict(re.findall(r"^subway-1, (\S+): (.*)$", done.stdout, re.MULTILINE))
+    records = {
+        path.parent.name.split("--")[1]: json.loads(path.read_text())
+        for path in tmp_path.glob("results/one-*/runs/*/run.json")
+    }
+    for name, (_, _, outcome, words) in FAULTS.items():
+        if outcome is None:
+            assert told[name].endswith(words), told
+        else:
+            assert (records[name]["outcome"], records[name]["message"] if words else "") == (outcome, words), name
+    assert records["libxlink"]["outcome"] == "complete"
+    assert next(tmp_path.glob("results/one-*/runs/*flooding*/relay-server.stderr")).stat().st_size <= 64 << 20
+
+
 def built_stacks() -> list[str]:
     return [name for name, program in BUILT.items() if (ROOT / "build" / "peers" / name / program).is_file()]
 

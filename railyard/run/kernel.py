@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base import provenance
-from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.stacks import StackRun
 from railyard.run import fidelity, runspec
@@ -241,9 +240,10 @@ def _code(text: str) -> dict[str, Any]:
 
 def _record(spec: RunSpec, run_dir: Path, settings: dict[str, str], end: str | None) -> dict[str, Any]:
     """`end`: what ended the machine before its time."""
+    started = all((run_dir / name).is_file() for name in ("mpshell.json", "player.jsonl"))
+    if not started and end is None:
+        raise RunRefusedError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
     if not (run_dir / "mpshell.json").is_file():
-        if end is None:
-            raise UserError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
         (run_dir / "mpshell.json").write_text(json.dumps(_nothing_sent(spec, "SIGKILL"), indent=1) + "\n")
     emulator = json.loads((run_dir / "mpshell.json").read_text())
     shell = _taken(run_dir, "mpshell.status")
@@ -292,7 +292,7 @@ def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, li
 
 
 async def execute(spec: RunSpec, run_dir: Path) -> None:
-    """Carries the run out and writes `run.json`. Raises UserError when a program or the machine refuses to start."""
+    """Carries the run out and writes `run.json`. Raises RunRefusedError when one of the programs does not start."""
     if spec.kernel is None:
         raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
     settings, inner = _prepare(spec, run_dir)
