@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 const (
 	alpn      = "relay"
 	cancelled = 1 // application error code of a stream that was given up
+
+	reportEvery = time.Second
 )
 
 // Records go to standard output, one at a time.
@@ -38,6 +41,37 @@ func record(fields map[string]any) {
 	defer records.Unlock()
 	if err := records.Encode(fields); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// reportPath tells what the client's path has carried so far; nil before there is one.
+var reportPath atomic.Pointer[func()]
+
+// end prints the last records and ends the program.
+func end(reason string, status int) {
+	if report := reportPath.Load(); report != nil {
+		(*report)()
+	}
+	record(map[string]any{"event": "closed", "reason": reason})
+	os.Exit(status)
+}
+
+// watch tells of the path every second, and ends the program with the connection.
+func watch(connection *quic.Conn, name string) {
+	report := func() {
+		stats := connection.ConnectionStats()
+		record(map[string]any{"event": "path", "name": name, "state": "active", "bytes_sent": stats.BytesSent,
+			"bytes_received": stats.BytesReceived, "srtt_us": stats.SmoothedRTT.Microseconds()})
+	}
+	reportPath.Store(&report)
+	every := time.NewTicker(reportEvery)
+	for {
+		report()
+		select {
+		case <-every.C:
+		case <-connection.Context().Done():
+			end(fmt.Sprint(context.Cause(connection.Context())), 1)
+		}
 	}
 }
 
@@ -155,12 +189,7 @@ func client(socket, server string, all paths) error {
 		if err != nil {
 			return nil, err
 		}
-		record(map[string]any{"event": "path", "name": name, "state": "active"})
-		go func() {
-			<-connection.Context().Done()
-			record(map[string]any{"event": "closed", "reason": fmt.Sprint(context.Cause(connection.Context()))})
-			os.Exit(1)
-		}()
+		go watch(connection, name)
 		return connection, nil
 	})
 	record(map[string]any{"event": "ready"})
@@ -172,8 +201,7 @@ func client(socket, server string, all paths) error {
 		go func() {
 			connection, err := connect()
 			if err != nil {
-				record(map[string]any{"event": "closed", "reason": err.Error()})
-				os.Exit(1)
+				end(err.Error(), 1)
 			}
 			stream, err := connection.OpenStreamSync(context.Background())
 			if err != nil {
@@ -252,8 +280,7 @@ func main() {
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		<-stop
-		record(map[string]any{"event": "closed", "reason": "signal"})
-		os.Exit(0)
+		end("signal", 0)
 	}()
 	var err error
 	switch os.Args[1] {
