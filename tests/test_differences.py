@@ -122,7 +122,7 @@ def test_plays_that_fail_make_a_bound_and_not_a_gap(tmp_path: Path) -> None:
         if run.seed % 2:
             run.outcome, run.unfinished_s, run.first_frame_s = "connection_lost", [60.0] * len(run.rct_s), None
 
-    of = found(runs_of(tmp_path, fails))
+    of = found(runs_of(tmp_path, fails, pairs=8))
     frames = of["first_frame_p95"].ours
     assert frames is not None and frames.at_least
     assert of["rct_p95"].ours is not None and of["rct_p95"].ours.at_least

@@ -165,9 +165,9 @@ def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
     def compared(stalling: int) -> Any:
         rows = [row(viewer, "sp", 1.0 if viewer < stalling else 0.0) for viewer in range(100)]
         rows += [row(viewer, "other", 0.5 if viewer < stalling else 0.0) for viewer in range(100)]
-        return Plays(rows).compare_rebuffer("other", "sp", improvement)
+        return Plays(rows).rebuffer_improvement("other", "sp")
 
-    assert compared(5).known and compared(5).low == pytest.approx(50)
+    assert compared(5).known and compared(5).low < 50 < compared(5).high
     assert compared(4).value == 50 and not compared(4).known
 
 

@@ -44,3 +44,10 @@ def exact_share(hits: int, count: int, level: float = 0.95) -> tuple[float, floa
     low = 0.0 if hits == 0 else float(special.betaincinv(hits, count - hits + 1, tail))
     high = 1.0 if hits == count else float(special.betaincinv(hits + 1, count - hits, 1 - tail))
     return low, high
+
+
+def gamma_quantile(shape: float, share: float) -> float:
+    """Of the gamma distribution with scale 1."""
+    from scipy import special  # noqa: PLC0415
+
+    return float(special.gammaincinv(shape, share))

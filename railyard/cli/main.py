@@ -209,11 +209,14 @@ def gate_power(
 @app.command("interval-coverage")
 def interval_coverage(
     trials: Annotated[int, typer.Option(min=20, help="Simulated campaigns for each row of the tables.")] = 100,
+    rate_only: Annotated[
+        bool, typer.Option("--rate-only", help="Only the rebuffer rate, which takes minutes instead of half an hour.")
+    ] = False,
 ) -> None:
     """Simulate plays with a known truth and print how often the intervals of reports cover it."""
     found = []
     begin = time.monotonic()
-    for one in coverage.simulate(coverage.CAMPAIGNS, trials):
+    for one in coverage.simulate(coverage.CAMPAIGNS, trials, rate_only=rate_only):
         found.append(one)
         _tell(f"{one.campaign.memory_s:g} s, {one.campaign.words}: done")
     print(coverage.markdown(found))

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from railyard.base import intervals, statistics
+from railyard.base import intervals, rates, statistics
 from railyard.base.intervals import Bounds, Change, Interval, Layout, Sample
 from railyard.base.words import counted
 from railyard.results.paired import METRICS, Metric
@@ -82,6 +82,8 @@ class Figure:
     level: Callable[[Sequence[Run], Layout], Interval | None]
     metric: Metric | None = None  # the same of a single run
     relative: bool = True
+    sums: Callable[[Sequence[Run]], rates.Sums] | None = None
+    """Of the rate of a rare event: its intervals are those of railyard/base/rates.py."""
 
     @property
     def margin(self) -> float:
@@ -111,6 +113,16 @@ def _of_ratio(name: str, title: str, top: Callable[[Run], float], bottom: Callab
     return Figure(name, title, bounds, level, metric, relative=False)
 
 
+def _of_rare(name: str, title: str, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Figure:
+    def sums(runs: Sequence[Run]) -> rates.Sums:
+        return rates.Sums.of([top(run) for run in runs], [bottom(run) for run in runs])
+
+    def level(runs: Sequence[Run], layout: Layout) -> Interval | None:
+        return rates.level(sums(runs), layout)
+
+    return replace(_of_ratio(name, title, top, bottom), level=level, sums=sums)
+
+
 def _wasted(runs: Sequence[Run], layout: Layout) -> Sample:
     """1 − efficiency: more is worse, and of a chunk that did not complete it is a lower bound."""
     known = [[(1 - one.efficiency, one.completed) for one in run.chunks if one.efficiency is not None] for run in runs]
@@ -131,7 +143,7 @@ FIGURES = (
     figure_of_sample("rct_p99", "RCT p99", rcts, 0.99, "rct_p99"),
     figure_of_sample("first_frame", "first frame median", first_frames, 0.5, "first_frame"),
     figure_of_sample("first_frame_p95", "first frame p95", first_frames, 0.95),
-    _of_ratio("rebuffer_rate", "rebuffer rate", lambda run: run.rebuffer_counted_s, lambda run: run.play_time_s),
+    _of_rare("rebuffer_rate", "rebuffer rate", lambda run: run.rebuffer_counted_s, lambda run: run.play_time_s),
     _of_ratio(
         "redundancy",
         "redundancy",
@@ -172,6 +184,8 @@ class Difference:
 
     @property
     def carried(self) -> bool:
+        if self.figure.sums is not None:  # without a stall a scheme has no interval, its difference may have one
+            return any(one is not None and one.interval.known for one in (self.change, self.here))
         return all(one is not None and one.known for one in (self.ours, self.theirs))
 
     @property
@@ -334,6 +348,12 @@ class _Known:
             self._bounds[key] = figure.bounds(runs, layout)
         return self._bounds[key]
 
+    def change(self, figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> Change | None:
+        if figure.sums is not None:
+            return rates.change(figure.sums(ours), figure.sums(theirs), layout)
+        how = intervals.relative if figure.relative else intervals.absolute
+        return intervals.change(self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout), layout, how)
+
     def level(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Interval | None:
         key = (figure.name, tuple(run.run_id for run in runs), layout)
         if key not in self._levels:
@@ -345,11 +365,8 @@ def difference(
     pair: str, both: tuple[list[Run], list[Run]], layout: Layout, figure: Figure, known: _Known
 ) -> Difference:
     """Of two schemes over the same places."""
-    (ours, theirs), how = both, intervals.relative if figure.relative else intervals.absolute
-    beyond, here = (
-        intervals.change(known.bounds(figure, ours, where), known.bounds(figure, theirs, where), where, how)
-        for where in (layout, layout.within())
-    )
+    ours, theirs = both
+    beyond, here = (known.change(figure, ours, theirs, where) for where in (layout, layout.within()))
     mine, other = (known.level(figure, side, layout.within()) for side in (ours, theirs))
     rank = _signed_rank(figure, ours, theirs, layout)
     return Difference(pair, ours[0].label, theirs[0].label, figure, mine, other, beyond, here, len(ours), rank)

@@ -220,7 +220,7 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
     for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
         row: list[Cell] = [name, plays.viewers(), round(100 * plays.rebuffer_rate("sp"), 4)]
         for arm in ours:
-            how = plays.compare_rebuffer(arm, "sp", improvement)
+            how = plays.rebuffer_improvement(arm, "sp")
             row += [round(100 * plays.rebuffer_rate(arm), 4), cell(how, 1), span(how)]
         number = int(name) - 1 if name != ALL else -1
         rows.append([*row, theirs[number] if 0 <= number < len(theirs) else None])
@@ -277,8 +277,8 @@ def _stalled(frame: Frame, ours: str) -> str:
 def table1(_folder: Path, data: Data) -> Exhibit:
     theirs = (-34.6, -54.6, -47.7, -48.3, -96.5, -77.8, -41.5)
     frame = frame_of(data)
-    days = [frame.plays.day(day).compare_rebuffer("vanilla-mp", "sp", improvement) for day in frame.days]
-    whole = frame.plays.compare_rebuffer("vanilla-mp", "sp", improvement)
+    days = [frame.plays.day(day).rebuffer_improvement("vanilla-mp", "sp") for day in frame.days]
+    whole = frame.plays.rebuffer_improvement("vanilla-mp", "sp")
     worse = sum(day is not None and day.value < 0 for day in days)
     return exhibit(
         frame,
@@ -397,8 +397,8 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
 def table3(_folder: Path, data: Data) -> Exhibit:
     theirs = (27.0, 48.41, 55.16, 66.36, 67.67, 23.81, 53.99)
     frame = frame_of(data)
-    days = [frame.plays.day(day).compare_rebuffer("xlink", "sp", improvement) for day in frame.days]
-    whole = frame.plays.compare_rebuffer("xlink", "sp", improvement)
+    days = [frame.plays.day(day).rebuffer_improvement("xlink", "sp") for day in frame.days]
+    whole = frame.plays.rebuffer_improvement("xlink", "sp")
     return exhibit(
         frame,
         "Rebuffer rate of XLINK against single path",

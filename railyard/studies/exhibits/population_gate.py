@@ -292,7 +292,7 @@ def table2(_folder: Path, data: Data) -> Exhibit:
     found: dict[str, Interval | None] = {}
     for setting, arm in SETTINGS.items():
         share = _percent(frame.plays.below(arm, DANGER_MS))
-        found[setting] = frame.plays.compare_below(DANGER_MS, arm, "sp", improvement)
+        found[setting] = frame.plays.below_improvement(DANGER_MS, arm, "sp")
         paper = PAPER_TABLE2.get(setting)
         rows.append([setting, cell(share, 3), span(share, 2), cell(found[setting], 1), span(found[setting]), paper])
     table = Table(

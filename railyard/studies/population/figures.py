@@ -14,12 +14,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base import intervals
+from railyard.base import intervals, rates
 from railyard.base.intervals import Interval, Layout, Reals, Sample
+from railyard.base.rates import Sums
 from railyard.studies.population.play import Row
 
 FEW = 8  # values a distinct one from which on a histogram is cheaper
-FEWEST_STALLED = intervals.FEWEST
 METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arms").replace("few runs", "few viewers")
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
@@ -86,6 +86,16 @@ def improvement(ours: Reals, theirs: Reals) -> Reals:
 
 def increase(ours: Reals, theirs: Reals) -> Reals:
     return -improvement(ours, theirs)
+
+
+def _rare(sums: Sums) -> Interval | None:
+    return rates.level(sums, Layout.of_independent(len(sums.top)))
+
+
+def _rare_improvement(ours: Sums, theirs: Sums) -> Interval | None:
+    """By how much a rate is below theirs, in percent of theirs."""
+    found = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
+    return None if found is None else found.mapped(lambda times: 100 * (times - 1)).turned()
 
 
 Compare = Callable[[Reals, Reals], Reals]
@@ -168,54 +178,43 @@ class Plays:
     def _sums(self, arm: str, keys: Sequence[ViewerKey], name: str) -> Reals:
         return np.array([float(self._of[arm][key][name]) for key in keys])
 
-    def _ratio(self, arm: str, keys: Sequence[ViewerKey], top: Reals, bottom: Reals) -> Reals:
-        weights = _weights(keys)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio: Reals = (weights @ top) / (weights @ bottom)
-        return ratio
+    def _stalled(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
+        return Sums(self._sums(arm, keys, "rebuffer_time_s"), self._sums(arm, keys, "play_time_s"))
 
-    def _rebuffer(self, arm: str, keys: Sequence[ViewerKey]) -> Reals:
-        return self._ratio(arm, keys, self._sums(arm, keys, "rebuffer_time_s"), self._sums(arm, keys, "play_time_s"))
-
-    def _redundancy(self, arm: str, keys: Sequence[ViewerKey]) -> Reals:
+    def _copied(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
         twice = self._sums(arm, keys, "reinjected_bytes")
-        return self._ratio(arm, keys, twice, self._sums(arm, keys, "stream_bytes_sent") - twice)
+        return Sums(twice, self._sums(arm, keys, "stream_bytes_sent") - twice)
 
-    def _below(self, arm: str, keys: Sequence[ViewerKey], limit_ms: float) -> Reals:
+    def _below(self, arm: str, keys: Sequence[ViewerKey], limit_ms: float) -> Sums:
         samples = [self._of[arm][key]["play_time_left_ms"] for key in keys]
-        under = np.array([float(sum(value < limit_ms for value in group)) for group in samples])
-        return self._ratio(arm, keys, under, np.array([float(len(group)) for group in samples]))
+        under = [float(sum(value < limit_ms for value in group)) for group in samples]
+        return Sums.of(under, [float(len(group)) for group in samples])
 
     def rebuffer_rate(self, arm: str) -> float:
-        return float(self._rebuffer(arm, self._keys(arm))[0])
+        return self._stalled(arm, self._keys(arm)).value
 
     def redundancy(self, arm: str) -> float:
-        return float(self._redundancy(arm, self._keys(arm))[0])
+        return self._copied(arm, self._keys(arm)).value
 
     def rebuffer(self, arm: str) -> Interval | None:
-        keys = self._keys(arm)
-        return _interval(self._rebuffer(arm, keys), keys)
+        return _rare(self._stalled(arm, self._keys(arm)))
 
     def redundancy_interval(self, arm: str) -> Interval | None:
         keys = self._keys(arm)
-        return _interval(self._redundancy(arm, keys), keys)
+        return _interval(self._copied(arm, keys).resampled(Layout.of_independent(len(keys))), keys) if keys else None
 
     def below(self, arm: str, limit_ms: float) -> Interval | None:
         """Share of the samples of play-time left below a limit."""
-        keys = self._keys(arm)
-        return _interval(self._below(arm, keys, limit_ms), keys)
+        return _rare(self._below(arm, self._keys(arm), limit_ms))
 
-    def compare_rebuffer(self, ours: str, theirs: str, how: Compare) -> Interval | None:
-        """Without an interval where fewer viewers than that stall: all resamples would be made of these few."""
+    def rebuffer_improvement(self, ours: str, theirs: str) -> Interval | None:
+        """In percent of theirs."""
         keys = self._keys(ours, theirs)
-        found = _interval(how(self._rebuffer(ours, keys), self._rebuffer(theirs, keys)), keys) if keys else None
-        stalled = sum(any(self._of[arm][key]["rebuffer_time_s"] > 0 for arm in (ours, theirs)) for key in keys)
-        return found if found is None or stalled >= FEWEST_STALLED else found.without_ends()
+        return _rare_improvement(self._stalled(ours, keys), self._stalled(theirs, keys))
 
-    def compare_below(self, limit_ms: float, ours: str, theirs: str, how: Compare) -> Interval | None:
+    def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:
         keys = self._keys(ours, theirs)
-        found = how(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms)) if keys else None
-        return None if found is None else _interval(found, keys)
+        return _rare_improvement(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))
 
     def compare_first_quantile(self, q: float, ours: str, theirs: str) -> Interval | None:
         return self.compare_quantile("first_frame", q, ours, theirs, improvement)
