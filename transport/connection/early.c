@@ -126,14 +126,18 @@ void xl_conn_answer_early(xl_connection *c) {
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
 }
 
-const xl_keys *xl_conn_early_read_keys(xl_connection *c) {
-    if (!c->is_server || !c->early.keys)
-        return NULL;
-    if (c->handshake.is_complete && c->early.keep_until == XL_NEVER)
+void xl_conn_limit_early_keys(xl_connection *c) {
+    if (c->is_server && c->early.keys)
         c->early.keep_until = c->now + KEEP_PTOS * xl_conn_max_pto(c);
-    if (c->now >= c->early.keep_until)
+}
+
+void xl_conn_expire_early_keys(xl_connection *c) {
+    if (c->is_server && c->early.keys && c->now >= c->early.keep_until)
         xl_conn_drop_early_keys(c);
-    return c->early.keys;
+}
+
+const xl_keys *xl_conn_early_read_keys(const xl_connection *c) {
+    return c->is_server ? c->early.keys : NULL;
 }
 
 void xl_connection_remember(xl_connection *c, const uint8_t *data, size_t len) {

@@ -26,7 +26,10 @@ bool xl_conn_may_answer_early(const xl_connection *);
 /* Client, once the handshake is complete: what the server made of it. May close the connection. */
 void xl_conn_settle_early(xl_connection *);
 /* The keys that open a 0-RTT packet; NULL: drop it. */
-const xl_keys *xl_conn_early_read_keys(xl_connection *);
+const xl_keys *xl_conn_early_read_keys(const xl_connection *);
+/* Server, handshake complete: 0-RTT packets that are late are taken for three PTOs (RFC 9001 section 4.9.3). */
+void xl_conn_limit_early_keys(xl_connection *);
+void xl_conn_expire_early_keys(xl_connection *); /* that time is over: the keys are gone */
 void xl_conn_drop_early_keys(xl_connection *);
 
 #endif

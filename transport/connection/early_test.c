@@ -139,6 +139,24 @@ static void early_data_is_answered_within_one_round_trip(void **state) {
     pair_free(&w.p);
 }
 
+/* RFC 9001 section 4.9.3: three PTOs after the handshake, however long the first late packet stays away. */
+static void a_server_discards_the_keys_of_early_data(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, 21);
+    world_accepts(&w);
+    meet(&w);
+    come_back(&w);
+    size_t i = pair_ask(&w.p, 2000);
+    pair_handshake(&w.p);
+    finish(&w, i);
+    assert_non_null(xl_conn_early_read_keys(w.p.sc)); /* for packets that were overtaken */
+    pair_run(&w.p, 5000000);
+    finish(&w, pair_ask(&w.p, 2000));
+    assert_null(xl_conn_early_read_keys(w.p.sc));
+    pair_free(&w.p);
+}
+
 /* The very packets of a client, recorded and sent again: the server that took their data once does not do so again. */
 typedef struct {
     world *w;
@@ -698,6 +716,7 @@ static void a_token_is_good_for_an_hour(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_data_is_answered_within_one_round_trip),
+        cmocka_unit_test(a_server_discards_the_keys_of_early_data),
         cmocka_unit_test(replayed_early_data_is_not_accepted),
         cmocka_unit_test(a_server_takes_early_data_of_its_own_tickets_alone),
         cmocka_unit_test(of_two_connections_with_one_ticket_one_has_early_data),

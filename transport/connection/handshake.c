@@ -219,6 +219,7 @@ void xl_conn_offer_token(xl_connection *c, const xl_path *p) {
 
 static void on_complete(xl_connection *c) {
     c->handshake.is_complete = true;
+    xl_conn_limit_early_keys(c);
     xl_conn_settle_early(c);
     if (!xl_conn_is_live(c))
         return;

@@ -318,6 +318,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
         return;
     }
     c->stats.datagrams_received++;
+    xl_conn_expire_early_keys(c);
     bool is_counted = count_path_bytes(c, d);
     size_t at = 0;
     while (at < d->len && xl_conn_is_live(c)) {
