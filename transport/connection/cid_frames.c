@@ -125,7 +125,8 @@ void xl_cid_frames_put(xl_builder *b) {
 static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
     bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->challenge_outstanding;
     if (was_left) { /* who comes back there gets one then */
-        p->has_dcid = false;
+        p->has_dcid = p->challenge_pending = false;
+        p->response_count = 0;
         xl_conn_path_set_state(c, p, XL_PATH_CLOSED, "its connection ID was retired");
         return;
     }

@@ -2,6 +2,7 @@
  * changes, there is a fresh one, also for a peer that takes one at each change and retires none. */
 #include "connection/pair.h"
 
+#include "connection/own_cids.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"
 #include "connection/state.h"
@@ -98,8 +99,23 @@ static void a_path_in_the_place_of_another_gives_its_connection_id_back(void **s
     pair_free(&p);
 }
 
+static void no_more_are_issued_than_the_peer_takes(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 35, 1, 10000);
+    start(&p);
+    for (uint64_t limit = 2; limit <= XL_MAX_PATHS; limit++) {
+        p.sc->local_cids.count = 1;
+        p.sc->peer_params.active_connection_id_limit = limit;
+        xl_conn_issue_cids(p.sc);
+        assert_int_equal(p.sc->local_cids.count, limit);
+    }
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_more_are_issued_than_the_peer_takes),
         cmocka_unit_test(each_rebinding_of_a_path_id_finds_a_spare_connection_id),
         cmocka_unit_test(each_rebinding_of_a_single_path_finds_a_spare_connection_id),
         cmocka_unit_test(each_migration_to_a_new_address_has_connection_ids_of_its_own),

@@ -284,10 +284,21 @@ static void initial_max_path_id_has_32_bits(void **state) {
     assert_false(tp.has_initial_max_path_id);
 }
 
+/* RFC 9000 section 7.4.2. */
+static void parameters_that_are_not_known_are_ignored(void **state) {
+    (void)state;
+    const uint8_t bytes[] = {0x04, 0x01, 0x07, 0x7a, 0xbc, 0x03, 1, 2, 3, 0x08, 0x01, 0x09};
+    xl_transport_params out;
+    assert_int_equal(0, xl_transport_params_decode(bytes, sizeof(bytes), false, &out));
+    assert_int_equal(out.initial_max_data, 7);
+    assert_int_equal(out.initial_max_streams_bidi, 9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(initial_max_path_id_has_32_bits),
         cmocka_unit_test(every_parameter_round_trips),
+        cmocka_unit_test(parameters_that_are_not_known_are_ignored),
         cmocka_unit_test(a_preferred_address_of_one_ip_version_has_zeros_for_the_other),
         cmocka_unit_test(a_min_ack_delay_above_the_max_is_an_error),
         cmocka_unit_test(absent_parameters_have_the_defaults_of_the_rfc),
