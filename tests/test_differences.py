@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,22 @@ def test_a_scheme_that_helps_on_one_pair_is_not_established_for_others(tmp_path:
     assert median.words_here.split(" [")[0] == median.words.split(" [")[0] and median.words_here != median.words
 
 
+def test_what_holds_for_these_traces_alone_says_so(tmp_path: Path) -> None:
+    """Each pair has its own difference, known to the percent: lower on all but one, where it is a little higher."""
+    factors = {f"pair-{k}": factor for k, factor in enumerate((0.6, 0.99, 0.98, 0.97, 0.99, 1.09))}
+
+    def by_pair(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [factors[run.pair] * rct for rct in run.rct_s]
+
+    median = found(runs_of(tmp_path, by_pair))["rct_median"]
+    assert median.change is not None and median.here is not None
+    assert median.here.no_worse(0.02) and not median.change.no_worse(0.02)
+    assert median.verdict in ("lower here", "no worse here")
+    closed = replace(median, adjusted_here=1.0)
+    assert closed.verdict == "no worse here", "the interval that tables print spans more than the margin"
+    assert replace(closed, change=closed.here).verdict == "no worse"
+
+
 def test_noise_is_not_decided(tmp_path: Path) -> None:
     def noisy(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * drawn.lognormvariate(0, 0.6) for rct in run.rct_s]
@@ -140,6 +157,23 @@ def test_every_scheme_is_compared_with_single_path_and_multipath_with_plain_mult
     assert differences.usual(runs) == [("cm", "sp"), ("vanilla-mp", "sp"), ("xlink", "sp"), ("xlink", "vanilla-mp")]
 
 
+def test_the_command_says_how_many_plays_would_decide(
+    make_campaign: Callable[..., Path], command_line: Command
+) -> None:
+    draw = random.Random(16)
+    runs = [
+        FakeRun(
+            label=label, scheme=label, seed=seed, start_offset_ms=20_000 * seed,
+            rct_s=[factor * draw.lognormvariate(0, 0.6)] * 12,
+        )
+        for label, factor in (("sp", 1.0), ("xlink", 0.8))
+        for seed in range(1, 17)
+    ]  # fmt: skip
+    done = command_line("compare", str(make_campaign(*runs)))
+    [row] = [line for line in done.stdout.splitlines() if "RCT median" in line and "not decided" in line]
+    assert re.search(r"not decided +\d+ (runs|windows of trace)", row), row
+
+
 def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], command_line: Command) -> None:
     folder = make_campaign(
         *(
@@ -153,5 +187,7 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
     done = command_line("compare", str(folder))
     assert done.returncode == 0, done.stderr
     assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
+    assert "n too small for every comparison: RCT p95, RCT p99, first frame p95." in done.stdout
+    assert done.stdout.count("RCT p99") == 1, "no row of it"
     wrong = command_line("compare", str(folder), "--against", "xlnk")
     assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr

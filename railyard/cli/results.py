@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
+from railyard.base.intervals import TOO_SMALL
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.base.terminal import new_console, print_table
 from railyard.base.words import counted
@@ -20,6 +22,7 @@ from railyard.experiment.model import Experiment
 from railyard.results import differences
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
+from railyard.results.differences import Difference
 from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.results.records import load_campaign, load_run
@@ -121,8 +124,10 @@ def show_command(
 VERDICTS_IN_WORDS = (
     "difference: scheme / other − 1, of a rate scheme − other, over plays at the same places; in brackets 95 % "
     "intervals. Less is better. lower, higher: established, corrected for all comparisons with one scheme (Holm), for "
-    "pairs of traces like these, or only for these (here). alike, no worse: within 2 %, of a rate 0.5 points. not "
-    "decided: more plays would tell. n too small: the plays do not carry the figure. docs/howto/compare.md"
+    "pairs of traces like these. alike, no worse: within 2 %, of a rate 0.5 points. here: for these traces alone, by a "
+    "narrower interval than the one shown. needs: so many in all would establish the difference with probability 80 %, "
+    "if it is as here. rank p: two-sided, of the gate's signed-rank test. n too small: the plays do not carry the "
+    "figure. docs/howto/compare.md"
 )
 MARKED = {"lower": "green", "higher": "red"}
 
@@ -149,27 +154,39 @@ def compare_command(
     )
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
+    found = differences.differences(runs, chosen, by_pair=by_pair)
+    carried = {one.figure for one in found if one.verdict != TOO_SMALL or one.words != TOO_SMALL}
+    told = [one for one in found if one.figure in carried]
+    print_table(console, _differences(told, by_pair=by_pair), keys=4 if by_pair else 3)
+    nowhere = [figure.title for figure in dict.fromkeys(one.figure for one in found) if figure not in carried]
+    if nowhere:
+        console.print(f"n too small for every comparison: {', '.join(nowhere)}.", soft_wrap=True)
+    console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     small = differences.too_small(runs)
-    table = _table("pair", "scheme", "against", "figure", "scheme's", "the other's", "difference", "verdict")
-    table.add_column("signed rank p", justify="right")
+    if small:
+        console.print(small, soft_wrap=True)
+
+
+def _differences(found: Sequence[Difference], *, by_pair: bool) -> RichTable:
+    heads = ("scheme", "against", "figure", "difference", "verdict", "needs", "scheme's / other's", "rank p")
+    table = _table(*(("pair", *heads) if by_pair else heads))
+    for column in table.columns:
+        column.no_wrap = True
     last = ("", "", "")
-    for one in differences.differences(runs, chosen, by_pair=by_pair):
+    for one in found:
         scale, form = (1.0, ".3f") if one.figure.relative else (100.0, ".2f")
         levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
-        style = MARKED.get(one.verdict.split(" ")[0], "")
         names = (one.pair, one.label, one.against)
+        shown_names = names if names != last else ("", "", "")
         table.add_row(
-            *(names if names != last else ("", "", "")),
-            *(f"{one.figure.title}, {'s' if one.figure.relative else '%'}",),
-            *(*levels, one.words, one.verdict, rank),
-            style=style,
+            *(shown_names if by_pair else shown_names[1:]),
+            f"{one.figure.title}, {'s' if one.figure.relative else '%'}",
+            *(one.words, one.verdict, one.needs.partition(" instead")[0], " / ".join(levels), rank),
+            style=MARKED.get(one.verdict.split(" ")[0], ""),
         )
         last = names
-    print_table(console, table)
-    console.print(VERDICTS_IN_WORDS, soft_wrap=True)
-    if small:
-        console.print(small, soft_wrap=True)
+    return table
 
 
 def repeat_command(

@@ -187,18 +187,17 @@ def _draw_intervals(figure: go.Figure, levels: list[tuple[str, Interval | None]]
     known = [(label, one) for label, one in levels if one is not None and one.known and math.isfinite(one.high)]
     if not known:
         return
-    figure.add_trace(
-        go.Scatter(
-            x=[end for _, one in known for end in (max(one.low, 0), one.high, None)],
-            y=[place for label, _ in known for place in (label, label, None)],
-            mode="lines+markers",
-            name=f"{of}95 % interval",
-            line={"color": INK, "width": 1.2},
-            marker={"symbol": "line-ns-open", "size": 7, "color": INK},
-            showlegend=False,
-            hoverinfo="skip",
-        )
-    )
+    ends = {
+        "x": [end for _, one in known for end in (max(one.low, 0), one.high, None)],
+        "y": [place for label, _ in known for place in (label, label, None)],
+        "name": f"{of}95 % interval",
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
+    # So that it is seen on a bar of any colour; the page's script leaves it out of the table of values.
+    figure.add_trace(go.Scatter(ends, mode="lines", line={"color": "white", "width": 4}, meta="ground"))
+    marker = {"symbol": "line-ns-open", "size": 7, "color": INK}
+    figure.add_trace(go.Scatter(ends, mode="lines+markers", line={"color": INK, "width": 1.2}, marker=marker))
 
 
 def _ends(found: Interval | None) -> str:

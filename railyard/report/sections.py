@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -206,10 +206,20 @@ def abstract(context: Context) -> Iterator[Section]:
         "many": many,
         "plays": len(measured_runs),
         "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
-        "void": [run for run in context.runs if run.void],
+        "void": _void(context.runs),
+        "all_void": all(run.void for run in context.runs),
         "cut": _cut([run for run in context.runs if not run.void and run.outcome != "complete"]),
     }
     yield Section("abstract", "Abstract", "abstract.html.j2", data)
+
+
+def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
+    """Why runs are void: under each reason, by pair and scheme, their seeds."""
+    found: dict[str, dict[tuple[str, str], list[int]]] = {}
+    for run in runs:
+        if run.void:
+            found.setdefault(run.void_words, {}).setdefault((run.pair, run.label), []).append(run.seed)
+    return found
 
 
 def _cut(runs: list[Run]) -> dict[tuple[str, str], dict[str, list[int]]]:
@@ -226,7 +236,7 @@ def pairs(context: Context) -> Iterator[Section]:
         measured = [run for cell in row for run in cell.runs]
         runs = measured or [run for cell in row for run in cell.void_runs]
         first = runs[0]
-        duration_s = max((run.buffer_s[-1][0] for run in measured if run.buffer_s), default=1.0) + SERIES_PADDING_S
+        duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
         seed = first.seed
         traces = replayed_traces(first)
         drawn: dict[str, Figure] = {}
@@ -251,6 +261,7 @@ def pairs(context: Context) -> Iterator[Section]:
             "paths": _described_paths(runs),
             "figures": drawn,
             "has_traces": bool(traces),
+            "measured": bool(measured),
             "replays": [(run, page) for run, page in pages if page is not None],
         }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
@@ -424,7 +435,8 @@ def established(context: Context) -> Iterator[Section]:
         found = over_all(context.compared, usual)
         carried = {one.figure for one in found if one.words != one.verdict}
         told = [figure for figure in differences.COMPARED if figure in carried]
-        layout = differences.layout_of(differences.sides(runs, *played[0])[0])
+        layouts = [differences.layout_of(differences.sides(runs, *names)[0]) for names in played]
+        layout = max(layouts, key=lambda one: one.plays)
         data |= {
             "rows": [[one for one in rows[names] if one.figure in told] for names in played],
             "figures": told,
@@ -432,6 +444,7 @@ def established(context: Context) -> Iterator[Section]:
             "established": differences.sentences(found),
             "plays": layout.plays,
             "windows": layout.windows,
+            "fewer": any(one.plays < layout.plays for one in layouts),
             "beyond": layout.by_cluster,
         }
     yield Section("differences", "Differences between schemes", "differences.html.j2", data)

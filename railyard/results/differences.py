@@ -190,8 +190,8 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """'lower', 'higher': established for pairs like these; the same with ' here': for these pairs; 'alike' and
-        'no worse': within the margin; 'not decided'; 'n too small'; 'no value': nothing of the kind happened."""
+        """'lower', 'higher': established for pairs like these; 'alike' and 'no worse': within the margin; the same with
+        ' here': for these pairs alone; 'not decided'; 'n too small'; 'no value': nothing of the kind happened."""
         if self.ours is None or self.theirs is None:
             return NO_VALUE
         if self.change is None or self.here is None or not self.carried:
@@ -201,9 +201,7 @@ class Difference:
             return word
         if self.adjusted_here < ALPHA:
             return f"{word} here"
-        if self.here.alike(self.figure.margin):
-            return "alike"
-        return "no worse" if self.here.no_worse(self.figure.margin) else "not decided"
+        return _within(self.change, self.figure) or _within(self.here, self.figure, " here") or "not decided"
 
     def is_higher(self, alpha: float) -> bool:
         """Whether it is higher for these pairs, by its own p value and no correction."""
@@ -263,6 +261,13 @@ class Difference:
             self.here.interval, self.here.units, alpha=_corrected_level(self.here, self.adjusted_here)
         )
         return (0, "") if wanted is None else (wanted, f"{self.here.unit_words} instead of {self.here.units}")
+
+
+def _within(change: Change, figure: Figure, where: str = "") -> str:
+    """Which side of the margin is excluded; empty where neither is."""
+    if change.alike(figure.margin):
+        return f"alike{where}"
+    return f"no worse{where}" if change.no_worse(figure.margin) else ""
 
 
 def _p(change: Change | None) -> float:

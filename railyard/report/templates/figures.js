@@ -107,7 +107,7 @@
     const body = table.createTBody();
     let left = TABLE_ROWS;
     let total = 0;
-    place._fullData.forEach(function (trace) {
+    place._fullData.filter(function (trace) { return trace.meta !== "ground"; }).forEach(function (trace) {
       const xs = Array.from(trace.x || trace.labels || []);
       const ys = Array.from(trace.y || trace.values || []);
       total += Math.max(xs.length, ys.length);
