@@ -1,124 +1,6 @@
-/* 0-RTT, tokens of NEW_TOKEN and resumption between a client and a server that know each other (RFC 9001 section 4.6,
- * RFC 9000 sections 7.4.1 and 8.1.3). */
-#include "connection/early.h"
-#include "connection/pair.h"
-#include "crypto/credentials.h"
-#include "crypto/session.h"
-#include "endpoint/tokens.h"
-#include "wire/frame.h"
-
-typedef struct {
-    uint8_t bytes[XL_SESSION_MAX_BYTES];
-    size_t len;
-    unsigned saves;
-} store;
-
-static void save(void *user, const char *name, const uint8_t *session, size_t len) {
-    store *s = user;
-    (void)name;
-    memcpy(s->bytes, session, len);
-    s->len = len;
-    s->saves++;
-}
-
-static size_t load(void *user, const char *name, uint8_t *session, size_t cap) {
-    const store *s = user;
-    (void)name;
-    assert_true(s->len <= cap);
-    memcpy(session, s->bytes, s->len);
-    return s->len;
-}
-
-/* A world in which one server lives on and clients come one after the other. */
-typedef struct {
-    pair p;
-    store kept;
-    bool client_early;
-} world;
-
-/* The time of day follows the virtual clock. */
-#define MIDNIGHT_NS UINT64_C(1700000000000000000)
-
-static const pair *clock_of;
-static uint64_t set_back_ns;
-
-static uint64_t time_of_day_ns(void) {
-    return MIDNIGHT_NS + clock_of->now * 1000 - set_back_ns;
-}
-
-static void world_init(world *w, uint64_t seed) {
-    static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
-    memset(w, 0, sizeof(*w));
-    clock_of = &w->p;
-    set_back_ns = 0;
-    xl_set_time_of_day(time_of_day_ns);
-    pair_init(&w->p, seed, 1, 20000);
-    const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
-    assert_int_equal(0, xl_credentials_keep_sessions(w->p.client_credentials, &sessions));
-    assert_int_equal(0, xl_credentials_allow_early_data(w->p.client_credentials));
-    assert_int_equal(0, xl_credentials_issue_tickets(w->p.server_credentials, ticket_key));
-}
-
-static void world_accepts(world *w) {
-    assert_int_equal(0, xl_credentials_allow_early_data(w->p.server_credentials));
-}
-
-/* The first connection: it brings the session. */
-static void meet(world *w) {
-    pair_connect(&w->p);
-    pair_handshake(&w->p);
-    pair_run(&w->p, 500000);
-    assert_true(w->kept.len > 0);
-}
-
-static void forget_requests(pair *p) {
-    memset(p->request, 0, sizeof(p->request));
-    memset(p->response, 0, sizeof(p->response));
-    p->sc = NULL;
-    p->client_closed = p->server_closed = false;
-}
-
-static void drop_queue(pair *p) {
-    while (p->queue) {
-        pair_datagram *next = p->queue->next;
-        free(p->queue);
-        p->queue = next;
-    }
-}
-
-/* A new client of the same server, after the old one has gone without a word. */
-static void come_back(world *w) {
-    pair *p = &w->p;
-    int error;
-    xl_endpoint_free(p->client);
-    drop_queue(p);
-    forget_requests(p);
-    p->now += 1000000;
-    p->link[0].client.port++;
-    p->client_config.random_key[3]++;
-    p->client = xl_endpoint_new(&p->client_config, p->now, &error);
-    p->cc = xl_endpoint_connect(p->client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
-    assert_non_null(p->cc);
-}
-
-static bool early_event(pair *p) {
-    xl_event e;
-    bool was_early = false;
-    while (xl_endpoint_poll_event(p->client, &e))
-        was_early |= e.type == XL_EVENT_EARLY;
-    return was_early;
-}
-
-/* Until the request is answered, perhaps before the handshake is complete. */
-static uint64_t finish(world *w, size_t i) {
-    uint64_t end = w->p.now + 10000000;
-    while (!w->p.request[i].done && w->p.now < end && !w->p.client_closed)
-        if (!pair_step(&w->p))
-            break;
-    assert_true(w->p.request[i].done);
-    assert_false(w->p.request[i].failed);
-    return w->p.request[i].done_at - w->p.request[i].started;
-}
+/* 0-RTT and resumption between a client and a server that know each other (RFC 9001 section 4.6, RFC 9000 section
+ * 7.4.1). */
+#include "connection/early_world.h"
 
 static void early_data_is_answered_within_one_round_trip(void **state) {
     (void)state;
@@ -540,88 +422,6 @@ static void a_ticket_whose_time_is_over_carries_no_early_data(void **state) {
     pair_free(&w.p);
 }
 
-/* ---- Tokens of NEW_TOKEN ---- */
-
-static bool is_known_at_once(world *w) {
-    const xl_endpoint *server = w->p.server;
-    size_t before = server->count;
-    come_back(w);
-    pair_run(&w->p, 20500); /* the first flight is there */
-    return server->count > before && server->connection[server->count - 1]->path[0].validated;
-}
-
-static void a_token_validates_the_address_it_was_made_for(void **state) {
-    (void)state;
-    world w;
-    world_init(&w, 23);
-    w.p.server_config.limits.issue_tokens = true;
-    w.p.server_config.limits.retry_always = true;
-    pair_connect(&w.p);
-    pair_handshake(&w.p);
-    pair_run(&w.p, 500000);
-    assert_true(is_known_at_once(&w)); /* no Retry, though it is asked of everybody */
-    assert_false(w.p.cc->handshake.has_retry);
-    pair_run(&w.p, 500000);
-    w.p.link[0].client.ip[3] ^= 1;
-    come_back(&w);
-    pair_run(&w.p, 500000);
-    assert_true(w.p.cc->handshake.has_retry); /* of another address: as if there were none */
-    assert_true(w.p.cc->handshake.is_confirmed);
-    pair_free(&w.p);
-}
-
-/* A client whose address changes comes back from the new one (section 9.3: another token once it is proven). */
-static void a_client_that_moved_has_a_token_for_its_new_address(void **state) {
-    (void)state;
-    for (int multipath = 0; multipath < 2; multipath++) {
-        world w;
-        world_init(&w, 28);
-        w.p.server_config.limits.issue_tokens = true;
-        w.p.server_config.limits.retry_always = true;
-        if (multipath)
-            pair_multipath(&w.p, "minrtt", "none");
-        pair_connect(&w.p);
-        pair_handshake(&w.p);
-        size_t i = pair_ask(&w.p, 3000000);
-        pair_run(&w.p, 100000);
-        w.p.link[0].nat = pair_addr(77, 9999);
-        assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
-        assert_true(is_known_at_once(&w));
-        assert_false(w.p.cc->handshake.has_retry);
-        pair_free(&w.p);
-    }
-}
-
-static void a_new_port_brings_no_other_token(void **state) {
-    (void)state;
-    world w;
-    world_init(&w, 29);
-    w.p.server_config.limits.issue_tokens = true;
-    meet(&w);
-    size_t i = pair_ask(&w.p, 3000000);
-    pair_run(&w.p, 100000);
-    w.p.link[0].nat = w.p.link[0].client;
-    w.p.link[0].nat.port++;
-    unsigned saves = w.kept.saves;
-    assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
-    assert_true(w.p.sc->path[0].remote.port == w.p.link[0].nat.port && w.p.sc->path[0].validated);
-    assert_int_equal(w.kept.saves, saves);
-    pair_free(&w.p);
-}
-
-static void a_token_that_came_before_proves_nothing(void **state) {
-    (void)state;
-    world w;
-    world_init(&w, 24);
-    w.p.server_config.limits.issue_tokens = true;
-    meet(&w);
-    const store before = w.kept;
-    assert_true(is_known_at_once(&w));
-    w.kept = before;
-    assert_false(is_known_at_once(&w));
-    pair_free(&w.p);
-}
-
 /* The client's view of its ticket's age grows by so much: the library's data has the time at which the ticket came, in
  * seconds (64 bits) and nanoseconds (32 bits). */
 static void make_older(world *w, uint32_t ms) {
@@ -693,26 +493,6 @@ static void a_server_cannot_have_a_session_saved_without_end(void **state) {
     pair_free(&w.p);
 }
 
-static void a_token_is_good_for_an_hour(void **state) {
-    (void)state;
-    const uint8_t key[XL_TOKEN_KEY_BYTES] = {1}, other[XL_TOKEN_KEY_BYTES] = {2}, nonce[XL_TOKEN_NONCE_BYTES] = {3};
-    const xl_addr here = pair_addr(2, 4000), elsewhere = pair_addr(3, 4000), port = pair_addr(2, 4001);
-    uint8_t token[XL_TOKEN_BYTES];
-    assert_int_equal(0, xl_token_make(key, nonce, &here, 5000, token));
-    assert_true(xl_token_is_valid(key, token, sizeof(token), &here, 5000));
-    assert_true(xl_token_is_valid(key, token, sizeof(token), &port, 5000 + XL_TOKEN_LIFETIME_US));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 5001 + XL_TOKEN_LIFETIME_US));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 4999));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &elsewhere, 6000));
-    assert_false(xl_token_is_valid(other, token, sizeof(token), &here, 6000));
-    assert_false(xl_token_is_valid(key, token, sizeof(token) - 1, &here, 6000));
-    for (size_t i = 0; i < sizeof(token); i++) {
-        token[i] ^= 1;
-        assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 6000));
-        token[i] ^= 1;
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_data_is_answered_within_one_round_trip),
@@ -732,11 +512,6 @@ int main(void) {
         cmocka_unit_test(an_answer_to_early_data_keeps_to_the_limit),
         cmocka_unit_test(a_session_offers_early_data_once),
         cmocka_unit_test(a_ticket_whose_time_is_over_carries_no_early_data),
-        cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
-        cmocka_unit_test(a_client_that_moved_has_a_token_for_its_new_address),
-        cmocka_unit_test(a_new_port_brings_no_other_token),
-        cmocka_unit_test(a_token_is_good_for_an_hour),
-        cmocka_unit_test(a_token_that_came_before_proves_nothing),
         cmocka_unit_test(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket),
         cmocka_unit_test(a_ticket_with_a_limit_of_early_data_is_a_violation),
         cmocka_unit_test(a_server_cannot_have_a_session_saved_without_end),
