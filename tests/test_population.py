@@ -171,6 +171,15 @@ def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
     assert compared(4).value == 50 and not compared(4).known
 
 
+def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_the_whole_play() -> None:
+    def row(viewer: int, frames: list[float], stalled_s: float) -> dict[str, Any]:
+        played = {"first_frame_s": frames[0], "waited_s": None, "play_time_s": 8.0, "rebuffer_time_s": stalled_s}
+        return {"day": 1, "viewer": viewer, "arm": "sp", "first_frames_s": frames} | played
+
+    plays = Plays([row(1, [0.5, 0.2], 0.0), row(2, [0.5], 90.0)])
+    assert plays.flat("later_first_frame", "sp") == [0.2, 98.5]
+
+
 def test_a_histogram_gives_the_quantiles_that_sorting_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     def row(viewer: int) -> dict[str, Any]:
         return {"day": 1, "viewer": viewer, "arm": "a", "play_time_left_ms": [(7 * viewer + k) % 11 for k in range(30)]}

@@ -30,7 +30,7 @@ from railyard.studies.exhibits.population_frame import (
     frame_of,
     span,
 )
-from railyard.studies.population.figures import improvement, values_of
+from railyard.studies.population.figures import improvement
 from railyard.studies.population.play import Row
 
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99)
@@ -101,7 +101,7 @@ def _of(frame: Frame, arm: str, start: Start) -> dict[tuple[int, int], float]:
     """The latency of each viewer; of later videos the sum."""
 
     def total(row: Row) -> float:
-        return sum(values_of(row, start.what))
+        return sum(frame.plays.values(row, start.what))
 
     return {(row["day"], row["viewer"]): total(row) for row in frame.plays.rows if row["arm"] == arm}
 

@@ -26,15 +26,23 @@ What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
 ViewerKey = tuple[int, int]
 
 
-def values_of(row: Row, what: What) -> list[float]:
-    """What a play contributes. What never came counts with the time that was waited for it: a lower bound."""
+def _lasted_s(row: Row) -> float:
+    """How long a play took, to its end or its time limit."""
+    started_s = row["first_frame_s"] or row["waited_s"] or 0.0
+    return float(started_s + row["play_time_s"] + row["rebuffer_time_s"])
+
+
+def values_of(row: Row, what: What, videos: int = 1) -> list[float]:
+    """What a play of so many videos contributes. What never came counts with the time that was waited for it, and the
+    first frame of a video that the play never came to with the time that the play took: lower bounds."""
     if what == "rct":
         return list(row["rct_s"])
     if what == "first_frame":
         first = row["first_frame_s"] if row["first_frame_s"] is not None else row["waited_s"]
         return [] if first is None else [first]
     if what == "later_first_frame":
-        return list(row["first_frames_s"][1:])
+        later = list(row["first_frames_s"][1:])
+        return later + [_lasted_s(row)] * (videos - 1 - len(later))
     return [float(round(value)) for value in row["play_time_left_ms"]]
 
 
@@ -106,6 +114,7 @@ class Plays:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = list(rows)
+        self._videos = max((len(row.get("first_frames_s") or ()) for row in rows), default=1)
         self._of: dict[str, dict[ViewerKey, Row]] = {}
         self._known: dict[tuple[str, str, float, int], Reals] = {}
         self._carried: dict[tuple[str, str, float, int], bool] = {}
@@ -133,13 +142,17 @@ class Plays:
         return len(self._of[arm])
 
     def flat(self, what: What, arm: str) -> list[float]:
-        return [value for row in self._of[arm].values() for value in values_of(row, what)]
+        return [value for row in self._of[arm].values() for value in self.values(row, what)]
+
+    def values(self, row: Row, what: What) -> list[float]:
+        """What one of these plays contributes."""
+        return values_of(row, what, self._videos)
 
     def _keys(self, *arms: str) -> list[ViewerKey]:
         return sorted(set.intersection(*(set(self._of.get(arm, {})) for arm in arms)))
 
     def _pooled(self, what: What, arm: str, keys: Sequence[ViewerKey]) -> _Pooled:
-        groups = [values_of(self._of[arm][key], what) for key in keys]
+        groups = [self.values(self._of[arm][key], what) for key in keys]
         values = np.array([value for group in groups for value in group], dtype=np.float64)
         owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         order = np.argsort(values, kind="stable")
@@ -156,7 +169,7 @@ class Plays:
         """Whether the sample carries the quantile: docs/reference/statistics.md."""
         place = (what, arm, q, hash(tuple(keys)))
         if place not in self._carried:
-            groups = [values_of(self._of[arm][key], what) for key in keys]
+            groups = [self.values(self._of[arm][key], what) for key in keys]
             self._carried[place] = intervals.carries(Sample(groups, Layout.of_independent(len(groups))), q)
         return self._carried[place]
 
