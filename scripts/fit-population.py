@@ -1,10 +1,14 @@
 """Fits the population's free parameters and writes the file that the population reads them from.
 
     python scripts/fit-population.py [--spec FILE] [--out FILE] [--jobs N] [--folder DIR]
+    python scripts/fit-population.py --check VIEWERS
 
 Default: experiments/fitted/population-fit.yaml, and experiments/fitted/population.yaml. It prints every step, the
 residuals, the parameters' intervals and the prediction of what was held out. What was simulated stays in DIR, by
 default results/population-fit; a fit that was stopped goes on from there. docs/reference/population.md says how.
+
+--check fits nothing: it plays so many viewers, none of whom is in a fit, with the parameters of the population, and
+prints the moments and the held-out figures.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml
 from railyard.run.sim import PROGRAM
 from railyard.studies.population.executors import LocalExecutor
-from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, fit, load_fit
+from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit
 from railyard.studies.population.model import load_population
 
 FOLDER = EXPERIMENTS_DIR / "fitted"
@@ -31,7 +35,16 @@ def tell(text: str) -> None:
     print(text, flush=True)
 
 
+def report_check(spec: FitSpec, figures: list[float], viewers: int, wall_s: float) -> None:
+    """A table: what was measured, and what so many viewers have."""
+    print(f"\n{wall_s / 60:.1f} minutes\n\n| figure | measured | {viewers} other viewers | residual |")
+    print("| --- | ---: | ---: | ---: |")
+    for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
+        print(f"| {moment.name} | {moment.measured:g} | {value:.4g} | {moment.residual(value):+.1f} |")
+
+
 def report(spec: FitSpec, found: Fit, wall_s: float) -> None:
+    """Three tables: parameters, moments, and what was held out."""
     print(f"\n{found.plays} plays in {wall_s / 60:.1f} minutes; distance {found.distance:.1f}\n")
     print("| parameter | fitted | 95 % interval |\n| --- | ---: | ---: |")
     for name, one in found.parameters.items():
@@ -51,7 +64,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=FOLDER / "population.yaml")
     parser.add_argument("--jobs", type=int, default=None, help="processes; default: one for each core")
     parser.add_argument("--folder", type=Path, default=RESULTS_DIR / "population-fit")
+    parser.add_argument("--check", type=int, metavar="VIEWERS", help="fit nothing; play other viewers, at least 20")
     options = parser.parse_args()
+    if options.check is not None and options.check < 20:
+        parser.error("--check takes at least 20 viewers")
     try:
         spec = load_fit(load_yaml(options.spec))
         population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
@@ -59,6 +75,12 @@ def main() -> int:
         options.folder.mkdir(parents=True, exist_ok=True)
         executor = LocalExecutor(options.jobs)
         simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), options.folder)
+        if options.check is not None:
+            if population.parameters is None:
+                raise UserError(f"the population {population.name} has no parameters; run without --check first.")
+            figures = check(spec, simulator, population.parameters, options.check)
+            report_check(spec, figures, options.check, time.monotonic() - begin)
+            return 0
         found = fit(spec, simulator, tell)
     except UserError as error:
         print(f"fit-population: {error}")

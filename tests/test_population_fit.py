@@ -21,6 +21,7 @@ from railyard.studies.population.fit import (
     Simulator,
     arms_of,
     as_document,
+    check,
     fit,
     load_fit,
     lowest,
@@ -229,6 +230,10 @@ def test_a_fit_finds_the_parameters_that_its_moments_were_made_with(population: 
     assert found.predicted[0].low < at_truth[0] < found.predicted[0].high
     stopped = Simulator(alone, simulator.arms, Nobody(), simulator.program, tmp_path)
     assert fit(asked, stopped, told.append).parameters == found.parameters, "all of it was kept"
+    # A check plays viewers of its own, with the moments before the held-out figures.
+    others = check(asked, simulator, usual.model_copy(update=truth), 40)
+    assert others != [*at_truth, at_truth[0]] and others[-1] == others[0]
+    assert others[0] == pytest.approx(at_truth[0], rel=0.15)
     document = as_document(asked, found)
     assert Fitted.model_validate(document).parameters.wifi_mbps == pytest.approx(
         found.parameters["wifi_mbps"].value, 1e-3

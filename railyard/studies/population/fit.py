@@ -15,8 +15,11 @@ Intervals are those of the sandwich formula (Gourieroux and Monfort, Simulation-
     V = (J'J)⁻¹ J' S J (J'J)⁻¹,    S = 1 + C
 
 with J the slopes of the last regression, 1 the moments' tolerance, and C the covariance of its values at the minimum.
-Held-out figures are predicted at parameters drawn from V, each with viewers of its own, so that their interval has both
-the parameters' uncertainty and that of a sample of so many viewers.
+Held-out figures are predicted at n sets of parameters drawn from V, each with viewers of its own. So their interval
+has both the parameters' uncertainty and that of a sample of so many viewers. With m and s the mean and the standard
+deviation of the logarithms, it is that of one more draw: exp(m ± t(97.5 %, n − 1) · s · √(1 + 1 / n)).
+
+In this file x are logarithms of the free parameters, in the order of the specification.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from railyard.base import distributions
 from railyard.base.errors import UserError
 from railyard.base.intervals import Reals
 from railyard.base.provenance import sha256_of
@@ -45,9 +49,13 @@ from railyard.studies.population.viewers import draw_viewers
 
 FIT_DAY = -1
 """The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
+CHECK_DAY = -100_000
+"""Of those on whom a fit is checked: none of them is in a fit."""
 PLAYS_A_BATCH = 12
 LEAST_SHARE = 1e-4
-Z = 1.96
+"""What a figure that is zero counts as: its logarithm is finite."""
+TAIL = 0.025
+"""Beyond each end of an interval."""
 
 What = Literal["rct", "primary_rtt", "second_rtt", "cost", "lte_faster"]
 
@@ -250,8 +258,10 @@ class Fit:
 
 
 def _bounds(spec: FitSpec) -> tuple[Reals, Reals, Reals]:
+    """x at the start, and its bounds."""
     free = spec.parameters.values()
-    return tuple(np.log([getattr(one, name) for one in free]) for name in ("start", "least", "most"))  # type: ignore[return-value]
+    start, least, most = (np.log([getattr(one, name) for one in free]) for name in ("start", "least", "most"))
+    return start, least, most
 
 
 def _parameters(spec: FitSpec, x: Reals) -> Parameters:
@@ -260,7 +270,7 @@ def _parameters(spec: FitSpec, x: Reals) -> Parameters:
 
 
 def sandwich(jacobian: Reals, noise: Reals) -> Reals:
-    """V of the module's text."""
+    """V of the module's text, [parameter, parameter]; `jacobian` [moment, parameter], `noise` [moment, moment]."""
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
     found: Reals = inverse @ jacobian.T @ (np.eye(len(noise)) + noise) @ jacobian @ inverse
     return found
@@ -268,13 +278,18 @@ def sandwich(jacobian: Reals, noise: Reals) -> Reals:
 
 @dataclass(frozen=True)
 class Surface:
-    """Residuals as a linear function of ln(x) around a centre, from a regression over simulated points."""
+    """Residuals as a linear function of x around a centre, from a regression over simulated points."""
 
     centre: Reals
-    level: Reals  # at the centre
-    slopes: Reals  # [moment, parameter]
-    scatter: Reals  # covariance of the residuals of one point around the surface
-    inverse: Reals  # of the regression's normal matrix, [1, ln(x) - centre]
+    """[parameter]"""
+    level: Reals
+    """[moment], at the centre"""
+    slopes: Reals
+    """[moment, parameter]"""
+    scatter: Reals
+    """[moment, moment]: covariance of the residuals of one point around the surface"""
+    inverse: Reals
+    """[1 + parameter, 1 + parameter]: of the regression's normal matrix, its columns 1 and x − centre"""
 
     def at(self, x: Reals) -> Reals:
         found: Reals = self.level + self.slopes @ (x - self.centre)
@@ -288,7 +303,7 @@ class Surface:
 
 
 def surface_of(points: Reals, residuals: Reals, centre: Reals) -> Surface:
-    """The regression: a row of `residuals` for each row of `points`."""
+    """The regression; `points` [point, parameter], `residuals` [point, moment]."""
     design = np.column_stack([np.ones(len(points)), points - centre])
     found, *_ = np.linalg.lstsq(design, residuals, rcond=None)
     errors = residuals - design @ found
@@ -308,7 +323,7 @@ def lowest(surface: Surface, least: Reals, most: Reals) -> Reals:
 
 
 def _box(spec: FitSpec, one: Round, number: int, centre: Reals) -> tuple[Reals, Reals, Reals]:
-    """Points of a round, and the bounds of its box."""
+    """Points of a round, [point, parameter], and the bounds of its box."""
     from scipy.stats import qmc  # noqa: PLC0415  slow to import
 
     _, least, most = _bounds(spec)
@@ -319,18 +334,19 @@ def _box(spec: FitSpec, one: Round, number: int, centre: Reals) -> tuple[Reals, 
 
 
 def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: int) -> list[Interval95]:
-    """The held-out figures: the middle of those at parameters drawn around x, and their spread."""
+    """The held-out figures: the middle of those at parameters drawn around x, and the interval of one more draw."""
     _, least, most = _bounds(spec)
-    draw = np.random.default_rng(spec.seed)
+    draw, count = np.random.default_rng(spec.seed), spec.predictions.points
     drawn = []
-    for number in range(spec.predictions.points):
+    for number in range(count):
         point = np.clip(draw.multivariate_normal(x, spread, check_valid="ignore"), least, most)
         found = simulator.figures(_parameters(spec, point), spec.predictions.viewers, day - number, spec.held_out)
         drawn.append(np.log(found))
-    middle, deviation = np.mean(drawn, axis=0), np.std(drawn, axis=0, ddof=1)
+    wide = distributions.student_quantile(count - 1, 1 - TAIL) * math.sqrt(1 + 1 / count)
+    middle, half = np.mean(drawn, axis=0), wide * np.std(drawn, axis=0, ddof=1)
     return [
-        Interval95(*(math.exp(value + side * Z * sd) for side in (0, -1, 1)))
-        for value, sd in zip(middle, deviation, strict=True)
+        Interval95(*(math.exp(value + side * to_end) for side in (0, -1, 1)))
+        for value, to_end in zip(middle, half, strict=True)
     ]
 
 
@@ -346,33 +362,48 @@ def arms_of(spec: FitSpec, population: Population) -> list[Arm]:
     return [arm_of(known[label]) for label in labels]
 
 
+def _round(
+    spec: FitSpec, simulator: Simulator, number: int, centre: Reals, first_day: int, tell: Tell
+) -> tuple[Surface, Reals]:
+    """One round around a centre: its surface, and where that is lowest."""
+    one = spec.rounds[number]
+    points, low, high = _box(spec, one, number, centre)
+    found = np.array([
+        simulator.residuals(_parameters(spec, point), one.viewers, first_day - place, spec.moments)
+        for place, point in enumerate(points)
+    ])  # fmt: skip
+    surface = surface_of(points, found, centre)
+    x = lowest(surface, low, high)
+    told = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
+    distances = [float(residual @ residual) for residual in found]
+    tell(f"round {number + 1}: distances {min(distances):.0f} to {max(distances):.0f} at {len(points)} points")
+    tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {told}")
+    return surface, x
+
+
 def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
     """Carries the fit out: minutes, most of them in plays."""
     x, least, most = _bounds(spec)
     day = FIT_DAY
     for number, one in enumerate(spec.rounds):
-        points, low, high = _box(spec, one, number, x)
-        found = []
-        for point in points:
-            found.append(simulator.residuals(_parameters(spec, point), one.viewers, day, spec.moments))
-            day -= 1
-        surface = surface_of(points, np.array(found), x)
-        x = lowest(surface, low, high)
-        told = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
-        distances = [float(residual @ residual) for residual in found]
-        tell(f"round {number + 1}: distances {min(distances):.0f} to {max(distances):.0f} at {len(points)} points")
-        tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {told}")
+        surface, x = _round(spec, simulator, number, x, day, tell)
+        day -= one.points
     spread = sandwich(surface.slopes, surface.noise(x))
-    error = np.sqrt(np.diag(spread))
-    ends = [np.clip(x + side * Z * error, least, most) for side in (-1, 1)]
+    error = distributions.normal_quantile(1 - TAIL) * np.sqrt(np.diag(spread))
+    low, high = np.clip(x - error, least, most), np.clip(x + error, least, most)
     parameters = {
-        name: Interval95(math.exp(value), math.exp(low), math.exp(high))
-        for name, value, low, high in zip(spec.parameters, x, *ends, strict=True)
+        name: Interval95(*(math.exp(value) for value in values))
+        for name, *values in zip(spec.parameters, x, low, high, strict=True)
     }
     residuals = surface.at(x)
     simulated = [moment.figure(float(value)) for moment, value in zip(spec.moments, residuals, strict=True)]
     predicted = _predict(spec, simulator, x, spread, day)
     return Fit(parameters, float(residuals @ residuals), simulated, predicted, simulator.plays)
+
+
+def check(spec: FitSpec, simulator: Simulator, parameters: Parameters, viewers: int) -> list[float]:
+    """The moments and the held-out figures, in this order, of so many viewers who are in no fit."""
+    return simulator.figures(parameters, viewers, CHECK_DAY, [*spec.moments, *spec.held_out])
 
 
 def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
