@@ -322,10 +322,19 @@ def dark_primary_path(server_port: int) -> Iterator[int]:
             carrier.join(LIMIT_S)
 
 
-@pytest.mark.parametrize("scheme", ["sp", "vanilla-mp"])
-def test_the_control_tries_another_path_where_the_first_one_stays_silent(tmp_path: Path, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        ("sp", ("--reconnect-ms", "100")),
+        ("vanilla-mp", ("--reconnect-ms", "100")),
+        ("vanilla-mp", ("--reconnect", "off", "--race-ms", "50")),
+    ],
+)
+def test_the_control_tries_another_path_where_the_first_one_stays_silent(
+    tmp_path: Path, scheme: str, words: tuple[str, ...]
+) -> None:
     run = resolve_stack("libxlink", {"scheme": scheme}, Path())
-    run = run.model_copy(update={"client": (*run.client, "--reconnect-ms", "100")})
+    run = run.model_copy(update={"client": (*run.client, *words)})
     with contextlib.ExitStack() as stack:
         pair = Relays(run, tmp_path, lambda port: stack.enter_context(dark_primary_path(port)))
         stack.callback(pair.end)
