@@ -2,6 +2,8 @@
  * closes with, what is ignored, and what stays bounded. */
 #include "connection/attack.h"
 #include "connection/path_table.h"
+#include "connection/transmit.h"
+#include "endpoint/hooks.h"
 
 static void put_with_path_id(xl_writer *w, int kind, uint64_t id) {
     xl_cid cid = cid_of(9);
@@ -396,8 +398,70 @@ static void abandoning_without_end_costs_a_limit_that_rises_and_no_memory(void *
     pair_free(&a.p);
 }
 
+static void make_no_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
+    (void)user, (void)random;
+    *cid = (xl_cid){0};
+}
+
+static int keep_no_cid(void *user, const xl_cid *cid, xl_connection *c) {
+    (void)user, (void)cid, (void)c;
+    return 0;
+}
+
+static void forget_no_cid(void *user, const xl_cid *cid) {
+    (void)user, (void)cid;
+}
+
+static void let_be(void *user, xl_connection *c) {
+    (void)user, (void)c;
+}
+
+static void tell_nobody(void *user, const xl_event *e) {
+    (void)user, (void)e;
+}
+
+/* Section 2.1. A client of its own make, whose connection ID has no bytes. */
+static uint64_t error_without_cid_bytes(bool has_path_ids) {
+    pair p;
+    pair_init(&p, 41, 1, 10000);
+    pair_multipath(&p, "minrtt", "none");
+    p.server_config.scheme.dialect = XL_DIALECT_IETF;
+    p.client_config.scheme.enable_multipath = has_path_ids;
+    pair_connect(&p);
+    xl_connection_hooks hooks = xl_endpoint_hooks(p.client);
+    hooks.make_cid = make_no_cid;
+    hooks.cid_added = keep_no_cid;
+    hooks.cid_removed = forget_no_cid;
+    hooks.wake = hooks.touched = let_be;
+    hooks.event = tell_nobody;
+    xl_connection *c = xl_conn_new(&p.client->config, &hooks, false, &p.cc->random, p.now);
+    assert_non_null(c);
+    const pair_link *l = &p.link[0];
+    assert_int_equal(0, xl_conn_start_client(c, "localhost", &l->client, &l->server, XL_TECH_WIFI, p.now));
+    uint8_t packet[PAIR_MTU];
+    xl_datagram d;
+    size_t len;
+    while ((len = xl_conn_transmit(c, packet, PAIR_MTU, &d, p.now)) > 0) {
+        d = (xl_datagram){.local = l->server, .remote = l->client, .len = len};
+        xl_endpoint_receive(p.server, &d, packet, p.now);
+    }
+    assert_int_equal(p.server->count, 1);
+    const xl_connection *s = p.server->connection[0];
+    uint64_t code = xl_conn_is_live(s) ? STILL_OPEN : s->closing.code;
+    xl_conn_destroy(c);
+    pair_free(&p);
+    return code;
+}
+
+static void path_ids_need_connection_ids_of_some_bytes(void **state) {
+    (void)state;
+    assert_int_equal(error_without_cid_bytes(true), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(error_without_cid_bytes(false), STILL_OPEN);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(path_ids_need_connection_ids_of_some_bytes),
         cmocka_unit_test(a_path_id_above_our_limit_is_a_violation_in_every_frame),
         cmocka_unit_test(without_negotiation_its_frames_are_of_unknown_type),
         cmocka_unit_test(frames_of_the_other_dialect_are_a_violation),
