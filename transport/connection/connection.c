@@ -229,6 +229,7 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
     c->path[0].validated = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
     c->handshake.initial_scid_peer = h->scid;
+    c->handshake.has_scid_peer = true;
     set_peer_cid(c, &h->scid);
     xl_qlog_connection(c->qlog, now, "connection_started", "accepted");
     if (xl_conn_install_initial_keys(c, &h->dcid) != 0 || xl_conn_make_tls(c, NULL) != 0)

@@ -280,8 +280,8 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
 /* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
 void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
     uint8_t tag[16];
-    if (c->is_server || c->handshake.has_retry || c->handshake.initial_scid_peer.len > 0 ||
-        c->state != XL_CONN_HANDSHAKE || len < 16 || h->version != c->handshake.version)
+    if (c->is_server || c->handshake.has_retry || c->handshake.has_scid_peer || c->state != XL_CONN_HANDSHAKE ||
+        len < 16 || h->version != c->handshake.version)
         return;
     if (h->token_len == 0 || xl_cid_equal(&h->scid, &c->handshake.odcid))
         return;

@@ -33,6 +33,7 @@ typedef struct {
     xl_addr server;      /* client: the server's address during the handshake */
     xl_cid initial_dcid; /* what the Initial keys are made from */
     xl_cid odcid, initial_scid_peer, retry_scid;
+    bool has_scid_peer; /* initial_scid_peer is known; it may have no bytes */
     bool has_retry;
     uint8_t *token; /* of a Retry, or of NEW_TOKEN of the session before */
     size_t token_len;

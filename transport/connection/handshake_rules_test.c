@@ -113,6 +113,22 @@ static void deliver_retry(pair *p, uint8_t number) {
     xl_endpoint_receive(p->client, &d, packet, p->now);
 }
 
+/* A connection ID of no bytes is one, too. */
+static void who_answered_first_without_a_connection_id_is_the_peer(void **state) {
+    (void)state;
+    pair p;
+    begin_handshake(&p, 6);
+    until_server_knows(&p);
+    initial i = {.bytes = 1200, .pn = 40};
+    assert_true(takes(&p, &i));
+    i.scid = cid_of(1);
+    i.pn = 50;
+    assert_false(takes(&p, &i));
+    deliver_retry(&p, 1);
+    assert_false(p.cc->handshake.has_retry);
+    pair_free(&p);
+}
+
 static void a_client_takes_one_retry(void **state) {
     (void)state;
     pair p;
@@ -253,6 +269,7 @@ int main(void) {
         cmocka_unit_test(an_initial_of_a_client_in_a_small_datagram_is_dropped),
         cmocka_unit_test(an_initial_of_a_server_with_a_token_is_dropped),
         cmocka_unit_test(who_answered_first_is_the_peer),
+        cmocka_unit_test(who_answered_first_without_a_connection_id_is_the_peer),
         cmocka_unit_test(a_client_takes_one_retry),
         cmocka_unit_test(a_client_takes_no_retry_after_another_packet),
         cmocka_unit_test(a_client_takes_no_version_negotiation_after_another_packet),

@@ -165,8 +165,9 @@ static bool settle_context(xl_connection *c, const xl_datagram *d, xl_packet_con
 
 /* The long header's own news: the server's chosen CID, the client's address being real. */
 static void after_long_header(xl_connection *c, const xl_packet_header *h) {
-    if (!c->is_server && c->handshake.initial_scid_peer.len == 0) {
+    if (!c->is_server && !c->handshake.has_scid_peer) {
         c->handshake.initial_scid_peer = h->scid;
+        c->handshake.has_scid_peer = true;
         c->path[0].dcid = h->scid;
         c->remote_cids.at[0].cid = h->scid;
         uint64_t confirmed_by = c->now + c->config->limits.confirm_timeout_us;
@@ -217,7 +218,7 @@ static void take_packet(xl_connection *c, const xl_packet_header *h, const xl_da
         drop(c, len, "key_unavailable", path_index(&ctx));
         return;
     }
-    if (h->type != XL_PACKET_1RTT && c->handshake.initial_scid_peer.len > 0 &&
+    if (h->type != XL_PACKET_1RTT && c->handshake.has_scid_peer &&
         !xl_cid_equal(&h->scid, &c->handshake.initial_scid_peer)) {
         drop(c, len, "invalid", path_index(&ctx)); /* RFC 9000 section 7.2: the peer's CID must not change */
         return;

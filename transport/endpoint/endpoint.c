@@ -188,9 +188,8 @@ static bool lists_version(const xl_packet_header *h, uint32_t version) {
  * flipped bit of our first packet brings it about. */
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
     xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
-    if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.initial_scid_peer.len > 0 ||
-        c->handshake.has_retry || !xl_cid_equal(&h->scid, &c->handshake.odcid) ||
-        lists_version(h, c->handshake.version))
+    if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.has_scid_peer || c->handshake.has_retry ||
+        !xl_cid_equal(&h->scid, &c->handshake.odcid) || lists_version(h, c->handshake.version))
         return;
     xl_conn_enter(c, now);
     xl_conn_abort(c, XL_CLOSE_VERSION,
