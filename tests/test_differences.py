@@ -116,6 +116,15 @@ def test_what_holds_for_these_traces_alone_says_so(tmp_path: Path) -> None:
     assert replace(closed, change=closed.here).verdict == "no worse"
 
 
+def test_one_play_of_each_of_many_pairs_is_compared_over_pairs(tmp_path: Path) -> None:
+    for pair in range(12):
+        for label, factor in (("vanilla-mp", 1.0), ("xlink+", 0.6 + 0.01 * pair)):
+            FakeRun(pair=f"pair-{pair}", label=label, rct_s=[factor * (1 + pair % 3)] * 9).write(tmp_path)
+    median = found([load_run(folder) for folder in sorted(tmp_path.iterdir())])["rct_median"]
+    assert median.change is not None and median.change.units == 12 and median.verdict == "lower"
+    assert median.words == median.words_here == "−36 % [−39, −30]"
+
+
 def test_noise_is_not_decided(tmp_path: Path) -> None:
     def noisy(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * drawn.lognormvariate(0, 0.6) for rct in run.rct_s]

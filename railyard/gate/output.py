@@ -122,7 +122,8 @@ def markdown(verdict: Verdict) -> str:
         lines.append(f"| {row.pair} | {row.label} | {' | '.join(figures)} | {word} |")
     lines += [
         "",
-        "Times: median over the plays. Rates: mean over the plays. failed, stalled, tail: share of the plays; tail: "
+        "Times: median over the plays; their change is that of a typical play, so it need not be the ratio of the two "
+        "medians. Rates: mean over the plays. failed, stalled, tail: share of the plays; tail: "
         f"plays whose longest request takes {TAIL:g} times as long as in the other version.",
     ]
     for row in verdict.failed:

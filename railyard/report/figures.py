@@ -182,8 +182,11 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
     return _schemes_down(figure, row)
 
 
-def _draw_intervals(figure: go.Figure, levels: list[tuple[str, Interval | None]], of: str = "") -> None:
-    """A thin line from end to end for each label that has an interval."""
+def _draw_intervals(
+    figure: go.Figure, levels: list[tuple[str, Interval | None]], of: str = "", *, on_bars: bool = False
+) -> None:
+    """A thin line from end to end for each label that has an interval. On bars it has a light edge, so that it is seen
+    on a bar of any colour; the page's script leaves the edge out of the table of values."""
     known = [(label, one) for label, one in levels if one is not None and one.known and math.isfinite(one.high)]
     if not known:
         return
@@ -194,8 +197,8 @@ def _draw_intervals(figure: go.Figure, levels: list[tuple[str, Interval | None]]
         "showlegend": False,
         "hoverinfo": "skip",
     }
-    # So that it is seen on a bar of any colour; the page's script leaves it out of the table of values.
-    figure.add_trace(go.Scatter(ends, mode="lines", line={"color": "white", "width": 4}, meta="ground"))
+    if on_bars:
+        figure.add_trace(go.Scatter(ends, mode="lines", line={"color": "white", "width": 4}, meta="ground"))
     marker = {"symbol": "line-ns-open", "size": 7, "color": INK}
     figure.add_trace(go.Scatter(ends, mode="lines+markers", line={"color": INK, "width": 1.2}, marker=marker))
 
@@ -255,7 +258,7 @@ def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Fig
             hovertemplate="%{y}: %{hovertext}<extra></extra>",
         )
     )
-    _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)])
+    _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)], on_bars=True)
     words = [
         {"text": level.words(digits, unit), "x": level.top, "y": cell.label}
         | {"xanchor": "left", "xshift": 5, "showarrow": False}

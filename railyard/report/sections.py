@@ -328,7 +328,7 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
             "redundancy, %",
             1,
             "Redundancy: bytes re-injected, and bytes in flight on a path that was given up, which are sent again / "
-            "other stream bytes sent. The kernel's MPTCP does not tell it (–).",
+            "other stream bytes sent. The kernel's MPTCP and other stacks do not tell it (–).",
         ),
     }
     if any(efficiency(cell) is not None for cell in row):

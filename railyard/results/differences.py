@@ -196,11 +196,10 @@ class Difference:
             return NO_VALUE
         if self.change is None or self.here is None or not self.carried:
             return intervals.TOO_SMALL
-        word = "lower" if self.here.p_less < self.here.p_more else "higher"
         if self.adjusted < ALPHA:
-            return word
+            return _side(self.change)
         if self.adjusted_here < ALPHA:
-            return f"{word} here"
+            return f"{_side(self.here)} here"
         return _within(self.change, self.figure) or _within(self.here, self.figure, " here") or "not decided"
 
     def is_higher(self, alpha: float) -> bool:
@@ -229,8 +228,8 @@ class Difference:
 
     @property
     def words_here(self) -> str:
-        """The same with the interval for these pairs, which is the narrower one."""
-        return self._words(self.here)
+        """The same with the interval for these pairs, the narrower one, where there are plays enough for it."""
+        return self._words(self.here if self.here is not None and self.here.interval.known else self.change)
 
     def _words(self, change: Change | None) -> str:
         if change is None:
@@ -261,6 +260,10 @@ class Difference:
             self.here.interval, self.here.units, alpha=_corrected_level(self.here, self.adjusted_here)
         )
         return (0, "") if wanted is None else (wanted, f"{self.here.unit_words} instead of {self.here.units}")
+
+
+def _side(change: Change) -> str:
+    return "lower" if change.p_less < change.p_more else "higher"
 
 
 def _within(change: Change, figure: Figure, where: str = "") -> str:
@@ -372,9 +375,15 @@ def difference(
     """Of two schemes over the same places."""
     ours, theirs = both
     beyond, here = (known.change(figure, ours, theirs, where) for where in (layout, layout.within()))
-    mine, other = (known.level(figure, side, layout.within()) for side in (ours, theirs))
+    mine, other = (_level(figure, side, layout, known) for side in (ours, theirs))
     rank = _signed_rank(figure, ours, theirs, layout)
     return Difference(pair, ours[0].label, theirs[0].label, figure, mine, other, beyond, here, len(ours), rank)
+
+
+def _level(figure: Figure, runs: Sequence[Run], layout: Layout, known: _Known) -> Interval | None:
+    """For these traces; where each has too few plays for that, one of each pair for example, for pairs like these."""
+    found = known.level(figure, runs, layout.within())
+    return found if found is None or found.known else known.level(figure, runs, layout)
 
 
 def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
