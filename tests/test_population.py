@@ -171,6 +171,12 @@ def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
     assert compared(4).value == 50 and not compared(4).known
 
 
+def test_a_play_that_never_showed_a_frame_stalled_all_the_time_that_was_waited() -> None:
+    shown = {"day": 1, "viewer": 1, "arm": "sp", "play_time_s": 10.0, "rebuffer_time_s": 1.0, "waited_s": None}
+    never = shown | {"viewer": 2, "play_time_s": 0.0, "rebuffer_time_s": 0.0, "waited_s": 40.0}
+    assert Plays([shown, never]).rebuffer_rate("sp") == pytest.approx(41 / 10)
+
+
 def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_the_whole_play() -> None:
     def row(viewer: int, frames: list[float], stalled_s: float) -> dict[str, Any]:
         played = {"first_frame_s": frames[0], "waited_s": None, "play_time_s": 8.0, "rebuffer_time_s": stalled_s}

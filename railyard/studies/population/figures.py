@@ -192,7 +192,9 @@ class Plays:
         return np.array([float(self._of[arm][key][name]) for key in keys])
 
     def _stalled(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
-        return Sums(self._sums(arm, keys, "rebuffer_time_s"), self._sums(arm, keys, "play_time_s"))
+        """Of the rebuffer rate. A play whose first frame never came stalled for as long as was waited for it."""
+        waited = [float(self._of[arm][key].get("waited_s") or 0.0) for key in keys]
+        return Sums(self._sums(arm, keys, "rebuffer_time_s") + waited, self._sums(arm, keys, "play_time_s"))
 
     def _copied(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
         twice = self._sums(arm, keys, "reinjected_bytes")
