@@ -1,8 +1,9 @@
 """Runs an evaluation over the recorded pairs and prints its tables as Markdown.
 
-    python scripts/evaluate-recorded.py [--experiment NAME ...] [--out DIR] [--plot FILE]
+    python scripts/evaluate-recorded.py [--experiment NAME ...] [--seeds N] [--failures] [--out DIR] [--plot FILE]
 
 Default: experiments/evaluation.yaml and evaluation-heavy.yaml. `--experiment ablation`: what each part of xlink+ does.
+`--failures` prints only the plays that failed; `--seeds` sets the starts of each pair.
 `sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md). `--plot`
 draws every scheme's RCT over that of sp:best, pair by pair, as SVG, PNG or PDF.
 """
@@ -10,6 +11,7 @@ draws every scheme's RCT over that of sp:best, pair by pair, as SVG, PNG or PDF.
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
+from railyard.base import intervals
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
 from railyard.base.statistics import nearest_rank
@@ -24,6 +27,7 @@ from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.results import differences
 from railyard.results.differences import ALL, BEST, Figure
+from railyard.results.failures import failures
 from railyard.results.records import Run, load_campaign
 
 SINGLE = "sp"
@@ -91,6 +95,43 @@ def print_schemes(runs: Sequence[Run]) -> None:
         cells = [cell(figure, runs_of(runs, label, figure)) for figure in COLUMNS]
         own = runs_of(runs, label, MEDIAN)
         print(f"| {label} | {' | '.join(cells)} | {efficiency(own):.0f} | {sum(run.failed for run in own)} |")
+
+
+def print_failures(runs: Sequence[Run]) -> None:
+    """A row a scheme, then the plays that failed without an excuse."""
+    print("\n| scheme | plays | failed | share, % | no connection | connection lost | without excuse |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    unexcused: list[Run] = []
+    for label in dict.fromkeys(run.label for run in runs):
+        found = failures([run for run in runs if run.label == label])
+        low, high = found.share
+        share = f"{100 * len(found.failed) / found.plays:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        reasons = f"{found.count('connect_failed')} | {found.count('connection_lost')}"
+        cells = f"{found.plays} | {len(found.failed)} | {share} | {reasons} | {len(found.without_excuse)}"
+        print(f"| {label} | {cells} |")
+        unexcused += found.without_excuse
+    print()
+    for run in unexcused:
+        print(f"- {run.run_id}: {run.outcome}, start offset {run.config['start_offset_ms'] / 1000:g} s")
+
+
+def print_samples(runs: Sequence[Run]) -> None:
+    """What the samples of the p99s are worth, and how many pairs like these would carry them."""
+    needed = math.ceil(math.log(0.025) / math.log(0.99))  # independent values: docs/reference/statistics.md
+    pairs = len({run.pair for run in runs})
+    print("\n| scheme | p99 of | value | values | independent values | pairs that would carry it |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for label in (OURS, BEST):
+        for title, figure, sample in (
+            ("RCT", P99, differences.rcts),
+            ("first frame", FRAME_P99, differences.first_frames),
+        ):
+            own = runs_of(runs, label, figure)
+            drawn = sample(own, differences.layout_of(own))
+            at = value(figure, runs, label)
+            count = intervals.effective_count(drawn, at)
+            enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}"
+            print(f"| {label} | {title} | {at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough} |")
 
 
 def print_pairs(runs: Sequence[Run]) -> None:
@@ -168,10 +209,12 @@ def drawn(runs: Sequence[Run]) -> Drawing:
     return drawing
 
 
-def campaign(name: str, out: Path | None) -> list[Run]:
+def campaign(name: str, out: Path | None, seeds: int | None) -> list[Run]:
     """Carried out where it is not there yet; its runs."""
-    folder = (out or RESULTS_DIR) / load_experiment(find_experiment(name))[0].name
+    own_name = load_experiment(find_experiment(name))[0].name
+    folder = (out or RESULTS_DIR) / (f"{own_name}-{seeds}" if seeds else own_name)
     command = [sys.executable, "-m", "railyard", "run", name, "--out", str(folder)]
+    command += ["--seeds", str(seeds)] if seeds else []
     done = subprocess.run(command, check=False, stdout=sys.stderr)
     if done.returncode != 0:
         sys.exit(done.returncode)
@@ -181,18 +224,25 @@ def campaign(name: str, out: Path | None) -> list[Run]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--experiment", action="append", help="name or file; may be repeated")
+    parser.add_argument("--seeds", type=int, help="starts of each pair, instead of the experiment's")
+    parser.add_argument("--failures", action="store_true", help="print only the plays that failed")
     parser.add_argument("--out", type=Path, help="directory of the campaigns' folders (results)")
     parser.add_argument("--plot", type=Path, help="write the figure of the first experiment to this file")
     options = parser.parse_args()
     for number, name in enumerate(options.experiment or ["evaluation", "evaluation-heavy"]):
-        runs = campaign(name, options.out)
+        runs = campaign(name, options.out, options.seeds)
         plays = len(runs_of(runs, OURS, MEDIAN))
         print(f"\n### {name}\n\n{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
+        if options.failures:
+            print_failures(runs)
+            continue
         print_schemes(runs)
+        print_failures(runs)
         if len(differences.single_paths(runs)) > 1:
             print_pairs(runs)
             print_against_best(runs)
             print_goals(runs)
+            print_samples(runs)
             if options.plot and number == 0:
                 write_drawn(options.plot, lambda runs=runs: drawn(runs))  # type: ignore[misc]
 

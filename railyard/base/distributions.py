@@ -36,8 +36,8 @@ def binomial_quantile(share: float, count: float, q: float) -> float:
     return float(special.bdtrik(share, count, q))
 
 
-def exact_share(hits: int, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a share."""
+def exact_share(hits: float, count: float, level: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a share; neither count need be whole."""
     from scipy import special  # noqa: PLC0415
 
     tail = (1 - level) / 2
