@@ -129,7 +129,7 @@ def print_samples(runs: Sequence[Run]) -> None:
             own = runs_of(runs, label, figure)
             drawn = sample(own, differences.layout_of(own))
             at = value(figure, runs, label)
-            count = intervals.effective_count(drawn, at)
+            count = intervals.carrying_count(drawn, at)
             enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}"
             print(f"| {label} | {title} | {at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough} |")
 

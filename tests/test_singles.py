@@ -91,6 +91,17 @@ def test_what_nobody_says_of_a_recording_must_be_given(recordings: Path) -> None
     assert [path.name for path in read_index(recordings / "lib" / "index.yaml")[0].paths] == ["lte-1", "lte-2"]
 
 
+def test_a_recording_that_is_missing_or_given_twice_is_said_so(recordings: Path) -> None:
+    for first, second, said in (
+        ("none.down", "street.down", "none.down: cannot read the trace: no such file or directory"),
+        ("bus.down", "bus.down", "both paths would be the same recording"),
+    ):
+        library = recordings / "lib"
+        code, _, err = railyard_traces("pair", recordings / first, recordings / second, "--name", "m", "--out", library)
+        assert (code, said in err) == (2, True), err
+    assert not (recordings / "lib").exists()
+
+
 @pytest.mark.parametrize(
     ("kind", "recorded"),
     [("simultaneous", "together"), ("same system, not simultaneous", "separately"), ("", None)],

@@ -342,6 +342,13 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
     return count if variance <= 0 else min(count, share * (1 - share) / variance)
 
 
+def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
+    """The effective number of values that an interval of the quantile at `value` may count on: less for few units."""
+    share = (1 + level) / 2
+    widened = distributions.student_quantile(sample.layout.freedom, share) / distributions.normal_quantile(share)
+    return effective_count(sample, value) / widened**2
+
+
 def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     """The nearest-rank quantile and its interval by Woodruff's method; none without values.
 
@@ -357,11 +364,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     layout = sample.layout
     if not _carries_ends(layout):
         return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
-    effective = effective_count(sample, value)
-    widened = distributions.student_quantile(layout.freedom, (1 + level) / 2) / distributions.normal_quantile(
-        (1 + level) / 2
-    )
-    low_share, high_share = order_shares(q, effective / widened**2, level)
+    low_share, high_share = order_shares(q, carrying_count(sample, value, level), level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
         return Interval(value, -math.inf, math.inf, at_least, carried=False)

@@ -71,6 +71,11 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
 
     `cut`: both recordings are cut to the length of the shorter one, so that they loop together.
     """
+    lengths_s = [_left_s(single) for single in singles]
+    if singles[0].file.resolve() == singles[1].file.resolve() and singles[0].start_s == singles[1].start_s:
+        raise TraceError(
+            f"{singles[0].file}: both paths would be the same recording; give another one, or --second-start"
+        )
     described = [describe(single.file) for single in singles]
     technologies: list[Technology] = []
     for single, known in zip(singles, described, strict=True):
@@ -78,7 +83,6 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
         if technology is None:
             raise TraceError(f"{single.file}: its technology is not known; add --technologies FIRST,SECOND")
         technologies.append(technology)
-    lengths_s = [_left_s(single) for single in singles]
     scenario = _needed(words.scenario, described, "scenario")
     files: dict[str, bytes] = {}
     entries = []
