@@ -1,6 +1,7 @@
 /* mpshell without its devices: options and configuration file, then commands of the control socket, carried out through
  * the mailbox as the packet loop does, with packets under way. What must hold: each command has an answer or a sentence
  * that says why not; figures agree with what was commanded; no packet is lost to the accounts. */
+#include <errno.h>
 #include <pthread.h>
 #include <poll.h>
 
@@ -36,7 +37,10 @@ static bool carry_out(struct mp_shell *shell, struct mp_mailbox *mailbox, struct
     FUZZ_CHECK(pthread_create(&thread, NULL, ask, &c) == 0);
     struct pollfd readable = {.fd = mailbox->fd, .events = POLLIN};
     if (!is_ended) {
-        FUZZ_CHECK(poll(&readable, 1, 10000) == 1);
+        int ready;
+        while ((ready = poll(&readable, 1, 10000)) < 0 && errno == EINTR)
+            ; /* the fuzzer's own timer */
+        FUZZ_CHECK(ready == 1);
         mp_mailbox_serve(mailbox, shell, now);
     }
     FUZZ_CHECK(pthread_join(thread, NULL) == 0);
