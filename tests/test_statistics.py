@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -44,6 +45,22 @@ def test_pseudo_median_is_the_median_of_the_walsh_averages(size: int) -> None:
     for deltas in _samples(10, size):
         walsh = [(a + b) / 2 for a, b in itertools.combinations_with_replacement(deltas, 2)]
         assert statistics.pseudo_median(deltas) == pytest.approx(float(np.median(walsh)), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [6, 9, 14])
+def test_the_ends_of_a_pseudo_median_are_the_shifts_that_the_test_lets_stand(size: int) -> None:
+    generator = random.Random(size)
+    for _ in range(5):
+        deltas = [generator.gauss(0.3, 1) for _ in range(size)]
+        low, high = statistics.pseudo_median_ends(deltas, 0.95)
+
+        def refused(shift: float, deltas: list[float] = deltas) -> bool:
+            moved = [delta - shift for delta in deltas]
+            return min(statistics.signed_rank_p(moved), statistics.signed_rank_p([-delta for delta in moved])) <= 0.025
+
+        assert not refused(low + 1e-9) and not refused(high - 1e-9)
+        assert refused(low - 1e-9) and refused(high + 1e-9)
+    assert statistics.pseudo_median_ends([1.0, 2.0, 3.0, 4.0, 5.0], 0.95) == (-math.inf, math.inf), "p is 1/32 at best"
 
 
 def test_pseudo_median_shifts_with_the_sample() -> None:

@@ -67,7 +67,12 @@ def signed_rank_p(deltas: Sequence[float]) -> float:
     moved = [delta for delta in deltas if delta != 0]
     ranks = doubled_ranks([abs(delta) for delta in moved])
     observed = sum(rank for rank, delta in zip(ranks, moved, strict=True) if delta > 0)
-    share = np.zeros(sum(ranks) + 1)  # share[s]: of all sign patterns so far, those whose positive ranks sum up to s
+    return min(1.0, float(_rank_sum_shares(ranks)[observed:].sum()))
+
+
+def _rank_sum_shares(ranks: Sequence[int]) -> npt.NDArray[np.float64]:
+    """At s: of all sign patterns, the share of those whose positive ranks sum up to s."""
+    share = np.zeros(sum(ranks) + 1)
     share[0] = 1.0
     reach = 0
     for rank in ranks:
@@ -75,18 +80,36 @@ def signed_rank_p(deltas: Sequence[float]) -> float:
             share[: reach + rank + 1] + np.concatenate([np.zeros(rank), share[: reach + 1]])
         )
         reach += rank
-    return min(1.0, float(share[observed:].sum()))
+    return share
 
 
 def pseudo_median(deltas: Sequence[float]) -> float:
     """Hodges and Lehmann's estimate of the shift that belongs to the signed-rank test: the median of all pair means."""
-    values = sorted(
-        (deltas[i] + deltas[j]) / 2 for i in range(len(deltas)) for j in range(i, len(deltas)) if _can_add(deltas, i, j)
-    )
+    values = _pair_means(deltas)
     middle = len(values) // 2
     if not values:
         return 0.0
     return values[middle] if len(values) % 2 else _mean_of(values[middle - 1], values[middle])
+
+
+def pseudo_median_ends(deltas: Sequence[float], level: float) -> tuple[float, float]:
+    """The interval of the pseudo-median that belongs to the exact test (Tukey 1949): all shifts that it lets stand.
+
+    The c-th smallest and the c-th largest of the pair means, c the largest number with P(rank sum < c) ≤ (1 − level) /
+    2. Infinite where there are too few pairs for any (below six at 95 %).
+    """
+    values = _pair_means(deltas)
+    below = np.cumsum(_rank_sum_shares(range(1, len(deltas) + 1)))
+    c = int(np.searchsorted(below, (1 - level) / 2, side="right"))
+    if not 0 < c <= len(values):
+        return -math.inf, math.inf
+    return values[c - 1], values[len(values) - c]
+
+
+def _pair_means(deltas: Sequence[float]) -> list[float]:
+    return sorted(
+        (deltas[i] + deltas[j]) / 2 for i in range(len(deltas)) for j in range(i, len(deltas)) if _can_add(deltas, i, j)
+    )
 
 
 def _can_add(deltas: Sequence[float], i: int, j: int) -> bool:

@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from railyard.base import statistics
+from railyard.base.distributions import exact_share
+from railyard.base.intervals import LEVEL, Interval, bootstrap, mean
 from railyard.gate.suite import Floors
 from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
@@ -54,6 +56,23 @@ class Comparison:
             mean = fmean(self.deltas)  # none where some seeds never played before and others never do now
             return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
         return math.expm1(statistics.pseudo_median(self.deltas))
+
+    @property
+    def interval(self) -> Interval:
+        """The change and its interval at 95 %, not corrected, in the unit of the change.
+
+        Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the share of worse
+        plays among those that differ (Clopper and Pearson), as McNemar's test; of other rates by the bootstrap.
+        """
+        if self.metric.relative:
+            shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))
+            return shift.mapped(math.expm1)
+        if self.metric.counted:
+            worse, moved = sum(delta > 0 for delta in self.deltas), sum(delta != 0 for delta in self.deltas)
+            low, high = exact_share(worse, moved, LEVEL) if moved else (0.5, 0.5)
+            scale = moved / len(self.deltas)
+            return Interval(self.change, (2 * low - 1) * scale, (2 * high - 1) * scale)
+        return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
 
     @property
     def verdict(self) -> str:

@@ -51,7 +51,8 @@ class Verdict:
     def legend(self) -> str:
         return (
             f"A is {self.baseline}, B is {self.candidate}. Each play runs on both, from the same start. The change of "
-            "a time is that of a typical play, B / A − 1 (paired ratio); that of a rate or share is the mean of B − A."
+            "a time is that of a typical play, B / A − 1 (paired ratio); that of a rate or share is the mean of B − A. "
+            "[ ]: its 95 % interval, each for itself."
         )
 
     @property
@@ -75,11 +76,19 @@ def _value(comparison: Comparison, value: float) -> str:
 
 def change(comparison: Comparison) -> str:
     """The change with its sign: a share of the baseline for times, percentage points for rates."""
-    if math.isinf(comparison.change):
-        return "+∞" if comparison.change > 0 else "−∞"
-    number = f"{comparison.change * 100:+.1f}".replace("-", "−")
-    number = "±0.0" if number in ("+0.0", "−0.0") else number
-    return f"{number} %" if comparison.metric.relative else f"{number} points"
+    return f"{_signed(comparison.change)} {'%' if comparison.metric.relative else 'points'}"
+
+
+def ends(comparison: Comparison) -> str:
+    """The interval of the change, in its unit."""
+    return f"[{comparison.interval.ends(_signed)}]"
+
+
+def _signed(share: float) -> str:
+    if math.isinf(share):
+        return "+∞" if share > 0 else "−∞"
+    number = f"{share * 100:+.1f}".replace("-", "−")
+    return "±0.0" if number in ("+0.0", "−0.0") else number
 
 
 def _floor(comparison: Comparison) -> str:
@@ -94,7 +103,7 @@ def sentence(comparison: Comparison) -> str:
     worse = sum(delta > 0 for delta in comparison.deltas)
     return (
         f"{comparison.metric.title} {_value(comparison, before)} → {_value(comparison, after)}, {change(comparison)} "
-        f"(floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} plays, "
+        f"{ends(comparison)} (floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} plays, "
         f"p = {comparison.p_worse:.2g}, corrected {comparison.adjusted_worse:.2g}"
     )
 
@@ -104,7 +113,7 @@ def _cell(comparison: Comparison) -> str:
     if not comparison.moved:
         return _value(comparison, after)
     mark = {"worse": " **worse**", "better": " *better*"}.get(comparison.verdict, "")
-    return f"{_value(comparison, before)} → {_value(comparison, after)} ({change(comparison)}){mark}"
+    return f"{_value(comparison, before)} → {_value(comparison, after)} ({change(comparison)} {ends(comparison)}){mark}"
 
 
 def markdown(verdict: Verdict) -> str:
@@ -179,7 +188,9 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         table.add_column(metric.title, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in verdict.rows:
-        changes = [change(comparison) if comparison.moved else "=" for comparison in row.comparisons]
+        changes = [
+            f"{change(comparison)}\n{ends(comparison)}" if comparison.moved else "=" for comparison in row.comparisons
+        ]
         table.add_row(
             row.pair, row.label, *(changes or ["–"] * len(METRICS)), row.verdict, style="red" if row.failed else ""
         )
