@@ -20,6 +20,18 @@ from railyard.results.records import RESULT_OUTCOMES, Run
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
 
 
+def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
+    """The share of `worse` less that of `better`: ends from those of both (MOVER, Zou and Donner 2008)."""
+    plays = len(worse)
+    up, down = sum(worse) / plays, sum(better) / plays
+    up_low, up_high = exact_share(sum(worse), plays, LEVEL)
+    down_low, down_high = exact_share(sum(better), plays, LEVEL)
+    change = up - down
+    return Interval(
+        change, change - math.hypot(up - up_low, down_high - down), change + math.hypot(up_high - up, down - down_low)
+    )
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One metric of one scheme on one pair of traces, before and after, seed by seed."""
@@ -61,17 +73,14 @@ class Comparison:
     def interval(self) -> Interval:
         """The change and its interval at 95 %, not corrected, in the unit of the change.
 
-        Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the share of worse
-        plays among those that differ (Clopper and Pearson), as McNemar's test; of other rates by the bootstrap.
+        Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the exact intervals of
+        the shares of plays that got worse and better; of other rates by the bootstrap.
         """
         if self.metric.relative:
             shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))
             return shift.mapped(math.expm1)
         if self.metric.counted:
-            worse, moved = sum(delta > 0 for delta in self.deltas), sum(delta != 0 for delta in self.deltas)
-            low, high = exact_share(worse, moved, LEVEL) if moved else (0.5, 0.5)
-            scale = moved / len(self.deltas)
-            return Interval(self.change, (2 * low - 1) * scale, (2 * high - 1) * scale)
+            return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas])
         return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
 
     @property

@@ -184,17 +184,17 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     table.add_column("pair", no_wrap=True)
     table.add_column("scheme", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for metric in METRICS:
         table.add_column(metric.title, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
     for row in verdict.rows:
         changes = [
             f"{change(comparison)}\n{ends(comparison)}" if comparison.moved else "=" for comparison in row.comparisons
         ]
         table.add_row(
-            row.pair, row.label, *(changes or ["–"] * len(METRICS)), row.verdict, style="red" if row.failed else ""
+            row.pair, row.label, row.verdict, *(changes or ["–"] * len(METRICS)), style="red" if row.failed else ""
         )
-    print_table(console, table, keys=2)
+    print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)
     for row in verdict.failed:
