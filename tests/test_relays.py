@@ -314,12 +314,13 @@ def dark_primary_path(server_port: int) -> Iterator[int]:
                 for key, _ in ready.select():
                     if key.fileobj is wake:
                         return
-                    if key.fileobj is front:
+                    with contextlib.suppress(ConnectionRefusedError):  # at the end the server is gone first
+                        if key.fileobj is not front:
+                            front.sendto(ends[key.data].recv(1 << 16), key.data)
+                            continue
                         data, client = front.recvfrom(1 << 16)
                         if client[0] != "127.0.0.1":
                             end_of(client).send(data)
-                    else:
-                        front.sendto(ends[key.data].recv(1 << 16), key.data)
 
         carrier = in_background(carry)
         try:
