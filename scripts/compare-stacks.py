@@ -3,7 +3,7 @@
     python scripts/compare-stacks.py [--experiment FILE] [--out DIR]
 
 Stacks that are not built here are left out, with the reason in their row. Intervals resample pairs of traces
-(railyard/base/intervals.py).
+(railyard/base/intervals.py), but for those of the rebuffer rate (railyard/base/rates.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 
 import yaml
 
+from railyard.base import rates
 from railyard.base.errors import UserError
-from railyard.base.intervals import METHOD, Interval, bootstrap, paired, quantile_of
+from railyard.base.intervals import METHOD, Interval, Layout, bootstrap, paired, quantile_of
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.statistics import nearest_rank
@@ -55,8 +56,9 @@ class Row:
     @property
     def rebuffer(self) -> Interval | None:
         """Time stalled / time played, in percent."""
-        played = [(100 * run.rebuffer_counted_s, run.play_time_s) for run in self.runs]
-        return _ratio(played)
+        stalled = [100 * run.rebuffer_counted_s for run in self.runs]
+        sums = rates.Sums.of(stalled, [run.play_time_s for run in self.runs])
+        return rates.level(sums, Layout.of_independent(len(self.runs))) if self.runs else None
 
     @property
     def wire(self) -> Interval | None:
