@@ -22,12 +22,13 @@ import yaml
 
 from railyard.base import rates
 from railyard.base.errors import UserError
-from railyard.base.intervals import METHOD, Interval, Layout, bootstrap, paired, quantile_of
+from railyard.base.intervals import METHOD, Interval, Layout, bootstrap, interval, paired, quantile_of
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.statistics import nearest_rank
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
+from railyard.results.differences import layout_of
 from railyard.results.records import Run, load_campaign
 
 NOT_KNOWN = "–"
@@ -43,27 +44,34 @@ class Row:
     void: int
 
     @property
+    def layout(self) -> Layout:
+        return layout_of(self.runs)
+
+    @property
     def chunks(self) -> list[list[float]]:
         return [[chunk.rct_s for chunk in run.chunks] for run in self.runs]
 
     def rct(self, q: float) -> Interval | None:
-        return bootstrap(self.chunks, quantile_of(q))
+        return bootstrap(self.chunks, quantile_of(q), self.layout) if self.runs else None
 
     @property
     def first_frame(self) -> Interval | None:
-        return bootstrap([[run.first_frame_counted[0]] for run in self.runs], quantile_of(0.5))
+        first = [[run.first_frame_counted[0]] for run in self.runs]
+        return bootstrap(first, quantile_of(0.5), self.layout) if self.runs else None
 
     @property
     def rebuffer(self) -> Interval | None:
         """Time stalled / time played, in percent."""
         stalled = [100 * run.rebuffer_counted_s for run in self.runs]
-        sums = rates.Sums.of(stalled, [run.play_time_s for run in self.runs])
-        return rates.level(sums, Layout.of_independent(len(self.runs))) if self.runs else None
+        played = [run.play_time_s for run in self.runs]
+        return rates.level(rates.Sums.of(stalled, played), self.layout) if self.runs else None
 
     @property
     def wire(self) -> Interval | None:
         """Bytes that left the downlinks / bytes of the video that the player received."""
-        return _ratio([(sum(path.down_bytes for path in run.paths), run.received_bytes) for run in self.runs])
+        sent = [sum(path.down_bytes for path in run.paths) for run in self.runs]
+        received = [run.received_bytes for run in self.runs]
+        return interval(rates.Sums.of(sent, received).resampled(self.layout), self.layout) if self.runs else None
 
     @property
     def ends(self) -> str:
@@ -73,21 +81,14 @@ class Row:
 
 def against(row: Row, reference: Row) -> str:
     """RCT p95 against the reference's, in percent, over the pairs of traces of which both have a run."""
-    theirs = {(run.pair, run.seed): [chunk.rct_s for chunk in run.chunks] for run in reference.runs}
-    both = [(mine, theirs.get((run.pair, run.seed), [])) for run, mine in zip(row.runs, row.chunks, strict=True)]
-    found = paired([a for a, _ in both], [b for _, b in both], quantile_of(0.95), lambda a, b: 100 * (a / b - 1))
-    return NOT_KNOWN if found is None or row is reference else found.text("+.0f")
-
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> Interval | None:
-    """Sum of the first / sum of the second."""
-    known = [pair for pair in pairs if pair[1] > 0]
-    # The bootstrap draws runs: their numbers stand for them.
-    return bootstrap([[float(i)] for i in range(len(known))], lambda drawn: _of(known, drawn)) if known else None
-
-
-def _of(known: Sequence[tuple[float, float]], drawn: Sequence[float]) -> float:
-    return sum(known[int(i)][0] for i in drawn) / sum(known[int(i)][1] for i in drawn)
+    theirs = {(run.pair, run.seed): run for run in reference.runs}
+    both = [(run, theirs[run.pair, run.seed]) for run in row.runs if (run.pair, run.seed) in theirs]
+    if not both or row is reference:
+        return NOT_KNOWN
+    ours, others = ([[chunk.rct_s for chunk in pair[side].chunks] for pair in both] for side in (0, 1))
+    layout = layout_of([run for run, _ in both], [run for _, run in both])
+    found = paired(ours, others, quantile_of(0.95), lambda a, b: 100 * (a / b - 1), layout)
+    return NOT_KNOWN if found is None else found.text("+.0f")
 
 
 def rows_of(runs: Sequence[Run]) -> list[Row]:

@@ -554,12 +554,14 @@ def paired(
     theirs: Groups,
     statistic: Statistic,
     compare: Callable[[float, float], float],
+    layout: Layout | None = None,
 ) -> Interval | None:
-    """compare(statistic(ours), statistic(theirs)) and its interval; run k of both has the same links."""
-    both = [(a, b) for a, b in zip(ours, theirs, strict=True) if a and b]
+    """compare(statistic(ours), statistic(theirs)) and its interval; run k of both has the same links. Without a layout
+    the runs have nothing in common, and those without a value on either side are left out."""
+    both = [(a, b) for a, b in zip(ours, theirs, strict=True) if layout or (a and b)]
     if not both:
         return None
-    layout = Layout.of_independent(len(both))
+    layout = layout or Layout.of_independent(len(both))
     samples = [Sample([pair[side] for pair in both], layout) for side in (0, 1)]
     first, second = (_statistics(sample.groups, statistic, layout) for sample in samples)
     found = interval(np.array([compare(a, b) for a, b in zip(first, second, strict=True)]), layout)
