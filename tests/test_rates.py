@@ -84,7 +84,7 @@ def test_the_p_of_a_difference_is_the_level_at_which_its_interval_ends_at_zero()
     change, turned = rates.change(ours, theirs, layout), rates.change(theirs, ours, layout)
     both = rates._both(ours, theirs, layout)
     assert change is not None and turned is not None and both is not None
-    assert both.difference(change.p_less)[1] == pytest.approx(0, abs=1e-6)
+    assert both.difference(change.p_less).high == pytest.approx(0, abs=1e-6)
     assert (change.interval.low, change.p_less) == pytest.approx((-turned.interval.high, turned.p_more))
     assert change.inner.low > change.interval.low and change.inner.high < change.interval.high
 

@@ -29,6 +29,11 @@ def student_quantile(freedom: float, share: float) -> float:
     return float(special.stdtrit(freedom, share))
 
 
+def widening(freedom: float, share: float) -> float:
+    """How many times as long an end is by Student's t as by the normal distribution."""
+    return student_quantile(freedom, share) / normal_quantile(share)
+
+
 def binomial_quantile(share: float, count: float, q: float) -> float:
     """k with P(B ≤ k) = share, B binomial (count, q); none of the three need be whole."""
     from scipy import special  # noqa: PLC0415

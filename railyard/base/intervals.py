@@ -103,6 +103,16 @@ class Interval:
         return f"{said} [{low_said} to {high_said}]"
 
 
+def less(first: Interval, second: Interval) -> Interval:
+    """first − second, of independent figures: ends from those of both (MOVER, Zou and Donner 2008)."""
+    value = first.value - second.value
+    return Interval(
+        value,
+        value - math.hypot(first.value - first.low, second.high - second.value),
+        value + math.hypot(first.high - first.value, second.value - second.low),
+    )
+
+
 def _number(value: float, form: str) -> str:
     """A figure as text; what rounds to zero has no sign."""
     said = format(value, form)
@@ -240,13 +250,13 @@ def _tail(layout: Layout, level: float) -> float:
     return distributions.normal(-wide)
 
 
-def _carries_ends(layout: Layout) -> bool:
+def carries_ends(layout: Layout) -> bool:
     return layout.units >= FEWEST and layout.freedom >= FEWEST - 1
 
 
 def _ends(lows: Reals, highs: Reals, layout: Layout, level: float) -> tuple[float, float]:
     """The interval's ends, from the resamples of a figure's lower and upper bound."""
-    if not _carries_ends(layout):
+    if not carries_ends(layout):
         return -math.inf, math.inf
     tail = _tail(layout, level)
     return nearest_rank_of(lows[~np.isnan(lows)], tail), nearest_rank_of(highs[~np.isnan(highs)], 1 - tail)
@@ -344,8 +354,7 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
 
 def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
     """The effective number of values that an interval of the quantile at `value` may count on: less for few units."""
-    share = (1 + level) / 2
-    widened = distributions.student_quantile(sample.layout.freedom, share) / distributions.normal_quantile(share)
+    widened = distributions.widening(sample.layout.freedom, (1 + level) / 2)
     return effective_count(sample, value) / widened**2
 
 
@@ -362,7 +371,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     value = nearest_rank(list(lower), q)
     at_least = bool(np.isinf(nearest_rank(sorted(upper), q)))
     layout = sample.layout
-    if not _carries_ends(layout):
+    if not carries_ends(layout):
         return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
     low_share, high_share = order_shares(q, carrying_count(sample, value, level), level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
@@ -462,7 +471,7 @@ def _p_value(samples: Reals, value: float, layout: Layout) -> float:
 
     Where no resample reaches zero the share is taken from the normal curve with the resamples' mean and spread.
     """
-    if not _carries_ends(layout):
+    if not carries_ends(layout):
         return 1.0
     share = (int(np.count_nonzero(samples >= 0)) + 1) / (len(samples) + 1)
     finite = samples[np.isfinite(samples)]

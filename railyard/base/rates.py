@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,11 +74,12 @@ class _Rate:
     longest: float
     """w."""
 
-    def ends(self, tail: float, freedom: int) -> Ends:
+    def interval(self, tail: float, freedom: int) -> Interval:
         """The interval that leaves this share beyond each end."""
-        wide = distributions.student_quantile(freedom, 1 - tail) / distributions.normal_quantile(1 - tail)
+        wide = distributions.widening(freedom, 1 - tail)
         variance = self.variance * wide * wide
-        return (
+        return Interval(
+            self.value,
             _gamma_quantile(self.value, variance, tail),
             _gamma_quantile(self.value + self.longest, variance + self.longest**2, 1 - tail),
         )
@@ -145,7 +146,7 @@ def _variance_of_sum(totals: Reals, slots: float) -> float:
 
 
 def _carries(events: Sequence[Sequence[int]], layout: Layout) -> bool:
-    return layout.units >= FEWEST and layout.freedom >= FEWEST - 1 and len(events) >= FEWEST
+    return intervals.carries_ends(layout) and len(events) >= FEWEST
 
 
 def _freedom(events: Sequence[Sequence[int]], layout: Layout) -> int:
@@ -165,8 +166,7 @@ def level(sums: Sums, layout: Layout) -> Interval | None:
     totals, resampled = _totals(sums, events), sums.resampled(layout)
     by_bootstrap = float(np.nanvar(resampled[1:])) * layout.underestimate
     variance = max(by_bootstrap, _variance_of_sum(totals, _slots(events, layout)))
-    rate = _Rate(sums.value, variance, float(totals.max()))
-    return Interval(rate.value, *rate.ends((1 - LEVEL) / 2, _freedom(events, layout)))
+    return _Rate(sums.value, variance, float(totals.max())).interval((1 - LEVEL) / 2, _freedom(events, layout))
 
 
 # --- two rates over the same plays ------------------------------------------------------------------------------------
@@ -181,16 +181,11 @@ class _Both:
     slots: float
     freedom: int
 
-    def difference(self, tail: float, times: float = 1.0) -> Ends:
+    def difference(self, tail: float, times: float = 1.0) -> Interval:
         """Of ours − times · theirs."""
         net = self.ours - times * self.theirs
         more, less = (self._one_way(np.maximum(part, 0.0), float(np.abs(net).max())) for part in (net, -net))
-        (more_low, more_high), (less_low, less_high) = more.ends(tail, self.freedom), less.ends(tail, self.freedom)
-        value = more.value - less.value
-        return (
-            value - math.hypot(more.value - more_low, less_high - less.value),
-            value + math.hypot(more_high - more.value, less.value - less_low),
-        )
+        return intervals.less(more.interval(tail, self.freedom), less.interval(tail, self.freedom))
 
     def _one_way(self, parts: Reals, longest: float) -> _Rate:
         own = np.count_nonzero(parts) >= FEWEST
@@ -204,7 +199,8 @@ class _Both:
         """The c from which on an end is not above zero: 0 where it never is, infinite where it always is."""
 
         def end(times: float) -> float:
-            return self.difference(tail, times)[side]
+            found = self.difference(tail, times)
+            return (found.low, found.high)[side]
 
         low, high = LEAST_RATIO, MOST_RATIO
         if end(low) <= 0 or end(high) > 0:
@@ -224,13 +220,13 @@ def _both(ours: Sums, theirs: Sums, layout: Layout) -> _Both | None:
     return _Both(mine, other, _slots(events, layout), _freedom(events, layout))
 
 
-def _p_beyond(ends: Callable[[float], Ends], *, above: bool) -> float:
+def _p_beyond(interval: Callable[[float], Interval], *, above: bool) -> float:
     """The share beyond one end at which that end would be zero: one-sided p of a difference."""
     low, high = math.log(LEAST_TAIL), math.log(0.4999)
     for _ in range(STEPS):
         middle = (low + high) / 2
-        end = ends(math.exp(middle))
-        established = end[0] > 0 if above else end[1] < 0
+        found = interval(math.exp(middle))
+        established = found.low > 0 if above else found.high < 0
         low, high = (low, middle) if established else (middle, high)
     return math.exp(high)
 
@@ -244,7 +240,7 @@ def change(ours: Sums, theirs: Sums, layout: Layout) -> Change | None:
     if both is None:
         alone = Interval.alone(value)
         return Change(alone, 1.0, 1.0, alone, layout.units, layout.unit_words)
-    wide, inner = (Interval(value, *both.difference(tail)) for tail in ((1 - LEVEL) / 2, 1 - LEVEL))
+    wide, inner = (replace(both.difference(tail), value=value) for tail in ((1 - LEVEL) / 2, 1 - LEVEL))
     p = 1.0 if value == 0 else _p_beyond(both.difference, above=value > 0)
     p_less, p_more = (p, 1 - p) if value < 0 else (1 - p if value else p, p)
     return Change(wide, p_less, p_more, inner, layout.units, layout.unit_words)

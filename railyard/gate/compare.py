@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 from railyard.base import statistics
 from railyard.base.distributions import exact_share
-from railyard.base.intervals import LEVEL, Interval, bootstrap, mean
+from railyard.base.intervals import LEVEL, Interval, bootstrap, less, mean
 from railyard.gate.suite import Floors
 from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
@@ -21,15 +21,9 @@ RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kern
 
 
 def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
-    """The share of `worse` less that of `better`: ends from those of both (MOVER, Zou and Donner 2008)."""
-    plays = len(worse)
-    up, down = sum(worse) / plays, sum(better) / plays
-    up_low, up_high = exact_share(sum(worse), plays, LEVEL)
-    down_low, down_high = exact_share(sum(better), plays, LEVEL)
-    change = up - down
-    return Interval(
-        change, change - math.hypot(up - up_low, down_high - down), change + math.hypot(up_high - up, down - down_low)
-    )
+    """The share of `worse` less that of `better`."""
+    up, down = (Interval(sum(some) / len(some), *exact_share(sum(some), len(some), LEVEL)) for some in (worse, better))
+    return less(up, down)
 
 
 @dataclass(frozen=True)
