@@ -17,14 +17,8 @@ from hypothesis import strategies as st
 
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
-from railyard.base.yamlfile import YamlDocument, parse
-from railyard.experiment.model import Experiment
 from railyard.gate.testing import Railyard, Result
-from railyard.results.records import load_run
-from railyard.run.campaign import Campaign, run_campaign
-from railyard.run.progress import Silent
-from railyard.run.resolve import resolve
-from railyard.studies.thresholds import samples_of, th
+from railyard.studies.cost import Study
 from railyard.traces.library import list_pairs
 
 OPPORTUNITY_BYTES = 1504
@@ -185,15 +179,25 @@ LONG = 8  # loaded RTTs of the slow path from which on it holds without an excep
 EXCEPTION = 1  # loaded RTTs of the slow path that a shorter download may lose beyond x
 
 
+worst: dict[str, tuple[float, tuple[Link, Link]]] = {}  # of all that were drawn, for the table of the results' page
+
+
+def note(kind: str, loss: float, links: tuple[Link, Link]) -> None:
+    worst[kind] = max(worst.get(kind, (loss, links)), (loss, links), key=lambda found: found[0])
+
+
 def check_long_download(links: tuple[Link, Link], rtts: int) -> None:
     size = round(max(link.mbps for link in links) * 1e6 / 8 * max(link.loaded_rtt_s for link in links) * rtts)
     for took, best, slow in compare_with_single_paths(links, max(size, 100_000)):
         if best >= LONG * slow:
+            note("long: longer by, of the best single path's time", took / best - 1, links)
             assert took <= (1 + SHARE) * best, (took, best, slow)
 
 
 def check_any_download(links: tuple[Link, Link], size: int) -> None:
     for took, best, slow in compare_with_single_paths(links, size):
+        if best < LONG * slow:
+            note("short: longer by 10 % and, in T", (took - (1 + SHARE) * best) / slow, links)
         assert took <= (1 + SHARE) * best + EXCEPTION * slow, (took, best, slow)
 
 
@@ -202,9 +206,9 @@ def check_any_download(links: tuple[Link, Link], size: int) -> None:
 def test_a_long_download_is_never_more_than_10_per_cent_slower_than_the_best_single_path(
     links: tuple[Link, Link], rtts: int
 ) -> None:
-    """For scheme xlink over two links of constant rate, whichever is the primary path: a download that takes the best
+    """For scheme xlink-lean over two links of constant rate, whichever is the primary path: a download that takes the best
     single path eight RTTs of the slow path or longer takes multipath at most x = 10 % longer. The RTT is the one with
-    the link's queue full. Of 200 drawn, the worst was 4.4 % slower: 18.5 Mbps beside 1 Mbps with equal delays."""
+    the link's queue full. Of 300 drawn, the worst was 5.2 % slower: 17.8 Mbps beside 1 Mbps."""
     check_long_download(links, rtts)
 
 
@@ -214,7 +218,7 @@ def test_a_short_download_loses_one_round_trip_of_the_slow_path_at_most(links: t
     """The exceptions. A shorter download can lose more than 10 %, up to one loaded RTT of the slow path: the windows of
     new paths are small, so the scheduler fills the slow path's while the fast one's is full; what it put there is worth
     copying only once the fast path has room again; and where the slow path is the primary one, the other one opens a
-    round trip later. Of 200 drawn, the worst lost 0.67 of it beyond the 10 %."""
+    round trip later. Of 300 drawn, the worst lost 0.81 of it beyond the 10 %."""
     check_any_download(links, size)
 
 
@@ -224,6 +228,8 @@ def test_long_and_short_downloads_over_many_more_links() -> None:
     many = settings(max_examples=300, derandomize=True, deadline=None)
     many(given(st.tuples(LINKS, LINKS), st.integers(LONG, 12))(check_long_download))()
     many(given(st.tuples(LINKS, LINKS), st.integers(20_000, 2_000_000))(check_any_download))()
+    for kind, (loss, links) in worst.items():
+        print(f"{kind}: {loss:.3f}, {links}")
 
 
 # ---- bounds of cost ----
@@ -235,92 +241,19 @@ LEAST = 0.95
 MOST = {"always": 1.05, "pays": 2.0}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A population under one setting."""
-
-    redundancy: float
-    # Play-time left every 100 ms of every run, and at each copy with the copy's bytes; milliseconds.
-    sampled: list[float]
-    copied: list[tuple[float, int]]
-
-    def time_below(self, limit: float) -> float:
-        return sum(left < limit for left in self.sampled) / len(self.sampled)
-
-    def copies_below(self, limit: float) -> float:
-        return sum(size for left, size in self.copied if left < limit) / sum(size for _, size in self.copied)
-
-
-def play_time_left_of_copies(folder: Path) -> Iterator[tuple[float, int]]:
-    """Each copy in the server's qlog with the play-time left that the gate saw, or would have seen."""
-    left = at = 0.0
-    for line in next((folder / "qlog").glob("*_server.sqlog")).read_text().split("\n"):
-        if '"xlink:' not in line:
-            continue
-        record = json.loads(line[1:])
-        data = record["data"]
-        if record["name"] == "xlink:qoe_received":
-            left = 1000 * min(data["cached_frames"] / data["fps"], data["cached_bytes"] * 8 / data["bps"])
-            at = record["time"]
-        elif record["name"] == "xlink:reinjection":
-            yield max(0.0, left - (record["time"] - at)), data["length"]
-
-
-def population(folder: Path, pairs: list[str], seeds: int, rates: tuple[int, ...], scheme: dict[str, Any]) -> Measured:
-    """Every pair from every seed's offset at every bit rate."""
-    twice = once = 0
-    sampled: list[float] = []
-    copied: list[tuple[float, int]] = []
-    for rate in rates:
-        player = {"bitrate_bps": rate, "duration_s": 15, "chunk_bytes": rate // 8, "verify": False}
-        data: dict[str, Any] = {
-            "name": "cost",
-            "arena": "sim",
-            "pairs": pairs,
-            "schemes": [{"scheme": "xlink-lean", **scheme}],
-        }
-        data |= {"seeds": seeds, "player": player, "time_limit_s": 60, "link_logs": False}
-        data["qlog"] = scheme.get("qoe_control") == "off"
-        document = YamlDocument(Path("cost"), data, {})
-        specs = resolve(parse(document, Experiment), document)
-        campaign = Campaign(folder / f"{scheme['label']}-{rate}")
-        campaign.runs.mkdir(parents=True)
-        run_campaign(campaign, specs, 2, Silent())
-        for spec in specs:
-            run = load_run(campaign.runs / spec.run_id)
-            assert run.reinjected_bytes is not None and run.stream_bytes_sent is not None
-            twice += run.reinjected_bytes
-            once += run.stream_bytes_sent - run.reinjected_bytes
-            sampled += [sample.play_time_left_ms for sample in samples_of(run, campaign.runs / spec.run_id)]
-            if data["qlog"]:
-                copied += play_time_left_of_copies(campaign.runs / spec.run_id)
-    return Measured(twice / once, sampled, copied)
-
-
-def check_bounds(folder: Path, pairs: list[str], seeds: int, rates: tuple[int, ...]) -> None:
-    """β and the lower bound's P from runs with the gate always open, the upper bound's P from the gated runs.
-
-    Thresholds are percentiles of play-time left in the paper's form with the gate open; both rules get the same.
-    """
-
-    def runs(rule: str, name: str, scheme: dict[str, Any]) -> Measured:
-        return population(folder, pairs, seeds, rates, {"label": f"{rule}-{name}", "copy_rule": rule} | scheme)
-
-    free = {rule: runs(rule, "open", {"qoe_control": "off"}) for rule in MOST}
-    ordered = sorted(free["always"].sampled)
-    for x, y in SETTINGS:
-        low, high = round(th(ordered, x), 3), round(th(ordered, y), 3)
-        gated = {rule: runs(rule, f"{x}-{y}", {"t_th1_ms": low, "t_th2_ms": high}) for rule in MOST}
-        for rule, found in gated.items():
-            beta = free[rule].redundancy
-            least, most = beta * free[rule].copies_below(low), beta * found.time_below(high)
-            print(f"{rule} ({x}, {y}): {least:.4f} <= {found.redundancy:.4f} <= {most:.4f}; beta {beta:.4f}")
-            assert LEAST * least <= found.redundancy <= MOST[rule] * most
-        assert gated["pays"].redundancy < gated["always"].redundancy
+def check_bounds(study: Study) -> None:
+    for setting in SETTINGS:
+        found = {row.rule: row for row in study.rows([setting])}
+        for rule, row in found.items():
+            print(
+                f"{rule} {setting}: {row.least:.4f} <= {row.measured.value:.4f} <= {row.most:.4f}; beta {row.beta:.4f}"
+            )
+            assert LEAST * row.least <= row.measured.value <= MOST[rule] * row.most
+        assert found["pays"].measured.value < found["always"].measured.value
 
 
 def test_the_cost_lies_between_the_papers_bounds(tmp_path: Path) -> None:
-    check_bounds(tmp_path, ["subway-1", "hsr-1"], 3, (2_500_000, 4_000_000))
+    check_bounds(Study(["subway-1", "hsr-1"], 3, (2_500_000, 4_000_000), tmp_path))
 
 
 @pytest.mark.long
@@ -330,4 +263,4 @@ def test_the_cost_lies_between_the_papers_bounds_on_recorded_pairs(tmp_path: Pat
     known = {pair.name for pair in list_pairs()}
     if not known.issuperset(pairs):
         pytest.skip("the recorded pairs are not on RAILYARD_TRACE_PATH")
-    check_bounds(tmp_path, pairs, 10, (1_500_000, 2_500_000, 4_000_000))
+    check_bounds(Study(pairs, 10, (1_500_000, 2_500_000, 4_000_000), tmp_path))

@@ -655,7 +655,8 @@ static void a_decision_costs_the_same_whatever_is_in_flight(void **state) {
     for (int unconditional = 0; unconditional < 2; unconditional++) {
         double few = steps_a_decision(30, "stream", unconditional);
         double many = steps_a_decision(1500, "stream", unconditional);
-        print_message("%g packets looked at for a decision with 30 in flight, %g with 1500\n", few, many);
+        print_message("copy_rule %s: %.1f packets examined for a decision with 30 in flight, %.1f with 1500\n",
+                      unconditional ? "always" : "pays", few, many);
         /* The two ends of a queue, and a packet that is settled leaves it once. */
         assert_true(few <= 4 && many <= 4);
     }

@@ -1,0 +1,187 @@
+"""The cost of re-injection against the paper's bounds (XLINK, section 5.2.2), in the simulator.
+
+    C_min ≥ β · P(Δt < T_th1)        C_max ≤ β · P(Δt < T_th2)
+
+β: re-injected bytes / other stream bytes with the gate always open. Δt: play-time left. The thresholds are percentiles
+of Δt with the gate open and the paper's copy rule, the same for both rules. Lower bound: P is the share of the bytes
+copied with the gate open whose Δt was below T_th1. Upper bound: P is the share of the players' reports, in the gated
+runs, with Δt below T_th2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from railyard.base.intervals import Interval, Layout, Reals, interval, weights
+from railyard.base.yamlfile import YamlDocument, parse
+from railyard.experiment.model import Experiment
+from railyard.results.differences import layout_of
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import Run
+from railyard.run.resolve import resolve
+from railyard.studies.thresholds import samples_of, th
+
+SCHEME = "xlink-lean"
+RULES = ("always", "pays")
+PAPERS_RULE = "always"
+PLAY_S = 15
+
+Setting = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Copy:
+    length: int
+    left_ms: float  # play-time left, as the gate saw it or would have seen it
+
+
+@dataclass(frozen=True)
+class Play:
+    """What one place of a pair came to, at all bit rates together."""
+
+    run: Run  # the first of them
+    twice: int  # re-injected bytes
+    once: int  # other stream bytes
+    left_ms: list[float]  # play-time left every 100 ms, as the player reported it
+    copies: list[Copy]  # of runs that have a qlog
+
+
+@dataclass(frozen=True)
+class Population:
+    """The plays of one copy rule with one pair of thresholds, or with the gate always open."""
+
+    plays: list[Play]
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of([play.run for play in self.plays])
+
+    @property
+    def ordered(self) -> list[float]:
+        return sorted(left for play in self.plays for left in play.left_ms)
+
+    def redundancy(self, drawn: Reals) -> Reals:
+        return _share(drawn, [play.twice for play in self.plays], [play.once for play in self.plays])
+
+    def time_below(self, limit_ms: float, drawn: Reals) -> Reals:
+        """The share of the reports below it."""
+        below = [sum(left < limit_ms for left in play.left_ms) for play in self.plays]
+        return _share(drawn, below, [len(play.left_ms) for play in self.plays])
+
+    def copies_below(self, limit_ms: float, drawn: Reals) -> Reals:
+        """The share of the copied bytes below it."""
+        below = [sum(copy.length for copy in play.copies if copy.left_ms < limit_ms) for play in self.plays]
+        return _share(drawn, below, [sum(copy.length for copy in play.copies) for play in self.plays])
+
+
+def _share(drawn: Reals, top: Sequence[float], bottom: Sequence[float]) -> Reals:
+    """sum(top) / sum(bottom) under each row of weights."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Reals = (drawn @ np.array(top, dtype=np.float64)) / (drawn @ np.array(bottom, dtype=np.float64))
+    return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting (X, Y) under one copy rule. Shares, not percent."""
+
+    setting: Setting
+    rule: str
+    beta: float
+    least: float
+    least_by_time: float  # with P over the players' reports
+    measured: Interval
+    most: float
+    over_least: Interval | None  # measured / least
+    over_most: Interval | None  # measured / most
+
+
+def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Population, gated: Population) -> Row:
+    low, high = limits
+    layout = gated.layout
+    drawn = weights(layout).astype(np.float64)
+    beta, cost = free.redundancy(drawn), gated.redundancy(drawn)
+    least, most = beta * free.copies_below(low, drawn), beta * gated.time_below(high, drawn)
+    by_time = float(beta[0] * free.time_below(low, drawn)[0])
+    measured = interval(cost, layout)
+    if measured is None:
+        raise ValueError("no play sent any data")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over_least, over_most = interval(cost / least, layout), interval(cost / most, layout)
+    return Row(setting, rule, float(beta[0]), float(least[0]), by_time, measured, float(most[0]), over_least, over_most)
+
+
+# --- what is run ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Study:
+    pairs: Sequence[str]
+    starts: int  # of each pair
+    rates: Sequence[int]  # bit rates of the video
+    folder: Path  # where the campaigns go
+
+    def population(self, label: str, scheme: dict[str, Any], *, qlog: bool = False) -> Population:
+        """Every pair from every start at every bit rate."""
+        plays: dict[tuple[str, int], list[Play]] = {}
+        for rate in self.rates:
+            player = {"bitrate_bps": rate, "duration_s": PLAY_S, "chunk_bytes": rate // 8, "verify": False}
+            data: dict[str, Any] = {"name": "cost", "arena": "sim", "pairs": list(self.pairs), "seeds": self.starts}
+            data |= {"schemes": [{"scheme": SCHEME, "label": label, **scheme}], "player": player, "time_limit_s": 60}
+            data |= {"link_logs": False, "qlog": qlog}
+            document = YamlDocument(Path("cost"), data, {})
+            experiment = parse(document, Experiment)
+            plan = Plan(experiment, resolve(experiment, document))
+            with whole_campaign(plan, Place(out=self.folder / f"{label}-{rate}")) as whole:
+                for spec, run in zip(plan.specs, whole.runs, strict=True):
+                    place = whole.folder / "runs" / spec.run_id
+                    plays.setdefault((run.pair, run.seed), []).append(_play(run, place, qlog=qlog))
+        return Population([_together(of_place) for of_place in plays.values()])
+
+    def rows(self, settings: Sequence[Setting]) -> Iterator[Row]:
+        open_gate = {"qoe_control": "off"}
+        free = {rule: self.population(f"{rule}-open", {"copy_rule": rule} | open_gate, qlog=True) for rule in RULES}
+        ordered = free[PAPERS_RULE].ordered
+        for x, y in settings:
+            low, high = round(th(ordered, x), 3), round(th(ordered, y), 3)
+            for rule in RULES:
+                scheme = {"copy_rule": rule, "t_th1_ms": low, "t_th2_ms": high}
+                gated = self.population(f"{rule}-{x:g}-{y:g}", scheme)
+                yield _row((x, y), rule, (low, high), free[rule], gated)
+
+
+def _play(run: Run, place: Path, *, qlog: bool) -> Play:
+    twice, sent = run.reinjected_bytes or 0, run.stream_bytes_sent or 0
+    left = [sample.play_time_left_ms for sample in samples_of(run, place)]
+    return Play(run, twice, sent - twice, left, list(_copies(place)) if qlog else [])
+
+
+def _together(plays: Sequence[Play]) -> Play:
+    return Play(
+        plays[0].run,
+        sum(play.twice for play in plays),
+        sum(play.once for play in plays),
+        [left for play in plays for left in play.left_ms],
+        [copy for play in plays for copy in play.copies],
+    )
+
+
+def _copies(place: Path) -> Iterator[Copy]:
+    """Each copy in the server's qlog."""
+    left = at = 0.0
+    for line in next((place / "qlog").glob("*_server.sqlog")).read_text(encoding="utf-8").split("\n"):
+        if '"xlink:' not in line:
+            continue
+        record = json.loads(line[1:])
+        data = record["data"]
+        if record["name"] == "xlink:qoe_received":
+            left = 1000 * min(data["cached_frames"] / data["fps"], data["cached_bytes"] * 8 / data["bps"])
+            at = record["time"]
+        elif record["name"] == "xlink:reinjection":
+            yield Copy(data["length"], max(0.0, left - (record["time"] - at)))
