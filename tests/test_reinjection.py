@@ -206,9 +206,9 @@ def check_any_download(links: tuple[Link, Link], size: int) -> None:
 def test_a_long_download_is_never_more_than_10_per_cent_slower_than_the_best_single_path(
     links: tuple[Link, Link], rtts: int
 ) -> None:
-    """For scheme xlink-lean over two links of constant rate, whichever is the primary path: a download that takes the best
-    single path eight RTTs of the slow path or longer takes multipath at most x = 10 % longer. The RTT is the one with
-    the link's queue full. Of 300 drawn, the worst was 5.2 % slower: 17.8 Mbps beside 1 Mbps."""
+    """For scheme xlink-lean over two links of constant rate, whichever is the primary path: a download that takes the
+    best single path eight RTTs of the slow path or longer takes multipath at most x = 10 % longer. The RTT is the one
+    with the link's queue full. Of 300 drawn, the worst was 5.2 % slower: 17.8 Mbps beside 1 Mbps."""
     check_long_download(links, rtts)
 
 
