@@ -58,8 +58,9 @@ def follow(tree: Path, tmp_path: Path) -> Follow:
     """Runs a step, lines for bash, in the copy; gives what it wrote."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
-    (programs / "railyard").chmod(0o755)
+    for name, module in (("railyard", "-m railyard "), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module}"$@"\n')
+        (programs / name).chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD_", "MAKE"))}
     environment |= {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(tree), "COLUMNS": "120"}
 

@@ -1,0 +1,305 @@
+"""Says by how much a change of the transport, or of a scheme's settings, moves each figure over many pairs of traces.
+
+    python scripts/try-scheduler.py --train PAIRS [--check PAIRS] [--against REV|DIR] [--tried DIR] [--with SETTINGS]
+
+Tried is the working tree, or the build of another checkout (`--tried DIR`), with `--with` under further settings of the
+scheme. It is compared with `--against`: a git revision, or the checkout of another build. Without `--against` that is
+HEAD, or with `--with` the tried build itself under the scheme's own settings.
+
+PAIRS is a comma-separated list of
+
+    hsr_0544            a pair of the trace library
+    subway:101-104      generated pairs: a mobility model and its seeds
+    bus_a+walk_b_wifi   a pair of two single recordings: trace files, or their names in RAILYARD_TRACE_PATH
+
+A change is chosen by the pairs of `--train`; those of `--check` say once whether it holds on others. A setting is an
+experiment whose player and time limit the plays have: `light` is experiments/evaluation.yaml, `heavy` is
+evaluation-heavy.yaml. Brackets are 95 % intervals for pairs like these (docs/reference/statistics.md). Median is the
+geometric mean over pairs of the ratio of medians; excess is the mean time above the oracle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from railyard.base import intervals
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.base.provenance import sha256_of
+from railyard.base.statistics import nearest_rank
+from railyard.base.yamlfile import YamlDocument, parse
+from railyard.experiment.model import Experiment, find_experiment, load_experiment
+from railyard.gate import build
+from railyard.results import differences
+from railyard.results.differences import Bounds, Difference, Figure
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import Run
+from railyard.run.resolve import resolve
+from railyard.traces.generate import GeneratedPair, write_pair
+from railyard.traces.index import write_entry
+from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path
+from railyard.traces.presets import MODELS
+from railyard.traces.singles import Single, Words, make_pair
+
+SETTINGS = {"light": "evaluation", "heavy": "evaluation-heavy"}
+FOLDER = ROOT / "build" / "trials"
+LENGTH_S = 120  # of a generated pair
+TRIED, BASE = "tried", "baseline"
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def _mean(layout: intervals.Layout, tops: list[float], bottoms: list[float]) -> intervals.Reals:
+    drawn = intervals.weights(layout)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: intervals.Reals = (drawn @ np.array(tops)) / (drawn @ np.array(bottoms))
+    return found
+
+
+def _medians(runs: Sequence[Run], layout: intervals.Layout) -> Bounds:
+    """The geometric mean of the pairs' medians. Each pair counts as one, however many plays it has."""
+    tops, bottoms = [0.0] * len(runs), [0.0] * len(runs)
+    for cluster in layout.clusters:
+        values = sorted(chunk.rct_s for k in cluster for chunk in runs[k].chunks)
+        for k in cluster:
+            tops[k] = math.log(nearest_rank(values, 0.5)) / len(cluster)
+            bottoms[k] = 1 / len(cluster)
+    found = np.exp(_mean(layout, tops, bottoms))
+    return found, found
+
+
+def _excess(runs: Sequence[Run], layout: intervals.Layout) -> Bounds:
+    """Seconds above the oracle, the mean over requests. One that did not complete counts with the time it waited."""
+    known = [[one.rct_s - one.oracle_s for one in run.chunks if one.oracle_s is not None] for run in runs]
+    found = _mean(layout, [math.fsum(of) for of in known], [float(len(of)) for of in known])
+    return found, found
+
+
+def _of_mean(name: str, title: str, bounds: Callable[[Sequence[Run], intervals.Layout], Bounds]) -> Figure:
+    return Figure(name, title, bounds, lambda runs, layout: intervals.interval(bounds(runs, layout)[0], layout))
+
+
+_KNOWN = differences.BY_NAME
+FIGURES = (
+    _of_mean("median", "median", _medians),
+    replace(_KNOWN["rct_p95"], title="p95"),
+    replace(_KNOWN["rct_p99"], title="p99"),
+    _of_mean("excess", "excess", _excess),
+    replace(_KNOWN["first_frame"], title="first frame"),
+    replace(_KNOWN["rebuffer_rate"], title="rebuffering"),
+    _KNOWN["redundancy"],
+)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def _single(name: str) -> Path:
+    """The trace of a single recording: a file, or its name in the directories of RAILYARD_TRACE_PATH."""
+    folders = [folder for root in search_path() for folder in (root / "recorded", root)]
+    places = [Path(name), *(folder / file for folder in folders for file in (name, f"{name}.down"))]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise UserError(f"there is no trace '{name}', nor {name}.down in {SEARCH_PATH_VARIABLE}; name a file.")
+    return found
+
+
+def _of_singles(token: str, library: Path) -> str:
+    first, _, second = token.partition("+")
+    files = _single(first), _single(second)
+    name = f"{files[0].stem}-with-{files[1].stem}"
+    written, entry = make_pair((Single(files[0]), Single(files[1])), Words(name))
+    write_entry(library, written, entry)
+    return name
+
+
+def _generated(token: str, library: Path) -> list[str]:
+    model, _, seeds = token.partition(":")
+    first, _, last = seeds.partition("-")
+    if model not in MODELS or not first.isdigit() or not (last or first).isdigit():
+        raise UserError(f"'{token}' is no MODEL:SEED or MODEL:FIRST-LAST; the models are {', '.join(MODELS)}.")
+    names = [f"{model}-s{seed}" for seed in range(int(first), int(last or first) + 1)]
+    for name in names:
+        pair = GeneratedPair(name=name, seed=int(name.rpartition("-s")[2]), duration_s=LENGTH_S, model=MODELS[model])
+        if not (library / f"{name}.yaml").is_file():
+            write_pair(pair, library)
+    return names
+
+
+def pairs_of(listed: str, library: Path) -> list[str]:
+    """The names of the pairs; those that have to be made are in the library then."""
+    names: list[str] = []
+    for token in filter(None, (word.strip() for word in listed.split(","))):
+        if "+" in token:
+            names.append(_of_singles(token, library))
+        elif ":" in token:
+            names += _generated(token, library)
+        else:
+            names.append(token)
+    return list(dict.fromkeys(names))
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def _build_of(named: str | None) -> build.Build:
+    """The working tree, a checkout that is built, or a git revision."""
+    if named is None or not Path(named).is_dir():
+        with build.locked():
+            return build.working_tree() if named is None else build.baseline(named)
+    program = Path(named) / "build" / "bin" / build.PROGRAM
+    if not program.is_file():
+        raise UserError(f"{program} is not there; build it with `make -C {named} build`.")
+    digest = sha256_of(program)
+    return build.Build(f"{named} ({digest[:12]})", digest[:12], program.resolve(), digest)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two that are compared."""
+
+    name: str
+    build: build.Build
+    settings: dict[str, Any]
+
+    def played(self, setting: str, pairs: list[str], schemes: list[dict[str, Any]], options: Options) -> list[Run]:
+        """Its plays, under names of their own, so that both sides are compared as two schemes of one campaign."""
+        file = find_experiment(SETTINGS.get(setting, setting))
+        changes = {"pairs": pairs, "schemes": [entry | self.settings for entry in schemes], "seeds": options.starts}
+        data = load_experiment(file)[1].data | changes | {"qlog": "none", "link_logs": False}
+        document = YamlDocument(file, data, {})
+        experiment = parse(document, Experiment)
+        version = {"program": self.build.program, "programs_sha256": {build.PROGRAM: self.build.program_sha256}}
+        specs = [spec.model_copy(update=version) for spec in resolve(experiment, document)]
+        plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}")
+        with whole_campaign(plan, Place(results=options.out)) as whole:
+            return [self._named(run) for run in whole.runs]
+
+    def _named(self, run: Run) -> Run:
+        record = run.record | {"config": run.config | {"label": f"{run.label} {self.name}"}}
+        return replace(run, run_id=f"{run.run_id} {self.name}", record=record)
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def cell(one: Difference) -> str:
+    """The change with its interval; of a rate the value that it led to as well."""
+    if one.change is None or not one.carried:
+        return "–" if one.change is None else intervals.TOO_SMALL
+    form, after = "+.1f", ""
+    if not one.figure.relative:
+        form, after = "+.2f", f", to {100 * one.ours.value:.2f}" if one.ours else ""
+    return one.change.interval.mapped(lambda value: 100 * value).text(form).replace("-", "−") + after
+
+
+def compared(plays: Sequence[Run], label: str) -> list[Difference]:
+    return differences.differences(plays, [(f"{label} {TRIED}", f"{label} {BASE}")], FIGURES)
+
+
+def _row(place: str, label: str, plays: Sequence[Run]) -> tuple[str, str]:
+    """A line of the table, and the sentence of what is established."""
+    found = compared(plays, label)
+    pairs = len({run.pair for run in plays})
+    failed = [sum(run.failed for run in plays if run.label == f"{label} {side}") for side in (BASE, TRIED)]
+    said = [f"{one.figure.title} {one.verdict}" for one in found if one.verdict in ("lower", "higher")]
+    cells = [place, str(pairs), label, *map(cell, found), f"{failed[0]} / {failed[1]}"]
+    return f"| {' | '.join(cells)} |", f"- {place}, {label}: {'; '.join(said) or 'nothing'}."
+
+
+def _scheme(word: str) -> dict[str, Any]:
+    read = _yaml(word)
+    entry = read if isinstance(read, dict) else {"scheme": read}
+    return {"label": entry.get("scheme")} | entry
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise UserError(f"'{text}' is no YAML; write settings as '{{rescue: off, scheduler: ecf}}'.") from None
+
+
+class Options(argparse.Namespace):
+    train: str
+    check: str
+    against: str | None
+    tried: str | None
+    settings: str
+    scheme: list[str] | None
+    setting: list[str] | None
+    starts: int
+    out: Path
+
+
+def _options() -> Options:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", default="", metavar="PAIRS", help="by which the change is chosen")
+    parser.add_argument("--check", default="", metavar="PAIRS", help="on which it must hold")
+    parser.add_argument("--against", metavar="REV|DIR", help="what it is compared with (HEAD)")
+    parser.add_argument("--tried", metavar="DIR", help="a checkout that is built, instead of the working tree")
+    parser.add_argument("--with", dest="settings", default="{}", metavar="SETTINGS", help="such as '{rescue: off}'")
+    parser.add_argument(
+        "--scheme", action="append", help="such as xlink+, or '{scheme: ...}'; may be repeated (xlink+)"
+    )
+    parser.add_argument("--setting", action="append", help="light, heavy, or an experiment; may be repeated (both)")
+    parser.add_argument("--starts", type=int, default=6, metavar="N", help="places in each trace (6)")
+    parser.add_argument("--out", type=Path, default=FOLDER, metavar="DIR", help="for plays and pairs (build/trials)")
+    return parser.parse_args(namespace=Options())
+
+
+def _sides(options: Options) -> tuple[Side, Side]:
+    settings = _yaml(options.settings) or {}
+    if not isinstance(settings, dict):
+        raise UserError(f"--with '{options.settings}' names no settings; write them as '{{rescue: off}}'.")
+    tried = _build_of(options.tried)
+    base = tried if settings and options.against is None else _build_of(options.against or "HEAD")
+    return Side(BASE, base, {}), Side(TRIED, tried, settings)
+
+
+def compare(options: Options) -> None:
+    library = options.out / "pairs"
+    os.environ[SEARCH_PATH_VARIABLE] = f"{os.environ.get(SEARCH_PATH_VARIABLE, '')}:{library}"
+    sets = {name: pairs_of(listed, library) for name, listed in (("train", options.train), ("check", options.check))}
+    if not any(sets.values()):
+        raise UserError("there are no pairs to compare on; name some with --train or --check.")
+    sides = _sides(options)
+    schemes = [_scheme(word) for word in options.scheme or ["xlink+"]]
+    added = f" with {options.settings}" if sides[1].settings else ""
+    print(f"{sides[1].build.title}{added} against {sides[0].build.title}; starts a pair: {options.starts}.")
+    print("Changes in %; of rebuffering and redundancy in percentage points, with the rate in %.\n")
+    print(f"| pairs | number | scheme | {' | '.join(figure.title for figure in FIGURES)} | failed |")
+    print("| --- | ---: | --- |" + " --- |" * len(FIGURES) + " ---: |")
+    sentences: list[str] = []
+    for name, pairs in sets.items():
+        for setting in (options.setting or SETTINGS) if pairs else ():
+            plays = differences.sound([run for side in sides for run in side.played(setting, pairs, schemes, options)])
+            for entry in schemes:
+                row, sentence = _row(f"{name}, {setting}", entry["label"], plays)
+                print(row, flush=True)
+                sentences.append(sentence)
+    print("\nEstablished for pairs like these, with Holm's correction over the figures of a row:\n")
+    print("\n".join(sentences))
+
+
+def main() -> None:
+    try:
+        compare(_options())
+    except UserError as error:
+        print(f"try-scheduler: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
