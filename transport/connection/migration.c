@@ -143,7 +143,7 @@ static bool probe_candidate(xl_connection *c, xl_path *p) {
 }
 
 static void probe_next(xl_connection *c) {
-    for (size_t step = 1; step < c->path_count; step++) {
+    for (size_t step = 1; step <= c->path_count; step++) { /* the last one again, if it is the only one */
         xl_path *p = &c->path[((size_t)c->migration.last + step) % c->path_count];
         if (p->index == c->active || p->index == c->migration.left || p->state == XL_PATH_CLOSED)
             continue;

@@ -144,6 +144,44 @@ static void a_client_of_multipath_migrates_where_the_server_knows_none(void **st
     pair_free(&p);
 }
 
+/* Both paths are dark for longer than a validation lasts; then only the second one comes back. */
+static void a_candidate_that_did_not_answer_is_asked_again(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    set_dark(&p.link[1], true);
+    pair_run(&p, 20000000);
+    assert_int_equal(0, p.client_migrations);
+    set_dark(&p.link[1], false);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
+/* RFC 9000 section 8.2.3: the data of any previous PATH_CHALLENGE. Each one is repeated here before it is answered. */
+static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 900000;
+    start(&p);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    while (p.cc->migration.to < 0)
+        assert_true(pair_step(&p));
+    pair_run(&p, 1850000);
+    assert_int_equal(1, p.client_migrations);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
@@ -152,6 +190,8 @@ int main(void) {
         cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
         cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
         cmocka_unit_test(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram),
+        cmocka_unit_test(a_candidate_that_did_not_answer_is_asked_again),
+        cmocka_unit_test(a_path_slower_than_the_repetition_is_validated_by_the_first_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,7 +167,7 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
         return 0;
     bool validates = p->challenge_pending || xl_path_may_respond(p);
     if (p->challenge_pending)
-        p->challenge_was_small = room < XL_MIN_DATAGRAM;
+        p->challenge_was_small = room < XL_MIN_DATAGRAM || (p->challenge_was_small && p->earlier_challenge_count > 0);
     if (validates)
         put_validation(&b);
     if (!is_probing_only(c, p)) {

@@ -284,7 +284,28 @@ uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t ca
     return p->last_eliciting_at + interval;
 }
 
+/* The answer on a path with a long RTT arrives after the challenge was repeated. */
+static void keep_challenge(xl_path *p) {
+    if (p->earlier_challenge_count == XL_PATH_CHALLENGES_MAX) {
+        memmove(p->earlier_challenges[0], p->earlier_challenges[1],
+                sizeof(p->earlier_challenges[0]) * (XL_PATH_CHALLENGES_MAX - 1));
+        p->earlier_challenge_count--;
+    }
+    memcpy(p->earlier_challenges[p->earlier_challenge_count++], p->challenge, 8);
+}
+
+static bool answers_challenge(const xl_path *p, const uint8_t data[8]) {
+    bool found = xl_is_equal(p->challenge, data, 8);
+    for (size_t i = 0; i < p->earlier_challenge_count; i++)
+        found |= xl_is_equal(p->earlier_challenges[i], data, 8);
+    return found;
+}
+
 void xl_path_start_challenge(xl_path *p, const uint8_t data[8]) {
+    if (p->challenge_tries == 0 || p->challenge_is_probe)
+        p->earlier_challenge_count = 0;
+    else
+        keep_challenge(p);
     memcpy(p->challenge, data, 8);
     p->challenge_pending = true;
     p->challenge_outstanding = true;
@@ -309,7 +330,7 @@ void xl_path_challenge_sent(xl_path *p, uint64_t now) {
 }
 
 bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
-    if (!p->challenge_outstanding || !xl_is_equal(p->challenge, data, 8))
+    if (!p->challenge_outstanding || !answers_challenge(p, data))
         return false;
     p->challenge_outstanding = p->challenge_pending = false;
     p->challenge_deadline = XL_NEVER;

@@ -15,9 +15,10 @@
 #include "recovery/rtt.h"
 #include "wire/frame.h"
 
-#define XL_PATH_RESPONSES_MAX 4
-#define XL_RATE_BUCKETS       8
-#define XL_RATE_BUCKET_US     64000
+#define XL_PATH_RESPONSES_MAX  4
+#define XL_PATH_CHALLENGES_MAX 4 /* that are remembered beside the newest one */
+#define XL_RATE_BUCKETS        8
+#define XL_RATE_BUCKET_US      64000
 
 /* When packets received are acknowledged at once (RFC 9000 section 13.2, draft-ietf-quic-ack-frequency section 6). */
 typedef struct {
@@ -115,7 +116,10 @@ typedef struct {
     bool challenge_pending, challenge_outstanding;
     bool challenge_was_small; /* the allowance (8.1) left no room to pad it: its answer proves no MTU (8.2.3) */
     bool challenge_is_probe;  /* it measures the RTT of a path that is validated: nothing hangs on the answer */
-    uint8_t challenge[8];
+    uint8_t challenge[8];     /* of the newest PATH_CHALLENGE */
+    /* Of the same validation: their answers count, too (8.2.3). */
+    uint8_t earlier_challenges[XL_PATH_CHALLENGES_MAX][8];
+    size_t earlier_challenge_count;
     uint64_t challenge_sent_at, challenge_deadline;
     unsigned challenge_tries;
     uint8_t responses[XL_PATH_RESPONSES_MAX][8];
@@ -193,7 +197,8 @@ void xl_path_start_challenge(xl_path *, const uint8_t data[8]);
 /* The same to measure the RTT: a PATH_RESPONSE always returns on the path of its PATH_CHALLENGE. */
 void xl_path_start_rtt_probe(xl_path *, const uint8_t data[8]);
 void xl_path_challenge_sent(xl_path *, uint64_t now);
-/* True if this PATH_RESPONSE answers our challenge; the path is validated then and, without a sample yet, gets one. */
+/* True if this PATH_RESPONSE answers our challenge, or one that the challenge repeats; the path is validated then and,
+ * without a sample yet and if the challenge was not repeated, gets one. */
 bool xl_path_take_response(xl_path *, const uint8_t data[8], uint64_t now);
 void xl_path_queue_response(xl_path *, const uint8_t data[8]);
 /* A PATH_RESPONSE waits and may go out: within the congestion window (RFC 9002 section 7), and a few beyond it, because

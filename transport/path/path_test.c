@@ -253,6 +253,24 @@ static void validation_needs_the_very_challenge(void **state) {
     assert_false(xl_path_take_response(&p, right, 32000));
 }
 
+static void the_answer_to_a_repeated_challenge_validates(void **state) {
+    (void)state;
+    xl_path p;
+    make(&p);
+    uint8_t data[7][8] = {{0}};
+    for (uint8_t i = 0; i < 7; i++) {
+        data[i][0] = i;
+        xl_path_start_challenge(&p, data[i]);
+        xl_path_challenge_sent(&p, 1000 * i);
+    }
+    assert_false(xl_path_take_response(&p, data[1], 9000)); /* forgotten: four are kept beside the newest */
+    assert_true(xl_path_take_response(&p, data[2], 9000));
+    assert_false(p.rtt.has_sample);
+    xl_path_start_challenge(&p, data[0]); /* the next validation, of another address perhaps */
+    xl_path_challenge_sent(&p, 10000);
+    assert_false(xl_path_take_response(&p, data[6], 11000));
+}
+
 static void repeated_challenges_back_off_and_give_no_rtt(void **state) {
     (void)state;
     xl_path p;
@@ -492,6 +510,7 @@ int main(void) {
         cmocka_unit_test(a_challenge_waits_for_its_answer),
         cmocka_unit_test(a_challenge_of_a_measured_path_is_no_sample),
         cmocka_unit_test(without_a_rate_the_rtt_has_to_do),
+        cmocka_unit_test(the_answer_to_a_repeated_challenge_validates),
         cmocka_unit_test(repeated_challenges_back_off_and_give_no_rtt),
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(probe_timeout_doubles_up_to_its_cap),
