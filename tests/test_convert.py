@@ -151,7 +151,7 @@ def test_rates_hold_from_row_to_row_in_every_unit(tmp_path: Path) -> None:
     ("content", "options", "where", "said"),
     [
         ("t,r\n0,1\n1,x\n", {}, ":3: ", "no number in column 2"),
-        ("t,r\n0,1\n0,1\n", {}, ":3: ", "not later"),
+        ("t,r\n1,1\n0,1\n", {}, ":3: ", "earlier than"),
         ("t,r\n0,1\n1,-1\n", {}, ":3: ", "cannot be a rate"),
         ("t,r\n0,1\n1,nan\n", {}, ":3: ", "cannot be a rate"),
         ("t,r\n0,1\n1," + "9" * 1000 + "\n", {}, ":3: ", f"{'9' * 40}… cannot be a rate"),
@@ -197,9 +197,73 @@ def test_fractions_of_a_date_count(tmp_path: Path) -> None:
     assert times_of(write(tmp_path / "r.csv", rows), **PACKETS) == [249, 499, 1000]
 
 
-def test_rows_of_one_date_count_with_their_mean(tmp_path: Path) -> None:
-    rows = "t,rate\n2021-05-03T10:00:00Z,6\n2021-05-03T10:00:00Z,2\n2021-05-03T10:00:01Z,0\n"
-    assert times_of(write(tmp_path / "r.csv", rows), **PACKETS) == [249, 499, 749, 999, 2000]
+def test_rows_of_one_time_count_with_their_mean(tmp_path: Path) -> None:
+    for rows in ("2021-05-03T10:00:00Z,6\n2021-05-03T10:00:00Z,2\n2021-05-03T10:00:01Z,0\n", "5,6\n5,2\n6,0\n"):
+        assert times_of(write(tmp_path / "r.csv", f"t,rate\n{rows}"), **PACKETS) == [249, 499, 749, 999, 2000]
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "options"),
+    [
+        ("time,throughput_kbps", "{t},{kbps}", {}),
+        ("time;Datenrate [Mbit/s];Straße", "{t};{mbps};Königstraße", {}),
+        ("time_ms\tDownload MB/s", "{ms}\t{mega_bytes}", {}),
+        ("timestamp,rtt_ms,bytes_received", "16803{t:05},50,{bytes}", {}),
+        ("timestamp,mbps", "16803{ms:08},{mbps}", {}),
+        ("mbps,time", "{mbps},{t}", {}),
+        ("time,latitude,UL_bitrate,DL_bitrate", "{t},51.9,9,{kbps}", {"unit": "kbps"}),
+        ("time,uplink_bps,downlink_bps", "{t},9,{bps}", {}),
+        ("time,kbps", "{t},{packets}", {"unit": "packets"}),  # what is given counts more than the name
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_columns_and_units_are_told_by_their_names(
+    tmp_path: Path, encoding: str, header: str, row: str, options: dict[str, object]
+) -> None:
+    lines = [header]
+    for t, packets in ((100, 4), (101, 0), (102, 2)):
+        bps = packets * 12032
+        lines.append(
+            row.format(
+                t=t, ms=t * 1000, packets=packets, bytes=packets * 1504, bps=bps, kbps=bps / 1e3, mbps=bps / 1e6,
+                mega_bytes=bps / 8e6,
+            )
+        )  # fmt: skip
+    file = tmp_path / "r.csv"
+    file.write_bytes("\r\n".join([*lines, ""]).encode(encoding))
+    assert times_of(file, **options) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "said"),
+    [
+        ("time,latitude,place", "{t},5,6", "no column is called a rate; name it as the rate column: latitude, place"),
+        ("time,rtt_ms", "{t},5", "no column is called a rate"),
+        ("time,place,a_mbps,b_mbps", "{t},1,5,6", "several columns may be the rate; .*: a_mbps, b_mbps"),
+        ("time,rate", "{t},12000", "no rate in mbps; give their unit"),
+        ("time,mbps", "{t}000,5", "1000 s apart; give the unit of the times"),
+        ("time,rx_bytes", "{t},{t}000", "never decreases, so it is a running total"),
+        ("time,mbps", "01/04/2023 10:00:{t:02},5", "write dates as 2021-05-03T10:00:00"),
+    ],
+)
+def test_a_table_that_would_be_misread_is_refused(tmp_path: Path, header: str, rows: str, said: str) -> None:
+    text = "\n".join([header, *(rows.format(t=t) for t in range(1, 31)), ""])
+    with pytest.raises(TraceError, match=said):
+        times_of(write(tmp_path / "r.csv", text))
+
+
+def test_what_was_decided_of_columns_and_gaps_is_said(tmp_path: Path) -> None:
+    file = write(tmp_path / "r.csv", "time,rate,rtt\n0,4,9\n1,4,9\n2,4,9\n302,4,9\n303,4,9\n304,4,9\n")
+    code, out, _ = railyard_traces("convert", file, "--out", tmp_path / "r.down")
+    assert (code, "; rates in mbps (assumed) from column 'rate'; warning: 300 s without a row, from 2 s on" in out) == (
+        0, True,
+    )  # fmt: skip
+
+
+def test_a_trace_with_line_ends_of_windows_is_mended(tmp_path: Path) -> None:
+    file = tmp_path / "dos.down"
+    file.write_bytes(b"\xef\xbb\xbf1\r\n2\r\n1000\r\n")
+    assert times_of(file) == [1, 2, 1000]
 
 
 def test_a_rate_may_have_its_unit_behind_it_and_be_the_first_row(tmp_path: Path) -> None:
@@ -209,8 +273,8 @@ def test_a_rate_may_have_its_unit_behind_it_and_be_the_first_row(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("row", "said"),
-    [("2021-13-03T10:00:01Z;1", "no number in column 1"), ("2021-05-03T09:59:59Z;1", "not later"),
-     ("2021-05-03T10:00:01Z;1.234,5", "no number in column 2"), ("1;1", "not later")],
+    [("2021-13-03T10:00:01Z;1", "no number in column 1"), ("2021-05-03T09:59:59Z;1", "earlier than"),
+     ("2021-05-03T10:00:01Z;1.234,5", "no number in column 2"), ("1;1", "earlier than")],
 )  # fmt: skip
 def test_a_date_or_number_that_cannot_be_read_is_told(tmp_path: Path, row: str, said: str) -> None:
     file = write(tmp_path / "r.csv", f"t;rate\n2021-05-03T10:00:00Z;1\n{row}\n")

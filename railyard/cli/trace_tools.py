@@ -68,14 +68,19 @@ def convert(
     scale: Annotated[
         float, typer.Option(min=1e-9, help="Multiply all bytes by this, e.g. 1.04 for TCP payload.")
     ] = 1.0,
-    unit: Annotated[Unit, typer.Option(help="rates: unit of the column; bytes and packets are per bin.")] = "mbps",
+    unit: Annotated[
+        Unit | None,
+        typer.Option(help="rates: unit of the column; bytes and packets are per bin. Default: by its name, else mbps."),
+    ] = None,
     time_column: Annotated[
-        str | None, typer.Option(help="rates: column name, or number from 1. Default: the first.")
+        str | None, typer.Option(help="rates: column name, or number from 1. Default: by its name, else the first.")
     ] = None,
     rate_column: Annotated[
-        str | None, typer.Option(help="rates: column name or number. Default: after the time.")
+        str | None, typer.Option(help="rates: column name or number. Default: by its name, else after the time.")
     ] = None,
-    time_unit: Annotated[TimeUnit, typer.Option(help="rates: unit of the times.")] = "s",
+    time_unit: Annotated[
+        TimeUnit | None, typer.Option(help="rates: unit of the times. Default: by the column's name, else s.")
+    ] = None,
     bin_ms: Annotated[
         float | None, typer.Option(min=1e-3, help="rates: length of bins, ms, if there is no time column.")
     ] = None,
@@ -113,7 +118,7 @@ def convert(
     mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3
     console.print(
         f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
-        f"{done.opportunities} opportunities, {mbps:.2f} Mbps",
+        f"{done.opportunities} opportunities, {mbps:.2f} Mbps{'; ' if done.note else ''}{done.note}",
         soft_wrap=True,
     )
 

@@ -118,7 +118,11 @@ def _parse(path: Path, data: bytes) -> IntArray:
         position = int(np.argmax(alien))
         line = int(np.searchsorted(ends, position)) + 1
         text = data[int(ends[line - 2]) + 1 if line > 1 else 0 : int(ends[line - 1])][:40]
-        remedy = "write line ends as LF alone" if text.endswith(b"\r") else "write one integer in ms and nothing else"
+        remedy = (
+            "write line ends as LF alone, as traces convert does"
+            if text.endswith(b"\r")
+            else "write one integer in ms and nothing else"
+        )
         faults.append((line, f"{text.decode('latin-1')!r} is not a timestamp; {remedy}"))
     if blank is not None:
         faults.append((blank, "the line is blank; remove it"))
@@ -150,6 +154,11 @@ def read_trace(path: str | Path) -> Trace:
         data = path.read_bytes()
     except OSError as error:
         raise TraceError(f"{path}: cannot read the trace: {(error.strerror or str(error)).lower()}") from error
+    return trace_of(path, data)
+
+
+def trace_of(path: Path, data: bytes) -> Trace:
+    """The trace of a file's bytes. Raises TraceError, whose message names file and line."""
     return Trace(path, _parse(path, data), hashlib.sha256(data).hexdigest())
 
 

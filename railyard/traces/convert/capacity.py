@@ -32,6 +32,8 @@ class Delivered:
     bytes_until: FloatArray
     duration_us: float
     stepwise: bool
+    note: str = ""
+    """What a reader decided by itself, for the user."""
 
     @property
     def total_bytes(self) -> float:

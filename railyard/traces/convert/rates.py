@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from railyard.traces.convert.capacity import Delivered, from_bins
+from railyard.traces.convert.columns import US, Columns, columns_of
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError
-
-_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
-_BYTES_PER_S = {"gbps": 1e9 / 8, "mbps": 1e6 / 8, "kbps": 1e3 / 8, "bps": 1 / 8, "bytes-per-s": 1.0}
-_BYTES_PER_BIN = {"bytes": 1.0, "packets": float(OPPORTUNITY_BYTES)}
-
+from railyard.traces.trace import FloatArray, TraceError
 
 _IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "Gbits/sec": 1e9 / 8}
 """Units that iperf writes behind a rate, row by row, in bytes per second."""
 MAX_BYTES_PER_S = 1e14 / 8
 """100 Tbps: more is a wrong unit, or no rate."""
+MAX_ASSUMED = 10_000
+"""Mbps, of the median: above it the unit is asked for, where nothing names it."""
+MAX_ASSUMED_STEP_S = 100
+"""Between rows, of the median: likewise for the unit of the times."""
+TOTALS_ROWS = 20
+"""So many rows of bytes that never decrease are a running total."""
+GAP_S, GAP_STEPS = 10, 10
+"""A row that holds longer than both, in seconds and in medians, is a gap in the recording."""
 SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 _GNETTRACK = "%Y.%m.%d_%H.%M.%S"
@@ -63,31 +69,37 @@ def _cells(row: list[str], delimiter: str | None) -> list[str]:
     return cells
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
+def decoded(path: Path) -> str:
+    """The text of a file in UTF-8 or UTF-16, else as Windows writes it in western Europe."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            first = next((line for line in stream if line.strip() and not line.lstrip().startswith("#")), "")
-            delimiter = delimiter_of(first)
-            stream.seek(0)
-            reader = csv.reader(stream, delimiter=delimiter or ",", strict=True)
-            return [
-                (reader.line_num, _cells(row, delimiter))
-                for row in reader
-                if row and any(row) and not row[0].lstrip().startswith("#")
-            ]
+        data = path.read_bytes()
     except OSError as error:
         raise TraceError.unreadable(path, error) from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: this is not a CSV file in UTF-8: {error}") from None
+    try:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16")
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return data.decode("cp1252")
+    except UnicodeDecodeError:
+        raise TraceError(f"{path}: this is no text in UTF-8; save it as a CSV file in UTF-8") from None
 
 
-def _column(path: Path, header: list[str] | None, width: int, name: str) -> int:
-    if header is not None and name in header:
-        return header.index(name)
-    if name.isdigit() and 1 <= int(name) <= width:
-        return int(name) - 1
-    known = ", ".join(header) if header is not None else f"1 to {width}"
-    raise TraceError(f"{path}: there is no column {name!r}; the columns are {known}")
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    stream = io.StringIO(decoded(path), newline="")
+    first = next((line for line in stream if line.strip() and not line.lstrip().startswith("#")), "")
+    delimiter = delimiter_of(first)
+    stream.seek(0)
+    try:
+        reader = csv.reader(stream, delimiter=delimiter or ",", strict=True)
+        return [
+            (reader.line_num, _cells(row, delimiter))
+            for row in reader
+            if row and any(row) and not row[0].lstrip().startswith("#")
+        ]
+    except csv.Error as error:
+        raise TraceError(f"{path}: this is not a CSV file: {error}") from None
 
 
 def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
@@ -98,57 +110,86 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
         header = rows.pop(0)[1]
     if not rows:
         raise TraceError(f"{path}: there is no row of numbers in it")
-    width = len(rows[0][1])
-    timed = recipe.bin_ms is None
-    time_at = _column(path, header, width, recipe.time_column or "1") if timed else None
-    default = str(1 if time_at is None else time_at + 2)
-    rate_at = _column(path, header, width, recipe.rate_column or default)
+    first = {at: float(cell) for at, cell in enumerate(rows[0][1]) if _is_number(cell)}
+    columns = columns_of(path, recipe, header, len(rows[0][1]), first)
     rates: list[float] = []
     times: list[float] = []
     alike = 1
     for line, cells in rows:
-        rate = _value(path, line, cells, rate_at, negative=False) * _own_unit(cells, rate_at, recipe)
-        if rate * _BYTES_PER_S.get(recipe.unit, _BYTES_PER_BIN.get(recipe.unit, 1.0)) > MAX_BYTES_PER_S:
-            raise TraceError(f"{path}:{line}: {rate:.3g} {recipe.unit} is more than 100 Tbps; give the column's unit")
-        if time_at is not None:
-            time, dated = _time_us(path, line, cells, time_at, recipe)
-            if dated and times and time == times[-1]:
+        rate = _value(path, line, cells, columns.rate, negative=False) * _own_unit(cells, columns)
+        if rate * columns.unit.bytes_each > MAX_BYTES_PER_S:
+            named = f"{rate:.3g} {columns.unit.name}"
+            raise TraceError(f"{path}:{line}: {named} is more than 100 Tbps; give the column's unit")
+        if columns.time is not None:
+            time = _time_us(path, line, cells, columns)
+            if times and time == times[-1]:
                 alike += 1
                 rates[-1] += (rate - rates[-1]) / alike
                 continue
             alike = 1
+            if times and time < times[-1]:
+                raise TraceError(f"{path}:{line}: the time is earlier than that of the row before; sort the rows")
             times.append(time)
-            if len(times) > 1 and times[-1] <= times[-2]:
-                raise TraceError(f"{path}:{line}: the time is not later than that of the row before; sort the rows")
         rates.append(rate)
     edges = _edges(path, times, len(rates), recipe)
     values = np.array(rates)
-    if recipe.unit in _BYTES_PER_BIN:
-        return from_bins(edges, values * _BYTES_PER_BIN[recipe.unit])
-    return from_bins(edges, values * _BYTES_PER_S[recipe.unit] * np.diff(edges) / 1e6)
+    _refuse_misread(path, columns, values, edges)
+    in_bins = values if columns.unit.per_bin else values * np.diff(edges) / 1e6
+    return replace(from_bins(edges, in_bins * columns.unit.bytes_each), note=f"{columns.words}{_gap_words(edges)}")
 
 
-def _own_unit(cells: list[str], rate_at: int, recipe: TraceRecipe) -> float:
-    """By how much the unit that the row names behind its rate is more than the recipe's."""
-    named = _IPERF_UNITS.get(cells[rate_at + 1]) if rate_at + 1 < len(cells) else None
-    return 1.0 if named is None or recipe.unit in _BYTES_PER_BIN else named / _BYTES_PER_S[recipe.unit]
+def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: FloatArray) -> None:
+    """Rates and times that only a wrong unit explains."""
+    rate = float(np.median(values))
+    if not columns.is_unit_known and rate > MAX_ASSUMED:
+        raise TraceError(f"{path}: half of the rates are above {rate:.0f}, which is no rate in mbps; give their unit")
+    step_s = float(np.median(np.diff(edges))) / 1e6
+    if columns.time is not None and not columns.is_time_unit_known and step_s >= MAX_ASSUMED_STEP_S:
+        raise TraceError(f"{path}: the rows would be {step_s:g} s apart; give the unit of the times")
+    if columns.unit.per_bin and len(values) >= TOTALS_ROWS and values[-1] > values[0] and np.diff(values).min() >= 0:
+        raise TraceError(f"{path}: the column of {columns.unit.name} never decreases, so it is a running total; write "
+                         "the difference from row to row")  # fmt: skip
 
 
-def _time_us(path: Path, line: int, cells: list[str], column: int, recipe: TraceRecipe) -> tuple[float, bool]:
-    """The time of a row in µs, and whether it is a date. Rows with the same date count with their mean rate."""
-    date_s = None if column >= len(cells) or _is_number(cells[column]) else _date_s(cells[column])
-    if date_s is not None:
-        return round(date_s * 1e6), True
-    return _value(path, line, cells, column, negative=True) * _US[recipe.time_unit], False
+def _gap_words(edges: FloatArray) -> str:
+    """That the longest gap was filled with a rate, for the user; empty without one."""
+    steps_s = np.diff(edges) / 1e6
+    at = int(np.argmax(steps_s))
+    if steps_s[at] <= max(GAP_S, GAP_STEPS * float(np.median(steps_s))):
+        return ""
+    return (
+        f"; warning: {steps_s[at]:g} s without a row, from {edges[at] / 1e6:g} s on, have the rate of the row before: "
+        "convert the part before or after"
+    )
 
 
-def _edges(
-    path: Path, times: list[float], count: int, recipe: TraceRecipe
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _own_unit(cells: list[str], columns: Columns) -> float:
+    """By how much the unit that the row names behind its rate is more than the column's."""
+    named = _IPERF_UNITS.get(cells[columns.rate + 1]) if columns.rate + 1 < len(cells) else None
+    return 1.0 if named is None or columns.unit.per_bin else named / columns.unit.bytes_each
+
+
+def _time_us(path: Path, line: int, cells: list[str], columns: Columns) -> float:
+    """The time of a row in µs. Rows with the same time count with their mean rate."""
+    column = columns.time or 0
+    if column < len(cells) and not _is_number(cells[column]):
+        date_s = _date_s(cells[column])
+        if date_s is not None:
+            return round(date_s * 1e6)
+        if any(character.isdigit() for character in cells[column]):
+            shown = cells[column][:SHOWN]
+            raise TraceError(
+                f"{path}:{line}: there is no number in column {column + 1} and no date that is read: {shown}; write "
+                "dates as 2021-05-03T10:00:00"
+            )
+    return _value(path, line, cells, column, negative=True) * US[columns.time_unit]
+
+
+def _edges(path: Path, times: list[float], count: int, recipe: TraceRecipe) -> FloatArray:
     if recipe.bin_ms is not None:
         return np.arange(count + 1, dtype=np.float64) * recipe.bin_ms * 1e3
     if len(times) < 2:
-        raise TraceError(f"{path}: a single row does not say how long its bin is; give the bins' length in ms")
+        raise TraceError(f"{path}: a single row does not say how long its bin is; give the bins' length in ms, bin-ms")
     since = np.array(times) - times[0]
     return np.append(since, 2 * since[-1] - since[-2])
 
@@ -157,8 +198,10 @@ def _value(path: Path, line: int, cells: list[str], column: int, *, negative: bo
     try:
         value = float(cells[column])
     except (IndexError, ValueError):
-        raise TraceError(f"{path}:{line}: there is no number in column {column + 1}; correct the row") from None
+        raise TraceError(
+            f"{path}:{line}: there is no number in column {column + 1}; correct or remove the row"
+        ) from None
     if not math.isfinite(value) or (value < 0 and not negative):
         cell = cells[column] if len(cells[column]) <= SHOWN else f"{cells[column][:SHOWN]}…"
-        raise TraceError(f"{path}:{line}: {cell} cannot be a rate or a time; correct the row")
+        raise TraceError(f"{path}:{line}: {cell} cannot be a rate or a time; correct or remove the row")
     return value

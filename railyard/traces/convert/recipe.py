@@ -41,13 +41,16 @@ class TraceRecipe(_Part):
     duration_s: Positive | None = None
     scale: Positive = 1.0
     """All bytes are multiplied by it: 1.04 turns TCP payload into what a link carries."""
-    unit: Unit = "mbps"
-    """rates: unit of the column; bytes and packets are per bin."""
+    unit: Unit | None = None
+    """rates: unit of the column; bytes and packets are per bin. Without it the one that the column's name tells, else
+    mbps."""
     time_column: Text | None = None
-    """rates: name, or number from 1; without it the first."""
+    """rates: name, or number from 1; without it the only one that is called a time, else the first."""
     rate_column: Text | None = None
-    """rates: name, or number from 1; without it the one after the time."""
-    time_unit: TimeUnit = "s"
+    """rates: name, or number from 1; without it the one that is called a rate, and without names the one after the
+    time."""
+    time_unit: TimeUnit | None = None
+    """rates: without it the one that the column's name tells, else by the size of times since 1970, else s."""
     bin_ms: Positive | None = None
     """rates: the length of all bins of a file that has no column of times."""
     address: Text | None = None

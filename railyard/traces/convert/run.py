@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from railyard.traces.convert.rates import delimiter_of, read_rates
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
-from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, read_trace
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, trace_of
 
 _CAPTURE_MAGIC = (
     b"\xd4\xc3\xb2\xa1",
@@ -30,13 +31,21 @@ _LOOKED_AT = 65_536
 
 
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
-    """A trace that is one already: to be cut, scaled or checked."""
-    times = read_trace(path).opportunities_ms
+    """A trace that is one already: to be cut, scaled or checked, or freed of Windows' line ends and byte order mark."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise TraceError.unreadable(path, error) from error
+    times = trace_of(path, _without_dos(data)).opportunities_ms
     # Its last opportunity, which closes the period, comes again with the end of what is converted.
     within, last = times[:-1], int(times[-1])
     return from_packets(
         np.minimum(within * 1000, last * 1000 - 1), np.full(len(within), OPPORTUNITY_BYTES), last * 1000
     )
+
+
+def _without_dos(data: bytes) -> bytes:
+    return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
 
 
 READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
@@ -70,6 +79,9 @@ def detect_format(path: Path) -> str:
         return "raw"
     if head.lstrip()[:1] == b"{" or DATA_RECEIVED in head:
         return "saturatr" if DATA_RECEIVED in head else "iperf3"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        head = head.decode("utf-16", errors="ignore").encode()
+    head = _without_dos(head)
     lines = head.split(b"\n")[:-1] or [head]
     if head and all(line.isdigit() for line in lines):
         return "mahimahi"
@@ -96,6 +108,8 @@ class Converted:
     measured_bytes: float
     opportunities: int
     period_ms: int
+    note: str
+    """What was decided about columns and units; empty where there was nothing to decide."""
 
 
 def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
@@ -105,13 +119,14 @@ def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
             return convert_trace(file, recipe.model_copy(update={"member": None}))
     form = recipe.format or detect_format(path)
     delivered = READERS[form](path, recipe)
+    note = delivered.note
     try:
         delivered = cut(delivered, recipe.start_s * 1e6, recipe.duration_s * 1e6 if recipe.duration_s else None)
         delivered = scaled(delivered, recipe.scale)
         times = opportunities(delivered)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
-    return Converted(format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]))
+    return Converted(format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]), note)
 
 
 def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[str, bytes], PairEntry]:
