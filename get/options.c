@@ -143,7 +143,7 @@ static const char *problem(const get_options *o) {
         return "more URLs than 4096";
     if (!o->insecure && !o->ca_file)
         return "--ca FILE is needed to verify the server's certificate, or --insecure";
-    return quic_settings_problem(&o->settings);
+    return quic_settings_problem(&o->settings, false);
 }
 
 static bool take_urls(get_options *o, char **texts, char *error) {

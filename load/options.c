@@ -94,7 +94,7 @@ static const char *problem(const load_options *o) {
         return "--server ADDR:PORT and at least one --path ADDR are needed; see --help";
     if (!o->insecure && !o->ca_file)
         return "--ca FILE is needed to verify the server's certificate, or --insecure";
-    return NULL;
+    return quic_settings_problem(&o->plan.settings, false);
 }
 
 /* The server goes by its address, in requests and in its certificate. */

@@ -210,6 +210,7 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.credentials = credentials;
     c.log = *log;
     c.null_crypto = config->null_crypto;
+    c.foresight = config->foresight;
     quic_settings_configure(config->settings, &c);
     /* Without an answer an attempt goes on beside later ones: its packets are the first in the queue of a dark link. */
     if (config->settings->reconnect != QUIC_RECONNECT_OFF)

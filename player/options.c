@@ -274,7 +274,7 @@ static bool check_server(parser *p) {
 static bool check_scheme(parser *p) {
     const quic_settings *settings = &p->o->settings;
     const player_transport_ops *transport = p->o->transport;
-    const char *problem = quic_settings_problem(settings);
+    const char *problem = quic_settings_problem(settings, false);
     if (!transport->has_schemes && (settings->name || settings->scheme.scheduler || settings->scheme.congestion))
         return fail(p, "--%s is for --transport quic and means nothing to %s; leave it out.",
                     settings->name               ? "scheme"

@@ -65,6 +65,7 @@ typedef struct {
     const char *keylog_file;                 /* appended to, or NULL */
     bool null_crypto;                        /* simulation only, see xl_config */
     void *network;                           /* the simulator's, of its own transport; NULL elsewhere */
+    const xl_foresight *foresight;           /* simulation only, see xl_config; NULL elsewhere */
 } player_transport_config;
 
 typedef struct {

@@ -104,7 +104,10 @@ bool quic_settings_choose(quic_settings *s, const char *name) {
     return true;
 }
 
-const char *quic_settings_problem(const quic_settings *s) {
+const char *quic_settings_problem(const quic_settings *s, bool is_simulated) {
+    if (!is_simulated && xl_scheduler_needs_foresight(s->scheme.scheduler))
+        return "this scheduler must know what the links will do, which only the simulator does (arena sim); "
+               "choose another one";
     return s->scheme.t_th1_us > s->scheme.t_th2_us ? "t_th1_ms must not be greater than t_th2_ms" : NULL;
 }
 
@@ -258,8 +261,12 @@ static json_t *describe_scheme(const quic_scheme *scheme) {
 }
 
 json_t *quic_settings_describe(void) {
-    json_t *all = json_array();
+    json_t *all = json_array(), *foresight = json_array();
     for (size_t i = 0; i < SCHEMES; i++)
         json_array_append_new(all, describe_scheme(&schemes[i]));
-    return json_pack("{s:o, s:o}", "settings", settings_describe(quic_setting_rows), "schemes", all);
+    for (size_t i = 0; xl_scheduler_name(i); i++)
+        if (xl_scheduler_needs_foresight(xl_scheduler_name(i)))
+            json_array_append_new(foresight, json_string(xl_scheduler_name(i)));
+    return json_pack("{s:o, s:o, s:o}", "settings", settings_describe(quic_setting_rows), "schemes", all, "foresight",
+                     foresight);
 }

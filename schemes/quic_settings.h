@@ -46,8 +46,8 @@ const char *quic_scheme_name(size_t i);
 void quic_settings_init(quic_settings *);
 /* Sets what distinguishes the scheme. False: there is no such scheme, and nothing has changed. */
 bool quic_settings_choose(quic_settings *, const char *scheme);
-/* Settings that contradict each other: a phrase, NULL for none. */
-const char *quic_settings_problem(const quic_settings *);
+/* Settings that contradict each other, or that only a simulation can have: a phrase, NULL for none. */
+const char *quic_settings_problem(const quic_settings *, bool is_simulated);
 /* Scheme and limits of an endpoint. */
 void quic_settings_configure(const quic_settings *, xl_config *);
 
@@ -56,7 +56,8 @@ bool quic_settings_are_multipath(const quic_settings *);
 /* Whether a client of this scheme uses more than its first path. */
 bool quic_settings_use_all_paths(const quic_settings *);
 
-/* {"settings": [rows], "schemes": [{"name", "about", "multipath", "migration", "settings": {name: value}}]} */
+/* {"settings": [rows], "schemes": [{"name", "about", "multipath", "migration", "settings": {name: value}}],
+ *  "foresight": [schedulers that only a simulation can have]} */
 json_t *quic_settings_describe(void);
 
 #endif

@@ -113,12 +113,22 @@ static void every_word_has_its_meaning(void **state) {
 static void thresholds_are_in_order(void **state) {
     (void)state;
     quic_settings_init(&s);
-    assert_null(quic_settings_problem(&s));
+    assert_null(quic_settings_problem(&s, false));
     assert_true(set("t_th1_ms", "2000.5"));
     assert_int_equal(s.scheme.t_th1_us, 2000500);
-    assert_string_equal(quic_settings_problem(&s), "t_th1_ms must not be greater than t_th2_ms");
+    assert_string_equal(quic_settings_problem(&s, false), "t_th1_ms must not be greater than t_th2_ms");
     assert_true(set("t_th2_ms", "3000"));
-    assert_null(quic_settings_problem(&s));
+    assert_null(quic_settings_problem(&s, false));
+}
+
+static void a_scheduler_that_needs_foresight_is_for_simulations(void **state) {
+    (void)state;
+    quic_settings_init(&s);
+    assert_true(set("scheduler", "clairvoyant"));
+    assert_null(quic_settings_problem(&s, true));
+    assert_non_null(strstr(quic_settings_problem(&s, false), "only the simulator"));
+    assert_true(set("scheduler", "earliest"));
+    assert_null(quic_settings_problem(&s, false));
 }
 
 static void the_description_names_every_scheme_and_what_it_sets(void **state) {
@@ -137,6 +147,7 @@ int main(void) {
         cmocka_unit_test(an_unknown_scheme_changes_nothing),
         cmocka_unit_test(every_word_has_its_meaning),
         cmocka_unit_test(thresholds_are_in_order),
+        cmocka_unit_test(a_scheduler_that_needs_foresight_is_for_simulations),
         cmocka_unit_test(the_description_names_every_scheme_and_what_it_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,7 +172,7 @@ static const char *problem(const server_config *c) {
         return "--lb-config and --server-id go together";
     if (!c->cert_file != !c->key_file)
         return "--cert and --key go together";
-    return quic_settings_problem(&c->settings);
+    return quic_settings_problem(&c->settings, false);
 }
 
 static void init(server_config *c, int argc, char **argv) {

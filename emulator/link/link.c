@@ -1,63 +1,12 @@
-#include "emulator/link/link.h"
+#include "emulator/link/link_internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulator/link/queue.h"
-#include "emulator/link/rng.h"
-
 /* The streams of random numbers of a link. Losses have the seed itself. */
 enum stream { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
-
-struct link {
-    const struct link_trace *trace;
-    struct link_trace constant; /* what trace points to after link_set_rate */
-    uint64_t trace_end;         /* number of the opportunity that there is not any more; LINK_NEVER: none */
-    int64_t trace_start_us;     /* where trace time 0 falls, since t0 */
-    struct link_pool *pool;
-    struct link_log *log;
-
-    uint64_t delay_us;
-    const struct link_delay_trace *delay_trace;
-    bool hold_delay, once, down;
-    uint64_t start_offset_us; /* of the delay trace */
-    uint64_t jitter_us;
-    double reorder;
-    uint64_t reorder_us;
-    double duplicate;
-    struct link_rng jitter_rng, reorder_rng, duplicate_rng;
-    struct link_radio radio;
-    uint64_t last_enqueued_us; /* LINK_NEVER: no packet has come */
-    struct link_loss_state loss;
-    struct link_onoff_state onoff;
-
-    struct link_fifo delayed; /* due_us = when the delay ends */
-    struct link_fifo held;    /* the same, of packets out of order */
-    struct link_queue *queue;
-    struct link_packet *in_transit; /* out of the queue, served in part */
-    uint32_t in_transit_left;       /* its bytes that are still to be served */
-    struct link_fifo delivered;     /* due_us = the opportunity that completed it */
-
-    uint64_t first_opportunity; /* number of the first opportunity at or after the trace's beginning on this link */
-    uint64_t next_opportunity;  /* number of the first one that has not passed */
-    uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
-    struct link_stats stats;
-    struct link_lateness lateness;
-};
-
-/* Opportunity number k in us since t0; LINK_NEVER behind the end. Those before t0 are never asked for. */
-static uint64_t opportunity_us(const struct link *link, uint64_t k) {
-    return k >= link->trace_end ? LINK_NEVER
-                                : link_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
-}
-
-/* The number of the first opportunity after time t (us since t0). */
-static uint64_t opportunity_after(const struct link *link, uint64_t t) {
-    uint64_t k = link_trace_count_until_us(link->trace, t - (uint64_t)link->trace_start_us);
-    return k < link->trace_end ? k : link->trace_end;
-}
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
 static void take_trace(struct link *link, const struct link_trace *trace, int64_t start_us, uint64_t from_us) {
@@ -138,6 +87,7 @@ void link_free(struct link *link) {
     release(link, &link->delivered);
     link_pool_put(link->pool, link->in_transit);
     link_queue_free(link->queue);
+    link_foresight_free(link->foresight);
     free(link);
 }
 
@@ -276,11 +226,6 @@ void link_advance(struct link *link, uint64_t now) {
             return;
         end_delay(link);
     }
-}
-
-static uint64_t delay_at(const struct link *link, uint64_t t) {
-    return !link->delay_trace ? link->delay_us
-                              : link_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
 }
 
 /* How long the packet that comes now waits for the radio. */

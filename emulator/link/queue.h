@@ -41,6 +41,8 @@ struct link_queue_discipline {
     void (*enqueue)(struct link_queue *queue, struct link_packet *packet, uint64_t now);
     /* Hands out the next packet, or NULL if the queue is empty (it may drop on the way). */
     struct link_packet *(*dequeue)(struct link_queue *queue, uint64_t now);
+    /* Whether a queue that would hold this much with a packet keeps that packet. NULL: it cannot be told beforehand. */
+    bool (*keeps)(const struct link_queue *queue, size_t packets, uint64_t bytes);
 };
 
 struct link_queue {
@@ -92,10 +94,12 @@ struct link_queue_limits {
         "bytes", offsetof(type, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, 0                           \
     }
 #define LINK_QUEUE_LIMIT_MOST UINT64_C(1000000000000)
+static inline bool link_queue_limits_allow(const struct link_queue_limits *limits, size_t packets, uint64_t bytes) {
+    return (limits->packets == 0 || packets <= limits->packets) && (limits->bytes == 0 || bytes <= limits->bytes);
+}
 /* Whether the queue holds more than it may. */
 static inline bool link_queue_exceeds(const struct link_queue *queue, const struct link_queue_limits *limits) {
-    return (limits->packets != 0 && queue->packets > limits->packets) ||
-           (limits->bytes != 0 && queue->bytes > limits->bytes);
+    return !link_queue_limits_allow(limits, queue->packets, queue->bytes);
 }
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as

@@ -29,6 +29,11 @@ static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     return link_fifo_pop(&queue->fifo);
 }
 
+static bool keeps(const struct link_queue *queue, size_t packets, uint64_t bytes) {
+    const struct droptail *d = queue->state;
+    return link_queue_limits_allow(&d->limits, packets, bytes);
+}
+
 const struct link_queue_discipline link_queue_droptail = {
     .name = "droptail",
     .options = options,
@@ -36,4 +41,5 @@ const struct link_queue_discipline link_queue_droptail = {
     .check = check,
     .enqueue = enqueue,
     .dequeue = dequeue,
+    .keeps = keeps,
 };

@@ -79,6 +79,7 @@ bool sim_acquaint(struct sim *sim, const struct sim_player *p, const xl_config *
     config.random_key[0] ^= 0xff; /* the player's own choices are its own */
     config.credentials = sim->client_credentials;
     config.null_crypto = t->null_crypto;
+    config.foresight = of_server->foresight;
     quic_settings_configure(t->settings, &config);
     xl_config before = *of_server;
     before.log = (xl_log){0};

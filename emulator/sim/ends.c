@@ -105,6 +105,7 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     http3_service_configure(&p->job->server, &config);
     config.credentials = sim->server_credentials;
     config.log = xl_log_files_log(sim->server_files);
+    config.foresight = &sim->foresight;
     config.limits.issue_tokens = sim->job->session != SIM_SESSION_NONE;
     if (!sim_acquaint(sim, p, &config))
         return sim_fail(error, "%s: session: the player cannot be made known to its server", job_name);
@@ -192,6 +193,7 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
     if (!make_credentials(sim, error))
         return false;
     size_t count = sim->job->player_count;
+    sim->foresight = sim_network_foresight(sim);
     for (size_t i = 0; i < count; i++) {
         struct sim_player *p = &sim->players[i];
         *p = (struct sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
@@ -202,6 +204,7 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
         sim_timers_set(&sim->timers, p->actor, p->job->start_us);
         sim->job->players[i].options.transport = &sim_transport;
         sim->job->players[i].options.transport_config.network = p;
+        sim->job->players[i].options.transport_config.foresight = &sim->foresight;
         sim->job->players[i].options.transport_config.keeps_session = sim->job->session != SIM_SESSION_NONE;
     }
     sim->running = count;

@@ -219,13 +219,13 @@ static bool check_complete(const struct parser *p, const struct player_settings 
                                                   : NULL;
     if (missing)
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
-    const char *problem = quic_settings_problem(&s->quic);
+    const char *problem = quic_settings_problem(&s->quic, true);
     return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
 static void fill_server(server_config *c, const struct player_settings *s, const struct sim_job *job, size_t i) {
     *c = (server_config){.quic = true, .settings = s->quic};
-    c->quic_addr = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
+    c->quic_addr = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
     c->video.bitrate_bps = s->bitrate_bps;
     c->video.fps_milli = (uint32_t)s->fps_milli;
@@ -235,7 +235,7 @@ static void fill_server(server_config *c, const struct player_settings *s, const
 
 static void fill_transport(player_options *o, const struct player_settings *s, const struct sim_job *job, size_t i) {
     player_transport_config *c = &o->transport_config;
-    c->server = sim_link_addr(0, 1, (uint16_t)(SIM_SERVER_PORT + i));
+    c->server = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     xl_addr_format(&c->server, o->authority, sizeof o->authority);
     snprintf(o->target, sizeof o->target, "/synthetic/%" PRIu64, s->video_bytes);
     c->authority = o->authority;
@@ -251,7 +251,8 @@ static void fill_transport(player_options *o, const struct player_settings *s, c
         player_path *path = &o->paths[k];
         memcpy(path->name, job->paths[k].name, SIM_NAME_BYTES);
         path->technology = job->paths[k].technology;
-        path->local = sim_link_addr(sim_link_number(job, s->own_links ? i : 0, k), 2, (uint16_t)(SIM_CLIENT_PORT + i));
+        path->local = sim_link_addr(sim_link_number(job, s->own_links ? i : 0, k), SIM_CLIENT_HOST,
+                                    (uint16_t)(SIM_CLIENT_PORT + i));
     }
 }
 

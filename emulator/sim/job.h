@@ -20,6 +20,8 @@
 #define SIM_ERROR_BYTES 1024
 #define SIM_SERVER_PORT 4433
 #define SIM_CLIENT_PORT 40000
+#define SIM_SERVER_HOST 1 /* last byte of an address */
+#define SIM_CLIENT_HOST 2
 
 struct sim_path_job {
     char name[SIM_NAME_BYTES];
@@ -58,7 +60,7 @@ bool sim_job_parse(struct sim_job *, const char *text, size_t length, const char
                    char *error);
 void sim_job_free(struct sim_job *);
 
-/* Address of the player's end (host 2) or the server's end (host 1) of link `number`, as mpshell gives them out. */
+/* Address of the player's end or the server's end (`host`) of link `number`, as mpshell gives them out. */
 xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
 /* The number of a link: players that share the links of the first have set 0. */
 size_t sim_link_number(const struct sim_job *, size_t set, size_t path);

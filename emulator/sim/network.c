@@ -3,6 +3,7 @@
 
 #include <gnutls/crypto.h>
 
+#include "emulator/link/foresight.h"
 #include "emulator/link/rng.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
@@ -158,8 +159,8 @@ static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
 }
 
 /* The direction that a datagram takes; NULL: no such link. */
-static struct sim_direction *route(struct sim *sim, const xl_datagram *d, bool to_server) {
-    const uint8_t *ip = to_server ? d->local.ip : d->remote.ip;
+static struct sim_direction *route(struct sim *sim, const xl_addr *from, const xl_addr *to, bool to_server) {
+    const uint8_t *ip = to_server ? from->ip : to->ip;
     size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
     bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link;
     return known ? &sim->directions[actor] : NULL;
@@ -179,7 +180,7 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server
         xl_datagram d;
         size_t n = xl_endpoint_transmit(endpoint, packet->data + HEADERS_BYTES, sizeof packet->data - HEADERS_BYTES, &d,
                                         sim->now);
-        struct sim_direction *direction = n > 0 ? route(sim, &d, to_server) : NULL;
+        struct sim_direction *direction = n > 0 ? route(sim, &d.local, &d.remote, to_server) : NULL;
         if (!direction) {
             link_pool_put(sim->pool, packet);
             if (n == 0)
@@ -217,4 +218,28 @@ void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
         link_departed(d->link, p, sim->now);
     }
     update(sim, d);
+}
+
+/* ---- foresight ---- */
+
+static void *ask(void *user, const xl_addr *from, const xl_addr *to) {
+    bool to_server = from->ip[3] == SIM_CLIENT_HOST;
+    struct sim_direction *d = route(user, from, to, to_server);
+    return d && link_foresee(d->link) ? d->link : NULL;
+}
+
+static bool inside(void *handle, size_t *bytes, uint64_t *arrives_at) {
+    uint32_t length;
+    if (!link_foresee_inside(handle, &length, arrives_at))
+        return false;
+    *bytes = length > HEADERS_BYTES ? length - HEADERS_BYTES : 0;
+    return true;
+}
+
+static uint64_t send_one(void *handle, size_t bytes, uint64_t at) {
+    return link_foresee_packet(handle, (uint32_t)bytes + HEADERS_BYTES, at);
+}
+
+xl_foresight sim_network_foresight(struct sim *sim) {
+    return (xl_foresight){.user = sim, .ask = ask, .inside = inside, .send = send_one};
 }

@@ -76,6 +76,7 @@ struct sim {
     struct link_pool *pool;
     struct sim_trace traces[2 * SIM_MAX_PATHS];
     size_t trace_count;
+    xl_foresight foresight;
     struct sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */
     size_t direction_count;
     struct sim_player *players;
@@ -95,6 +96,8 @@ bool sim_network_setup(struct sim *, const char *job_name, char *error);
 void sim_network_free(struct sim *);
 /* Hands what the endpoint has to send to the links. */
 void sim_network_transmit(struct sim *, xl_endpoint *, bool to_server);
+/* What the links will do: valid as long as they are. */
+xl_foresight sim_network_foresight(struct sim *);
 /* Delivers what is due in this direction. */
 void sim_network_deliver(struct sim *, struct sim_direction *);
 

@@ -346,7 +346,7 @@ static bool make_credentials(stack *t, const xl_config *config, char *error) {
 
 static bool start(void *user, char *error) {
     stack *t = user;
-    const char *problem = quic_settings_problem(&t->settings);
+    const char *problem = quic_settings_problem(&t->settings, false);
     if (problem) {
         snprintf(error, RELAY_ERROR_BYTES, "%s.", problem);
         return false;

@@ -99,6 +99,7 @@ class QuicScheme(BaseModel):
 class _Described(BaseModel):
     settings: list[Setting]
     schemes: list[QuicScheme]
+    foresight: tuple[str, ...]  # schedulers that must know what the links will do
 
 
 @cache
@@ -115,4 +116,5 @@ _DESCRIBED = _Described.model_validate_json(FILE.read_bytes())
 SETTINGS = {setting.name: setting for setting in _DESCRIBED.settings}
 QUIC_SCHEMES = {scheme.name: scheme for scheme in _DESCRIBED.schemes}
 SCHEDULERS = SETTINGS["scheduler"].words
+FORESIGHT_SCHEDULERS = _DESCRIBED.foresight
 CONTROLLERS = SETTINGS["cc"].words

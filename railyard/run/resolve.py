@@ -21,6 +21,7 @@ from railyard.experiment.model import (
     SchemeEntry,
     Technology,
 )
+from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run import containers, vkernel
 from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, scheme_parameters
@@ -233,6 +234,18 @@ def kernel_machine(kernel: Path | None = None) -> KernelMachine:
     )
 
 
+def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
+    """Only the simulator knows what the links will do."""
+    for index, entry in enumerate(experiment.schemes):
+        scheduler = getattr(entry, "scheduler", None)
+        if experiment.arena != "sim" and scheduler in FORESIGHT_SCHEDULERS:
+            message = (
+                f"the scheduler {scheduler} must know what the links will do, which only the arena sim does, "
+                f"not {experiment.arena}; choose another one."
+            )
+            raise document.error(("schemes", index, "scheduler"), message)
+
+
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
     if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
@@ -242,6 +255,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
+    _refuse_foresight(experiment, document)
     programs = _programs(experiment.arena)
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     machine = kernel_machine() if experiment.arena == "kernel" else None

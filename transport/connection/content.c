@@ -277,6 +277,20 @@ static bool is_sending(const xl_stream *s) {
     return !settled && !xl_conn_is_reset(s);
 }
 
+/* Up to where there is something to send: also what the application has announced and would write into a buffer that
+ * takes all it may hold. */
+static uint64_t unsent_end(const xl_stream *s) {
+    uint64_t full = s->send.base + s->send.limit, end = s->expected < full ? s->expected : full;
+    return end > s->send.written ? end : s->send.written;
+}
+
+/* What of the stream is to be sent yet, or again. */
+static uint64_t backlog(const xl_stream *s) {
+    if (!is_sending(s) && (!s->writable_wanted || xl_conn_is_reset(s)))
+        return 0;
+    return unsent_end(s) - s->send.sent + xl_ranges_total(&s->send.lost);
+}
+
 bool xl_content_has_unsent(const xl_connection *c) {
     for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
         if (is_sending(s) && xl_send_pending(&s->send, stream_credit(c, s)))
@@ -333,8 +347,13 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
         return choose_for_every_path(c, onto, out);
     bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
     bool has_unsent = may_copy && xl_content_has_unsent(c);
+    bool passes_first = c->decision.for_later >> onto->index & 1;
     memset(out, 0, sizeof(*out));
     for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
+        if (passes_first && backlog(s) > 0) {
+            passes_first = false;
+            continue;
+        }
         if (!is_sending(s))
             continue;
         xl_reinjection_scope scope = may_copy ? xl_conn_copy_scope(c, s, has_unsent) : XL_REINJECT_NOTHING;
@@ -440,13 +459,6 @@ void xl_content_put_streams(xl_builder *b, const xl_content_choice *first) {
     }
 }
 
-/* Up to where there is something to send: also what the application has announced and would write into a buffer that
- * takes all it may hold. */
-static uint64_t unsent_end(const xl_stream *s) {
-    uint64_t full = s->send.base + s->send.limit, end = s->expected < full ? s->expected : full;
-    return end > s->send.written ? end : s->send.written;
-}
-
 void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
     const xl_stream *first = NULL;
     bool withheld = false, sendable = false;
@@ -454,7 +466,7 @@ void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
     for (const xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         if (!is_sending(s) && (!s->writable_wanted || xl_conn_is_reset(s)))
             continue;
-        uint64_t unsent = unsent_end(s) - s->send.sent + xl_ranges_total(&s->send.lost);
+        uint64_t unsent = backlog(s);
         view->unsent_bytes += unsent;
         first = first || unsent == 0 ? first : s;
         sendable |= xl_send_pending(&s->send, stream_credit(c, s));
@@ -464,6 +476,7 @@ void xl_content_fill_backlog(const xl_connection *c, xl_scheduler_view *view) {
     view->send_window_bytes = UINT64_MAX;
     if (!first)
         return;
+    view->first_bytes = backlog(first);
     uint64_t end = first->send.base + first->send.limit, credit = stream_credit(c, first);
     view->send_window_bytes = (credit < end ? credit : end) - first->send.base;
 }

@@ -246,11 +246,20 @@ static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
     return oldest ? c->now - oldest->time_us : 0;
 }
 
+/* What a question about the future needs of a path. */
+static void add_for_foresight(const xl_path *p, xl_scheduler_path *out) {
+    out->local = &p->local;
+    out->remote = &p->remote;
+    out->pacer = &p->pacer;
+    out->ssthresh_bytes = p->cc->ssthresh(p->cc_state);
+}
+
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->now = c->now;
+    view->foresight = c->scheduler->needs_foresight ? c->config->foresight : NULL;
     view->count = 0;
     view->is_window_blocked = false;
-    view->unsent_bytes = view->send_window_bytes = 0;
+    view->unsent_bytes = view->send_window_bytes = view->first_bytes = 0;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         if (!xl_path_may_carry_data(p) || !p->has_dcid || is_probing_only(c, p))
@@ -278,6 +287,8 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .pto_count = p->pto_count,
             .technology = p->technology,
         };
+        if (view->foresight)
+            add_for_foresight(p, &view->path[view->count - 1]);
     }
     if (c->scheduler->wants_backlog)
         xl_content_fill_backlog(c, view);
@@ -303,10 +314,13 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
     return n;
 }
 
-/* Whether an acknowledgement or a probe timeout is sure to come that asks the scheduler again. */
+/* Whether an acknowledgement or a probe timeout is sure to come that asks the scheduler again. Who knows the future
+ * knows too whether a path that is silent will answer. */
 static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         const xl_path *p = &c->path[view->path[i].index];
+        if (view->foresight && p->eliciting_in_flight > 0)
+            return true;
         if (!view->path[i].is_suspect && p->pto_count == 0 && p->eliciting_in_flight > 0)
             return true;
     }
@@ -391,6 +405,7 @@ static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
 static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
                                     xl_datagram *out) {
     xl_scheduler_decision *d = &c->decision;
+    d->for_later = 0;
     c->scheduler->decide(c->scheduler_state, view, d);
     if (d->count == 0 && !may_wait(c, view) && xl_scheduler_decide_by_rtt(view, d))
         d->why = "nothing to wait for";

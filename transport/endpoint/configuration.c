@@ -61,7 +61,7 @@ void xl_scheme_free_names(char *names[XL_SCHEME_NAMES]) {
         free(names[i]);
 }
 
-int xl_scheme_copy(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCHEME_NAMES]) {
+int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, char *names[XL_SCHEME_NAMES]) {
     *s = *scheme;
     s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
     if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
@@ -69,7 +69,7 @@ int xl_scheme_copy(const xl_scheme *scheme, xl_scheme *s, char *names[XL_SCHEME_
         return XL_ERR_MEMORY;
     if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
         return XL_ERR_ARGUMENT;
-    return 0;
+    return xl_scheduler_needs_foresight(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }
 
 static size_t larger(size_t a, size_t b) {
@@ -115,7 +115,7 @@ int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
     ep->config = *config;
     if (!keep_name(&ep->alpn, &ep->config.alpn, "h3"))
         return XL_ERR_MEMORY;
-    int error = xl_scheme_copy(&config->scheme, &ep->config.scheme, ep->names);
+    int error = xl_scheme_copy(&config->scheme, config->foresight != NULL, &ep->config.scheme, ep->names);
     if (error == 0)
         error = copy_limits(&config->limits, &ep->config.limits);
     if (error)

@@ -86,7 +86,7 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
 int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_scheme *scheme, uint64_t now) {
     xl_scheme fresh;
     char *names[XL_SCHEME_NAMES] = {NULL};
-    int error = xl_scheme_copy(scheme, &fresh, names);
+    int error = xl_scheme_copy(scheme, ep->config.foresight != NULL, &fresh, names);
     if (error) {
         xl_scheme_free_names(names);
         return error;

@@ -16,6 +16,11 @@ const char *xl_scheduler_name(size_t i) {
     return NULL;
 }
 
+bool xl_scheduler_needs_foresight(const char *name) {
+    const xl_scheduler_ops *ops = xl_scheduler_find(name);
+    return ops && ops->needs_foresight;
+}
+
 /* The class of a path: only paths of the best class present are used, so that a suspect or standby path carries data
  * only when nothing else is left. */
 static int path_class(const xl_scheduler_path *p) {

@@ -4,6 +4,7 @@
 #ifndef XL_SCHEDULER_SCHEDULER_H
 #define XL_SCHEDULER_SCHEDULER_H
 
+#include "recovery/pacer.h"
 #include "xlink/xlink.h"
 
 #define XL_SCHEDULER_STATE_BYTES 256
@@ -28,6 +29,9 @@ typedef struct {
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
     uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */
     xl_technology technology;
+    const xl_addr *local, *remote; /* this and the rest: for schedulers with `needs_foresight` */
+    const xl_pacer *pacer;
+    uint64_t ssthresh_bytes; /* XL_NEVER: none yet */
 } xl_scheduler_path;
 
 typedef struct {
@@ -39,6 +43,8 @@ typedef struct {
     uint64_t send_window_bytes; /* what may be outstanding, from the oldest unacknowledged byte on, of the stream that
                                  * is next to send: the least of its credit, the connection's, and the send buffer */
     bool is_window_blocked;     /* more is to be sent, but the send window is used up */
+    uint64_t first_bytes;       /* of unsent_bytes, those of the stream that is next to send */
+    const xl_foresight *foresight; /* of the configuration; NULL but for schedulers with `needs_foresight` */
 } xl_scheduler_view;
 
 typedef struct {
@@ -48,8 +54,9 @@ typedef struct {
      * packet goes by smallest RTT. No scheduler can make a connection stand still. */
     size_t count;
     size_t order[XL_MAX_PATHS];
-    int waits_for;   /* path index of the path that it waits for, -1 none */
-    const char *why; /* for the log, a literal; NULL = the smallest RTT */
+    int waits_for;     /* path index of the path that it waits for, -1 none */
+    uint8_t for_later; /* bit set of path indices: these carry nothing of the stream that is next to send */
+    const char *why;   /* for the log, a literal; NULL = the smallest RTT */
 } xl_scheduler_decision;
 
 typedef struct {
@@ -61,6 +68,7 @@ typedef struct {
     bool passes_paced;  /* a path that its pacer holds back is passed over; else the choice stands until it may send */
     bool copies;        /* every path carries all of a stream: see redundant.c */
     bool wants_backlog; /* looks at unsent_bytes and what follows it */
+    bool needs_foresight; /* asks view->foresight; only a simulation can have it */
 } xl_scheduler_ops;
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as

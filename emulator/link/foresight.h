@@ -1,0 +1,24 @@
+/* When packets will leave a link: those that are inside, and further ones that are supposed to enter it. For bounds on
+ * what a sender could do that knows the future (docs/explanation/oracle.md); nothing inside is changed.
+ *
+ * The answer is exact as long as nothing random happens: trace, delay trace, radio and order of the link are followed,
+ * and what a full droptail queue drops. Random loss, jitter, on/off, reordering and duplication are left out: the
+ * answer is that of a link without them. So are the drops of other queue disciplines, which serve as one FIFO, and
+ * changes at run time that are still to come. A link that is down delivers nothing.
+ *
+ * One question at a time: link_foresee(), then the packets inside, then as many supposed ones as wanted. */
+#ifndef RAILYARD_LINK_FORESIGHT_H
+#define RAILYARD_LINK_FORESIGHT_H
+
+#include "emulator/link/link.h"
+
+/* Begins a question. False: no memory. */
+bool link_foresee(struct link *link);
+/* The next packet inside, oldest first: its IP length, and when it will leave; LINK_NEVER: the queue will drop it, or
+ * there are no more opportunities. False: there is none left. */
+bool link_foresee_inside(struct link *link, uint32_t *length, uint64_t *leaves_us);
+/* When a packet of this IP length would leave that entered at at_us, after all that are inside and those that were
+ * supposed before. at_us does not decrease within a question. LINK_NEVER: it would be dropped, and counts for nothing. */
+uint64_t link_foresee_packet(struct link *link, uint32_t length, uint64_t at_us);
+
+#endif

@@ -1,0 +1,156 @@
+#include "emulator/link/foresight.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulator/link/rng.h"
+
+#define PACKETS 600
+
+/* A link without a driver's errors: what enters, and when it left; 0: dropped. */
+struct world {
+    struct link_trace trace;
+    struct link_pool *pool;
+    struct link *link;
+    uint64_t left_us[PACKETS];
+};
+
+static void open_world(struct world *w, const char *trace, struct link_config config) {
+    char error[256];
+    *w = (struct world){.pool = link_pool_new(0)};
+    assert_int_equal(link_trace_parse(&w->trace, "t", trace, strlen(trace), error, sizeof error), 0);
+    config.trace = &w->trace;
+    config.pool = w->pool;
+    w->link = link_new(&config, error, sizeof error);
+    assert_non_null(w->link);
+}
+
+static void close_world(struct world *w) {
+    link_free(w->link);
+    link_pool_free(w->pool);
+    link_trace_free(&w->trace);
+}
+
+static void enter(struct world *w, uint32_t number, uint32_t length, uint64_t now) {
+    struct link_packet *p = link_pool_get(w->pool);
+    p->length = length;
+    memcpy(p->data, &number, sizeof number);
+    link_enqueue(w->link, p, now);
+}
+
+static void run_until(struct world *w, uint64_t now) {
+    for (uint64_t t = link_next_deadline(w->link); t <= now; t = link_next_deadline(w->link)) {
+        link_advance(w->link, t);
+        for (struct link_packet *p = link_pull(w->link); p; p = link_pull(w->link)) {
+            uint32_t number;
+            memcpy(&number, p->data, sizeof number);
+            w->left_us[number] = p->due_us;
+            link_departed(w->link, p, t);
+        }
+    }
+}
+
+/* Packets enter in bursts; before each one the link is asked when it will leave, and at times when all that are inside
+ * will. */
+static void compare(const char *trace, struct link_config config, uint64_t seed) {
+    struct world w;
+    struct link_rng rng = {seed};
+    uint64_t foreseen[PACKETS], now = 0;
+    open_world(&w, trace, config);
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        double pause = link_rng_uniform(&rng);
+        now += pause < 0.7 ? 0 : (uint64_t)(pause * pause * 40000);
+        uint32_t length = link_rng_uniform(&rng) < 0.7 ? 1480 : 40 + (uint32_t)(link_rng_uniform(&rng) * 1400);
+        run_until(&w, now);
+        assert_true(link_foresee(w.link));
+        foreseen[i] = link_foresee_packet(w.link, length, now);
+        enter(&w, i, length, now);
+    }
+    uint64_t leaves = 0, last = 0;
+    uint32_t length;
+    assert_true(link_foresee(w.link));
+    while (link_foresee_inside(w.link, &length, &leaves))
+        last = leaves == LINK_NEVER ? last : leaves;
+    size_t dropped = 0;
+    run_until(&w, now + 3600000000);
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        assert_int_equal(w.left_us[i] == 0 ? LINK_NEVER : w.left_us[i], foreseen[i]);
+        dropped += w.left_us[i] == 0;
+        last = w.left_us[i] > last ? 0 : last;
+    }
+    assert_true(last > 0); /* nothing left later than the last one inside was foreseen to */
+    assert_true(dropped < PACKETS && (!config.queue || dropped > 10));
+    close_world(&w);
+}
+
+static const char *const traces[] = {"1\n2\n2\n2\n7\n40\n41\n", "5\n", "0\n0\n0\n300\n"};
+
+static void what_is_foreseen_happens(void **state) {
+    (void)state;
+    for (uint64_t k = 0; k < 3; k++) {
+        compare(traces[k], (struct link_config){.delay_us = 12345, .start_offset_ms = 3 * k}, k + 1);
+        compare(traces[k], (struct link_config){.radio = {.promotion_us = 20000, .tail_us = 30000}}, k + 1);
+    }
+}
+
+static void drops_of_a_full_droptail_queue_are_foreseen(void **state) {
+    (void)state;
+    for (uint64_t k = 0; k < 3; k++) {
+        compare(traces[k], (struct link_config){.delay_us = 20000, .queue = "droptail:packets=7"}, k + 1);
+        compare(traces[k], (struct link_config){.delay_us = 500, .queue = "droptail:bytes=9000"}, k + 1);
+    }
+}
+
+static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
+    (void)state;
+    struct link_delay_trace delays;
+    char error[256];
+    const char *text = "0,50\n30,5\n60,20\n100,20\n";
+    assert_int_equal(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error), 0);
+    for (uint64_t k = 0; k < 3; k++)
+        compare(traces[k], (struct link_config){.delay_trace = &delays}, k + 1);
+    link_delay_trace_free(&delays);
+}
+
+static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **state) {
+    (void)state;
+    struct world w;
+    open_world(&w, "10\n20\n30\n40\n", (struct link_config){.delay_us = 1000});
+    for (int again = 0; again < 2; again++) {
+        assert_true(link_foresee(w.link));
+        assert_int_equal(link_foresee_packet(w.link, 1500, 0), 10000);
+        assert_int_equal(link_foresee_packet(w.link, 1500, 0), 20000);
+        assert_int_equal(link_foresee_packet(w.link, 700, 25000), 30000);
+        assert_int_equal(link_foresee_packet(w.link, 700, 25000), 30000);  /* the rest of the same opportunity */
+        assert_int_equal(link_foresee_packet(w.link, 1500, 39500), 50000); /* in the queue at 40.5 ms */
+    }
+    assert_int_equal(link_stats(w.link).arrived_packets, 0);
+    close_world(&w);
+}
+
+static void a_link_that_is_down_delivers_nothing(void **state) {
+    (void)state;
+    struct world w;
+    open_world(&w, "10\n", (struct link_config){0});
+    link_set_up(w.link, false, 0);
+    assert_true(link_foresee(w.link));
+    assert_int_equal(link_foresee_packet(w.link, 1500, 0), LINK_NEVER);
+    close_world(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_foreseen_happens),
+        cmocka_unit_test(drops_of_a_full_droptail_queue_are_foreseen),
+        cmocka_unit_test(delays_of_a_trace_are_foreseen_and_keep_order),
+        cmocka_unit_test(supposed_packets_queue_behind_each_other_and_leave_no_trace),
+        cmocka_unit_test(a_link_that_is_down_delivers_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* A clairvoyant scheduler, for simulations only: a reference for what any scheduler could reach with the same transport.
+ * It asks the network when a packet would arrive on each path that left now, or as soon as the path may send.
+ *
+ * With n packets left to send, a path may carry the next one if fewer than n packets could be there before it by the
+ * other paths: sent there as fast as windows and pacers allow. Otherwise the packet waits for them, since all that is
+ * left is complete earlier without this path. Of the paths that may carry it, the one with the earliest arrival does.
+ * Where that holds for all streams together and not for the one that is next to send, the path carries what follows that
+ * stream.
+ *
+ * The arrivals are exact where the network's are (xl_foresight). The windows to come are foreseen by a model: each packet
+ * is acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow start,
+ * and nothing is lost. What the application will write next is not foreseen. */
+#include "scheduler/scheduler.h"
+
+#include <string.h>
+
+#define ACK_BYTES      45   /* UDP payload of a packet with an ACK_MP */
+#define OVERHEAD_BYTES 40   /* of a packet beside stream data, about */
+#define ACKS_MAX       1024 /* that are kept in mind; what is more joins the last one */
+
+typedef struct {
+    uint64_t at, bytes;
+} acknowledgement;
+
+/* A path that sends as fast as it may. */
+typedef struct {
+    const xl_foresight *network;
+    void *there, *back;
+    xl_pacer pacer;
+    uint64_t now, rate, packet_bytes;
+    uint64_t window, first_window, ssthresh, in_flight;
+    acknowledgement ack[ACKS_MAX]; /* in the order of their times, from first on */
+    size_t first, count;
+} future;
+
+static void await(future *f, uint64_t arrives_at, uint64_t bytes) {
+    uint64_t at = f->back && arrives_at != XL_NEVER ? f->network->send(f->back, ACK_BYTES, arrives_at) : XL_NEVER;
+    if (at == XL_NEVER)
+        return;
+    if (f->count == ACKS_MAX)
+        f->ack[f->count - 1].bytes += bytes;
+    else
+        f->ack[f->count++] = (acknowledgement){at, bytes};
+}
+
+/* What has arrived already: acknowledged over the time that the way back takes now. */
+static void await_arrived(future *f, uint64_t bytes) {
+    uint64_t first_at = f->back ? f->network->send(f->back, ACK_BYTES, f->now) : XL_NEVER;
+    size_t packets = (size_t)(bytes / f->packet_bytes) + 1;
+    if (bytes == 0 || first_at == XL_NEVER)
+        return;
+    for (size_t i = 1; i <= packets && f->count < ACKS_MAX / 2; i++)
+        f->ack[f->count++] = (acknowledgement){f->now + (first_at - f->now) * i / packets, bytes / packets};
+}
+
+static bool begin(future *f, const xl_scheduler_view *view, const xl_scheduler_path *p) {
+    uint64_t inside = 0, arrives_at, held[ACKS_MAX / 2][2];
+    size_t bytes, count = 0;
+    f->network = view->foresight;
+    f->there = f->network->ask(f->network->user, p->local, p->remote);
+    f->back = f->network->ask(f->network->user, p->remote, p->local);
+    if (!f->there)
+        return false;
+    f->pacer = p->pacer ? *p->pacer : (xl_pacer){0};
+    f->rate = f->pacer.rate;
+    f->now = view->now;
+    f->packet_bytes = p->mtu_bytes;
+    f->window = f->first_window = p->window_bytes;
+    f->ssthresh = p->ssthresh_bytes;
+    f->in_flight = p->in_flight_bytes;
+    f->first = f->count = 0;
+    while (f->network->inside(f->there, &bytes, &arrives_at)) {
+        inside += bytes;
+        held[count][0] = arrives_at;
+        held[count][1] = bytes;
+        count += count + 1 < ACKS_MAX / 2;
+    }
+    await_arrived(f, inside < f->in_flight ? f->in_flight - inside : 0);
+    for (size_t i = 0; i < count; i++)
+        await(f, held[i][0], held[i][1]);
+    return true;
+}
+
+/* Time goes on to the next acknowledgement. False: none comes. */
+static bool take_acknowledgement(future *f) {
+    if (f->first == f->count)
+        return false;
+    const acknowledgement *a = &f->ack[f->first++];
+    f->now = a->at > f->now ? a->at : f->now;
+    f->in_flight -= a->bytes < f->in_flight ? a->bytes : f->in_flight;
+    f->window += f->window < f->ssthresh ? a->bytes : 0;
+    if (f->rate > 0 && f->first_window > 0)
+        xl_pacer_set_rate(&f->pacer, (uint64_t)((double)f->rate * (double)f->window / (double)f->first_window), f->now);
+    return true;
+}
+
+/* When the next packet arrives that the path may send. */
+static uint64_t next_arrival(future *f) {
+    for (;;) {
+        while (f->first < f->count && f->ack[f->first].at <= f->now)
+            take_acknowledgement(f);
+        if (f->in_flight + f->packet_bytes <= f->window) {
+            uint64_t at = xl_pacer_next(&f->pacer, f->now);
+            at = at > f->now ? at : f->now;
+            uint64_t arrives_at = f->network->send(f->there, f->packet_bytes, at);
+            if (arrives_at != XL_NEVER) {
+                f->now = at;
+                xl_pacer_sent(&f->pacer, f->packet_bytes, at);
+                f->in_flight += f->packet_bytes;
+                await(f, arrives_at, f->packet_bytes);
+                return arrives_at;
+            }
+        }
+        if (!take_acknowledgement(f))
+            return XL_NEVER;
+    }
+}
+
+/* How many packets, at most `most`, the other usable paths could bring before `at`. */
+static uint64_t others_before(const xl_scheduler_view *view, size_t self, uint32_t usable, uint64_t at, uint64_t most) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        future f;
+        if (i == self || !(usable >> i & 1) || !begin(&f, view, &view->path[i]))
+            continue;
+        while (count < most && next_arrival(&f) < at)
+            count++;
+    }
+    return count;
+}
+
+static uint64_t packets(const xl_scheduler_path *p, uint64_t bytes) {
+    uint64_t payload = p->mtu_bytes > 2 * OVERHEAD_BYTES ? p->mtu_bytes - OVERHEAD_BYTES : 1;
+    return bytes == 0 ? 1 : (bytes + payload - 1) / payload;
+}
+
+/* Bit set of places in view->path: available before standby. What does not answer at present may answer in time. */
+static uint32_t usable_paths(const xl_scheduler_view *view) {
+    uint32_t all = 0, available = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        all |= 1u << i;
+        available |= view->path[i].is_standby ? 0 : 1u << i;
+    }
+    return available ? available : all;
+}
+
+/* By arrival; paths that the packet does not go by are left out. */
+static void insert(xl_scheduler_decision *out, uint64_t arrival[XL_MAX_PATHS], size_t i) {
+    size_t at = out->count++;
+    for (; at > 0 && arrival[i] < arrival[out->order[at - 1]]; at--)
+        out->order[at] = out->order[at - 1];
+    out->order[at] = i;
+}
+
+static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    uint64_t arrival[XL_MAX_PATHS];
+    uint32_t usable = usable_paths(view);
+    if (!view->foresight || view->count < 2) {
+        xl_scheduler_decide_by_rtt(view, out);
+        return;
+    }
+    *out = (xl_scheduler_decision){.waits_for = -1, .why = "foreseen to arrive first"};
+    const xl_scheduler_path *first = NULL;
+    uint64_t first_at = XL_NEVER;
+    for (size_t i = 0; i < view->count; i++) {
+        future f;
+        const xl_scheduler_path *p = &view->path[i];
+        arrival[i] = usable >> i & 1 && begin(&f, view, p) ? next_arrival(&f) : XL_NEVER;
+        if (arrival[i] < first_at) {
+            first = p;
+            first_at = arrival[i];
+        }
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        const xl_scheduler_path *p = &view->path[i];
+        if (!p->has_window || arrival[i] == XL_NEVER)
+            continue;
+        uint64_t all = packets(p, view->unsent_bytes), before = others_before(view, i, usable, arrival[i], all);
+        if (before >= all)
+            continue;
+        if (before >= packets(p, view->first_bytes))
+            out->for_later |= (uint8_t)(1u << p->index);
+        insert(out, arrival, i);
+    }
+    if (out->count > 0)
+        return;
+    if (first)
+        xl_scheduler_wait(out, first, "all is there earlier by another path");
+    else
+        xl_scheduler_decide_by_rtt(view, out);
+}
+
+const xl_scheduler_ops xl_scheduler_clairvoyant = {
+    .name = "clairvoyant",
+    .decide = clairvoyant_decide,
+    .passes_paced = true,
+    .wants_backlog = true,
+    .needs_foresight = true,
+};
