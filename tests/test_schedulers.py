@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from railyard.base.errors import UserError
 from railyard.base.paths import program
-from railyard.experiment.model import KERNEL_CONGESTION
-from railyard.experiment.settings import CONTROLLERS, SCHEDULERS, SETTINGS
+from railyard.experiment.model import KERNEL_CONGESTION, load_experiment
+from railyard.experiment.settings import CONTROLLERS, FORESIGHT_SCHEDULERS, SCHEDULERS, SETTINGS
+from railyard.results.oracle import OraclePath, rct_s
+from railyard.run.resolve import resolve
 from railyard.traces import find_pair
+from railyard.traces.trace import read_trace
 
 Job = dict[str, Any]
 
@@ -150,3 +154,59 @@ def test_the_kernels_player_takes_neither(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 2 and "--transport quic" in done.stderr
     assert set(KERNEL_CONGESTION) < set(CONTROLLERS)
+
+
+def fading_job(folder: Path, **members: Any) -> tuple[Job, list[OraclePath]]:
+    """12 Mbps for 100 of each 400 ms beside 4 Mbps without a break but farther away."""
+    job = flat_job(folder, (10, 40), seed=1, null_crypto=True, **members)
+    files = {"fading": folder / "fading.trace", "steady": folder / "steady.trace", "up": folder / "up.trace"}
+    files["fading"].write_text("".join(f"{ms}\n" for ms in [*range(1, 101), 400]))
+    files["steady"].write_text("".join(f"{ms}\n" for ms in range(3, 301, 3)))
+    files["up"].write_text("1\n")
+    for path, name in zip(job["paths"], ("fading", "steady"), strict=True):
+        path |= {"up": str(files["up"]), "down": str(files[name]), "queue": "droptail:packets=400"}
+    known = [
+        OraclePath(read_trace(files["up"]), read_trace(files[name]), delay_us, 0)
+        for name, delay_us in (("fading", 10_000), ("steady", 40_000))
+    ]
+    return job, known
+
+
+def test_the_clairvoyant_scheduler_comes_near_the_oracle_and_no_other_does(tmp_path: Path) -> None:
+    over: dict[str, list[float]] = {}
+    for scheduler in SCHEDULERS:
+        job, known = fading_job(tmp_path, scheduler=scheduler)
+        chunks = records(simulate(tmp_path / scheduler, job) / "player.jsonl")
+        asked = {record["chunk"]: record["t"] for record in chunks if record["event"] == "request"}
+        done = {record["chunk"]: record["rct_s"] for record in chunks if record["event"] == "chunk_done"}
+        # Before that the windows grow, whatever the scheduler.
+        over[scheduler] = [done[i] / rct_s(known, asked[i], 250_000) for i in sorted(done) if i >= 8]
+    mean = {name: sum(values) / len(values) for name, values in over.items()}
+    best = min(value for name, value in mean.items() if name != "clairvoyant")
+    assert min(over["clairvoyant"]) > 0.999
+    assert mean["clairvoyant"] < 1.06 and max(over["clairvoyant"]) < 1.1, mean
+    assert mean["clairvoyant"] < best - 0.1, mean
+
+
+def test_no_program_on_sockets_and_no_other_arena_takes_a_scheduler_that_needs_foresight(tmp_path: Path) -> None:
+    assert FORESIGHT_SCHEDULERS == ("clairvoyant",)
+    sets = ("--scheduler", "clairvoyant")
+    player = ("xlink-player", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--transport", "quic")
+    play = ("--url", "/synthetic/1000", "--chunk-bytes", "1000", "--bitrate", "8000", "--time-limit", "1")
+    for command in (
+        ("xlink-server", "--quic", "127.0.0.1:0"),
+        (*player, *play, "--out", str(tmp_path / "player.jsonl"), "--scheme", "xlink+"),
+        ("xlink-load", "--server", "127.0.0.1:1", "--path", "127.0.0.1", "--insecure"),
+        ("xlink-get", "--insecure", "https://127.0.0.1:1/"),
+    ):
+        done = subprocess.run(
+            [program(command[0]), *sets, *command[1:]], capture_output=True, text=True, check=False, timeout=20
+        )
+        assert done.returncode == 2 and "which only the simulator does" in done.stderr, (command, done.stderr)
+    file = tmp_path / "one.yaml"
+    file.write_text(
+        "name: one\narena: mpshell\npairs: [subway-1]\nschemes:\n"
+        "  - vanilla-mp\n  - {scheme: xlink+, scheduler: clairvoyant}\nseeds: 1\n"
+    )
+    with pytest.raises(UserError, match=r"one\.yaml:6: .*the scheduler clairvoyant must know"):
+        resolve(*load_experiment(file))

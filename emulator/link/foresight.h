@@ -18,7 +18,8 @@ bool link_foresee(struct link *link);
  * there are no more opportunities. False: there is none left. */
 bool link_foresee_inside(struct link *link, uint32_t *length, uint64_t *leaves_us);
 /* When a packet of this IP length would leave that entered at at_us, after all that are inside and those that were
- * supposed before. at_us does not decrease within a question. LINK_NEVER: it would be dropped, and counts for nothing. */
+ * supposed before. at_us does not decrease within a question. LINK_NEVER: it would be dropped, and counts for nothing.
+ */
 uint64_t link_foresee_packet(struct link *link, uint32_t length, uint64_t at_us);
 
 #endif

@@ -1,15 +1,15 @@
-/* A clairvoyant scheduler, for simulations only: a reference for what any scheduler could reach with the same transport.
+/* A clairvoyant scheduler, for simulations only: a reference for what a scheduler could reach with the same transport.
  * It asks the network when a packet would arrive on each path that left now, or as soon as the path may send.
  *
  * With n packets left to send, a path may carry the next one if fewer than n packets could be there before it by the
  * other paths: sent there as fast as windows and pacers allow. Otherwise the packet waits for them, since all that is
  * left is complete earlier without this path. Of the paths that may carry it, the one with the earliest arrival does.
- * Where that holds for all streams together and not for the one that is next to send, the path carries what follows that
- * stream.
+ * Where that holds for all streams together and not for the one that is next to send, the path carries what follows
+ * that stream.
  *
- * The arrivals are exact where the network's are (xl_foresight). The windows to come are foreseen by a model: each packet
- * is acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow start,
- * and nothing is lost. What the application will write next is not foreseen. */
+ * The arrivals are exact where the network's are (xl_foresight). The windows to come are foreseen by a model: each
+ * packet is acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow
+ * start, and nothing is lost. What the application will write next is not foreseen. */
 #include "scheduler/scheduler.h"
 
 #include <string.h>
