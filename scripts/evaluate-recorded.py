@@ -32,6 +32,7 @@ from railyard.results.records import Run, load_campaign
 
 SINGLE = "sp"
 OURS = "xlink+"
+TOO_SMALL = "n too small"
 EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
 
 FIGURES = {figure.name: figure for figure in differences.FIGURES}
@@ -63,6 +64,18 @@ def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> f
         found = figure.level(own, differences.layout_of(own).within())
         _VALUES[key] = found.value if found else float("nan")
     return _VALUES[key]
+
+
+def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
+    """Of a pair; "–" for a quantile that its requests would not carry if all of them were independent."""
+    return f"{value(figure, runs, label, pair):.2f}" if is_enough(figure, runs, label, pair) else "–"
+
+
+def is_enough(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> bool:
+    if figure is not P99:
+        return True
+    requests = sum(len(run.chunks) for run in runs_of(runs, label, figure, pair))
+    return intervals.order_shares(0.99, requests)[1] <= 1
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
@@ -135,12 +148,15 @@ def print_samples(runs: Sequence[Run]) -> None:
 
 
 def print_pairs(runs: Sequence[Run]) -> None:
-    """A row a pair: median / p99 of RCT."""
+    """A row a pair: median / p99 of RCT, without the latter where no pair has the requests for it."""
     labels = labels_of(runs)
+    pairs = list(dict.fromkeys(run.pair for run in runs))
+    shown = [figure for figure in (MEDIAN, P99) if any(is_enough(figure, runs, label, pair)
+                                                       for label in labels for pair in pairs)]  # fmt: skip
     print("\n| pair | oracle | " + " | ".join(labels) + " |")
     print("| --- | ---: |" + " ---: |" * len(labels))
-    for pair in dict.fromkeys(run.pair for run in runs):
-        cells = [" / ".join(f"{value(figure, runs, label, pair):.2f}" for figure in (MEDIAN, P99)) for label in labels]
+    for pair in pairs:
+        cells = [" / ".join(value_words(figure, runs, label, pair) for figure in shown) for label in labels]
         ours = [run for run in runs if (run.pair, run.label) == (pair, OURS)]
         print(f"| {pair} | {oracle_median(ours):.2f} | {' | '.join(cells)} |")
 
@@ -155,11 +171,12 @@ def print_against_best(runs: Sequence[Run]) -> None:
     for label in labels:
         cells: list[str] = []
         for figure in (MEDIAN, P99):
+            known = [pair for pair in pairs if all(is_enough(figure, runs, one, pair) for one in (label, BEST))]
             worse = sum(
-                value(figure, runs, label, pair) > (1 + EITHER_SIDE) * value(figure, runs, BEST, pair) for pair in pairs
+                value(figure, runs, label, pair) > (1 + EITHER_SIDE) * value(figure, runs, BEST, pair) for pair in known
             )
             one = next(one for one in found if (one.label, one.figure.name) == (label, figure.name))
-            cells += [f"{worse} of {len(pairs)}", one.words, one.verdict]
+            cells += [f"{worse} of {len(known)}" if known else TOO_SMALL, one.words, one.verdict]
         print(f"| {label} | {' | '.join(cells)} |")
 
 

@@ -62,8 +62,9 @@ def test_runs_that_reach_the_end_of_unequal_traces_are_warned_of(library: Path) 
     )
     assert "convert --duration" in warning
     (warning,) = told(library, 22, 40)
-    assert "A run of 22 s is longer than a trace (wifi up 20 s, wifi down 20 s), which repeats" in warning
+    assert "A run of 22 s or more is longer than a trace (wifi up 20 s, wifi down 20 s), which repeats" in warning
     assert "unequal" in warning
+    assert "A run of 20 s or more is longer" in told(library, 20, 20)[0], "the start-up comes on top"
 
 
 def test_a_warning_does_not_change_the_identity_of_a_run(library: Path) -> None:

@@ -54,6 +54,17 @@ def test_a_pair_of_two_singles_says_so_and_loops_as_one(recordings: Path, monkey
     assert "(two single recordings)" in railyard_traces("list")[1]
 
 
+def test_a_recording_beside_a_constant_link_keeps_its_length(recordings: Path) -> None:
+    library = recordings / "lib"
+    (recordings / "constant.down").write_text("1\n")
+    both = ("pair", recordings / "constant.down", recordings / "street.down", "--technologies", "wifi,5g-nsa")
+    words = ("--scenario", "driving", "--licence", "CC0-1.0", "--source", "test")
+    code, _, err = railyard_traces(*both, *words, "--name", "mixed", "--out", library)
+    assert code == 0, err
+    (pair,) = read_index(library / "index.yaml")
+    assert [read_trace(path.downlink).period_ms for path in pair.paths] == [1, 8000]
+
+
 def test_lengths_are_kept_if_asked_for(recordings: Path) -> None:
     library = recordings / "lib"
     both = ("pair", recordings / "bus.down", recordings / "street.down", "--name", "mixed", "--out", library)

@@ -27,14 +27,14 @@ def unequal(periods_ms: Mapping[str, int]) -> str:
 
 
 def too_short(periods_ms: Mapping[str, int], run_ms: float) -> str:
-    """One sentence if a trace is shorter than a run; else empty."""
-    short = {name: period for name, period in _looping(periods_ms).items() if period < run_ms}
+    """One sentence if a trace is no longer than the video of a run, whose start-up comes on top; else empty."""
+    short = {name: period for name, period in _looping(periods_ms).items() if period <= run_ms}
     if not short:
         return ""
     told = ", ".join(f"{name} {period / 1000:g} s" for name, period in short.items())
     return (
-        f"A run of {run_ms / 1000:g} s is longer than a trace ({told}), which repeats within it; take a longer trace "
-        "or a shorter video."
+        f"A run of {run_ms / 1000:g} s or more is longer than a trace ({told}), which repeats within it; take a longer "
+        "trace or a shorter video."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from railyard.traces.convert.run import convert_trace
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Technology
+from railyard.traces.periods import CONSTANT_MS
 from railyard.traces.recorded import CSV_FILE, Described, describe
 from railyard.traces.trace import TraceError, format_trace, read_trace
 
@@ -59,8 +61,11 @@ def _directions(single: Single) -> dict[str, Path]:
 
 
 def _left_s(single: Single) -> float:
-    """The length of a recording from its start on, s."""
-    left = read_trace(single.file).period_ms / 1000 - single.start_s
+    """The length of a recording from its start on, s; infinite for a link of a constant rate."""
+    period_ms = read_trace(single.file).period_ms
+    if period_ms <= CONSTANT_MS and single.start_s == 0:
+        return math.inf
+    left = period_ms / 1000 - single.start_s
     if left <= 0:
         raise TraceError(f"{single.file}: nothing is left from {single.start_s:g} s on; start earlier")
     return left
@@ -69,7 +74,8 @@ def _left_s(single: Single) -> float:
 def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True) -> tuple[dict[str, bytes], PairEntry]:
     """The traces of the pair by file name, and its entry in an index. Raises TraceError.
 
-    `cut`: both recordings are cut to the length of the shorter one, so that they loop together.
+    `cut`: both recordings are cut to the length of the shorter one, so that they loop together. A link of a constant
+    rate has no length.
     """
     lengths_s = [_left_s(single) for single in singles]
     if singles[0].file.resolve() == singles[1].file.resolve() and singles[0].start_s == singles[1].start_s:
@@ -122,7 +128,7 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
 
 def _part(file: Path, start_s: float, duration_s: float) -> bytes:
     trace = read_trace(file)
-    if start_s == 0 and duration_s * 1000 == trace.period_ms:
+    if start_s == 0 and duration_s * 1000 >= trace.period_ms:
         return format_trace(trace.opportunities_ms)
     recipe = TraceRecipe(file=str(file), format="mahimahi", start_s=start_s, duration_s=duration_s)
     return convert_trace(file, recipe).data
