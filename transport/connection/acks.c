@@ -386,6 +386,8 @@ static void path_answered(xl_connection *c, xl_path *p) {
         if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS) {
             xl_conn_path_set_state(c, q, XL_PATH_SUSPECT, "consecutive PTOs");
             xl_conn_give_up_in_flight(c, q);
+            q->probes = 1; /* with nothing in flight there is no probe timeout that would ask it again */
+            xl_conn_wake(c);
         }
     }
 }

@@ -214,6 +214,31 @@ static void a_standby_path_takes_over_when_the_available_one_fails(void **state)
     }
 }
 
+/* While both are dark neither is suspect: there is no healthy one. The first that answers makes the other one suspect,
+ * which has nothing in flight then. */
+static void a_path_that_is_given_up_when_another_answers_is_still_asked(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 126, 2, 10000);
+    start(&p, 126);
+    size_t i = pair_ask(&p, 20000000);
+    pair_run(&p, 500000);
+    darken(&p.link[0]);
+    darken(&p.link[1]);
+    pair_run(&p, 2000000);
+    p.link[0].dark[0] = p.link[0].dark[1] = false;
+    pair_run(&p, 2500000);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[0].state);
+    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[1].state);
+    p.link[1].dark[0] = p.link[1].dark[1] = false;
+    uint64_t before = sent_on(&p, 1);
+    pair_run(&p, 2500000);
+    assert_false(p.request[i].done);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_true(sent_on(&p, 1) > before + 100000);
+    pair_free(&p);
+}
+
 static void each_side_takes_back_only_its_own_request(void **state) {
     (void)state;
     pair p;
@@ -660,6 +685,7 @@ int main(void) {
         cmocka_unit_test(the_first_path_is_as_good_as_later_ones),
         cmocka_unit_test(an_idle_connection_does_not_keep_a_standby_path_awake),
         cmocka_unit_test(a_standby_path_takes_over_when_the_available_one_fails),
+        cmocka_unit_test(a_path_that_is_given_up_when_another_answers_is_still_asked),
         cmocka_unit_test(each_side_takes_back_only_its_own_request),
         cmocka_unit_test(only_a_newer_status_counts),
         cmocka_unit_test(a_lost_status_is_sent_again_but_only_the_latest),
