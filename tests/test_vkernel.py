@@ -1,0 +1,349 @@
+"""The time-travel kernel as a program: vkernel, and how its kernel is built.
+
+Most of these tests need a kernel, which takes minutes to build: they skip where none is at hand, and `make test-long`
+builds one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_machine import children_of, gone, needs_kernel, vk
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, program
+from railyard.run import vkernel
+from small_disk import small_disk
+
+SPINNING = "import time; time.sleep(2.5)\nwhile True: pass"
+
+
+@needs_kernel
+def test_a_command_has_streams_status_and_its_folder_and_an_hour_takes_no_time(tmp_path: Path) -> None:
+    script = (
+        'echo out; echo err >&2; sleep 3600; echo "$(date +%H:%M)" >file; touch /etc/x 2>/dev/null && exit 9; exit 7'
+    )
+    begin = time.monotonic()
+    done = vk(tmp_path, "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+    assert (tmp_path / "file").read_text() == "01:00\n"
+    assert time.monotonic() - begin < 1000
+    assert vk(tmp_path, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    assert vk(tmp_path, "--", "no-such-program").returncode == 127
+
+
+@needs_kernel
+def test_randomness_is_a_function_of_the_seed(tmp_path: Path) -> None:
+    command = ("--", "sh", "-c", "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid")
+    drawn = [vk(tmp_path, "--seed", seed, *command).stdout for seed in ("1", "1", "2")]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(drawn[0].split()) == 17
+
+
+@needs_kernel
+def test_a_program_that_never_sleeps_is_named_and_ended(tmp_path: Path) -> None:
+    done = vk(tmp_path, "--stall-limit", "4", "--", sys.executable, "-c", SPINNING)
+    assert done.returncode == 125
+    assert "time stood still at virtual t = 2.5" in done.stderr
+    assert f"{sys.executable} was running" in done.stderr
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder for the memory of this test's machines alone: other tests start theirs at the same time."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+@needs_kernel
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_machine_that_is_ended(tmp_path: Path, memory: Path, number: signal.Signals) -> None:
+    command = [str(program("vkernel")), "--folder", str(tmp_path), "--", "sh", "-c", "touch up; while :; do :; done"]
+    machine = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(memory)}, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    inside = children_of(machine.pid)
+    assert len(inside) >= 2  # the kernel and the shell
+    machine.send_signal(number)
+    machine.wait(30)
+    while not all(map(gone, inside)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [pid for pid in inside if not gone(pid)] == []
+    assert list(memory.iterdir()) == []
+    assert [file.name for file in tmp_path.iterdir()] == ["up"]
+
+
+@needs_kernel
+def test_a_forked_process_that_never_sleeps_gets_no_wrong_name(tmp_path: Path) -> None:
+    """Above the pages that it has used lies a long environment, in which the name of its program ends."""
+    script = "(while :; do :; done) & sleep 100"
+    done = vk(tmp_path, "--stall-limit", "2", "--", "sh", "-c", script, LONG="x" * 20000)
+    assert done.returncode == 125
+    assert done.stderr.endswith("; a forked process was running\n")
+
+
+@needs_kernel
+def test_a_panic_is_said_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "panic.py").write_text(
+        'open("/proc/sys/vm/overcommit_memory", "w").write("1")\n'
+        'open("/proc/sys/vm/panic_on_oom", "w").write("2")\n'
+        "bytearray(500 << 20)\n"
+    )
+    done = vk(tmp_path, "--memory", "64", "--", sys.executable, "panic.py")
+    assert done.returncode == 125
+    assert "the kernel panicked at virtual t = 0.0" in done.stderr
+    assert done.stderr.endswith(" s: Out of memory: compulsory panic_on_oom is enabled\n")
+    assert done.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["panic.py"]
+
+
+@needs_kernel
+@pytest.mark.privileged
+@pytest.mark.parametrize("size", ["8m", "24m", "40m"])
+def test_no_room_for_the_memory_of_a_machine_is_said(tmp_path: Path, size: str) -> None:
+    """With 8 MB the kernel does not get far; with more of them a program may be the first that has no room."""
+    filling = "bytearray(500 << 20)"
+    with small_disk(tmp_path / "disk", size) as disk:
+        done = vk(tmp_path, "--", sys.executable, "-c", filling, TMPDIR=str(disk))
+        assert list(disk.iterdir()) == []
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"vkernel: no room for the machine's memory in {disk}; make room, or name another folder with TMPDIR\n"
+    )
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("arguments", "environment", "says"),
+    [
+        (("--folder", "/no/folder"), {}, "--folder /no/folder: No such file or directory; name a folder"),
+        (("--folder", "/etc/hosts"), {}, "--folder /etc/hosts: Not a directory; name a folder"),
+        ((), {"TMPDIR": "/no/folder"}, "no place for the machine's memory: /no/folder: No such file"),
+        ((), {"TMPDIR": "/etc/hosts"}, "no place for the machine's memory: /etc/hosts: "),
+    ],
+)
+def test_a_folder_of_the_host_that_cannot_serve_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], says: str
+) -> None:
+    done = vk(tmp_path, *arguments, "--", "true", **environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"vkernel: {says}")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_kernel
+@pytest.mark.privileged
+def test_memory_lies_in_tmp_where_dev_shm_is_that_of_a_container(tmp_path: Path) -> None:
+    """Small, and mounted noexec: named, it is refused; by itself the machine goes elsewhere."""
+    mount = "mount -t tmpfs -o noexec,size=64m tmpfs /dev/shm && exec"
+    machine = [str(program("vkernel")), "--folder", str(tmp_path), "--", "echo", "up"]
+    (tmp_path / "t m p").mkdir()
+
+    def outcome(temporary: str | None) -> tuple[int, str, str]:
+        environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+        environment |= {"TMPDIR": temporary} if temporary else {}
+        words = ["unshare", "--mount", "sh", "-c", f'{mount} "$@"', "sh", *machine]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert outcome(None) == (0, "up\n", "")
+    assert outcome(str(tmp_path / "t m p")) == (0, "up\n", "")
+    code, _, says = outcome("/dev/shm")  # noqa: S108
+    assert (code, says.count("\n")) == (2, 1)
+    assert "/shm is mounted noexec; name another folder with TMPDIR" in says
+
+
+@needs_kernel
+def test_temporary_files_have_a_place_inside(tmp_path: Path) -> None:
+    done = vk(tmp_path, "--", "mktemp", TMPDIR="/var/tmp")  # noqa: S108 - the host's, read-only inside
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("/run/tmp/")
+
+
+@needs_kernel
+def test_mpshell_inside_does_not_keep_the_core_awake_and_reaches_a_server_outside_its_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content\n")
+    mpshell = f"{program('mpshell')} --path a:up=12mbps,down=12mbps,delay=20 --summary summary.json --"
+    script = (
+        f"{sys.executable} -m http.server 8080 >/dev/null & sleep 1; "
+        f"exec {mpshell} sh -c 'exec curl -sS http://$MPSHELL_GATEWAY:8080/file'"
+    )
+    done = vk(tmp_path, "--stall-limit", "10", "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "content\n"), done.stderr
+    awake = json.loads((tmp_path / "summary.json").read_text())["keep_awake"]
+    assert (awake["asked"], awake["done"]) == ("auto", False)
+    assert awake["because"] == "no timer is late in virtual time"
+
+
+def test_what_is_no_kernel_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    for named, says in ((tmp_path / "none", "no kernel"), (Path("/bin/true"), "no kernel of x86-64 with time travel")):
+        done = vk(tmp_path, "--", "true", RAILYARD_KERNEL=str(named))
+        assert done.returncode in (2, 125)
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "linux").write_text("#!/bin/sh\necho CONFIG_HOSTFS=y\n")
+    (tmp_path / "linux").chmod(0o755)
+    with pytest.raises(UserError, match="built without CONFIG_UML_TIME_TRAVEL_SUPPORT"):
+        vkernel.check(tmp_path / "linux")
+
+
+def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path) -> None:
+    for variables, says in (({"CC": "no-such-cc"}, "no compiler"), ({"KERNEL_SOURCE": "/no/source"}, "no source")):
+        done = subprocess.run(
+            [ROOT / "emulator" / "kernel" / "build.sh"],
+            env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def build_sh(folder: Path, cache: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """That folder's build.sh, with a source that is an empty file."""
+    if not (folder / "source.tar").exists():  # its time of change is part of what a kernel is made from
+        (folder / "source.tar").touch()
+    own = {"KERNEL_SOURCE": str(folder / "source.tar"), "RAILYARD_KERNEL_CACHE": str(cache)}
+    return subprocess.run(
+        [folder / "build.sh", *arguments],
+        env=os.environ | own | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def recipe_in(folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("build.sh", "clock.patch", "options"):
+        shutil.copy(vkernel.RECIPE / name, folder / name)
+    return folder
+
+
+def version_of(name: str) -> str:
+    return subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def tool(folder: Path, name: str, version: str) -> dict[str, str]:
+    """The environment in which a program of that name comes first that says that version."""
+    folder.mkdir()
+    (folder / name).write_text(f'#!/bin/sh\necho "{version}"\n')
+    (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path: Path) -> None:
+    recipe = recipe_in(tmp_path / "recipe")
+
+    def key(**environment: str) -> str:
+        done = build_sh(recipe, tmp_path / "cache", "--key", **environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    plain = key()
+    assert key(**tool(tmp_path / "same", "gcc", version_of("gcc"))) == plain  # ccache, say, in front of it
+    assert key(HOME="", LANG="C", CFLAGS="-O0") == plain
+    keys = [plain]
+    for name in ("gcc", "ld"):
+        keys.append(key(**tool(tmp_path / name, name, "another version")))
+    for name in ("build.sh", "options", "clock.patch", "source.tar"):
+        with (recipe / name).open("a") as file:
+            file.write("# another line\n")
+        keys.append(key())
+    assert len(set(keys)) == len(keys)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_said_and_serves_where_it_has_the_kernel(tmp_path: Path) -> None:
+    recipe, cache = recipe_in(tmp_path / "recipe"), tmp_path / "cache"
+    (tmp_path / "file").touch()
+    refused = build_sh(recipe, tmp_path / "file" / "cache")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        f"kernel: {tmp_path}/file/cache cannot be written; name another folder with RAILYARD_KERNEL_CACHE.\n"
+    )
+    folder = cache / build_sh(recipe, cache, "--key").stdout.strip()
+    folder.mkdir(parents=True)
+    (folder / "linux").write_text("#!/bin/sh\n")
+    (folder / "linux").chmod(0o755)
+    written = build_sh(recipe, cache)
+    assert (written.returncode, written.stdout) == (0, f"{folder}/linux\n"), written.stderr
+    before = {file: file.lstat().st_mtime_ns for file in cache.rglob("*")}
+    assert build_sh(recipe, cache).stdout == written.stdout
+    assert {file: file.lstat().st_mtime_ns for file in cache.rglob("*")} == before
+
+
+SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
+
+
+@pytest.mark.skipif(not SOURCE.exists(), reason=f"needs {SOURCE} (Debian package linux-source-6.12)")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_of_a_build_runs_on_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    building = subprocess.Popen(
+        [vkernel.RECIPE / "build.sh"],
+        env=os.environ | {"RAILYARD_KERNEL_CACHE": str(tmp_path / "cache"), "KERNEL_SOURCE": str(SOURCE)},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path).glob("cache/.work-*/source/*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    below = children_of(building.pid)
+    assert len(below) >= 1  # tar
+    building.send_signal(number)
+    assert building.wait(60) == (143 if number == signal.SIGTERM else -number)
+    while not all(map(gone, below)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [pid for pid in below if not gone(pid)] == []
+    if number == signal.SIGTERM:  # the next build removes what a killed one leaves
+        assert sorted(file.name for file in (tmp_path / "cache").iterdir()) == [".lock", "build.log"]
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        (None, None),
+        ("patch\t0", "patch"),
+        ("options\t0", "options"),
+        ("recipe\t0", "recipe"),
+        ("compiler\tcc 1", "compiler"),
+        ("linker\tld 1", "linker"),
+        ("source\t/etc/hosts\t1 1", "source"),
+    ],
+)
+def test_a_kernel_of_another_origin_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str | None, changed: str | None
+) -> None:
+    monkeypatch.setenv("RAILYARD_KERNEL_CACHE", str(tmp_path))
+    monkeypatch.delenv("RAILYARD_KERNEL", raising=False)
+    (tmp_path / "key").mkdir()
+    (tmp_path / "key" / "linux").touch()
+    (tmp_path / "linux").symlink_to("key/linux")
+    assert vkernel.stale() == "record of its origin"
+    record = {"source": "source\t/no/source\t1 1"}
+    for part, name in (("patch", "clock.patch"), ("options", "options"), ("recipe", "build.sh")):
+        record[part] = f"{part}\t{hashlib.sha256((vkernel.RECIPE / name).read_bytes()).hexdigest()}"
+    for part, name in (("compiler", "gcc"), ("linker", "ld")):
+        record[part] = f"{part}\t{version_of(name)}"
+    if line is not None:
+        record[line.partition("\t")[0]] = line
+    (tmp_path / "key" / "made").write_text("".join(f"{text}\n" for text in record.values()))
+    monkeypatch.delenv("CC", raising=False)
+    assert vkernel.stale() == changed
+    reason = vkernel.why_not()
+    assert reason is None if changed is None else f"another {changed}" in str(reason)
