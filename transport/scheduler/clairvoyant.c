@@ -4,6 +4,8 @@
  * With n packets left to send, a path may carry the next one if fewer than n packets could be there before it by the
  * other paths: sent there as fast as windows and pacers allow. Otherwise the packet waits for them, since all that is
  * left is complete earlier without this path. Of the paths that may carry it, the one with the earliest arrival does.
+ * Nothing is sent that a full queue would drop.
+ *
  * Where that holds for all streams together and not for the one that is next to send, the path carries what follows
  * that stream.
  *
@@ -31,6 +33,7 @@ typedef struct {
     uint64_t window, first_window, ssthresh, in_flight;
     acknowledgement ack[ACKS_MAX]; /* in the order of their times, from first on */
     size_t first, count;
+    bool was_full; /* a packet would have been dropped, and was not sent until later */
 } future;
 
 static void await(future *f, uint64_t arrives_at, uint64_t bytes) {
@@ -69,6 +72,7 @@ static bool begin(future *f, const xl_scheduler_view *view, const xl_scheduler_p
     f->ssthresh = p->ssthresh_bytes;
     f->in_flight = p->in_flight_bytes;
     f->first = f->count = 0;
+    f->was_full = false;
     while (f->network->inside(f->there, &bytes, &arrives_at)) {
         inside += bytes;
         held[count][0] = arrives_at;
@@ -110,6 +114,7 @@ static uint64_t next_arrival(future *f) {
                 await(f, arrives_at, f->packet_bytes);
                 return arrives_at;
             }
+            f->was_full = true;
         }
         if (!take_acknowledgement(f))
             return XL_NEVER;
@@ -155,6 +160,7 @@ static void insert(xl_scheduler_decision *out, uint64_t arrival[XL_MAX_PATHS], s
 static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     (void)state;
     uint64_t arrival[XL_MAX_PATHS];
+    bool is_full[XL_MAX_PATHS];
     uint32_t usable = usable_paths(view);
     if (!view->foresight || view->count < 2) {
         xl_scheduler_decide_by_rtt(view, out);
@@ -167,6 +173,7 @@ static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_sc
         future f;
         const xl_scheduler_path *p = &view->path[i];
         arrival[i] = usable >> i & 1 && begin(&f, view, p) ? next_arrival(&f) : XL_NEVER;
+        is_full[i] = arrival[i] == XL_NEVER || f.was_full;
         if (arrival[i] < first_at) {
             first = p;
             first_at = arrival[i];
@@ -174,7 +181,7 @@ static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_sc
     }
     for (size_t i = 0; i < view->count; i++) {
         const xl_scheduler_path *p = &view->path[i];
-        if (!p->has_window || arrival[i] == XL_NEVER)
+        if (!p->has_window || is_full[i])
             continue;
         uint64_t all = packets(p, view->unsent_bytes), before = others_before(view, i, usable, arrival[i], all);
         if (before >= all)

@@ -15,6 +15,7 @@ typedef struct {
     uint64_t delay_us, apart_us, free_at;
     size_t inside, asked;
     uint64_t supposed; /* in this question: when the queue is free */
+    uint64_t full_until;
 } way;
 
 static struct {
@@ -45,6 +46,8 @@ static bool inside(void *handle, size_t *bytes, uint64_t *arrives_at) {
 static uint64_t send_one(void *handle, size_t bytes, uint64_t at) {
     way *w = handle;
     (void)bytes;
+    if (at < w->full_until)
+        return XL_NEVER;
     if (w->apart_us == 0)
         return at + w->delay_us;
     w->supposed = (w->supposed > at ? w->supposed : at) + w->apart_us;
@@ -169,6 +172,23 @@ static void a_slow_path_passes_a_stream_that_is_complete_without_it(void **state
     assert_int_equal(decide(&v).for_later, 0);
 }
 
+static void nothing_is_sent_that_a_full_queue_would_drop(void **state) {
+    (void)state;
+    xl_scheduler_view v = view_of(1000);
+    fill_window(&v, 0);
+    v.path[0].has_window = true;
+    v.path[0].window_bytes = 1000 * MTU;
+    assert_int_equal(decide(&v).order[0], 0);
+    net.there[0].full_until = NOW + 30000; /* an acknowledgement comes before */
+    xl_scheduler_decision d = decide(&v);
+    assert_int_equal(d.count, 1);
+    assert_int_equal(d.order[0], 1);
+    v.unsent_bytes = v.first_bytes = MTU; /* there after 41 ms all the same, 104 ms by the other path */
+    d = decide(&v);
+    assert_int_equal(d.count, 0);
+    assert_int_equal(d.waits_for, 0);
+}
+
 static void nothing_known_is_min_rtt(void **state) {
     (void)state;
     xl_scheduler_view v = view_of(10);
@@ -187,6 +207,7 @@ int main(void) {
         cmocka_unit_test(a_full_path_is_waited_for_if_it_brings_all_earlier),
         cmocka_unit_test(a_pacer_delays_what_is_foreseen),
         cmocka_unit_test(a_slow_path_passes_a_stream_that_is_complete_without_it),
+        cmocka_unit_test(nothing_is_sent_that_a_full_queue_would_drop),
         cmocka_unit_test(nothing_known_is_min_rtt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
