@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,7 +15,17 @@ from hypothesis import strategies as st
 from railyard.gate.testing import Railyard
 from railyard.results import oracle
 from railyard.results.aggregate import median_efficiency, write_parquet
-from railyard.results.oracle import PAYLOAD_BYTES, TOLERANCE_S, OraclePath, completion_us, rct_s, request_arrival_us
+from railyard.results.oracle import (
+    PAYLOAD_BYTES,
+    TOLERANCE_S,
+    Asked,
+    InOrder,
+    OraclePath,
+    completion_us,
+    play_s,
+    rct_s,
+    request_arrival_us,
+)
 from railyard.results.records import Chunk
 from railyard.traces.trace import Trace, format_trace, read_trace
 
@@ -150,6 +161,86 @@ def test_chunks_parquet_has_the_oracle_and_the_efficiency(tmp_path: Path) -> Non
     write_parquet([result.run], tmp_path)
     rows = pq.read_table(tmp_path / "chunks.parquet").to_pylist()
     assert [row["oracle_s"] for row in rows] == [chunk.oracle_s for chunk in result.chunks]
+    assert [row["oracle_play_s"] for row in rows] == [chunk.oracle_play_s for chunk in result.chunks]
+    assert all(row["oracle_play_s"] is not None for row in rows)
     assert all(0 < row["efficiency"] <= 1 for row in rows)
     run = pq.read_table(tmp_path / "runs.parquet").to_pylist()[0]
     assert run["efficiency"] == sorted(row["efficiency"] for row in rows)[(len(rows) - 1) // 2]
+
+
+def completions_in_order_us(found: list[OraclePath], made: list[tuple[int, int]]) -> list[int]:
+    served = InOrder(found)
+    return [served.completion_us(request_us, size) for request_us, size in made]
+
+
+def test_requests_that_are_open_together_follow_each_other() -> None:
+    """Alone each takes 21 + 100 ms; the second one's opportunities begin behind the first one's."""
+    size = 100 * PAYLOAD_BYTES
+    assert completions_in_order_us([path()], [(0, size), (0, size)]) == [121_000, 221_000]
+    assert completions_in_order_us([path()], [(0, size), (50_000, size)]) == [121_000, 221_000]
+    assert completions_in_order_us([path()], [(0, size), (200_000, size)]) == [121_000, 321_000], "no longer open"
+    assert completions_in_order_us([path(), path()], [(0, size), (0, size)]) == [71_000, 121_000]
+
+
+def test_requests_in_order_share_a_packet() -> None:
+    half = PAYLOAD_BYTES // 2
+    assert completions_in_order_us([path()], [(0, half)] * 4) == [22_000, 22_000, 23_000, 23_000]
+    assert completions_in_order_us([path()], [(0, half), (30_000, half), (30_000, half)]) == [22_000, 52_000, 52_000]
+
+
+requests = st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 60_000)), min_size=1, max_size=6).map(sorted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(paths, requests)
+def test_the_first_requests_together_are_complete_as_early_as_their_bytes_can_be(
+    found: list[OraclePath], made: list[tuple[int, int]]
+) -> None:
+    done = completions_in_order_us(found, made)
+    assert done == sorted(done)
+    assert done[0] == completion_us(found, *made[0])
+    for k, (request_us, size) in enumerate(made):
+        assert done[k] >= completion_us(found, request_us, size), "alone it is earlier"
+        together = sum(bytes_of for _, bytes_of in made[: k + 1])
+        assert done[k] <= completion_us(found, request_us, together), "and no later than if all were made now"
+
+
+@settings(max_examples=30, deadline=None)
+@given(paths, requests, st.randoms(use_true_random=False))
+def test_no_order_completes_the_first_requests_earlier(
+    found: list[OraclePath], made: list[tuple[int, int]], rng: Random
+) -> None:
+    """Opportunity by opportunity, each to any request that is open: the last of the first k is never earlier."""
+    done = completions_in_order_us(found, made)
+    released = [request_arrival_us(found, request_us) for request_us, _ in made]
+    left = [-(-size // PAYLOAD_BYTES) for _, size in made]
+    real = [0 for _ in made]
+    horizon = max(done) // 1000 + 4000
+    slots = sorted(
+        (t, number)
+        for number, p in enumerate(found)
+        for k in range(p.down.count_until(p.start_offset_ms), p.down.count_until(horizon + p.start_offset_ms))
+        if (t := p.down.opportunity_ms(k) - p.start_offset_ms) >= 0
+    )
+    for at_ms, number in slots:
+        delay_us = found[number].data_delay_us
+        usable = [k for k in range(len(made)) if left[k] and (released[k] + delay_us) // 1000 < at_ms]
+        if usable:
+            k = rng.choice(usable)
+            left[k] -= 1
+            real[k] = at_ms * 1000 if left[k] == 0 else real[k]
+    for k in range(len(made)):
+        if not any(left[: k + 1]):
+            assert max(real[: k + 1]) >= done[k]
+
+
+def test_a_player_of_the_oracle_follows_up_what_completes_earlier() -> None:
+    """Two open at a time. The third was made when the first completed, the fourth at a time of its own."""
+    size = 100 * PAYLOAD_BYTES
+    asked = [Asked(0, 0.3, size), Asked(0, 0.5, size), Asked(0.3, None, size), Asked(0.4, 0.9, size)]
+    # Complete after 121, 221, 321 ms; the third is made at 121 ms. The fourth begins on free links.
+    assert play_s([path()], asked) == pytest.approx([0.121, 0.221, 0.2, 0.121])
+    alone = [Asked(0, 0.3, size), Asked(0.3, 0.6, size), Asked(0.7, 1.0, size)]
+    assert play_s([path()], alone) == pytest.approx([0.121] * 3)
+    late = [Asked(0, 0.3, size), Asked(0.302, 0.6, size)]
+    assert play_s([path()], late) == pytest.approx([0.121, 0.121]), "not because of the first one"

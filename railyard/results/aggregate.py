@@ -217,7 +217,7 @@ def _chunk_rows(run: Run) -> list[dict[str, Any]]:
         {"run_id": run.run_id, "pair": run.pair, "label": run.label, "seed": run.seed, "void": run.void}
         | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
         | {"completed": chunk.completed, "bytes": chunk.bytes}
-        | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency}
+        | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency, "oracle_play_s": chunk.oracle_play_s}
         for chunk in run.chunks
     ]
 

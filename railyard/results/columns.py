@@ -114,6 +114,7 @@ CHUNKS = Table(
         Column("bytes", LONG, "size of the request"),
         Column("oracle_s", DOUBLE, "the earliest completion that the links allow, as an RCT, s; null without traces"),
         Column("efficiency", DOUBLE, "oracle_s / rct_s, 0 to 1"),
+        Column("oracle_play_s", DOUBLE, "RCT in a play whose transport is the oracle: requests share the links, s"),
     ),
     stored=True,
 )

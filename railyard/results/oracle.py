@@ -7,6 +7,10 @@ It knows both paths' traces in advance, has the links for itself, needs no ackno
     data      leaves the server at that moment on every downlink, is in each queue one delay later, and each
               opportunity after that millisecond carries PAYLOAD_BYTES of the chunk, until all of it is through.
 
+Requests that are open at the same time share the links, which this leaves out. `play_s` serves all requests of a play
+in the order in which they were made, and is the transport of a player: what it completes earlier is followed up
+earlier.
+
 These are the rules of the emulated link (emulator/link/link.h), and PAYLOAD_BYTES is what the leanest of the compared
 transports gets into an opportunity, so no run of any scheme can be earlier. All paths are used for every scheme, so
 that the efficiency, oracle RCT / RCT, is comparable between schemes.
@@ -28,6 +32,8 @@ from railyard.traces.trace import Trace, read_trace, sha256_file
 PAYLOAD_BYTES = 1448
 # Times in the players' logs are whole microseconds; what comes of it is the only way to be "earlier" than the oracle.
 TOLERANCE_S = 5e-6
+# So long after a completion a request counts as made because of it.
+AT_ONCE_S = 1e-3
 _CACHED_TRACES = 64
 
 
@@ -69,12 +75,16 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     sent_us = request_arrival_us(paths, request_us)
     needed = -(-max(1, size_bytes) // PAYLOAD_BYTES)
     first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+    return _carried_ms(paths, first, needed, sent_us // 1000) * 1000
+
+
+def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, early: int) -> int:
+    """When the paths' opportunities from the first ones on are as many as needed, ms since t0; later than `early`."""
     # Milliseconds since t0: at `late` one path alone would have done it, at `early` no path has begun.
     late = min(
         path.down.opportunity_ms(number + needed - 1) - path.start_offset_ms
         for path, number in zip(paths, first, strict=True)
     )
-    early = sent_us // 1000
     while late - early > 1:
         middle = (early + late) // 2
         carried = sum(
@@ -82,7 +92,82 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
             for path, number in zip(paths, first, strict=True)
         )
         early, late = (early, middle) if carried >= needed else (middle, late)
-    return late * 1000
+    return late
+
+
+class InOrder:
+    """Serves requests that share the links one after the other, in the order in which they are made.
+
+    No opportunity passes unused that an open request could use. What an opportunity has left beside the end of a
+    request is free for the next one, and so is what the last millisecond has left, on every path: it stays a bound.
+    """
+
+    def __init__(self, paths: Sequence[OraclePath]) -> None:
+        self._paths = paths
+        self._free = [0 for _ in paths]  # number of each path's first opportunity that no earlier request uses
+        self._spare_bytes = 0
+        self._done_us = 0
+
+    def completion_us(self, request_us: int, size_bytes: int) -> int:
+        """When the last byte can be at the player. `request_us` does not decrease from call to call."""
+        if request_us >= self._done_us:
+            self._spare_bytes = 0
+        alone_us = completion_us(self._paths, request_us, size_bytes) if self._spare_bytes else 0
+        if 0 < size_bytes <= self._spare_bytes:
+            self._spare_bytes -= size_bytes
+        else:
+            self._done_us = self._serve(request_us, max(1, size_bytes))
+        self._done_us = max(alone_us, self._done_us)
+        return self._done_us
+
+    def _serve(self, request_us: int, size_bytes: int) -> int:
+        sent_us = request_arrival_us(self._paths, request_us)
+        first = [
+            max(_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms), number)
+            for path, number in zip(self._paths, self._free, strict=True)
+        ]
+        needed = -(-max(1, size_bytes - self._spare_bytes) // PAYLOAD_BYTES)
+        late = _carried_ms(self._paths, first, needed, sent_us // 1000)
+        ends, before = self._until(late, first), self._until(late - 1, first)
+        surplus = sum(end - begin for end, begin in zip(ends, first, strict=True)) - needed
+        self._free = [max(end - surplus, number) for end, number in zip(ends, before, strict=True)]
+        self._spare_bytes += needed * PAYLOAD_BYTES - size_bytes
+        return late * 1000
+
+    def _until(self, time_ms: int, first: Sequence[int]) -> list[int]:
+        """The paths' first opportunities after that time, and not before `first`."""
+        return [
+            max(number, path.down.count_until(time_ms + path.start_offset_ms))
+            for path, number in zip(self._paths, first, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request of a play: seconds since t0; none where it never completed."""
+
+    request_s: float
+    done_s: float | None
+    size_bytes: int
+
+
+def play_s(paths: Sequence[OraclePath], asked: Sequence[Asked]) -> list[float]:
+    """The completion times of the same requests, by time of the request, in a play whose transport is the oracle.
+
+    A request that was made because another one had completed is made when the oracle completes that one; the others
+    are made when they were.
+    """
+    served, made_us, done_us, found = InOrder(paths), 0, list[int](), list[float]()
+    for k, one in enumerate(asked):
+        ends = [(done_s, i) for i, other in enumerate(asked[:k]) if (done_s := other.done_s) is not None]
+        causes = [(done_s, i) for done_s, i in ends if -TOLERANCE_S <= one.request_s - done_s <= AT_ONCE_S]
+        request_us = round(one.request_s * 1e6)
+        if causes:
+            request_us = min(request_us, done_us[max(causes)[1]])
+        made_us = max(made_us, request_us)
+        done_us.append(served.completion_us(made_us, one.size_bytes))
+        found.append((done_us[-1] - made_us) / 1e6)
+    return found
 
 
 def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> float:

@@ -32,6 +32,8 @@ class Chunk:
     requested: bool = True
     # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
     oracle_s: float | None = None
+    # Of the same request in a play whose transport is the oracle: its requests share the links, in their order.
+    oracle_play_s: float | None = None
 
     @property
     def efficiency(self) -> float | None:
@@ -182,9 +184,19 @@ def _with_oracle(chunks: list[Chunk], config: dict[str, Any], player_start_s: fl
     paths = oracle.paths_of_run(config)
     if paths is None or player_start_s is None:
         return chunks
+    alone = [oracle.rct_s(paths, player_start_s + chunk.request_s, chunk.bytes) for chunk in chunks]
+    order = sorted((k for k in range(len(chunks)) if chunks[k].requested), key=lambda k: (chunks[k].request_s, k))
+    shared = oracle.play_s(paths, [_asked(chunks[k], player_start_s) for k in order])
+    of_play = dict(zip(order, shared, strict=True))
     return [
-        replace(chunk, oracle_s=oracle.rct_s(paths, player_start_s + chunk.request_s, chunk.bytes)) for chunk in chunks
+        replace(chunk, oracle_s=of_chunk, oracle_play_s=of_play.get(k, of_chunk))
+        for k, (chunk, of_chunk) in enumerate(zip(chunks, alone, strict=True))
     ]
+
+
+def _asked(chunk: Chunk, player_start_s: float) -> oracle.Asked:
+    request_s = player_start_s + chunk.request_s
+    return oracle.Asked(request_s, request_s + chunk.rct_s if chunk.completed else None, chunk.bytes)
 
 
 def _player_start_s(events: list[Event], emulator: dict[str, Any]) -> float | None:

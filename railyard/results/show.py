@@ -142,7 +142,7 @@ def _print_paths(console: Console, run: Run, folder: Path) -> None:
 
 
 def _print_chunks(console: Console, run: Run) -> None:
-    chunks = Table("chunk", "requested at s", "RCT s", "oracle s", "efficiency", header_style="bold")
+    chunks = Table("chunk", "requested at s", "RCT s", "oracle s", "oracle play s", "efficiency", header_style="bold")
     for chunk in run.chunks:
         share = chunk.efficiency
         chunks.add_row(
@@ -150,6 +150,7 @@ def _print_chunks(console: Console, run: Run) -> None:
             f"{chunk.request_s:.3f}",
             f"{'' if chunk.completed else '≥ '}{chunk.rct_s:.3f}",
             seconds(chunk.oracle_s),
+            seconds(chunk.oracle_play_s),
             "–" if share is None else f"{'' if chunk.completed else '≤ '}{percent(share)}",
         )
     print_table(console, chunks)
