@@ -164,6 +164,8 @@ def test_every_scheme_is_compared_with_single_path_and_multipath_with_plain_mult
     names = ("sp", "cm", "vanilla-mp", "xlink")
     runs = [load_run(FakeRun(label=name, scheme=name).write(tmp_path)) for name in names]
     assert differences.usual(runs) == [("cm", "sp"), ("vanilla-mp", "sp"), ("xlink", "sp"), ("xlink", "vanilla-mp")]
+    others = [run for run in runs if run.label in ("cm", "xlink")]
+    assert differences.usual(others) == [("xlink", "cm")], "without any of these the first one is the reference"
 
 
 def test_the_command_says_how_many_plays_would_decide(

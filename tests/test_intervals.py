@@ -253,6 +253,8 @@ def test_what_is_not_decided_is_never_called_false() -> None:
 def test_the_number_of_runs_that_would_decide_grows_with_the_square_of_the_interval() -> None:
     assert intervals.units_to_decide(Interval(20, -10, 50), 8) == 37
     assert intervals.units_to_decide(Interval(20, -40, 80), 8) == 148
+    assert intervals.units_to_decide(Interval(20, -10, 400), 8) == 37, "the end beyond the boundary counts"
+    assert intervals.units_to_decide(Interval(-14, -14, 0), 8) == 17, "never as few as there are"
     assert intervals.units_to_decide(Interval(0, -1, 1), 8) is None
     assert intervals.units_to_decide(Interval.alone(5), 8) is None
     assert needs(Interval(20, -10, 50), 8).startswith("some 37 runs instead of 8")

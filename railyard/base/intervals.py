@@ -488,8 +488,8 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: f
     """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
     it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
 
-    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², with h half of the interval's length, d the distance of the value, and z the
-    quantile 1 − alpha / 2 of the level at which it is to be decided.
+    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², with h the distance from the value to the interval's end on the boundary's side,
+    d that to the boundary, and z the quantile 1 − alpha / 2 of the level at which it is to be decided. At least n + 1.
     Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
     """
     distance = abs(found.value - boundary)
@@ -497,8 +497,9 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: f
         return None
     z = distributions.normal_quantile((1 + LEVEL) / 2)
     wanted = distributions.normal_quantile(1 - alpha / 2) + distributions.normal_quantile(POWER)
-    factor = ((found.high - found.low) / 2 / distance) ** 2 * (wanted / z) ** 2
-    return None if factor > 1000 else max(units, math.ceil(units * factor))
+    arm = found.value - found.low if boundary < found.value else found.high - found.value
+    factor = (arm / distance) ** 2 * (wanted / z) ** 2
+    return None if factor > 1000 else max(units + 1, math.ceil(units * factor))
 
 
 # --- the bootstrap over runs that have nothing in common --------------------------------------------------------------

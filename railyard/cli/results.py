@@ -136,7 +136,7 @@ def compare_command(
     campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
     against: Annotated[
         list[str] | None,
-        typer.Option(help="A scheme to compare with. May be repeated. Default: sp, sp:best and vanilla-mp."),
+        typer.Option(help="A scheme to compare with; repeatable. Default: sp, sp:best and vanilla-mp, else the first."),
     ] = None,
     by_pair: Annotated[bool, typer.Option("--by-pair", help="Also over each pair of traces.")] = False,
     results: Results = RESULTS_DIR,

@@ -434,10 +434,13 @@ def corrected(family: Sequence[Difference]) -> list[Difference]:
 
 def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla-mp")) -> list[tuple[str, str]]:
     """The comparisons of a report: every scheme against single path on the primary path, every other multipath scheme
-    against the better single path and against plain multipath."""
+    against the better single path and against plain multipath. Where none of these was played, every scheme against the
+    first one."""
     schemes = {run.label: str(run.config["scheme"]) for run in runs if not run.void}
     if len(single_paths(runs)) > 1:
         schemes[BEST] = "sp"
+    if not any(other in schemes for other in references):
+        return [(label, other) for other in list(schemes)[:1] for label in schemes if label != other]
     return [
         (label, other)
         for other in references

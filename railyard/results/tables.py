@@ -131,9 +131,7 @@ def same_in_words(same: Sequence[Column]) -> str:
 
 def comparison(pair: str, row: list[Cell]) -> Table:
     title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
-    shown, same = columns_of(row)
-    if same_in_words(same):
-        title |= {"caption": f"Equal in all rows: {same_in_words(same)}.", "caption_justify": "left"}
+    shown, _ = columns_of(row)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
     table.add_column("\nscheme", no_wrap=True)
     seen = ""
@@ -185,6 +183,8 @@ def print_comparison(
     table = cells(runs, not_run)
     for pair, row in table.items():
         print_table(console, comparison(pair, row))
+        if alike := same_in_words(columns_of(row)[1]):
+            console.print(f"Equal in all rows: {alike}.", style="italic dim", markup=False)
     every = [cell for row in table.values() for cell in row]
     if any(cell.censored for cell in every):
         console.print(
