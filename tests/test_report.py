@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -317,6 +318,45 @@ def test_tables_and_figures_of_a_page_make_each_interval_once(
         names = [name for name in asked[label] if name != "redundancy"]  # the findings tell the redundancy too
         assert {"rct_median", "rct_p95", "first_frame", "rebuffer_rate"} <= set(names)
         assert len(names) == len(set(names))
+
+
+def abstract_of(make_campaign: Make, *runs: FakeRun) -> str:
+    page = write_report(*load_campaign(out := make_campaign(*runs)), out).read_text()
+    return page.split('id="abstract"')[1].split("</section>")[0]
+
+
+def one_play_of_each_pair(pairs: int) -> list[FakeRun]:
+    return [
+        FakeRun(pair=f"subway-{k}", label=label, scheme=label, rct_s=[base + 0.01 * k] * 20)
+        for k in range(1, pairs + 1)
+        for label, base in (("vanilla-mp", 1.0), ("xlink", 0.5))
+    ]
+
+
+def test_with_one_play_of_each_pair_the_abstract_has_the_intervals_for_pairs_like_these(make_campaign: Make) -> None:
+    text = abstract_of(make_campaign, *one_play_of_each_pair(20))
+    assert re.search(r'<b>0\.600</b><br><span class="ends">\[0\.5\d\d, 0\.6\d\d\]</span>', text)
+    assert "for pairs of traces like these (" in text
+    assert re.search(r"with its interval for pairs of traces like these: (xlink|vanilla-mp) 5\.0 \[\d", text)
+
+
+def test_what_no_plays_carry_is_said_once(make_campaign: Make) -> None:
+    calm = [replace(run, rebuffer_time_s=0.5 * (run.pair == "subway-1")) for run in one_play_of_each_pair(8)]
+    changed = [
+        replace(run, rebuffer_time_s=0.2) if run.pair == "subway-2" and run.label == "xlink" else run for run in calm
+    ]
+    text = abstract_of(make_campaign, *changed)
+    assert "Rebuffer rate in %, n too small for an interval: vanilla-mp 0.6, xlink 0.9." in text
+    assert "n too small for an interval: median, p95, rebuffer rate." in text
+    assert "[n too small]" not in text.split("<tbody>")[1]
+
+
+def test_a_scheme_of_few_pairs_is_not_the_smallest_of_a_column(make_campaign: Make) -> None:
+    few = FakeRun(pair="subway-1", label="sp:starlink", scheme="sp", rct_s=[0.1] * 20)
+    table = abstract_of(make_campaign, *one_play_of_each_pair(6), few).split("<tbody>")[1].split("</tbody>")[0]
+    row = table.split('<th scope="row">sp:starlink</th>')[1]
+    assert "0.100" in row and "<b>" not in row
+    assert "<b>0.530</b>" in table.split('<th scope="row">xlink</th>')[1]
 
 
 def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: Make) -> None:

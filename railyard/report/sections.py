@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
-from railyard.base.intervals import FEWEST, Interval
+from railyard.base.intervals import FEWEST, TOO_SMALL, Interval
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
@@ -129,6 +129,11 @@ class _Shown:
     number: bool = True
     head: tuple[str, str] = ("", "")
 
+    @property
+    def without_interval(self) -> bool:
+        """Whether there would be one in each row, if there were enough plays."""
+        return any(self.ends.values()) and set(self.ends.values()) <= {"", f"[{TOO_SMALL}]"}
+
 
 def _ends(context: Context, row: list[Cell], cell: Cell, figure: str) -> str:
     """The interval of a figure; empty where the plays are too few for any."""
@@ -140,10 +145,12 @@ def _ends(context: Context, row: list[Cell], cell: Cell, figure: str) -> str:
 
 
 def _best(row: list[Cell], name: str) -> frozenset[str]:
-    """Of a quantile of the RCT the labels with the smallest value, unless that is a lower bound."""
+    """Of a quantile of the RCT the labels with the smallest value, unless that is a lower bound. Only schemes that ran
+    on as many pairs as any are compared."""
     q = {"RCT s median": 0.5, "RCT s p95": 0.95, "RCT s max": 1.0}.get(name)
     values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs} if q else {}
-    known = {label: value for label, value in values.items() if value is not None}
+    pairs = {cell.label: len({run.pair for run in cell.runs}) for cell in row}
+    known = {label: value for label, value in values.items() if value and pairs[label] == max(pairs.values())}
     least = min((value.value for value in known.values()), default=0.0)
     first = [label for label, value in known.items() if value.value == least]
     return frozenset(first if len(row) > 1 and not any(known[label].at_least for label in first) else [])
@@ -184,11 +191,14 @@ def abstract(context: Context) -> Iterator[Section]:
     rows = {f"over all {len(context.cells)} pairs": _pooled(context)} if many else context.cells
     columns: dict[str, list[_Shown]] = {}
     same: list[str] = []
+    bare: dict[str, bool] = {}  # names of columns in which no plays carry an interval
     for pair, row in rows.items():
         measured = [cell for cell in row if cell.runs]
         told, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
         wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
-        columns[pair] = [column for column in told if column.name in wanted]
+        shown_here = [column for column in told if column.name in wanted]
+        bare |= {column.name: True for column in shown_here if column.without_interval}
+        columns[pair] = [replace(column, ends={}) if column.without_interval else column for column in shown_here]
         found = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
         same += [f"{pair}: {found}"] if found else []
     absent = {
@@ -205,6 +215,7 @@ def abstract(context: Context) -> Iterator[Section]:
         "same": "; ".join(same),
         "many": many,
         "plays": len(measured_runs),
+        "bare": list(bare),
         "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
         "void": _void(context.runs),
         "all_void": all(run.void for run in context.runs),

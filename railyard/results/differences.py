@@ -129,11 +129,11 @@ def _wasted(runs: Sequence[Run], layout: Layout) -> Sample:
     return Sample([[v for v, _ in of] for of in known], layout, [[exact for _, exact in of] for of in known])
 
 
-def efficiency(runs: Sequence[Run]) -> Interval | None:
-    """The median with its interval for these traces; none where the oracle is not known for every chunk."""
+def efficiency(runs: Sequence[Run], layout: Layout) -> Interval | None:
+    """The median with its interval; none where the oracle is not known for every chunk."""
     if not runs or any(chunk.efficiency is None for run in runs for chunk in run.chunks):
         return None
-    found = intervals.quantile(_wasted(runs, layout_of(runs).within()), 0.5)
+    found = intervals.quantile(_wasted(runs, layout), 0.5)
     return None if found is None else replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
 
 
@@ -382,8 +382,12 @@ def difference(
 
 def _level(figure: Figure, runs: Sequence[Run], layout: Layout, known: _Known) -> Interval | None:
     """For these traces; where each has too few plays for that, one of each pair for example, for pairs like these."""
-    found = known.level(figure, runs, layout.within())
-    return found if found is None or found.known else known.level(figure, runs, layout)
+    return _for_these_or_like_these(lambda of: known.level(figure, runs, of), layout)
+
+
+def _for_these_or_like_these(level: Callable[[Layout], Interval | None], layout: Layout) -> Interval | None:
+    found = level(layout.within())
+    return found if found is None or found.known else level(layout)
 
 
 def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
@@ -451,16 +455,18 @@ def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla
 
 
 def cost(runs: Sequence[Run]) -> str:
-    """The redundancy with its interval for these traces; empty where the scheme does not tell it."""
+    """The redundancy with its interval; empty where the scheme does not tell it."""
     found = level_of(runs, "redundancy")
     return "" if found is None else level_in_unit(found, REDUNDANCY)
 
 
 def level_of(runs: Sequence[Run], name: str) -> Interval | None:
-    """A figure by its name, "efficiency" among them, with its interval for these traces."""
+    """A figure by its name, "efficiency" among them, with its interval for these traces; where each has too few plays
+    for that, for pairs like these."""
     if not runs or (name == "redundancy" and any(run.redundancy is None for run in runs)):
         return None
-    return efficiency(runs) if name == "efficiency" else BY_NAME[name].level(runs, layout_of(runs).within())
+    level = efficiency if name == "efficiency" else BY_NAME[name].level
+    return _for_these_or_like_these(lambda layout: level(runs, layout), layout_of(runs))
 
 
 def level_in_unit(found: Interval | None, figure: Figure) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
-from railyard.base.intervals import FEWEST, LEVEL, TOO_SMALL
+from railyard.base.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, carries_ends
 from railyard.base.verdict import Answer, Verdict, of_parts
 from railyard.base.words import counted
 from railyard.results import differences
@@ -330,7 +330,8 @@ REBUFFER = differences.BY_NAME["rebuffer_rate"]
 def _ranked(pooled: dict[str, list[Run]]) -> str:
     """Which scheme stalls least: it is established against each of the others, or it is not decided. Each comparison
     is at 5 % / their number (Bonferroni), because the least one is chosen by the same figures."""
-    layout = differences.layout_of(next(iter(pooled.values()))).within()
+    whole = differences.layout_of(next(iter(pooled.values())))
+    layout = whole.within() if carries_ends(whole.within()) else whole
     levels = {label: REBUFFER.level(plays, layout) for label, plays in pooled.items()}
     order = sorted(levels, key=lambda label: level.value if (level := levels[label]) else math.inf)
     least = order[0]
@@ -343,14 +344,23 @@ def _ranked(pooled: dict[str, list[Run]]) -> str:
             for one in differences.differences(runs, [(label, least)], [REBUFFER])
         )
     ]
-    figures = ", ".join(f"{label} {differences.level_words(levels[label], '.1f', 100)}" for label in order)
-    figures = f"Rebuffer rate in %, with its interval for these traces: {figures}."
+    figures = f"{_rates(levels, order, 'pairs of traces like these' if layout.by_cluster else 'these traces')}."
     if not open_ones:
         return f"{least} stalls least. {figures}"
     if len(open_ones) == len(order) - 1:
         return f"Which scheme stalls least is not decided. {figures}"
     others = f"{_and(open_ones)} stall{'s' if len(open_ones) == 1 else ''}"
     return f"{least} stalls least; that {others} more is not decided. {figures}"
+
+
+def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str) -> str:
+    """The rates in words; that no play carries an interval is said once."""
+    if any(level.known for level in levels.values() if level is not None):
+        figures = ", ".join(f"{label} {differences.level_words(levels[label], '.1f', 100)}" for label in order)
+        return f"Rebuffer rate in %, with its interval for {of}: {figures}"
+    known = [(label, level) for label in order if (level := levels[label]) is not None]
+    figures = ", ".join(f"{label} {100 * level.value:.1f}" for label, level in known)
+    return f"Rebuffer rate in %, n too small for an interval: {figures}"
 
 
 def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
