@@ -72,8 +72,8 @@ def test_questions_are_answered_over_all_campaigns(results: Path) -> None:
     assert (path["down_bytes"], path["is_primary"], path["queue_drops"]) == (700_000, True, 4)
     assert path["down_share"] == pytest.approx(7 / 11)
     assert len(ask(results, "FROM first_frames")) == 2, "a void run is no measurement"
-    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 2")
-    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 2}
+    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 3")
+    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 3}
     assert ask(results, "SELECT exhibit, id, verdict FROM claims") == [
         {"exhibit": "fig8", "id": "fastest-ack-wins-more", "verdict": "holds"}
     ]
@@ -173,6 +173,41 @@ def test_an_unfinished_campaign_can_be_asked(results: Path) -> None:
     assert ask(results, "SELECT state FROM campaigns WHERE campaign = 'campaign'") == [{"state": "partial 2/3"}]
 
 
+def test_a_play_that_failed_counts_in_the_exported_tables_too(make_campaign: Make) -> None:
+    """With its time limit, which is 60 s, as in the printed tables; void runs and crashed programs do not."""
+    runs = [
+        FakeRun(play_time_s=30.0, rebuffer_time_s=1.0),
+        FakeRun(seed=2, outcome="connect_failed", rct_s=[], first_frame_s=None, play_time_s=0.0, rebuffer_time_s=0.0),
+        FakeRun(seed=3, outcome="crashed", rct_s=[], first_frame_s=None, play_time_s=0.0, rebuffer_time_s=0.0),
+    ]
+    out = make_campaign(*runs)
+    write_parquet(load_campaign(out)[1], out)
+    limit_s = load_campaign(out)[1][1].limit_s
+    assert limit_s > 0
+    first, failed, crashed = ask(
+        out.parent,
+        "SELECT seed, failed, first_frame_s, first_frame_counted_s AS f, rebuffer_time_s AS r, rebuffer_counted_s AS c "
+        "FROM runs ORDER BY seed",
+    )
+    assert first == {"seed": 1, "failed": False, "first_frame_s": 0.4, "f": 0.4, "r": 1.0, "c": 1.0}
+    assert failed == {"seed": 2, "failed": True, "first_frame_s": None, "f": limit_s, "r": 0.0, "c": limit_s}
+    assert not crashed["failed"]
+    assert ask(out.parent, "SELECT seed, first_frame_s, shown FROM first_frames ORDER BY seed") == [
+        {"seed": 1, "first_frame_s": 0.4, "shown": True},
+        {"seed": 2, "first_frame_s": limit_s, "shown": False},
+    ]
+
+
+def test_campaigns_of_schema_2_can_be_asked_and_written_again(tmp_path: Path) -> None:
+    rows = ask(DATA / "results-schema-2", "SELECT label, first_frame_s, failed, rebuffer_counted_s FROM runs")
+    assert [row["label"] for row in rows] == ["sp", "sp:lte", "xlink"]
+    assert all(row["first_frame_s"] > 0 and row["failed"] is None and row["rebuffer_counted_s"] is None for row in rows)
+    assert len(ask(DATA / "results-schema-2", "FROM first_frames WHERE shown")) == 3
+    shutil.copytree(DATA / "results-schema-2", tmp_path / "old")
+    write_parquet(load_campaign(tmp_path / "old")[1], tmp_path / "old")
+    assert [row["failed"] for row in ask(tmp_path / "old", "SELECT failed FROM runs")] == [False] * 3
+
+
 # What the files of the first schema say; they were written when it was the present one.
 EFFICIENCY_OF_SCHEMA_1 = {"sp": 0.3415, "sp:lte": 0.9103, "xlink": 0.7758}
 
@@ -196,7 +231,7 @@ def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, command
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     record, runs = load_campaign(tmp_path / "old")
     write_parquet(runs, tmp_path / "old")
-    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"2"
+    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"3"
     [first, *_] = ask(tmp_path / "old", "SELECT started, bitrate_bps FROM runs")
     assert first["bitrate_bps"] == 2_000_000 and first["started"] is not None
     assert record["schema"] == 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-SCHEMA = 2
+SCHEMA = 3
 METADATA_KEY = "railyard_schema"
 
 STRING, BOOL, DOUBLE = pa.string(), pa.bool_(), pa.float64()
@@ -94,6 +94,10 @@ RUNS = Table(
         Column("bitrate_bps", LONG, "bit rate of the video", since=2),
         Column("duration_s", DOUBLE, "length of the video, s", since=2),
         Column("parameters", pa.map_(STRING, STRING), "the scheme's options: `parameters['t_th1_ms']`", since=2),
+        Column("failed", BOOL, "the play failed: docs/reference/metrics.md says when", since=3),
+        Column("first_frame_counted_s", DOUBLE, "as tables count it: the time limit where no frame was shown", since=3),
+        Column("rebuffer_counted_s", DOUBLE, "as tables count it: of a play that failed all that it waited", since=3),
+        Column("given_up_bytes", LONG, "of the stream bytes, sent again after a path was given up", since=3),
     ),
     stored=True,
 )
@@ -162,7 +166,7 @@ PATHS_VIEW = Table(
 
 FIRST_FRAMES = Table(
     "first_frames",
-    "One row for each run that is not void and whose player showed its first frame.",
+    "One row for each run that is not void and whose player showed its first frame, or failed.",
     (
         CAMPAIGN,
         Column("run_id", STRING, "the run"),
@@ -170,7 +174,8 @@ FIRST_FRAMES = Table(
         Column("label", STRING, "the scheme's name in tables"),
         Column("seed", LONG, "the run's seed"),
         Column("handshake_s", DOUBLE, "to the end of the handshake, s"),
-        Column("first_frame_s", DOUBLE, "to the last byte of the first frame, s"),
+        Column("first_frame_s", DOUBLE, "to the last byte of the first frame, s; without one the time limit"),
+        Column("shown", BOOL, "false: `first_frame_s` is a lower bound"),
     ),
 )
 

@@ -41,8 +41,9 @@ FROM one JOIN runs r USING (campaign, run_id)
 """
 FIRST_FRAMES_SQL = """
 CREATE VIEW first_frames AS
-SELECT campaign, run_id, pair, label, seed, handshake_s, first_frame_s
-FROM runs WHERE NOT void AND first_frame_s IS NOT NULL
+SELECT campaign, run_id, pair, label, seed, handshake_s,
+       coalesce(first_frame_s, first_frame_counted_s) AS first_frame_s, first_frame_s IS NOT NULL AS shown
+FROM runs WHERE NOT void AND (first_frame_s IS NOT NULL OR failed)
 """
 
 

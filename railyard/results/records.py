@@ -114,6 +114,10 @@ class Run:
         return (self.limit_s, False) if self.first_frame_s is None else (self.first_frame_s, True)
 
     @property
+    def first_frame_counted_s(self) -> float:
+        return self.first_frame_counted[0]
+
+    @property
     def rebuffer_counted_s(self) -> float:
         """Time stalled; of a play that failed, all of its time limit in which nothing was played."""
         return max(self.rebuffer_time_s, self.limit_s - self.play_time_s) if self.failed else self.rebuffer_time_s

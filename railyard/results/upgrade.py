@@ -1,6 +1,7 @@
 """Reads the tables of a campaign, whatever version of the schema wrote them, as tables of the present one.
 
-Schema 1 had no `links.parquet`, and fewer columns of runs. What an old file does not say is null; nothing is guessed.
+Schema 1 had no `links.parquet`, and schemas 1 and 2 had fewer columns of runs. What an old file does not say is null;
+nothing is guessed.
 """
 
 from __future__ import annotations

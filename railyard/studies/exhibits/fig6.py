@@ -82,14 +82,14 @@ def findings(frame: Frame) -> Findings:
     runs = {label: [run for key in frame.keys for run in frame.of(key, label)] for label in COLOURS}
     common = set.intersection(*({(part_of(r), r.pair, r.seed) for r in of} for of in runs.values()))
     runs = {label: [r for r in of if (part_of(r), r.pair, r.seed) in common] for label, of in runs.items()}
-    stalls = {label: _per_run(of, lambda run: run.rebuffer_time_s) for label, of in runs.items()}
+    stalls = {label: _per_run(of, lambda run: run.rebuffer_counted_s) for label, of in runs.items()}
     copies = {label: _per_run(of, lambda run: (run.reinjected_bytes or 0) / 1e6) for label, of in runs.items()}
     mean, better = intervals.mean, intervals.improvement
     return Findings(
         places=len(common),
-        stalled_places={label: sum(run.rebuffer_count > 0 for run in of) for label, of in runs.items()},
+        stalled_places={label: sum(run.rebuffer_counted_s > 0 for run in of) for label, of in runs.items()},
         starved_places={
-            label: sum(run.rebuffer_count > 0 and starved(frame, run) for run in of) for label, of in runs.items()
+            label: sum(run.rebuffer_counted_s > 0 and starved(frame, run) for run in of) for label, of in runs.items()
         },
         stall_s={label: _required(intervals.bootstrap(of, mean)) for label, of in stalls.items()},
         copied_mb={label: _required(intervals.bootstrap(of, mean)) for label, of in copies.items()},
