@@ -213,10 +213,10 @@ const setting quic_setting_rows[] = {
          "Even while the gate is closed, copy a packet if the copy saves much time: docs/explanation/xlink-plus.md."},
     {"rescue_gain_ms", SETTING_WHOLE, FIELD(scheme.rescue_gain_us), .least = 1, .most = 600000, .scale = 1000,
      .sides = SERVER, .can_reload = true, .value = "MS", .fallback = "50",
-     .help = "How much earlier than the original a rescue copy must be expected, beside 3 ms a kB to be copied."},
+     .help = "How much earlier than the original a rescue copy must be expected, beside the price of its bytes."},
     {"rescue_permille", SETTING_WHOLE, FIELD(scheme.rescue_permille), .least = 1, .most = 1000, .sides = SERVER,
      .can_reload = true, .value = "N", .fallback = "15",
-     .help = "Rescue copies are made within 32 kB and this share of the stream bytes sent, in thousandths."},
+     .help = "Share of rescue copies: 32 kB and so many thousandths of the stream bytes sent; at most three shares."},
     {"qoe", SETTING_CHOICE, FIELD(scheme.qoe_carrier), .words = carriers, .sides = PLAYER, .fallback = "ack",
      .help =
          "Frame that carries the player's buffer level to the server: ack is ACK_MP, signals is QOE_CONTROL_SIGNALS."},

@@ -1,15 +1,18 @@
 #include "connection/reinject.h"
 
+#include <math.h>
+
 #include "connection/connection.h"
 #include "connection/qoe.h"
 #include "connection/streams.h"
 
 #define REINJECTION_RECHECK_US 50000
-/* Of rescue copies: what a copy must gain for each byte that has to be copied, and what may be copied before the share
- * of the bytes sent allows it. */
-#define RESCUE_GAIN_US_PER_BYTE 3
-#define RESCUE_CREDIT_BYTES     32000
-#define SMALL_STREAM_BYTES      512
+/* Of rescue copies: the part of a share that does not depend on the bytes sent, how many shares may be copied, and how
+ * many times as dear a byte becomes from one share to the next. */
+#define RESCUE_CREDIT_BYTES 32000
+#define RESCUE_SHARES_MAX   3
+#define RESCUE_PRICE_FACTOR 5
+#define SMALL_STREAM_BYTES  512
 
 xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
     uint64_t mark_end = s->mark.position + s->mark.size;
@@ -48,6 +51,8 @@ static bool pays(xl_connection *c, const xl_stream *s, const xl_sent_frame *r, c
         return false; /* a copy of it is in flight there, or was */
     race->original_us = xl_path_time_left(from, r->sent_total, r->sent_at, c->now);
     race->copy_us = xl_path_delivery_time(onto, r->len, c->now);
+    if (race->original_us == XL_NEVER && min_gain_us > 0)
+        race->original_us = c->now - r->sent_at; /* nothing is known: silence lasts as long again */
     if (c->config->scheme.reinjection_unconditional || from->state != XL_PATH_ACTIVE || is_small(c, s))
         return true;
     return xl_reinjection_pays(race->original_us, race->copy_us, min_gain_us);
@@ -109,17 +114,24 @@ static uint64_t rest_to_copy(const xl_connection *c, const xl_stream *s, const x
     return bytes;
 }
 
+/* What a byte must gain, in microseconds: it rises with the shares that are copied, `rest` included. So a small gain
+ * gets some of the bytes, and the others are kept for a large one: a threshold policy for a knapsack whose items are
+ * not known before (Zhou, Chakrabarty and Lukose, WINE 2008). */
+static double price_us(const xl_connection *c, uint64_t rest) {
+    uint64_t share = RESCUE_CREDIT_BYTES + c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
+    double shares = (double)(c->stats.reinjected_bytes + rest) / (double)share;
+    return shares > RESCUE_SHARES_MAX ? INFINITY : pow(RESCUE_PRICE_FACTOR, shares);
+}
+
 /* The gate is closed, the player has enough; yet the request is not complete. What would come much too late is copied
- * all the same: if the gain is worth the bytes, and if all copies together stay within their share of what is sent.
- * That counts what is still to be copied: a request completes with its last packet, so a part of it is of no use. */
+ * all the same, if the gain is worth the bytes. That counts what is still to be copied: a request completes with its
+ * last packet, so a part of it is of no use. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
-    if (!c->config->scheme.rescue)
-        return false;
-    uint64_t allowed = RESCUE_CREDIT_BYTES + c->stats.stream_bytes_sent / 1000 * c->config->scheme.rescue_permille;
     uint64_t rest = rest_to_copy(c, s, onto);
-    if (c->stats.reinjected_bytes + rest > allowed)
+    double price = price_us(c, rest);
+    if (!c->config->scheme.rescue || isinf(price))
         return false;
-    uint64_t gain_us = c->config->scheme.rescue_gain_us + RESCUE_GAIN_US_PER_BYTE * rest;
+    uint64_t gain_us = c->config->scheme.rescue_gain_us + (uint64_t)(price * (double)rest);
     out->original = NULL;
     return look_for_original(c, s, onto, scope, gain_us, out) && out->original;
 }

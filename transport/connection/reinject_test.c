@@ -409,15 +409,18 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, uint64_t alread
     return took;
 }
 
-static void what_would_come_much_too_late_is_rescued_within_its_share(void **state) {
+static void what_would_come_much_too_late_is_rescued_at_a_price_that_rises(void **state) {
     (void)state;
     uint64_t copied;
     uint64_t without = time_with_a_full_buffer(0, 0, &copied);
     assert_int_equal(0, copied);
-    uint64_t with = time_with_a_full_buffer(50000, 0, &copied);
+    uint64_t with = time_with_a_full_buffer(120000, 0, &copied);
     assert_true(copied >= 3 * PACKET - 100);
     assert_true(with + 100000 < without);
-    time_with_a_full_buffer(50000, 32000 - PACKET, &copied); /* enough for a packet, and not for all of them */
+    uint64_t later = time_with_a_full_buffer(120000, 2 * 32000, &copied); /* silence must have lasted for longer */
+    assert_true(copied >= 3 * PACKET - 100);
+    assert_true(with + 100000 < later && later + 100000 < without);
+    time_with_a_full_buffer(120000, 3 * 32000 - PACKET, &copied); /* enough for a packet, and not for all of them */
     assert_int_equal(0, copied);
 }
 
@@ -672,7 +675,7 @@ int main(void) {
         cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
         cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
         cmocka_unit_test(figure_5_the_players_state_moves_the_servers_gate),
-        cmocka_unit_test(what_would_come_much_too_late_is_rescued_within_its_share),
+        cmocka_unit_test(what_would_come_much_too_late_is_rescued_at_a_price_that_rises),
         cmocka_unit_test(a_request_is_sent_on_every_path_where_copies_rescue),
         cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
         cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),

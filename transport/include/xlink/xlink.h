@@ -227,10 +227,11 @@ typedef struct {
     uint64_t t_th2_us;        /* The gate is closed while play-time left is above this. Default: 2 s. */
     bool rescue;              /* Even while the gate is closed, copy a packet if the copy is expected to arrive well
                               * before the original; and copy streams of at most 512 bytes at once. Default: false. */
-    uint64_t rescue_gain_us;  /* How much earlier a rescue copy must be expected, beside 3 ms for each 1000 bytes that
-                              * all its copies would take. Default: 50 ms. */
-    unsigned rescue_permille; /* Rescue copies are made while all re-injected bytes stay within 32,000 bytes and this
-                               * share of the stream bytes sent, in thousandths. Default: 15. */
+    uint64_t rescue_gain_us;  /* How much earlier a rescue copy must be expected, beside the price of the bytes that all
+                              * its copies would take. Default: 50 ms. */
+    unsigned rescue_permille; /* Share: 32,000 bytes and so many thousandths of the stream bytes sent. A byte's price is
+                               * 1 µs, and five times as much for each share that all re-injected bytes amount to; no
+                               * rescue copies beyond three shares. Default: 15. */
     bool reinjection_unconditional; /* Copy also packets whose original is expected to arrive before the copy.
                                      * Default: false. */
     uint8_t max_reinjections;       /* Copies of one packet beside the original, each on a different path, so at most
