@@ -127,9 +127,11 @@ static double price_us(const xl_connection *c, uint64_t rest) {
  * all the same, if the gain is worth the bytes. That counts what is still to be copied: a request completes with its
  * last packet, so a part of it is of no use. */
 static bool rescue(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, xl_copy *out) {
+    if (!c->config->scheme.rescue)
+        return false;
     uint64_t rest = rest_to_copy(c, s, onto);
     double price = price_us(c, rest);
-    if (!c->config->scheme.rescue || isinf(price))
+    if (isinf(price))
         return false;
     uint64_t gain_us = c->config->scheme.rescue_gain_us + (uint64_t)(price * (double)rest);
     out->original = NULL;
