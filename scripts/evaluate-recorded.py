@@ -20,12 +20,15 @@ from pathlib import Path
 from matplotlib.figure import Figure as Drawing
 
 from railyard.base import intervals
+from railyard.base.errors import UserError
+from railyard.base.intervals import Interval
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
 from railyard.base.statistics import nearest_rank
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.results import differences
+from railyard.results.aggregate import median_efficiency
 from railyard.results.differences import ALL, BEST, Figure
 from railyard.results.failures import failures
 from railyard.results.records import Run, load_campaign
@@ -45,7 +48,7 @@ COLUMNS = (
 
 
 _BEST: dict[tuple[int, str], list[Run]] = {}
-_VALUES: dict[tuple[int, str, str, str], float] = {}
+_LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 
 
 def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) -> list[Run]:
@@ -56,19 +59,27 @@ def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) ->
     return [run for run in found if pair in (ALL, run.pair)]
 
 
-def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> float:
+def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> Interval | None:
     """Of a scheme, over a pair or all. A campaign's runs are one list for as long as the program runs."""
     key = (id(runs), figure.name, label, pair)
-    if key not in _VALUES:
+    if key not in _LEVELS:
         own = runs_of(runs, label, figure, pair)
-        found = figure.level(own, differences.layout_of(own).within())
-        _VALUES[key] = found.value if found else float("nan")
-    return _VALUES[key]
+        _LEVELS[key] = figure.level(own, differences.layout_of(own).within())
+    return _LEVELS[key]
+
+
+def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> float:
+    found = level(figure, runs, label, pair)
+    return found.value if found else float("nan")
 
 
 def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
-    """Of a pair; "–" for a quantile that its requests would not carry if all of them were independent."""
-    return f"{value(figure, runs, label, pair):.2f}" if is_enough(figure, runs, label, pair) else "–"
+    """Of a pair, ≥ where it rests on what never came; "–" for a quantile that its requests would not carry if all of
+    them were independent."""
+    found = level(figure, runs, label, pair)
+    if found is None or not is_enough(figure, runs, label, pair):
+        return "–"
+    return f"{'≥ ' if found.at_least else ''}{found.value:.2f}"
 
 
 def is_enough(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> bool:
@@ -92,8 +103,11 @@ def cell(figure: Figure, runs: Sequence[Run]) -> str:
     return differences.level_words(found, ".2f", 100.0)
 
 
-def efficiency(runs: Sequence[Run]) -> float:
-    return 100 * nearest_rank(sorted(c.efficiency for run in runs for c in run.chunks if c.efficiency is not None), 0.5)
+def efficiency(runs: Sequence[Run]) -> str:
+    """In percent; ≤ where it rests on requests that never completed."""
+    known = [chunk for run in runs for chunk in run.chunks if chunk.efficiency is not None]
+    found = median_efficiency(known)
+    return "–" if found is None else f"{'≤ ' if found.at_most else ''}{100 * found.value:.0f}"
 
 
 def oracle_median(runs: Sequence[Run]) -> float:
@@ -107,7 +121,7 @@ def print_schemes(runs: Sequence[Run]) -> None:
     for label in labels_of(runs):
         cells = [cell(figure, runs_of(runs, label, figure)) for figure in COLUMNS]
         own = runs_of(runs, label, MEDIAN)
-        print(f"| {label} | {' | '.join(cells)} | {efficiency(own):.0f} | {sum(run.failed for run in own)} |")
+        print(f"| {label} | {' | '.join(cells)} | {efficiency(own)} | {sum(run.failed for run in own)} |")
 
 
 def print_failures(runs: Sequence[Run]) -> None:
@@ -157,7 +171,7 @@ def print_pairs(runs: Sequence[Run]) -> None:
     print("| --- | ---: |" + " ---: |" * len(labels))
     for pair in pairs:
         cells = [" / ".join(value_words(figure, runs, label, pair) for figure in shown) for label in labels]
-        ours = [run for run in runs if (run.pair, run.label) == (pair, OURS)]
+        ours = [run for run in runs if (run.pair, run.label) == (pair, OURS if OURS in labels else labels[-1])]
         print(f"| {pair} | {oracle_median(ours):.2f} | {' | '.join(cells)} |")
 
 
@@ -245,10 +259,19 @@ def main() -> None:
     parser.add_argument("--failures", action="store_true", help="print only the plays that failed")
     parser.add_argument("--out", type=Path, help="directory of the campaigns' folders (results)")
     parser.add_argument("--plot", type=Path, help="write the figure of the first experiment to this file")
-    options = parser.parse_args()
+    try:
+        evaluate(parser.parse_args())
+    except UserError as error:
+        print(f"railyard: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Runs what is missing and prints the tables. Raises UserError."""
     for number, name in enumerate(options.experiment or ["evaluation", "evaluation-heavy"]):
         runs = campaign(name, options.out, options.seeds)
-        plays = len(runs_of(runs, OURS, MEDIAN))
+        counted = labels_of(runs)
+        plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
         print(f"\n### {name}\n\n{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
         if options.failures:
             print_failures(runs)
@@ -258,8 +281,9 @@ def main() -> None:
         if len(differences.single_paths(runs)) > 1:
             print_pairs(runs)
             print_against_best(runs)
-            print_goals(runs)
-            print_samples(runs)
+            if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
+                print_goals(runs)
+                print_samples(runs)
             if options.plot and number == 0:
                 write_drawn(options.plot, lambda runs=runs: drawn(runs))  # type: ignore[misc]
 
