@@ -19,6 +19,7 @@ from pathlib import Path
 
 import yaml
 
+from railyard.base import intervals
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml
@@ -36,11 +37,13 @@ def tell(text: str) -> None:
 
 
 def report_check(spec: FitSpec, figures: list[float], viewers: int, wall_s: float) -> None:
-    """A table: what was measured, and what so many viewers have."""
+    """A table: what was measured, and what so many viewers have, without the quantiles that they do not carry."""
     print(f"\n{wall_s / 60:.1f} minutes\n\n| figure | measured | {viewers} other viewers | residual |")
     print("| --- | ---: | ---: | ---: |")
     for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
-        print(f"| {moment.name} | {moment.measured:g} | {value:.4g} | {moment.residual(value):+.1f} |")
+        enough = moment.q is None or intervals.order_shares(moment.q, viewers)[1] <= 1
+        cells = f"{value:.4g} | {moment.residual(value):+.1f}" if enough else "n too small |"
+        print(f"| {moment.name} | {moment.measured:g} | {cells} |")
 
 
 def report(spec: FitSpec, found: Fit, wall_s: float) -> None:
