@@ -4,6 +4,7 @@
 
 Default: experiments/evaluation.yaml and evaluation-heavy.yaml. `--experiment ablation`: what each part of xlink+ does.
 `--failures` prints only the plays that failed; `--seeds` sets the starts of each pair.
+The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its own, between the oracle and xlink+.
 `sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md). `--plot`
 draws every scheme's RCT over that of sp:best, pair by pair, as SVG, PNG or PDF.
 """
@@ -14,20 +15,20 @@ import argparse
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
 from railyard.base import intervals
 from railyard.base.errors import UserError
-from railyard.base.intervals import Interval
+from railyard.base.intervals import Interval, Layout
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
 from railyard.base.statistics import nearest_rank
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
-from railyard.results import differences
+from railyard.results import bounds, differences
 from railyard.results.aggregate import median_efficiency
 from railyard.results.differences import ALL, BEST, Figure
 from railyard.results.failures import failures
@@ -35,6 +36,7 @@ from railyard.results.records import Run, load_campaign
 
 SINGLE = "sp"
 OURS = "xlink+"
+CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference, and none of the schemes that are compared
 TOO_SMALL = "n too small"
 EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
 
@@ -90,8 +92,9 @@ def is_enough(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> boo
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
-    """sp on the primary path, sp:best, and every scheme but the other single paths."""
-    labels, single = list(dict.fromkeys(run.label for run in runs)), differences.single_paths(runs)
+    """sp on the primary path, sp:best, and every scheme but the other single paths and the clairvoyant one."""
+    labels = [label for label in dict.fromkeys(run.label for run in runs) if label != CLAIRVOYANT]
+    single = differences.single_paths(runs)
     best = [BEST] if len(single) > 1 else []
     return [*(label for label in labels if label == SINGLE), *best, *(name for name in labels if name not in single)]
 
@@ -118,7 +121,8 @@ def print_schemes(runs: Sequence[Run]) -> None:
     """A row a scheme, over all pairs."""
     print("| scheme | " + " | ".join(figure.title for figure in COLUMNS) + " | eff. % | failed |")
     print("| --- |" + " --- |" * len(COLUMNS) + " ---: | ---: |")
-    for label in labels_of(runs):
+    known = [CLAIRVOYANT] if any(run.label == CLAIRVOYANT for run in runs) else []
+    for label in [*labels_of(runs), *known]:
         cells = [cell(figure, runs_of(runs, label, figure)) for figure in COLUMNS]
         own = runs_of(runs, label, MEDIAN)
         print(f"| {label} | {' | '.join(cells)} | {efficiency(own)} | {sum(run.failed for run in own)} |")
@@ -194,25 +198,118 @@ def print_against_best(runs: Sequence[Run]) -> None:
         print(f"| {label} | {' | '.join(cells)} |")
 
 
-def print_goals(runs: Sequence[Run]) -> None:
-    """xlink+ against what is asked of it."""
-    own = [run for run in runs if run.label == OURS]
+def pairs_of(runs: Sequence[Run]) -> list[str]:
+    return list(dict.fromkeys(run.pair for run in runs))
+
+
+def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
+    """The scheme with the lowest figure, xlink+ and bounds apart."""
     others = [label for label in labels_of(runs) if label not in (OURS, SINGLE, BEST)]
-    pairs = list(dict.fromkeys(run.pair for run in runs))
-    p99 = {label: value(P99, runs, label) for label in others}
-    best = min(p99, key=lambda label: p99[label])
-    ratios = {pair: value(MEDIAN, runs, OURS, pair) / value(MEDIAN, runs, BEST, pair) for pair in pairs}
+    return min(others, key=lambda label: value(figure, runs, label, pair))
+
+
+def above_best(runs: Sequence[Run], label: str) -> str:
+    """The pairs on which the median is above that of sp:best by more than the margin."""
+    pairs = pairs_of(runs)
+    ratios = {pair: value(MEDIAN, runs, label, pair) / value(MEDIAN, runs, BEST, pair) for pair in pairs}
     above = {pair: ratio for pair, ratio in ratios.items() if ratio > 1 + EITHER_SIDE}
-    frames = value(FRAME_P99, runs, OURS) / value(FRAME_P99, runs, BEST)
-    print("\n| goal of xlink+ | measured |\n| --- | --- |")
-    print(f"| RCT median at most 1.15 times the oracle's | {value(MEDIAN, runs, OURS) / oracle_median(own):.2f} |")
-    against = f"{100 * (value(P99, runs, OURS) / p99[best] - 1):+.0f} % ({best})"
-    print(f"| RCT p99 at least 25 % below the best other scheme's | {against} |")
-    print(f"| redundancy below 2 % | {100 * value(FIGURES['redundancy'], runs, OURS):.2f} % |")
     named = ", ".join(f"{pair} {100 * (ratio - 1):+.0f} %" for pair, ratio in above.items()) or "none"
-    said = f"above on {len(above)} of {len(pairs)}: {named}"
-    print(f"| RCT median at most 2 % above sp:best's on every pair | {said} |")
-    print(f"| first-frame p99 at least 50 % below sp:best's | {100 * (frames - 1):+.0f} % |")
+    return f"above on {len(above)} of {len(pairs)}: {named}"
+
+
+def print_goals(runs: Sequence[Run]) -> None:
+    """xlink+, and the clairvoyant scheduler in its place, against what is asked of xlink+."""
+    labels = [label for label in (OURS, CLAIRVOYANT) if any(run.label == label for run in runs)]
+    oracle, best = oracle_median([run for run in runs if run.label == OURS]), best_other(runs, P99)
+    print(f"\n| goal of xlink+ | {' | '.join(labels)} |\n| --- |{' --- |' * len(labels)}")
+
+    def row(goal: str, of: Callable[[str], str]) -> None:
+        print(f"| {goal} | {' | '.join(of(label) for label in labels)} |")
+
+    def change(figure: Figure, label: str, reference: str) -> str:
+        return f"{100 * (value(figure, runs, label) / value(figure, runs, reference) - 1):+.0f} %"
+
+    row("RCT median at most 1.15 times the oracle's", lambda label: f"{value(MEDIAN, runs, label) / oracle:.2f}")
+    row("RCT p99 at least 25 % below the best other scheme's", lambda label: f"{change(P99, label, best)} ({best})")
+    row("redundancy below 2 %", lambda label: f"{100 * value(FIGURES['redundancy'], runs, label):.2f} %")
+    row("RCT median at most 2 % above sp:best's on every pair", lambda label: above_best(runs, label))
+    row("first-frame p99 at least 50 % below sp:best's", lambda label: change(FRAME_P99, label, BEST))
+
+
+# --- between the oracle and xlink+ ------------------------------------------------------------------------------------
+
+
+BOUNDS = {
+    "oracle": bounds.figures("oracle", bounds.of_oracle),
+    "oracle's play": bounds.figures("oracle's play", bounds.of_play),
+}
+
+
+def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure, str, str]]:
+    """By title of the row: the figures and whose they are, median and p99."""
+    rows = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
+    rows |= {label: (MEDIAN, P99, label, label) for label in (CLAIRVOYANT, OURS)}
+    others = best_other(runs, MEDIAN, pair), best_other(runs, P99, pair)
+    return rows | {"best other": (MEDIAN, P99, *others), BEST: (MEDIAN, P99, BEST, BEST)}
+
+
+def share_cells(found: bounds.Shares, layout: Layout | None) -> str:
+    """The excess in ms, then each part in percent of it; without a layout, without intervals."""
+
+    def cell_of(samples: intervals.Reals, form: str) -> str:
+        level = intervals.interval(samples, layout) if layout else None
+        return level.text(form) if level and level.known else format(float(samples[0]), form)
+
+    parts = (cell_of(100 * part / found.excess, ".0f") for part in found.parts)
+    cells = [cell_of(1000 * found.excess, ".0f"), *parts]
+    return " | ".join(cells)
+
+
+def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
+    """With its interval for these traces; without one where the sample does not carry it."""
+    found = figure.level(runs, differences.layout_of(runs).within())
+    if found is None:
+        return "–"
+    return found.text(".2f") if found.carried and found.known else f"{found.value:.2f}"
+
+
+def print_bounds(runs: Sequence[Run]) -> None:
+    """Between the oracle and xlink+: over all pairs, then by pair; and what its time above the oracle consists of."""
+    print("\n| | RCT median | RCT p99 |\n| --- | --- | --- |")
+    for title, (median, p99, of_median, of_p99) in bound_rows(runs, ALL).items():
+        named = f" ({of_median}, {of_p99})" if title == "best other" else ""
+        cells = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p99, of_p99)))
+        print(f"| {title}{named} | {' | '.join(cells)} |")
+    rows = list(bound_rows(runs, ALL))
+    print(f"\n| pair | {' | '.join(rows)} | excess ms | a % | b % | c % |")
+    print("| --- |" + " ---: |" * (len(rows) + 4))
+    ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
+    for pair in pairs_of(runs):
+        figures = [
+            f"{value_words(median, runs, of_median, pair)} / {value_words(p99, runs, of_p99, pair)}"
+            for median, p99, of_median, of_p99 in bound_rows(runs, pair).values()
+        ]
+        both = [run for run in ours if run.pair == pair], [run for run in clairvoyant if run.pair == pair]
+        shares = share_cells(bounds.shares_of(*both, differences.layout_of(*both)), None)
+        print(f"| {pair} | {' | '.join(figures)} | {shares} |")
+    layout = differences.layout_of(ours, clairvoyant)
+    shares = share_cells(bounds.shares_of(ours, clairvoyant, layout), layout)
+    print(f"| all | {' | '.join('' for _ in rows)} | {shares} |")
+    print_clairvoyant(runs)
+
+
+def print_clairvoyant(runs: Sequence[Run]) -> None:
+    """xlink+ against the clairvoyant scheduler over all pairs; both against sp:best where xlink+ is above it."""
+    figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
+    print(f"\n| {OURS} against {CLAIRVOYANT} | difference | verdict |\n| --- | --- | --- |")
+    for one in differences.differences(runs, [(OURS, CLAIRVOYANT)], figures):
+        print(f"| {one.figure.title} | {one.words} | {one.verdict} |")
+    print(f"\n| RCT median against {BEST} | {OURS} | {CLAIRVOYANT} |\n| --- | --- | --- |")
+    found = differences.differences(runs, [(OURS, BEST), (CLAIRVOYANT, BEST)], (MEDIAN,), by_pair=True)
+    for pair in pairs_of(runs):
+        if value(MEDIAN, runs, OURS, pair) > (1 + EITHER_SIDE) * value(MEDIAN, runs, BEST, pair):
+            words = {one.label: one.words_here for one in found if one.pair == pair}
+            print(f"| {pair} | {words[OURS]} | {words[CLAIRVOYANT]} |")
 
 
 def drawn(runs: Sequence[Run]) -> Drawing:
@@ -283,6 +380,8 @@ def evaluate(options: argparse.Namespace) -> None:
             print_against_best(runs)
             if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
                 print_goals(runs)
+                if any(run.label == CLAIRVOYANT for run in runs):
+                    print_bounds(runs)
                 print_samples(runs)
             if options.plot and number == 0:
                 write_drawn(options.plot, lambda runs=runs: drawn(runs))  # type: ignore[misc]

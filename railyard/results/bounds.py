@@ -1,0 +1,82 @@
+"""What lies between the oracle and a scheme: requests that share the links, the transport, and what is not known.
+
+    excess       mean RCT of the scheme − oracle
+    sharing      oracle's play − oracle, of the scheme's plays
+    transport    mean RCT of the clairvoyant scheduler − oracle's play, of its plays
+    information  the rest: how much longer the scheme takes than the clairvoyant scheduler, both above the oracle's play
+
+docs/explanation/oracle.md says what oracle and oracle's play are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from railyard.base import intervals
+from railyard.base.intervals import Layout, Reals, Sample
+from railyard.results import differences
+from railyard.results.differences import Figure
+from railyard.results.records import Chunk, Run
+
+
+def rct(chunk: Chunk) -> float:
+    return chunk.rct_s
+
+
+def of_oracle(chunk: Chunk) -> float:
+    """Without its traces a chunk is its own bound."""
+    return chunk.rct_s if chunk.oracle_s is None else chunk.oracle_s
+
+
+def of_play(chunk: Chunk) -> float:
+    return chunk.rct_s if chunk.oracle_play_s is None else chunk.oracle_play_s
+
+
+def figures(name: str, of: Callable[[Chunk], float]) -> tuple[Figure, Figure]:
+    """Median and p99 of what the oracle makes of a scheme's plays."""
+
+    def sample(runs: Sequence[Run], layout: Layout) -> Sample:
+        return Sample([[of(chunk) for chunk in run.chunks] for run in runs], layout)
+
+    median, p99 = (
+        differences.figure_of_sample(f"{name} {title}", f"{name} {title}", sample, q)
+        for title, q in (("median", 0.5), ("p99", 0.99))
+    )
+    return median, p99
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The mean time above the oracle and its parts, s, under each row of weights."""
+
+    excess: Reals
+    sharing: Reals
+    transport: Reals
+
+    @property
+    def information(self) -> Reals:
+        rest: Reals = self.excess - self.sharing - self.transport
+        return rest
+
+    @property
+    def parts(self) -> tuple[Reals, Reals, Reals]:
+        return self.sharing, self.transport, self.information
+
+
+def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -> Shares:
+    """Of plays at the same places."""
+    drawn = intervals.weights(layout)
+
+    def mean(runs: Sequence[Run], of: Callable[[Chunk], float]) -> Reals:
+        sums = drawn @ np.array([sum(of(chunk) for chunk in run.chunks) for run in runs])
+        found: Reals = sums / (drawn @ np.array([len(run.chunks) for run in runs]))
+        return found
+
+    return Shares(
+        mean(ours, rct) - mean(ours, of_oracle),
+        mean(ours, of_play) - mean(ours, of_oracle),
+        mean(clairvoyant, rct) - mean(clairvoyant, of_play),
+    )
