@@ -19,9 +19,12 @@
 #define ACK_BYTES      45   /* UDP payload of a packet with an ACK_MP */
 #define OVERHEAD_BYTES 40   /* of a packet beside stream data, about */
 #define ACKS_MAX       1024 /* that are kept in mind; what is more joins the last one */
+#define ARRIVED_MAX    256  /* of these, of packets that have arrived already */
 
+/* Of a packet that arrives at `at`; once it is the next one, `at` is when the acknowledgement is back. */
 typedef struct {
     uint64_t at, bytes;
+    bool is_back;
 } acknowledgement;
 
 /* A path that sends as fast as it may. */
@@ -31,34 +34,38 @@ typedef struct {
     xl_pacer pacer;
     uint64_t now, rate, packet_bytes;
     uint64_t window, first_window, ssthresh, in_flight;
-    acknowledgement ack[ACKS_MAX]; /* in the order of their times, from first on */
-    size_t first, count;
+    acknowledgement ack[ACKS_MAX]; /* in the order of their times, from first up to end */
+    size_t first, end;
     bool was_full; /* a packet would have been dropped, and was not sent until later */
 } future;
 
-static void await(future *f, uint64_t arrives_at, uint64_t bytes) {
-    uint64_t at = f->back && arrives_at != XL_NEVER ? f->network->send(f->back, ACK_BYTES, arrives_at) : XL_NEVER;
-    if (at == XL_NEVER)
-        return;
-    if (f->count == ACKS_MAX)
-        f->ack[f->count - 1].bytes += bytes;
-    else
-        f->ack[f->count++] = (acknowledgement){at, bytes};
+static uint64_t back_at(const future *f, uint64_t at) {
+    return f->back ? f->network->send(f->back, ACK_BYTES, at) : XL_NEVER;
 }
 
-/* What has arrived already: acknowledged over the time that the way back takes now. */
-static void await_arrived(future *f, uint64_t bytes) {
-    uint64_t first_at = f->back ? f->network->send(f->back, ACK_BYTES, f->now) : XL_NEVER;
-    size_t packets = (size_t)(bytes / f->packet_bytes) + 1;
-    if (bytes == 0 || first_at == XL_NEVER)
+static void await(future *f, uint64_t arrives_at, uint64_t bytes) {
+    if (arrives_at == XL_NEVER)
         return;
-    for (size_t i = 1; i <= packets && f->count < ACKS_MAX / 2; i++)
-        f->ack[f->count++] = (acknowledgement){f->now + (first_at - f->now) * i / packets, bytes / packets};
+    if (f->end == ACKS_MAX)
+        f->ack[f->end - 1].bytes += bytes;
+    else
+        f->ack[f->end++] = (acknowledgement){.at = arrives_at, .bytes = bytes};
+}
+
+/* What has arrived already: acknowledged over the time that the way back takes now, before all the rest. */
+static void await_arrived(future *f, uint64_t bytes) {
+    uint64_t last_at = bytes > 0 ? back_at(f, f->now) : XL_NEVER;
+    if (last_at == XL_NEVER)
+        return;
+    uint64_t count = bytes / f->packet_bytes + 1;
+    count = count < ARRIVED_MAX ? count : ARRIVED_MAX;
+    for (uint64_t i = count; i >= 1; i--)
+        f->ack[--f->first] = (acknowledgement){f->now + (last_at - f->now) * i / count, bytes / count, true};
 }
 
 static bool begin(future *f, const xl_scheduler_view *view, const xl_scheduler_path *p) {
-    uint64_t inside = 0, arrives_at, held[ACKS_MAX / 2][2];
-    size_t bytes, count = 0;
+    uint64_t inside = 0, arrives_at;
+    size_t bytes;
     f->network = view->foresight;
     f->there = f->network->ask(f->network->user, p->local, p->remote);
     f->back = f->network->ask(f->network->user, p->remote, p->local);
@@ -71,38 +78,45 @@ static bool begin(future *f, const xl_scheduler_view *view, const xl_scheduler_p
     f->window = f->first_window = p->window_bytes;
     f->ssthresh = p->ssthresh_bytes;
     f->in_flight = p->in_flight_bytes;
-    f->first = f->count = 0;
+    f->first = f->end = ARRIVED_MAX;
     f->was_full = false;
     while (f->network->inside(f->there, &bytes, &arrives_at)) {
         inside += bytes;
-        held[count][0] = arrives_at;
-        held[count][1] = bytes;
-        count += count + 1 < ACKS_MAX / 2;
+        await(f, arrives_at, bytes);
     }
     await_arrived(f, inside < f->in_flight ? f->in_flight - inside : 0);
-    for (size_t i = 0; i < count; i++)
-        await(f, held[i][0], held[i][1]);
     return true;
 }
 
-/* Time goes on to the next acknowledgement. False: none comes. */
-static bool take_acknowledgement(future *f) {
-    if (f->first == f->count)
-        return false;
-    const acknowledgement *a = &f->ack[f->first++];
+/* The next acknowledgement; NULL: none comes. */
+static const acknowledgement *next_acknowledgement(future *f) {
+    for (; f->first < f->end; f->first++) {
+        acknowledgement *a = &f->ack[f->first];
+        if (!a->is_back)
+            a->at = back_at(f, a->at);
+        a->is_back = true;
+        if (a->at != XL_NEVER)
+            return a;
+    }
+    return NULL;
+}
+
+/* Time goes on to the next acknowledgement. */
+static void take(future *f, const acknowledgement *a) {
+    f->first++;
     f->now = a->at > f->now ? a->at : f->now;
     f->in_flight -= a->bytes < f->in_flight ? a->bytes : f->in_flight;
     f->window += f->window < f->ssthresh ? a->bytes : 0;
     if (f->rate > 0 && f->first_window > 0)
         xl_pacer_set_rate(&f->pacer, (uint64_t)((double)f->rate * (double)f->window / (double)f->first_window), f->now);
-    return true;
 }
 
 /* When the next packet arrives that the path may send. */
 static uint64_t next_arrival(future *f) {
     for (;;) {
-        while (f->first < f->count && f->ack[f->first].at <= f->now)
-            take_acknowledgement(f);
+        const acknowledgement *a;
+        while ((a = next_acknowledgement(f)) && a->at <= f->now)
+            take(f, a);
         if (f->in_flight + f->packet_bytes <= f->window) {
             uint64_t at = xl_pacer_next(&f->pacer, f->now);
             at = at > f->now ? at : f->now;
@@ -116,8 +130,9 @@ static uint64_t next_arrival(future *f) {
             }
             f->was_full = true;
         }
-        if (!take_acknowledgement(f))
+        if (!a)
             return XL_NEVER;
+        take(f, a);
     }
 }
 
