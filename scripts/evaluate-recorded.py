@@ -295,6 +295,11 @@ def print_bounds(runs: Sequence[Run]) -> None:
     layout = differences.layout_of(ours, clairvoyant)
     shares = share_cells(bounds.shares_of(ours, clairvoyant, layout), layout)
     print(f"| all | {' | '.join('' for _ in rows)} | {shares} |")
+    print("\n| ms above the oracle's play, mean | first request of a play | others |\n| --- | ---: | ---: |")
+    for label, own in ((CLAIRVOYANT, clairvoyant), (OURS, ours)):
+        first = bounds.above_play_s(own, lambda chunk: chunk.index == 0)
+        others = bounds.above_play_s(own, lambda chunk: chunk.index > 0)
+        print(f"| {label} | {1000 * first:.0f} | {1000 * others:.0f} |")
     print_clairvoyant(runs)
 
 

@@ -39,6 +39,7 @@ def test_the_parts_of_the_excess_are_sharing_transport_and_information(tmp_path:
     assert share is not None and share.low == pytest.approx(0.5) and share.high == pytest.approx(0.5)
     excess = intervals.interval(found.excess, layout)
     assert excess is not None and excess.low < 0.4 * mean < excess.high
+    assert bounds.above_play_s(ours, lambda chunk: chunk.index == 0) == pytest.approx(0.2 * mean)
 
 
 def test_figures_of_the_oracle_are_those_of_its_times(tmp_path: Path) -> None:

@@ -80,3 +80,8 @@ def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -
         mean(ours, of_play) - mean(ours, of_oracle),
         mean(clairvoyant, rct) - mean(clairvoyant, of_play),
     )
+
+
+def above_play_s(runs: Sequence[Run], of: Callable[[Chunk], bool]) -> float:
+    """Mean time above the oracle's play of the chunks of that kind."""
+    return float(np.mean([chunk.rct_s - of_play(chunk) for run in runs for chunk in run.chunks if of(chunk)]))
