@@ -296,7 +296,7 @@ def main() -> int:
     if os.geteuid() != 0:
         sys.exit("bench-mpshell: run it as root; mpshell makes network namespaces.")
     more = tuple(arguments.mpshell.split())
-    results: dict[str, Any] = {"flows": {}, "round_trips": [], "keep_awake": []}
+    results: dict[str, Any] = {"flows": {}, "round_trips": [], "keep_awake": [], "load": [os.getloadavg()[0]]}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print("| flow | Mbps out | late p50 ms | p99 | max | own p99 | own max | used | CPU s/M packets | lost |")
@@ -325,6 +325,9 @@ def main() -> int:
                 figures = " | ".join(f"{value:.0f}" for value in list(asdict(pair).values())[:4])
                 print(f"| keep-awake, pair {number} | {figures} | {pair.spinner_cpu_s:.2f} |", flush=True)
                 results["keep_awake"].append(asdict(pair))
+    results["load"].append(os.getloadavg()[0])
+    before, after = results["load"]
+    print(f"\nLoad of {os.cpu_count()} cores (one minute): {before:.1f} before, {after:.1f} after")
     out = ROOT / "build" / "bench" / "mpshell.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(results, indent=1) + "\n")
