@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,3 +219,10 @@ def make_campaign(tmp_path: Path) -> Callable[..., Path]:
         return out
 
     return make
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder for the memory of this test's time-travel kernels alone: other tests start theirs at the same time."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)

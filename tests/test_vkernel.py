@@ -13,9 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,13 +55,6 @@ def test_a_program_that_never_sleeps_is_named_and_ended(tmp_path: Path) -> None:
     assert done.returncode == 125
     assert "time stood still at virtual t = 2.5" in done.stderr
     assert f"{sys.executable} was running" in done.stderr
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder for the memory of this test's machines alone: other tests start theirs at the same time."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
 
 
 @needs_kernel
