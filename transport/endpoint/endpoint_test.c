@@ -242,6 +242,8 @@ static void algorithms_change_in_mid_life(void **state) {
     s.scheduler = "nonesuch";
     s.t_th1_us = 5;
     assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
+    s.scheduler = "clairvoyant"; /* without foresight */
+    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
     assert_string_equal("xlink", p.sc->scheduler->name);
     assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
     pair_finish(&p, pair_ask(&p, 500000), 5000000);
