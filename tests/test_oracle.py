@@ -186,6 +186,8 @@ def test_requests_in_order_share_a_packet() -> None:
     half = PAYLOAD_BYTES // 2
     assert completions_in_order_us([path()], [(0, half)] * 4) == [22_000, 22_000, 23_000, 23_000]
     assert completions_in_order_us([path()], [(0, half), (30_000, half), (30_000, half)]) == [22_000, 52_000, 52_000]
+    apart = [(0, half), (30_000, PAYLOAD_BYTES + half), (30_000, PAYLOAD_BYTES)]
+    assert completions_in_order_us([path()], apart) == [22_000, 53_000, 54_000], "what was left has passed"
 
 
 requests = st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 60_000)), min_size=1, max_size=6).map(sorted)
