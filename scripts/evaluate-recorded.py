@@ -161,7 +161,7 @@ def print_samples(runs: Sequence[Run]) -> None:
             drawn = sample(own, differences.layout_of(own))
             at = value(figure, runs, label)
             count = intervals.carrying_count(drawn, at)
-            enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}"
+            enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
             print(f"| {label} | {title} | {at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough} |")
 
 
