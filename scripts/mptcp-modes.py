@@ -159,4 +159,5 @@ if __name__ == "__main__":
     try:
         main()
     except UserError as error:
-        sys.exit(f"error: {error}")
+        print(f"mptcp-modes: {error}", file=sys.stderr)
+        sys.exit(2)
