@@ -375,6 +375,13 @@ void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
     xl_qlog_metrics_updated(c->qlog, c->now, p->index, &m);
 }
 
+/* Its data goes elsewhere; one probe at a time asks it from now on. */
+static void suspect(xl_connection *c, xl_path *p) {
+    xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
+    p->probes = 1;
+    xl_conn_give_up_in_flight(c, p);
+}
+
 /* A path that answers again is healthy; paths that still do not answer can now be given up. */
 static void path_answered(xl_connection *c, xl_path *p) {
     p->pto_count = 0;
@@ -383,12 +390,8 @@ static void path_answered(xl_connection *c, xl_path *p) {
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = &c->path[i];
-        if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS) {
-            xl_conn_path_set_state(c, q, XL_PATH_SUSPECT, "consecutive PTOs");
-            xl_conn_give_up_in_flight(c, q);
-            q->probes = 1; /* with nothing in flight there is no probe timeout that would ask it again */
-            xl_conn_wake(c);
-        }
+        if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS)
+            suspect(c, q); /* with nothing in flight there is no probe timeout that would ask it again */
     }
 }
 
@@ -593,8 +596,7 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     requeue_oldest(c, p->space, p->index);
     if (c->multipath && c->config->scheme.suspect && p->pto_count >= XL_SUSPECT_PTOS && xl_path_may_carry_data(p) &&
         p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
-        xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
-        xl_conn_give_up_in_flight(c, p);
+        suspect(c, p);
         p->cc->on_persistent_congestion(p->cc_state, c->now);
     }
     if (p->state == XL_PATH_SUSPECT)

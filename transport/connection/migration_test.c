@@ -20,6 +20,14 @@ static void set_dark(pair_link *l, bool dark) {
     l->dark[0] = l->dark[1] = dark;
 }
 
+/* The number of a download that the first path leaves in its midst. */
+static size_t ask_and_lose_the_first_path(pair *p) {
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 1000000);
+    set_dark(&p->link[0], true);
+    return i;
+}
+
 static void a_client_stays_where_the_server_disables_active_migration(void **state) {
     (void)state;
     for (int disabled = 0; disabled < 2; disabled++) {
@@ -28,9 +36,7 @@ static void a_client_stays_where_the_server_disables_active_migration(void **sta
         p.client_config.scheme.enable_migration = true;
         start(&p);
         p.cc->peer_params.disable_active_migration = disabled;
-        size_t i = pair_ask(&p, 6000000);
-        pair_run(&p, 1000000);
-        set_dark(&p.link[0], true);
+        size_t i = ask_and_lose_the_first_path(&p);
         pair_run(&p, 5000000);
         assert_int_equal(disabled ? 0 : 1, p.client_migrations);
         assert_int_equal(disabled, p.link[1].packets[0] == 0);
@@ -62,9 +68,7 @@ static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
     start(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    size_t i = ask_and_lose_the_first_path(&p);
     while (p.cc->migration.to < 0)
         assert_true(pair_step(&p));
     assert_false(xl_cid_equal(&p.cc->path[1].dcid, &p.cc->path[0].dcid));
@@ -80,9 +84,7 @@ static void the_old_connection_id_stays_until_the_server_has_followed(void **sta
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
     start(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    size_t i = ask_and_lose_the_first_path(&p);
     while (p.client_migrations == 0)
         assert_true(pair_step(&p));
     p.link[1].dark[1] = true; /* the PATH_RESPONSE was the last that came */
@@ -136,9 +138,7 @@ static void a_client_of_multipath_migrates_where_the_server_knows_none(void **st
     p.client_config.scheme.enable_migration = true;
     start(&p);
     assert_false(xl_connection_is_multipath(p.cc));
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    size_t i = ask_and_lose_the_first_path(&p);
     assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
     assert_int_equal(1, p.client_migrations);
     pair_free(&p);
@@ -151,9 +151,7 @@ static void a_candidate_that_did_not_answer_is_asked_again(void **state) {
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
     start(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    size_t i = ask_and_lose_the_first_path(&p);
     set_dark(&p.link[1], true);
     pair_run(&p, 20000000);
     assert_int_equal(0, p.client_migrations);
@@ -171,9 +169,7 @@ static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(v
     p.client_config.scheme.enable_migration = true;
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 900000;
     start(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
+    size_t i = ask_and_lose_the_first_path(&p);
     while (p.cc->migration.to < 0)
         assert_true(pair_step(&p));
     pair_run(&p, 1850000);
