@@ -10,11 +10,10 @@ runs that both have, the Kolmogorov-Smirnov distance between the two distributio
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from railyard.base.errors import UserError
+from railyard.base.errors import reported_by
 from railyard.base.intervals import Layout, bootstrap, paired, quantile_of
 from railyard.results.records import Run, load_campaign
 from railyard.studies.agreement import ks_distance
@@ -64,8 +63,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with reported_by("compare-arenas"):
         main()
-    except UserError as error:
-        print(f"compare-arenas: {error}", file=sys.stderr)
-        sys.exit(2)

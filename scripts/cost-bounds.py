@@ -8,11 +8,10 @@ railyard/studies/cost.py says what is measured. Intervals: docs/reference/statis
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
-from railyard.base.errors import UserError
+from railyard.base.errors import reported_by
 from railyard.base.intervals import Interval
 from railyard.studies.cost import PAPERS_RULE, Row, Study
 
@@ -54,8 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with reported_by("cost-bounds"):
         main()
-    except UserError as error:
-        print(f"cost-bounds: {error}", file=sys.stderr)
-        sys.exit(2)

@@ -21,7 +21,7 @@ from pathlib import Path
 from matplotlib.figure import Figure as Drawing
 
 from railyard.base import intervals
-from railyard.base.errors import UserError
+from railyard.base.errors import reported_by
 from railyard.base.intervals import Interval, Layout
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
@@ -361,11 +361,8 @@ def main() -> None:
     parser.add_argument("--failures", action="store_true", help="print only the plays that failed")
     parser.add_argument("--out", type=Path, help="directory of the campaigns' folders (results)")
     parser.add_argument("--plot", type=Path, help="write the figure of the first experiment to this file")
-    try:
+    with reported_by("railyard"):
         evaluate(parser.parse_args())
-    except UserError as error:
-        print(f"railyard: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -7,7 +7,6 @@ prints the tables of docs/results/mptcp-modes.md. The runs are in the kernel are
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from statistics import median
 import numpy as np
 
 from railyard.base.distributions import exact_share
-from railyard.base.errors import UserError
+from railyard.base.errors import reported_by
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.pending import Place, Plan, whole_campaign
@@ -156,8 +155,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with reported_by("mptcp-modes"):
         main()
-    except UserError as error:
-        print(f"mptcp-modes: {error}", file=sys.stderr)
-        sys.exit(2)

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ import numpy as np
 import yaml
 
 from railyard.base import intervals
-from railyard.base.errors import UserError
+from railyard.base.errors import UserError, reported_by
 from railyard.base.paths import ROOT
 from railyard.base.provenance import sha256_of
 from railyard.base.statistics import nearest_rank
@@ -294,11 +293,8 @@ def compare(options: Options) -> None:
 
 
 def main() -> None:
-    try:
+    with reported_by("try-scheduler"):
         compare(_options())
-    except UserError as error:
-        print(f"try-scheduler: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UserError(Exception):
     """One sentence that names the file, the line and the remedy; the program ends with exit code 2 and no traceback."""
+
+
+@contextmanager
+def reported_by(program: str) -> Iterator[None]:
+    """Around the whole of a program: a UserError is printed, and the program ends with exit code 2."""
+    try:
+        yield
+    except UserError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        sys.exit(2)
