@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railyard.base.errors import reported_by
-from railyard.base.intervals import Layout, bootstrap, paired, quantile_of
 from railyard.results.records import Run, load_campaign
+from railyard.stats.intervals import Layout, bootstrap, paired, quantile_of
 from railyard.studies.agreement import ks_distance
 
 MEDIAN = quantile_of(0.5)

@@ -3,7 +3,7 @@
     python scripts/compare-stacks.py [--experiment FILE] [--out DIR]
 
 Stacks that are not built here are left out, with the reason in their row. Intervals resample pairs of traces
-(railyard/base/intervals.py), but for those of the rebuffer rate (railyard/base/rates.py).
+(railyard/stats/intervals.py), but for those of the rebuffer rate (railyard/stats/rates.py).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 
 import yaml
 
-from railyard.base import rates
 from railyard.base.errors import UserError
-from railyard.base.intervals import METHOD, Interval, Layout, bootstrap, interval, paired, quantile_of
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.statistics import nearest_rank
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
 from railyard.results.differences import layout_of
 from railyard.results.records import Run, load_campaign
+from railyard.stats import rates
+from railyard.stats.intervals import METHOD, Interval, Layout, bootstrap, interval, paired, quantile_of
+from railyard.stats.statistics import nearest_rank
 
 NOT_KNOWN = "–"
 REFERENCE = "vanilla-mp"

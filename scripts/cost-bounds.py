@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from railyard.base.errors import reported_by
-from railyard.base.intervals import Interval
+from railyard.stats.intervals import Interval
 from railyard.studies.cost import PAPERS_RULE, Row, Study
 
 SETTINGS = ((95, 80), (90, 60), (60, 50), (20, 20))

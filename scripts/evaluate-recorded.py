@@ -20,12 +20,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
-from railyard.base import intervals
 from railyard.base.errors import reported_by
-from railyard.base.intervals import Interval, Layout
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
-from railyard.base.statistics import nearest_rank
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.results import bounds, differences
@@ -33,6 +30,9 @@ from railyard.results.aggregate import median_efficiency
 from railyard.results.differences import ALL, BEST, Figure
 from railyard.results.failures import failures
 from railyard.results.records import Run, load_campaign
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval, Layout
+from railyard.stats.statistics import nearest_rank
 
 SINGLE = "sp"
 OURS = "xlink+"

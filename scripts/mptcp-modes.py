@@ -16,13 +16,13 @@ from statistics import median
 
 import numpy as np
 
-from railyard.base.distributions import exact_share
 from railyard.base.errors import reported_by
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
+from railyard.stats.distributions import exact_share
 from railyard.traces.library import find_pair
 from railyard.traces.trace import read_trace
 

@@ -31,11 +31,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from railyard.base import intervals
 from railyard.base.errors import UserError, reported_by
 from railyard.base.paths import ROOT
 from railyard.base.provenance import sha256_of
-from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.model import Experiment, find_experiment, load_experiment
 from railyard.gate import build
@@ -44,6 +42,8 @@ from railyard.results.differences import Bounds, Difference, Figure
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
+from railyard.stats import intervals
+from railyard.stats.statistics import nearest_rank
 from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path

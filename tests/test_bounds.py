@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conftest import FakeRun
-from railyard.base import intervals
 from railyard.results import bounds, differences
 from railyard.results.records import Run, load_run
+from railyard.stats import intervals
 
 
 def plays(folder: Path, label: str, rct_s: float, oracle_s: float, play_s: float) -> list[Run]:

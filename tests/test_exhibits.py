@@ -19,14 +19,14 @@ from nbclient import NotebookClient
 from rich.console import Console
 
 from in_process import railyard
-from railyard.base import intervals
 from railyard.base.errors import UserError
-from railyard.base.intervals import Interval
 from railyard.base.paths import ROOT, program
-from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, Provenance, Table, load_exhibit, newest_exhibits
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
 from railyard.studies.exhibits.spec import experiments, merged, spec_of
 from railyard.studies.request import RunRequest

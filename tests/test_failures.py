@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
-from railyard.base.distributions import exact_share
 from railyard.results.failures import failures, has_excuse
 from railyard.results.records import Run, load_run
+from railyard.stats.distributions import exact_share
 from railyard.traces.trace import sha256_file
 
 SILENT = "60000\n"

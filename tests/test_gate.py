@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from conftest import FakeRun
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
-from railyard.base.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 from railyard.gate import output
 from railyard.gate.compare import Row, compare
 from railyard.gate.output import Verdict
@@ -33,6 +32,7 @@ from railyard.gate.testing import Railyard
 from railyard.results.paired import METRICS
 from railyard.results.qlogdiff import Decision, parting
 from railyard.results.records import Run, load_run
+from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, FakeRun
-from railyard.base.distributions import exact_share
 from railyard.base.plotfile import write_drawn
 from railyard.gate import power
 from railyard.gate.suite import SUITES_DIR, Suite, load_suite
 from railyard.results.records import Run, load_run
+from railyard.stats.distributions import exact_share
 
 ROWS, PLAYS = 4, 60
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval, Layout, Reals, Sample
-from railyard.base.statistics import nearest_rank
-from railyard.base.verdict import above, in_steps, needs, of_parts
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval, Layout, Reals, Sample
+from railyard.stats.statistics import nearest_rank
+from railyard.stats.verdict import above, in_steps, needs, of_parts
 from railyard.studies import coverage
 
 WINDOWED = Layout((tuple(range(40)),), (4,))

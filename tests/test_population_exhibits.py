@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from railyard.base.errors import UserError
-from railyard.base.intervals import Interval
 from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Exhibit, load_exhibit
+from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import population_days, population_first_frame, population_gate, verdicts
 from railyard.studies.exhibits.registry import runner
 from railyard.studies.population.figures import Plays

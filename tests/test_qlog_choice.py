@@ -10,7 +10,6 @@ import pytest
 
 from conftest import Command, Done
 from railyard.base.errors import UserError
-from railyard.base.statistics import nearest_rank
 from railyard.cli import main as cli
 from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
@@ -19,6 +18,7 @@ from railyard.results.records import load_run
 from railyard.run import folders
 from railyard.run.campaign import Campaign, run_once
 from railyard.run.resolve import QLOGS_OF_ALL, qlog_of, resolve
+from railyard.stats.statistics import nearest_rank
 
 YAML = """\
 name: unit

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from railyard.base import intervals, rates
-from railyard.base.intervals import Layout
-from railyard.base.rates import Sums
+from railyard.stats import intervals, rates
+from railyard.stats.intervals import Layout
+from railyard.stats.rates import Sums
 
 
 def _of(stalled_s: list[float]) -> Sums:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from conftest import FakeRun
 from railyard.base.errors import UserError
-from railyard.base.intervals import Interval
 from railyard.base.style import scheme_styles
 from railyard.report import write_report
 from railyard.report.sections import embedded
@@ -26,6 +25,7 @@ from railyard.results.aggregate import cells, quantile, write_parquet
 from railyard.results.records import Chunk, Run, load_campaign, load_run
 from railyard.results.tables import Value, aligned
 from railyard.run.fidelity import judge
+from railyard.stats.intervals import Interval
 
 Make = Callable[..., Path]
 

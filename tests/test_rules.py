@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
-from railyard.base import intervals
-from railyard.base.statistics import nearest_rank
 from railyard.results.records import Run, load_run
 from railyard.run.fidelity import judge
 from railyard.run.linkevents import DoneEvent
+from railyard.stats import intervals
+from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
 from railyard.studies.agreement import compare, compare_exact
 from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from railyard.base import statistics
+from railyard.stats import statistics
 
 SEED = 20211
 

@@ -1,1 +1,1 @@
-"""What every layer needs: places, errors, YAML files, words for a terminal, plots, statistics, provenance."""
+"""What every layer needs: places, errors, YAML files, words for a terminal, plots, provenance."""

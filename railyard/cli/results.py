@@ -13,7 +13,6 @@ from rich import box
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
-from railyard.base.intervals import TOO_SMALL
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.base.terminal import new_console, print_table
 from railyard.base.words import counted
@@ -30,6 +29,7 @@ from railyard.results.show import print_campaign, print_run
 from railyard.run.folders import shown
 from railyard.run.preflight import check_arena
 from railyard.run.repeat import changes, repeat
+from railyard.stats.intervals import TOO_SMALL
 from railyard.studies.exhibits import registry
 
 console = new_console(markup=False)

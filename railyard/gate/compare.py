@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 
-from railyard.base import statistics
-from railyard.base.distributions import exact_share
-from railyard.base.intervals import LEVEL, Interval, bootstrap, less, mean
 from railyard.gate.suite import Floors
 from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.stats import statistics
+from railyard.stats.distributions import exact_share
+from railyard.stats.intervals import LEVEL, Interval, bootstrap, less, mean
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from railyard.base import statistics
-from railyard.base.distributions import exact_share
 from railyard.base.style import COLOURWAY
 from railyard.gate.compare import Comparison
 from railyard.gate.suite import Suite
 from railyard.results.paired import METRICS, of_pair
 from railyard.results.records import Run
+from railyard.stats import statistics
+from railyard.stats.distributions import exact_share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

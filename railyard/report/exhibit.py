@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
-from railyard.base.verdict import Verdict
+from railyard.stats.verdict import Verdict
 
 SCHEMA = 1
 FILE = "exhibit.json"

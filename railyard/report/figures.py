@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base.intervals import Interval
 from railyard.base.style import (
     GRID,
     INK,
@@ -22,6 +21,7 @@ from railyard.base.style import (
 from railyard.results.aggregate import Cell
 from railyard.results.findings import shown
 from railyard.results.records import Run
+from railyard.stats.intervals import Interval
 from railyard.traces.trace import Trace
 
 CAPACITY_BIN_MS = 200

@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
-from railyard.base.intervals import FEWEST, TOO_SMALL, Interval
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences
@@ -23,6 +22,7 @@ from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.tables import Column, aligned, columns_of, megabytes, percent, same_in_words, seconds
 from railyard.run import fidelity
+from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
 SERIES_PADDING_S = 0.5
 QUANTILES = ("median", "p95", "p99")

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from railyard.base.statistics import nearest_rank
 from railyard.experiment.model import EXACT_ARENAS
 from railyard.results import columns
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
+from railyard.stats.statistics import nearest_rank
 
 
 @dataclass(frozen=True)

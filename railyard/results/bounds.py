@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from railyard.base import intervals
-from railyard.base.intervals import Layout, Reals, Sample
 from railyard.results import differences
 from railyard.results.differences import Figure
 from railyard.results.records import Chunk, Run
+from railyard.stats import intervals
+from railyard.stats.intervals import Layout, Reals, Sample
 
 
 def rct(chunk: Chunk) -> float:

@@ -12,11 +12,11 @@ from statistics import median
 
 import numpy as np
 
-from railyard.base import intervals, rates, statistics
-from railyard.base.intervals import Bounds, Change, Interval, Layout, Sample
 from railyard.base.words import counted
 from railyard.results.paired import METRICS, Metric
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.stats import intervals, rates, statistics
+from railyard.stats.intervals import Bounds, Change, Interval, Layout, Sample
 
 ALL = "all"
 ALPHA = 0.05
@@ -83,7 +83,7 @@ class Figure:
     metric: Metric | None = None  # the same of a single run
     relative: bool = True
     sums: Callable[[Sequence[Run]], rates.Sums] | None = None
-    """Of the rate of a rare event: its intervals are those of railyard/base/rates.py."""
+    """Of the rate of a rare event: its intervals are those of railyard/stats/rates.py."""
 
     @property
     def margin(self) -> float:

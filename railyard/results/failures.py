@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from railyard.base.distributions import exact_share
 from railyard.results.differences import layout_of
 from railyard.results.oracle import OraclePath, paths_of_run
 from railyard.results.records import Run
+from railyard.stats.distributions import exact_share
 from railyard.traces.trace import OPPORTUNITY_BITS
 
 # A path that carries so much for so long is enough for a handshake and a first frame.

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
-from railyard.base.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, carries_ends
-from railyard.base.verdict import Answer, Verdict, of_parts
 from railyard.base.words import counted
 from railyard.results import differences
 from railyard.results.aggregate import Cell, Quantile, cells
 from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
+from railyard.stats.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, carries_ends
+from railyard.stats.verdict import Answer, Verdict, of_parts
 from railyard.traces.trace import Trace, read_trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")

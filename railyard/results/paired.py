@@ -1,7 +1,7 @@
 """Figures of runs that come in pairs: two versions of the programs (the gate), or two schemes of one campaign.
 
 Both of a pair see the same traces from the same start. Under the null hypothesis, that it makes no difference which one
-is which, the sign of each difference is a coin toss: the exact signed-rank test of railyard/base/statistics.py.
+is which, the sign of each difference is a coin toss: the exact signed-rank test of railyard/stats/statistics.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from railyard.base import statistics
 from railyard.results.aggregate import quantile
 from railyard.results.records import Run
+from railyard.stats import statistics
 
 TAIL = 1.5  # a play is in the tail where its longest request takes so many times as long as in its pair
 STALL_S = 0.1

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from railyard.base.intervals import TOO_SMALL
 from railyard.base.terminal import print_table
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.results import differences, findings
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.stats.intervals import TOO_SMALL
 
 
 def seconds(value: object) -> str:

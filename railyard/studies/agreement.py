@@ -22,13 +22,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
-from railyard.base.statistics import nearest_rank
 from railyard.base.style import layout, scheme_styles
 from railyard.base.terminal import print_table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.statistics import nearest_rank
 
 SCHEMA = 2
 ARENAS = ("sim", "kernel", "mpshell")

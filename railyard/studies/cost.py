@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from railyard.base.intervals import Interval, Layout, Reals, interval, weights
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.model import Experiment
 from railyard.results.differences import layout_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
+from railyard.stats.intervals import Interval, Layout, Reals, interval, weights
 from railyard.studies.thresholds import samples_of, th
 
 SCHEME = "xlink-lean"

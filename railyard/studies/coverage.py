@@ -3,7 +3,7 @@
 The capacity of two paths is a stationary process: its logarithm is autoregressive, with a correlation time like that of
 recorded traces. A pair of traces is one loop of it. Plays start at offsets spread over the loop and overlap; scheme A
 uses the first path, scheme B the better one of both at each moment. The true figures are those of the process, over
-very many loops. Each trial draws new traces, and railyard/base/intervals.py judges them as it judges a campaign.
+very many loops. Each trial draws new traces, and railyard/stats/intervals.py judges them as it judges a campaign.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from railyard.base import intervals, rates
-from railyard.base.distributions import exact_share
-from railyard.base.intervals import Bounds, Interval, Layout, Reals, Sample
-from railyard.base.rates import Sums
+from railyard.stats import intervals, rates
+from railyard.stats.distributions import exact_share
+from railyard.stats.intervals import Bounds, Interval, Layout, Reals, Sample
+from railyard.stats.rates import Sums
 
 PLAY_S = 20
 """A request a second."""

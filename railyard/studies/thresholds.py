@@ -21,7 +21,6 @@ from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
-from railyard.base.statistics import nearest_rank
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument, near_miss, parse
 from railyard.experiment.model import (
@@ -37,6 +36,7 @@ from railyard.results.pending import Place, Plan, Whole, whole_campaign
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
+from railyard.stats.statistics import nearest_rank
 
 SCHEMA = 1
 # The settings of the paper's figure 10 and table 2, from the cheapest to the gate that is nearly always open.

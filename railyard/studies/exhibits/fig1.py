@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
-from railyard.base.verdict import Verdict
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.stats.verdict import Verdict
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import PathSeries, ServerSeries, at, capacity, greatest, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec

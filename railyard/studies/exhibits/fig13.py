@@ -10,14 +10,14 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import GRID, scheme_styles
-from railyard.base.verdict import Verdict, above, both, of_parts
 from railyard.experiment.model import NEEDS_KERNEL
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell as PairCell
 from railyard.results.aggregate import cells
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict, above, both, of_parts
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from railyard.base.verdict import Answer, Verdict
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Answer, Verdict
 from railyard.studies.exhibits.energy import Carried, Radio, Transfer
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, scheme_of, styled
 from railyard.studies.exhibits.spec import ExhibitSpec

@@ -10,12 +10,12 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
-from railyard.base.verdict import Answer, Verdict, above, of_parts
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Answer, Verdict, above, of_parts
 from railyard.studies.exhibits.frame import Frame, load_frame, part_of, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec

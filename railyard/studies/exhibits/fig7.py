@@ -9,11 +9,11 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.base.verdict import Verdict, above, of_parts
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict, above, of_parts
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 

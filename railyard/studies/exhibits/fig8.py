@@ -8,11 +8,11 @@ from typing import Any
 import plotly.graph_objects as go
 from scipy import stats
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, ORANGE
-from railyard.base.verdict import Verdict, above, in_steps
 from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Plot, Table
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict, above, in_steps
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 

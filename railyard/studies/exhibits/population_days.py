@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from railyard.base.intervals import Interval
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
+from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     OURS,

@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from railyard.base.intervals import Interval
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
-from railyard.base.verdict import Answer, Verdict, above, in_steps
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Answer, Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     OURS_NOTE,

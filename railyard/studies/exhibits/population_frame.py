@@ -10,10 +10,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from railyard.base.intervals import Interval, bars, percentage, range_words
 from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.stats.intervals import Interval, bars, percentage, range_words
 from railyard.studies.exhibits.frame import plot, styled
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays

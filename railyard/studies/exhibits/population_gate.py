@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from railyard.base.intervals import Interval, Reals
 from railyard.base.style import BLUE, ORANGE, LineStyle
-from railyard.base.verdict import Verdict, above, below, both, in_steps, of_parts
 from railyard.experiment.model import MeasuredScheme
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Table
+from railyard.stats.intervals import Interval, Reals
+from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     Curve,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from railyard.base import intervals
-from railyard.base.intervals import Interval
 from railyard.base.style import INK, scheme_styles
-from railyard.base.verdict import Verdict, above, both, in_steps
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import quantile
 from railyard.results.records import Run
+from railyard.stats import intervals
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict, above, both, in_steps
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 

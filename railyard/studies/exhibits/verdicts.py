@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railyard.base import verdict
-from railyard.base.intervals import Interval
-from railyard.base.verdict import Verdict, above, in_steps, inside
+from railyard.stats import verdict
+from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict, above, in_steps, inside
 
 WORSE_RULE = (
     "holds if the interval over all viewers is wholly on the worse side, partly if that is so on a single day; does "

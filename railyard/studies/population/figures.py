@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base import intervals, rates
-from railyard.base.intervals import Interval, Layout, Reals, Sample
-from railyard.base.rates import Sums
+from railyard.stats import intervals, rates
+from railyard.stats.intervals import Interval, Layout, Reals, Sample
+from railyard.stats.rates import Sums
 from railyard.studies.population.play import Row
 
 FEW = 8  # values a distinct one from which on a histogram is cheaper

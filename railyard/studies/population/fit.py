@@ -35,12 +35,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from railyard.base import distributions
 from railyard.base.errors import UserError
-from railyard.base.intervals import Reals
 from railyard.base.provenance import sha256_of
-from railyard.base.statistics import nearest_rank
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
+from railyard.stats import distributions
+from railyard.stats.intervals import Reals
+from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Batch, Executor
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from railyard.base.errors import UserError
-from railyard.base.statistics import nearest_rank
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument
+from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
 from railyard.studies.population.figures import Plays

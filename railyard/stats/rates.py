@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base import distributions, intervals
-from railyard.base.intervals import FEWEST, LEVEL, Change, Interval, Layout, Reals
+from railyard.stats import distributions, intervals
+from railyard.stats.intervals import FEWEST, LEVEL, Change, Interval, Layout, Reals
 
 EVENT_WINDOWS = 2
 """The longest event, in windows of trace. A longer one is two."""

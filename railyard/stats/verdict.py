@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from railyard.base.intervals import Interval, units_to_decide
+from railyard.stats.intervals import Interval, units_to_decide
 
 Verdict = Literal["holds", "partly", "does not hold", "not decided"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "partly", "does not hold", "not decided")

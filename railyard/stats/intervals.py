@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base import distributions
-from railyard.base.statistics import nearest_rank, nearest_rank_of
+from railyard.stats import distributions
+from railyard.stats.statistics import nearest_rank, nearest_rank_of
 
 RESAMPLES = 2000
 LEVEL = 0.95

@@ -1,0 +1,1 @@
+"""Intervals, tests and verdicts. Imports nothing else of the package."""
