@@ -16,16 +16,37 @@ die() {
 }
 
 LOG=$(mktemp -t railyard-setup.XXXXXX)
-trap 'rm -f "$LOG"' EXIT
+TICKER=
+trap 'stop_ticking; rm -f "$LOG"' EXIT
 
-# Runs a command with its output kept; shows the end of that output and one sentence if it fails.
+# On a terminal, the seconds since now, until it is ended.
+tick() {
+    local begin=$SECONDS
+    while sleep 1; do
+        printf '\r       %d s\r' $((SECONDS - begin))
+    done
+}
+
+# Says what is done and how long that usually takes, and does it with its output kept; shows the end of that output and
+# one sentence if it fails.
 quietly() {
-    local sentence=$1
-    shift
+    local what=$1 sentence=$2
+    shift 2
+    echo "setup: $what"
+    if [ -t 1 ]; then
+        tick &
+        TICKER=$!
+    fi
     if ! "$@" >"$LOG" 2>&1; then
         tail -n 15 "$LOG" >&2
         die "$sentence"
     fi
+    stop_ticking
+}
+
+stop_ticking() {
+    [ -z "$TICKER" ] || kill "$TICKER" 2>/dev/null || true
+    TICKER=
 }
 
 # What a build and a run need, as "thing to look for=Debian package that brings it".
@@ -128,25 +149,28 @@ if [ ${#missing[@]} -gt 0 ]; then
     mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
     command -v apt-get >/dev/null || die "these are missing and this is not Debian, so install them yourself: ${packages[*]}."
     [ "$(id -u)" -eq 0 ] || die "these Debian packages are missing, and installing them needs root: ${packages[*]}."
-    echo "setup: installing Debian packages: ${packages[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    quietly "apt-get update failed; see above, then run this again." apt-get update -q
-    quietly "apt-get could not install ${packages[*]}; see above." apt-get install -q -y --no-install-recommends "${packages[@]}"
+    quietly "reading the lists of Debian packages (about 10 s)" \
+        "apt-get update failed; see above, then run this again." apt-get update -q
+    quietly "installing Debian packages (about 1 min): ${packages[*]}" \
+        "apt-get could not install ${packages[*]}; see above." apt-get install -q -y --no-install-recommends "${packages[@]}"
 fi
 
 venv_ready && exit 0
 python=$(find_python) || die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
-echo "setup: making .venv with $("$python" --version) ($python)"
+version=$("$python" --version)
 if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1; then
     rm -rf .venv
 fi
-[ -x .venv/bin/python ] || quietly "could not make the virtual environment .venv." "$python" -m venv --clear .venv
+[ -x .venv/bin/python ] || quietly "making .venv with $version ($python) (about 10 s)" \
+    "could not make the virtual environment .venv." "$python" -m venv --clear .venv
 # What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
 # Python compiles a module when it is first imported; compiling all of them now would take longer than all else here.
-quietly "pip could not install the Python packages that requirements.lock names; see above." \
+quietly "installing the Python packages of requirements.lock (about 30 s)" \
+    "pip could not install the Python packages that requirements.lock names; see above." \
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
     --only-binary :all: -r requirements.lock
-quietly "pip could not install the project itself; see above." \
+quietly "installing the project itself (about 5 s)" "pip could not install the project itself; see above." \
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
 echo "setup: ready"

@@ -109,3 +109,15 @@ def test_the_engines_own_folders_are_below_what_root_alone_writes_to() -> None:
     assert len(places) == 3
     for place in places:
         assert place.startswith(("/var/lib/railyard", "/run/railyard")), place
+
+
+def test_setup_says_of_each_step_how_long_it_takes_before_it_begins(tmp_path: Path) -> None:
+    """With a project that needs nothing, whose environment is made for real."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SETUP, tmp_path / "scripts")
+    (tmp_path / "requirements.lock").write_text("")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "nothing"\nversion = "1"\n')
+    done = subprocess.run([tmp_path / "scripts" / "setup.sh"], capture_output=True, text=True, check=False)
+    steps = [line for line in done.stdout.splitlines() if line != "setup: ready"]
+    assert [line.split()[1] for line in steps][:2] == ["making", "installing"], done
+    assert all(re.search(r"\(about \d+ (s|min)\)", line) for line in steps), steps
