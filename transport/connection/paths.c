@@ -91,27 +91,6 @@ static void use_path_id(xl_path *p, xl_path_id *id) {
         p->peer_status = id->status;
 }
 
-static bool has_addresses_of(const xl_path *q, const xl_path *p) {
-    return q != p && q->state != XL_PATH_CLOSED && xl_addr_equal(&q->local, &p->local) &&
-           xl_addr_equal(&q->remote, &p->remote);
-}
-
-/* Another path proved the addresses (RFC 10069 section 3.1): bytes that come from there count for that one, so this one
- * would have no allowance. */
-static bool is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].validated && has_addresses_of(&c->path[i], p))
-            return true;
-    return false;
-}
-
-/* The same of paths that the peer opened before. */
-static void prove_others(xl_connection *c, const xl_path *p) {
-    for (size_t i = 0; i < c->path_count; i++)
-        if (has_addresses_of(&c->path[i], p))
-            c->path[i].validated = true;
-}
-
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
 static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote) {
     xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, local_id) : NULL;
@@ -124,9 +103,9 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
     p->has_local_id = true;
     if (id) {
         use_path_id(p, id);
-        p->validated = is_proven_elsewhere(c, p);
         xl_conn_issue_cids(c);
     }
+    p->validated = c->multipath && xl_conn_is_proven_elsewhere(c, p);
     if (c->multipath && !give_own_space(p)) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_RESOURCE_LIMIT, "out of memory");
         return NULL;
@@ -313,8 +292,7 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
 
 void xl_conn_path_validated(xl_connection *c, xl_path *p) {
     if (c->multipath) {
-        if (c->path_ids)
-            prove_others(c, p);
+        xl_conn_prove_others(c, p);
         if (p->state == XL_PATH_VALIDATING)
             xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "PATH_RESPONSE");
         xl_path_update_pacer(p, c->now);

@@ -17,7 +17,32 @@ static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const 
     p->challenge_deadline = XL_NEVER;
     p->challenge_tries = 0;
     xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote, why);
+    if (p->state == XL_PATH_VALIDATING) /* the address is proven, and not yet that the path works */
+        xl_conn_start_challenge(c, p);
     xl_conn_wake(c);
+}
+
+static bool has_addresses_of(const xl_path *q, const xl_path *p) {
+    return q != p && q->state != XL_PATH_CLOSED && xl_addr_equal(&q->local, &p->local) &&
+           xl_addr_equal(&q->remote, &p->remote);
+}
+
+bool xl_conn_is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (c->path[i].validated && has_addresses_of(&c->path[i], p))
+            return true;
+    return false;
+}
+
+void xl_conn_prove_others(xl_connection *c, const xl_path *p) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        xl_path *q = &c->path[i];
+        if (!has_addresses_of(q, p))
+            continue;
+        q->validated = true;
+        if (q->has_proven) /* it moved there with p */
+            settle_on(c, q, &q->local, &q->remote, "another path has validated the address");
+    }
 }
 
 void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote) {
@@ -38,7 +63,7 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
     p->asks_proven = p->has_proven && !xl_addr_equal(&p->proven_remote, remote);
     p->local = *local;
     p->remote = *remote;
-    p->validated = false;
+    p->validated = c->multipath && xl_conn_is_proven_elsewhere(c, p);
     p->received_unvalidated = p->sent_unvalidated = 0;
     p->challenge_tries = 0;
     xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote,
@@ -49,7 +74,10 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         xl_conn_restart_mtu_search(c, p);
         xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
     }
-    xl_conn_start_challenge(c, p);
+    if (p->validated)
+        settle_on(c, p, local, remote, "another path has validated the address");
+    else
+        xl_conn_start_challenge(c, p);
 }
 
 bool xl_conn_path_rebind_failed(xl_connection *c, xl_path *p) {

@@ -1,0 +1,121 @@
+/* A NAT that moves several paths at once: paths over one pair of addresses (RFC 10069 section 5.2), opened before,
+ * while and after their addresses change. Whatever the order, both ends use every path once the links are whole. */
+#include "connection/pair.h"
+
+typedef struct {
+    uint64_t moves_at;  /* µs after the second path was registered */
+    uint64_t returns;   /* µs until the old binding is back; 0: never */
+    uint64_t dark;      /* µs for which the new address gets nothing; 0: it answers */
+    bool with_download; /* while data flows */
+} nat_story;
+
+static void begin(pair *p, xl_dialect dialect, const nat_story *story) {
+    pair_init(p, 50, 1, 20000);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.dialect = dialect;
+    p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 1000000;
+    p->link[0].queue_us = 100000;
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 300000);
+    if (story->with_download)
+        pair_ask(p, 3000000);
+}
+
+static void play(pair *p, const nat_story *story) {
+    pair_link *l = &p->link[0];
+    assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, story->moves_at);
+    l->nat = pair_addr(l->client.ip[3], 5000);
+    l->dark[1] = story->dark > 0;
+    xl_connection_ping(p->cc, p->now);
+    if (story->dark) {
+        pair_run(p, story->dark);
+        l->dark[1] = false;
+    }
+    if (story->returns) {
+        pair_run(p, story->returns);
+        l->nat.family = 0;
+        xl_connection_ping(p->cc, p->now);
+    }
+    pair_run(p, 8000000);
+    xl_connection_ping(p->cc, p->now); /* a NAT that moved is known to the server by the next packet */
+    pair_run(p, 4000000);
+}
+
+static void check_that_all_work(pair *p) {
+    const xl_addr *seen = p->link[0].nat.family ? &p->link[0].nat : &p->link[0].client;
+    assert_false(p->client_closed || p->server_closed);
+    for (size_t i = 0; i < 2; i++) {
+        const xl_path *ours = &p->cc->path[i], *theirs = &p->sc->path[i];
+        assert_int_equal(XL_PATH_ACTIVE, ours->state);
+        assert_int_equal(XL_PATH_ACTIVE, theirs->state);
+        assert_true(theirs->validated);
+        assert_false(theirs->challenge_pending);
+        assert_true(xl_addr_equal(seen, &theirs->remote));
+    }
+    size_t i = pair_ask(p, 2000000);
+    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+}
+
+static void run(const nat_story *story) {
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        pair p;
+        begin(&p, (xl_dialect)dialect, story);
+        play(&p, story);
+        check_that_all_work(&p);
+        pair_free(&p);
+    }
+}
+
+static void a_second_path_opened_while_a_nat_moves_both_works(void **state) {
+    (void)state;
+    for (uint64_t at = 0; at <= 120000; at += 15000)
+        for (int download = 0; download < 2; download++)
+            run(&(nat_story){.moves_at = at, .with_download = download});
+}
+
+static void a_second_path_works_when_the_old_binding_comes_back(void **state) {
+    (void)state;
+    for (uint64_t at = 0; at <= 80000; at += 20000)
+        for (uint64_t back = 5000; back <= 95000; back += 30000)
+            run(&(nat_story){.moves_at = at, .returns = back, .with_download = at & 32});
+}
+
+static void a_second_path_works_after_a_new_binding_that_was_dark_at_first(void **state) {
+    (void)state;
+    for (uint64_t at = 0; at <= 80000; at += 20000)
+        for (uint64_t dark = 50000; dark <= 3200000; dark *= 4)
+            for (int back = 0; back < 2; back++)
+                run(&(nat_story){.moves_at = at, .dark = dark, .returns = back ? 10000 : 0});
+}
+
+/* The first path has proven the new address by then: bytes from there count for that one. */
+static void a_path_that_moves_to_an_address_that_another_one_has_proven_works(void **state) {
+    (void)state;
+    pair p;
+    begin(&p, XL_DIALECT_IETF, &(nat_story){0});
+    pair_link *l = &p.link[0];
+    assert_int_equal(1, xl_connection_add_path(p.cc, &l->client, &l->server, XL_TECH_LTE, p.now));
+    pair_run(&p, 500000);
+    l->nat = pair_addr(l->client.ip[3], 5000);
+    p.cc->path[0].ping_pending = true;
+    xl_conn_wake(p.cc);
+    pair_run(&p, 200000);
+    assert_true(xl_addr_equal(&p.sc->path[0].remote, &l->nat) && p.sc->path[0].validated);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &l->client));
+    xl_connection_ping(p.cc, p.now);
+    pair_run(&p, 1000000);
+    check_that_all_work(&p);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_that_moves_to_an_address_that_another_one_has_proven_works),
+        cmocka_unit_test(a_second_path_opened_while_a_nat_moves_both_works),
+        cmocka_unit_test(a_second_path_works_when_the_old_binding_comes_back),
+        cmocka_unit_test(a_second_path_works_after_a_new_binding_that_was_dark_at_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
