@@ -27,6 +27,14 @@ void link_lateness_record(struct link_lateness *lateness, uint64_t late_us) {
     lateness->buckets[bucket_of(late_us)]++;
 }
 
+void link_lateness_merge(struct link_lateness *into, const struct link_lateness *from) {
+    into->count += from->count;
+    into->over_1ms += from->over_1ms;
+    into->max_us = from->max_us > into->max_us ? from->max_us : into->max_us;
+    for (size_t i = 0; i < LINK_LATENESS_BUCKETS; i++)
+        into->buckets[i] += from->buckets[i];
+}
+
 uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction) {
     uint64_t seen = 0;
     for (size_t i = 0; i < LINK_LATENESS_BUCKETS && lateness->count > 0; i++) {

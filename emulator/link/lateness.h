@@ -15,6 +15,8 @@ struct link_lateness {
 };
 
 void link_lateness_record(struct link_lateness *lateness, uint64_t late_us);
+/* Adds the records of `from`. */
+void link_lateness_merge(struct link_lateness *into, const struct link_lateness *from);
 /* The smallest recorded value that at least fraction (0 to 1) of the records do not exceed; 0 without records. */
 uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction);
 

@@ -20,7 +20,7 @@ json_t *link_report_text(const char *value) {
     return string;
 }
 
-static json_t *lateness_object(const struct link_lateness *lateness) {
+json_t *link_report_lateness(const struct link_lateness *lateness) {
     json_t *object = json_object();
     json_object_set_new(object, "p50", number(link_lateness_quantile(lateness, 0.50)));
     json_object_set_new(object, "p99", number(link_lateness_quantile(lateness, 0.99)));
@@ -61,6 +61,6 @@ json_t *link_report(const struct link *link, const char *trace, const char *trac
     for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));
-    json_object_set_new(object, "lateness_us", lateness_object(link_lateness(link)));
+    json_object_set_new(object, "lateness_us", link_report_lateness(link_lateness(link)));
     return object;
 }

@@ -83,6 +83,9 @@ static const setting rows_of_command_line[] = {
     {"virtual", SETTING_FLAG, FIELD(in_virtual_time),
      .help = "Run all of this in a Linux kernel of its own, in virtual time: exact and repeatable, without privileges, "
              "for rates up to some 50 Mbps. docs/howto/kernel.md has the limits."},
+    {"probe", SETTING_DECIMAL, FIELD(probe_ms), .least = 100, .most = 600000, .value = "SECONDS",
+     .help = "Measure for so long how late this machine wakes timers, and print one line of JSON. Without --path and "
+             "COMMAND."},
     {"config", SETTING_TEXT, FIELD(config), .is_base = true, .value = "FILE",
      .help = "Read options from a YAML or JSON file. Options on the command line override it."},
     {0},
@@ -140,6 +143,11 @@ static int complete(struct mp_options *options, int argc, char **argv, int rest,
                    ? 0
                    : fail(error, error_size,
                           "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
+    }
+    if (options->probe_ms > 0) {
+        return options->path_count == 0 && rest >= argc
+                   ? 0
+                   : fail(error, error_size, "--probe takes no --path and no COMMAND; run it alone");
     }
     if (options->outside && options->nat)
         return fail(error, error_size, "--nat and --outside cannot be combined");

@@ -17,6 +17,7 @@
 #include "emulator/mpshell/netns.h"
 #include "emulator/mpshell/outputs.h"
 #include "emulator/mpshell/outside.h"
+#include "emulator/mpshell/probe.h"
 #include "emulator/mpshell/setup.h"
 #include "emulator/mpshell/summary.h"
 #include "emulator/mpshell/virtual.h"
@@ -189,6 +190,13 @@ static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return rc == 0 ? 0 : EXIT_CANNOT_START;
 }
 
+static int probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    int rc = mp_probe(shell, error);
+    if (rc != 0)
+        complain(error);
+    return rc == 0 ? 0 : EXIT_CANNOT_START;
+}
+
 int main(int argc, char **argv) {
     static struct mp_shell shell;
     char error[MP_ERROR_SIZE] = "";
@@ -204,6 +212,8 @@ int main(int argc, char **argv) {
         mp_virtual_become(&shell.options, argc, argv, error);
         complain(error);
         rc = EXIT_CANNOT_START;
+    } else if (shell.options.probe_ms > 0) {
+        rc = probe(&shell, error);
     } else {
         init_shell(&shell);
         rc = shell.options.lend_outside ? lend(&shell, error) : run(&shell, error);

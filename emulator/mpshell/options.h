@@ -43,6 +43,7 @@ struct mp_options {
     const char *control;      /* path of a Unix socket; NULL = none */
     const char *outside;      /* Unix socket of the mpshell whose namespace is the outside; NULL = the current one */
     const char *lend_outside; /* Unix socket at which to lend the current namespace, and no more; NULL = run COMMAND */
+    uint64_t probe_ms;        /* measure lateness for so long, and no more; 0 = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
     enum mp_keep_awake keep_awake;

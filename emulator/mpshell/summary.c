@@ -79,7 +79,7 @@ static json_t *awake_object(const struct mp_awake *awake) {
     return object;
 }
 
-static json_t *machine_object(const struct mp_shell *shell) {
+json_t *mp_summary_machine(const struct mp_shell *shell) {
     const struct mp_machine *machine = &shell->machine;
     if (!machine->known)
         return json_null();
@@ -111,7 +111,7 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
     json_object_set_new(object, "cpu_s", json_real(shell->cpu_s));
     json_object_set_new(object, "command_cpu_s", json_real(shell->command_cpu_s));
-    json_object_set_new(object, "machine", machine_object(shell));
+    json_object_set_new(object, "machine", mp_summary_machine(shell));
     json_object_set_new(object, "user", shell->user.given ? json_string(shell->user.name) : json_null());
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));

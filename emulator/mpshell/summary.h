@@ -10,6 +10,9 @@
  * in error. */
 int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
 
+/* What the processors did meanwhile: "machine" of the summary. */
+json_t *mp_summary_machine(const struct mp_shell *shell);
+
 /* The figures of all paths at one moment, as the control socket tells them. */
 json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures *figures);
 

@@ -1,0 +1,59 @@
+#include "emulator/mpshell/probe.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "emulator/mpshell/clock.h"
+#include "emulator/mpshell/summary.h"
+#include "emulator/mpshell/timers.h"
+
+#define SETTLE_US 20000u /* the threads and the spinners have their classes by then */
+
+static void sleep_for(uint64_t us) {
+    struct timespec left = {.tv_sec = (time_t)(us / 1000000u), .tv_nsec = (long)(us % 1000000u) * 1000};
+    while (nanosleep(&left, &left) != 0) {
+    }
+}
+
+static int print(const struct mp_shell *shell, const struct mp_timers_found *found, char error[MP_ERROR_SIZE]) {
+    json_t *slots = json_array();
+    json_t *object = json_object();
+    for (size_t i = 0; i < found->series.count; i++)
+        json_array_append_new(slots, json_integer((json_int_t)found->series.us[i]));
+    json_object_set_new(object, "duration_s", json_real((double)shell->duration_us / 1e6));
+    json_object_set_new(object, "timers", mp_timers_report(found));
+    json_object_set_new(object, "machine", mp_summary_machine(shell));
+    json_object_set_new(object, "slot_ms", json_integer(MP_SLOT_US / 1000u));
+    json_object_set_new(object, "late_us", slots);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    json_decref(object);
+    if (text)
+        puts(text);
+    free(text);
+    return text ? 0 : mp_fail(error, "no memory for the probe");
+}
+
+int mp_probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    struct mp_timers_found found;
+    mp_awake_start(&shell->awake, shell->options.keep_awake);
+    struct mp_timers *timers = mp_timers_start();
+    if (!timers) {
+        mp_awake_stop(&shell->awake);
+        return mp_fail(error, "cannot start a thread for the probe");
+    }
+    sleep_for(SETTLE_US);
+    struct mp_machine before = mp_machine_read();
+    uint64_t t0_us = mp_clock_us();
+    mp_timers_begin(timers, t0_us);
+    sleep_for(shell->options.probe_ms * 1000u);
+    shell->duration_us = mp_clock_us() - t0_us;
+    struct mp_machine after = mp_machine_read();
+    mp_timers_stop(timers, &found);
+    mp_awake_stop(&shell->awake);
+    shell->machine = mp_machine_between(&before, &after);
+    int rc = print(shell, &found, error);
+    mp_series_free(&found.series);
+    return rc;
+}

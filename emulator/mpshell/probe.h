@@ -1,0 +1,12 @@
+/* mpshell --probe: whether this machine is on time now. */
+#ifndef RAILYARD_MPSHELL_PROBE_H
+#define RAILYARD_MPSHELL_PROBE_H
+
+#include "emulator/mpshell/shell.h"
+
+/* Measures for options.probe_ms with the cores kept awake as for a run, and prints one line of JSON: "duration_s",
+ * "timers" (mp_timers_report), "machine" (of the summary), "slot_ms", "late_us" (of each slot, the largest lateness).
+ * Returns 0, or -1 with a sentence in error. */
+int mp_probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
+
+#endif

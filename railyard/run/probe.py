@@ -1,0 +1,148 @@
+"""Whether this machine is on time now: `mpshell --probe`, a timer thread for each core above everything else.
+
+An ordinary process cannot delay these threads. Where they wake late, the host of a virtual machine has halted or
+preempted a core, or the kernel has held it; see `cause`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.run.lateness import Chain
+
+QUIET_SHARE = 0.015  # of the time: three quarters of what voids a run
+USUAL_DELAY_MS = 15.0  # one way, of a path: what late_share is for
+WINDOW_S = 1.5  # wait_until_quiet() measures for so long at a time,
+WINDOWS = 2  # … and wants so many quiet ones in a row
+PAUSE_S = 1.0  # between two windows while the machine is late
+MIN_STEAL = 0.05  # of all cores: below that it is not named
+SLACK_S = 20.0  # what mpshell may need beside the time measured
+
+
+@dataclass(frozen=True)
+class Timers:
+    """How late timer threads woke, one for each core."""
+
+    sched_fifo: bool  # else other processes may have delayed them
+    p50_us: float
+    p99_us: float
+    max_us: float
+    run_delay_share: float  # of their lateness, the part in which the core was occupied after the timer had fired
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Timers:
+        """From mpshell's record."""
+        late = found["lateness_us"]
+        share = min(1.0, found["run_delay_s"] / found["late_s"]) if found["late_s"] > 0 else 0.0
+        return cls(found["sched_fifo"], late["p50"], late["p99"], late["max"], share)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was measured."""
+
+    seconds: float
+    timers: Timers
+    late_share: float  # what such lateness can add to a result, as a share of it, with 15 ms of one-way delay
+    steal_share: float  # taken by the host, of all cores
+    busy_cores: float  # used by processes of this machine, on average
+    cores: int
+
+    @property
+    def p50_us(self) -> float:
+        return self.timers.p50_us
+
+    @property
+    def p99_us(self) -> float:
+        return self.timers.p99_us
+
+    @property
+    def max_us(self) -> float:
+        return self.timers.max_us
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.late_share <= QUIET_SHARE
+
+    @property
+    def sentence(self) -> str:
+        """Whether the machine is on time, and if not, why."""
+        if self.is_quiet:
+            return f"Timers are on time: {_lateness(self.timers)}."
+        return cause(self.timers, self.steal_share)
+
+
+def on_endpoints(late_us: Sequence[float]) -> list[float]:
+    """The lateness that endpoints may have had where timers woke late: what a timer always costs is none of theirs."""
+    usual = median(late_us) if late_us else 0.0
+    return [max(0.0, value - usual) for value in late_us]
+
+
+def _lateness(timers: Timers) -> str:
+    return f"p99 {timers.p99_us / 1000:.2f} ms, at most {timers.max_us / 1000:.1f} ms"
+
+
+def is_virtual(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this machine says that it has a host."""
+    return any("hypervisor" in line.split() for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
+
+
+def cause(timers: Timers, steal_share: float) -> str:
+    """One sentence: why timers woke late."""
+    late = _lateness(timers)
+    if not timers.sched_fifo:
+        return f"Timers woke late ({late}); without the right to SCHED_FIFO it is not known why."
+    if timers.run_delay_share >= 0.5:
+        return f"Other real-time processes or the kernel held the cores: timers woke late, {late}."
+    if steal_share >= MIN_STEAL:
+        return f"The host took {steal_share * 100:.0f} % of the cores (steal) and woke timers late: {late}."
+    who = "host" if is_virtual() else "machine"
+    return f"The {who} woke timers late: {late}."
+
+
+def measure(seconds: float, *, keep_awake: str = "auto") -> Probe:
+    """Measures for so long, with the cores kept awake as for a run. Raises UserError where mpshell is missing."""
+    command = [str(program("mpshell")), "--probe", f"{seconds:g}", "--keep-awake", keep_awake]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + SLACK_S, check=False)
+    if done.returncode != 0:
+        raise UserError(f"this machine cannot be probed: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    found = json.loads(done.stdout)
+    late_us, machine = found["late_us"], found["machine"]
+    chain = Chain(late_us, on_endpoints(late_us), USUAL_DELAY_MS, found["slot_ms"])
+    duration_s = found["duration_s"]
+    return Probe(
+        duration_s,
+        Timers.of(found["timers"]),
+        chain.bound_us(0, duration_s) / (1e6 * duration_s),
+        machine["steal_s"] / (duration_s * machine["cores"]),
+        machine["busy_s"] / duration_s,
+        machine["cores"],
+    )
+
+
+def wait_until_quiet(
+    budget_s: float, tell: Callable[[Probe], None] = lambda _: None, *, keep_awake: str = "auto"
+) -> bool:
+    """Waits until the machine has been on time for 3 s, at most for the budget; whether it is. `tell` gets each
+    measurement. Blocks; under asyncio: asyncio.to_thread()."""
+    deadline = time.monotonic() + budget_s
+    quiet = 0
+    while True:
+        probe = measure(WINDOW_S, keep_awake=keep_awake)
+        tell(probe)
+        quiet = quiet + 1 if probe.is_quiet else 0
+        if quiet >= WINDOWS:
+            return True
+        if time.monotonic() + WINDOW_S > deadline:
+            return False
+        if not probe.is_quiet:
+            time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
