@@ -424,6 +424,42 @@ time.sleep(0.3)
 """
 
 
+SEND_ON_ALL = """
+import os, socket, time
+senders = []
+for k in range(len(os.environ["MPSHELL_PATHS"].split())):
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.bind((os.environ[f"MPSHELL_PATH_{k}_ADDR"], 0))
+    senders.append((sender, (os.environ[f"MPSHELL_PATH_{k}_GATEWAY"], 9)))
+for _ in range(40):
+    for sender, to in senders:
+        sender.sendto(b"x", to)
+    time.sleep(0.02)
+time.sleep(0.1)
+"""
+
+
+def test_links_that_are_due_together_take_turns(tmp_path: Path) -> None:
+    """A fixed order makes the packets of the last path late by the writes of all others, each time."""
+    every_20_ms = tmp_path / "every-20-ms"
+    every_20_ms.write_text("20\n")
+    names = [f"p{k}" for k in range(8)]
+    paths = [word for name in names for word in path_option(name, every_20_ms)]
+    result = run(*paths, "--log-dir", tmp_path / "logs", "--", sys.executable, "-c", SEND_ON_ALL)
+    assert result.returncode == 0, result.stderr
+    departed: dict[int, dict[str, int]] = {}  # by the time of the opportunity, when each path's packet left
+    for name in names:
+        for line in (tmp_path / "logs" / f"{name}.up.departures").read_text().splitlines():
+            if not line.startswith("#"):
+                scheduled, left, *_ = map(int, line.split())
+                departed.setdefault(scheduled, {}).setdefault(name, left)
+    together = [left for left in departed.values() if len(left) == len(names)]
+    assert len(together) >= 20
+    first = {min(left, key=left.__getitem__) for left in together}
+    assert len(first) >= 4, f"{sorted(first)} alone are served first"
+    assert any(left["p7"] < left["p0"] for left in together)
+
+
 def test_ipv6_goes_over_the_path_of_its_source_address_and_is_quiet_otherwise(trace: Path, tmp_path: Path) -> None:
     if not socket.has_ipv6 or not Path("/proc/sys/net/ipv6").exists():
         pytest.skip("this kernel has no IPv6")

@@ -41,6 +41,7 @@ struct loop {
     struct mp_command *command;
     struct mp_direction *directions[2 * MP_MAX_PATHS];
     size_t direction_count;
+    size_t first; /* whose turn it is to be served first */
     int epoll_fd;
     int signal_fd;
     uint64_t slept_us;
@@ -142,12 +143,20 @@ static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t 
     direction->looked_us = now;
 }
 
+/* Each write makes those that are due with it later, so that the links take turns to be first. */
 static void send_all_due(struct loop *loop) {
+    bool any = false;
     for (size_t i = 0; i < loop->direction_count; i++) {
-        if (link_next_deadline(loop->directions[i]->link) <= since_t0(loop))
-            loop->sent_us = since_t0(loop);
-        mp_traffic_send_due(loop->shell, loop->directions[i], since_t0(loop));
+        struct mp_direction *direction = loop->directions[(loop->first + i) % loop->direction_count];
+        uint64_t now = since_t0(loop);
+        if (link_next_deadline(direction->link) > now)
+            continue;
+        loop->sent_us = now;
+        any = true;
+        mp_traffic_send_due(loop->shell, direction, now);
     }
+    if (any)
+        loop->first = (loop->first + 1) % loop->direction_count;
 }
 
 /* A signal from the terminal has already reached COMMAND, which is in the same process group; others are passed on. */
