@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "balancer/forwarder.h"
+#include "base/descriptors.h"
 #include "base/settings.h"
 #include "base/jsonl.h"
 #include "base/net.h"
@@ -181,11 +181,7 @@ static bool draw_secret(options *o, char *error) {
 }
 
 static forwarder *start(options *o, xl_addr *bound, char *error) {
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one for each flow */
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
+    descriptors_raise_limit(); /* one for each flow */
     lb_file *file = malloc(sizeof *file);
     if (!file || !draw_secret(o, error) || !read_config(o, file, error)) {
         free(file);

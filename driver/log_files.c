@@ -11,6 +11,18 @@
 
 #define SAME_NAME_MAX 1000 /* qlogs whose clients chose the same CID */
 
+#define QLOG_BUFFER 12288
+
+/* A qlog holds no descriptor: it is opened whenever its buffer is full. A server may have thousands of them. */
+typedef struct {
+    char path[PATH_MAX];
+    dev_t device;
+    ino_t inode;
+    bool has_failed; /* writing did: what follows is left out, so that the file ends once */
+    size_t len;      /* of the text that is not in the file yet */
+    char text[QLOG_BUFFER];
+} qlog_file;
+
 struct xl_log_files {
     char *qlog_dir;
     uint64_t qlogs, qlogs_max, qlogs_left_out;
@@ -26,8 +38,7 @@ static void name_qlog(const xl_log_files *files, const char *cid, unsigned copy,
 }
 
 /* A file that nobody had, nor a link of that name (O_EXCL). */
-static int create_qlog(const xl_log_files *files, const char *cid, bool is_server) {
-    char path[PATH_MAX];
+static int create_qlog(const xl_log_files *files, const char *cid, bool is_server, char path[PATH_MAX]) {
     int fd = -1;
     for (unsigned copy = 1; fd < 0 && copy <= SAME_NAME_MAX; copy++) {
         name_qlog(files, cid, copy, is_server, path);
@@ -40,27 +51,67 @@ static int create_qlog(const xl_log_files *files, const char *cid, bool is_serve
     return fd;
 }
 
+/* Appends what has gathered. A file that is not the one that was created is left alone. */
+static void flush_qlog(qlog_file *q) {
+    struct stat now;
+    bool is_due = q->len > 0 && !q->has_failed;
+    int fd = is_due ? open(q->path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    bool ok = fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == q->device && now.st_ino == q->inode;
+    for (size_t at = 0; ok && at < q->len;) {
+        ssize_t n = write(fd, q->text + at, q->len - at);
+        ok = n > 0 || (n < 0 && errno == EINTR);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    q->has_failed |= is_due && !ok;
+    if (fd >= 0)
+        close(fd);
+    q->len = 0;
+}
+
+static qlog_file *new_qlog(const xl_log_files *files, const char *cid, bool is_server) {
+    struct stat created;
+    qlog_file *q = calloc(1, sizeof *q);
+    int fd = q ? create_qlog(files, cid, is_server, q->path) : -1;
+    bool ok = fd >= 0 && fstat(fd, &created) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!ok) {
+        free(q);
+        return NULL;
+    }
+    q->device = created.st_dev;
+    q->inode = created.st_ino;
+    return q;
+}
+
 static void *open_qlog(void *user, bool is_server, const uint8_t *odcid, size_t odcid_len) {
     xl_log_files *files = user;
     char hex[2 * XL_MAX_CID_BYTES + 1] = "";
     for (size_t i = 0; i < odcid_len && i < XL_MAX_CID_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", odcid[i]);
     bool is_full = files->qlogs_max > 0 && files->qlogs >= files->qlogs_max;
-    int fd = is_full ? -1 : create_qlog(files, hex, is_server);
-    FILE *sink = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!sink && fd >= 0)
-        close(fd);
-    files->qlogs += sink != NULL;
-    files->qlogs_left_out += !sink;
-    return sink;
+    qlog_file *q = is_full ? NULL : new_qlog(files, hex, is_server);
+    files->qlogs += q != NULL;
+    files->qlogs_left_out += !q;
+    return q;
 }
 
 static void write_qlog(void *sink, const char *text, size_t len) {
-    (void)fwrite(text, 1, len, sink);
+    qlog_file *q = sink;
+    while (len > 0) {
+        size_t room = sizeof q->text - q->len, n = len < room ? len : room;
+        memcpy(q->text + q->len, text, n);
+        q->len += n;
+        text += n;
+        len -= n;
+        if (q->len == sizeof q->text)
+            flush_qlog(q);
+    }
 }
 
 static void close_qlog(void *sink) {
-    (void)fclose(sink);
+    flush_qlog(sink);
+    free(sink);
 }
 
 /* Whole lines at once, so that endpoints which share the file do not mix theirs. */

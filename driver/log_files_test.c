@@ -144,6 +144,49 @@ static void a_simulation_replaces_its_files_but_not_what_a_link_names(void **sta
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", "target", "keys", NULL});
 }
 
+/* The file is opened again for each piece of the text: then it must be the same one still. */
+static void a_qlog_whose_file_was_replaced_ends_there(void **state) {
+    (void)state;
+    place p = new_place();
+    char piece[20000];
+    memset(piece, 'q', sizeof piece);
+    put(&p, "other", "OTHER", 0600);
+    xl_log_files *files = open_files(&p, &(xl_log_options){.qlog_dir = p.dir});
+    xl_log log = xl_log_files_log(files);
+    void *sink = log.qlog_open(log.user, true, odcid, sizeof odcid);
+    assert_non_null(sink);
+    char other[128];
+    snprintf(other, sizeof other, "%s", in(&p, "other"));
+    assert_int_equal(rename(other, in(&p, "dead0001_server.sqlog")), 0);
+    log.qlog_write(sink, piece, sizeof piece);
+    log.qlog_close(sink);
+    xl_log_files_close(files);
+    assert_holds(&p, "dead0001_server.sqlog", "OTHER");
+    remove_place(&p, (const char *const[]){"dead0001_server.sqlog", NULL});
+}
+
+static void a_qlog_has_all_that_was_written_in_order(void **state) {
+    (void)state;
+    enum { LINES = 4000 };
+    place p = new_place();
+    char line[32];
+    xl_log_files *files = open_files(&p, &(xl_log_options){.qlog_dir = p.dir});
+    xl_log log = xl_log_files_log(files);
+    void *sink = log.qlog_open(log.user, true, odcid, sizeof odcid);
+    for (int i = 0; i < LINES; i++) {
+        snprintf(line, sizeof line, "line %d\n", i);
+        log.qlog_write(sink, line, strlen(line));
+    }
+    log.qlog_close(sink);
+    xl_log_files_close(files);
+    FILE *f = fopen(in(&p, "dead0001_server.sqlog"), "r");
+    for (int i = 0, number; i < LINES; i++)
+        assert_true(fscanf(f, "line %d\n", &number) == 1 && number == i);
+    assert_int_equal(fgetc(f), EOF);
+    fclose(f);
+    remove_place(&p, (const char *const[]){"dead0001_server.sqlog", NULL});
+}
+
 static void the_number_of_qlogs_has_a_limit(void **state) {
     (void)state;
     place p = new_place();
@@ -182,6 +225,8 @@ int main(void) {
         cmocka_unit_test(a_qlog_is_named_after_the_original_destination_cid),
         cmocka_unit_test(a_qlog_never_replaces_a_file_nor_follows_a_link),
         cmocka_unit_test(a_simulation_replaces_its_files_but_not_what_a_link_names),
+        cmocka_unit_test(a_qlog_whose_file_was_replaced_ends_there),
+        cmocka_unit_test(a_qlog_has_all_that_was_written_in_order),
         cmocka_unit_test(the_number_of_qlogs_has_a_limit),
         cmocka_unit_test(a_key_log_is_its_owners_alone_also_one_that_was_there),
     };

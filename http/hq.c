@@ -102,6 +102,8 @@ static void take_request(hq_session *s, exchange *e) {
     uint8_t more;
     bool fin = false;
     ssize_t n = 0;
+    if (e->asked)
+        return;
     while (e->line_len < HQ_MAX_LINE_BYTES &&
            (n = xl_stream_read(s->connection, e->stream, (uint8_t *)e->line + e->line_len,
                                HQ_MAX_LINE_BYTES - e->line_len, &fin)) > 0)
@@ -110,14 +112,17 @@ static void take_request(hq_session *s, exchange *e) {
         give_up(s, e->stream, HQ_BAD_REQUEST);
         return;
     }
-    if (!fin || e->asked)
+    if (!fin)
         return;
     e->asked = true;
+    char *line = e->line; /* not needed any longer: an answer may take its time */
     const char *path = path_of(e);
+    e->line = NULL;
     if (path)
         s->cb.request(s->cb.user, e->stream, path);
     else
         give_up(s, e->stream, HQ_BAD_REQUEST);
+    free(line);
 }
 
 static void on_request_readable(hq_session *s, uint64_t stream) {

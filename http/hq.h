@@ -11,7 +11,7 @@
 
 #define HQ_ALPN           "hq-interop"
 #define HQ_MAX_LINE_BYTES 4096 /* of a request; a longer one is reset */
-#define HQ_NOT_FOUND      404  /* application error code of a reset stream: private */
+#define HQ_NOT_FOUND      404  /* application error code of a reset stream: private; or H3_REQUEST_REJECTED */
 #define HQ_BAD_REQUEST    400
 
 typedef struct hq_session hq_session;

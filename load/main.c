@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/jsonl.h"
 #include "base/text_file.h"
 #include "load/options.h"
@@ -203,11 +203,7 @@ static bool open_credentials(load_options *o, char *error) {
 
 static bool open_all(load *l, int argc, char **argv, char *error) {
     const load_options *o = &l->o;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* each connection takes one for each path, and one more */
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
+    descriptors_raise_limit(); /* each connection takes one for each path, and one more */
     if (!open_credentials(&l->o, error))
         return false;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);

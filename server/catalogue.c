@@ -181,7 +181,7 @@ static int open_resource(catalogue *c, const char *path, catalogue_response *out
     if (!c->has_files || !plain_path(path + 1))
         return 404;
     out->body.handle = c->files.open(c->files.user, path + 1, &out->resource_bytes);
-    return out->body.handle >= 0 ? 200 : 404;
+    return out->body.handle >= 0 ? 200 : out->body.handle == CATALOGUE_BUSY ? 503 : 404;
 }
 
 /* By the file's ending (RFC 9110 section 8.3): a browser plays, shows or saves a file by it. */
@@ -258,6 +258,7 @@ void catalogue_respond(catalogue *c, const char *method, size_t method_len, cons
     }
     char path[CATALOGUE_MAX_PATH_BYTES];
     out->status = decode_target(target, target_len, path) ? open_resource(c, path, out) : 400;
+    out->retry_after = out->status == 503;
     if (out->status != 200)
         return;
     /* Range has a meaning for GET only (RFC 9110 section 14.2). */
@@ -268,6 +269,11 @@ void catalogue_respond(catalogue *c, const char *method, size_t method_len, cons
     } else {
         out->frame_bytes = 0;
     }
+}
+
+void catalogue_refuse(catalogue_response *out) {
+    catalogue_body_close(&out->body);
+    *out = (catalogue_response){.status = 503, .retry_after = true, .content_type = "text/plain", .body = out->body};
 }
 
 uint64_t catalogue_body_left(const catalogue_body *body) {

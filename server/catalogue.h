@@ -19,10 +19,15 @@ typedef struct {
     uint64_t first_frame_bytes; /* 0: http/video.h derives it from bit rate and frame rate, if known */
 } catalogue_video;
 
+#define CATALOGUE_ABSENT      (-1) /* there is no such regular file */
+#define CATALOGUE_BUSY        (-2) /* the system has no room to open it now */
+#define CATALOGUE_RETRY_AFTER "1"  /* value of Retry-After, seconds */
+
 /* Access to files; paths are relative, without "." and ".." segments. */
 typedef struct {
     void *user;
-    /* A handle >= 0 and its size, or -1 when there is no such regular file. */
+    /* A handle >= 0 and the file's size, or one of the two above. The handle holds as little as a response may that
+     * nobody reads: no descriptor, for example. */
     int (*open)(void *user, const char *path, uint64_t *size);
     ssize_t (*read)(void *user, int handle, uint64_t offset, uint8_t *buf, size_t len); /* < 0 or 0: failed */
     void (*close)(void *user, int handle);
@@ -49,7 +54,7 @@ typedef struct {
 } catalogue_body;
 
 typedef struct {
-    int status;               /* 200, 206, 400, 404, 405, 416 */
+    int status;               /* 200, 206, 400, 404, 405, 416, 503 */
     uint64_t resource_bytes;  /* size of the whole resource; 200, 206, 416 */
     uint64_t first, last;     /* range of the body in the resource, inclusive; when content_length > 0 */
     uint64_t content_length;  /* value of Content-Length; a HEAD response has it but no body */
@@ -57,6 +62,7 @@ typedef struct {
     const char *content_type; /* static string */
     bool accept_ranges;       /* send "Accept-Ranges: bytes" */
     bool allow;               /* 405: send "Allow: GET, HEAD" */
+    bool retry_after;         /* 503: send "Retry-After: CATALOGUE_RETRY_AFTER" */
     uint64_t frame_position;  /* the part of the first video frame in the body: offset from the body's start … */
     uint64_t frame_bytes;     /* … and size; 0: none of it is */
     catalogue_body body;      /* close it always */
@@ -66,6 +72,9 @@ typedef struct {
  * cannot be served gets the status that says so and an empty body. */
 void catalogue_respond(catalogue *, const char *method, size_t method_len, const char *target, size_t target_len,
                        const char *range, size_t range_len, catalogue_response *out);
+
+/* Makes of an answer that there is no room for now, and closes its body. */
+void catalogue_refuse(catalogue_response *);
 
 /* Bytes still to come. */
 uint64_t catalogue_body_left(const catalogue_body *);

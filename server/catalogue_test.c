@@ -1,10 +1,13 @@
 #include <setjmp.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -283,6 +286,145 @@ static void files_are_served_from_below_the_root_only(void **state) {
     rmdir(dir);
 }
 
+/* A root of its own, with a file in it. */
+typedef struct {
+    char dir[32], file[64], other[64];
+    server_files files;
+    catalogue_files table;
+    catalogue *catalogue;
+} served_root;
+
+static void serve_root(served_root *r, const char *text) {
+    snprintf(r->dir, sizeof r->dir, "/tmp/catalogue-test-XXXXXX");
+    assert_non_null(mkdtemp(r->dir));
+    snprintf(r->file, sizeof r->file, "%s/video", r->dir);
+    snprintf(r->other, sizeof r->other, "%s/other", r->dir);
+    write_file(r->file, text);
+    assert_true(server_files_open(&r->files, r->dir));
+    r->table = server_files_table(&r->files);
+    r->catalogue = catalogue_new(&unknown, &r->table);
+}
+
+static void remove_root(served_root *r) {
+    catalogue_free(r->catalogue);
+    server_files_close(&r->files);
+    unlink(r->file);
+    unlink(r->other);
+    rmdir(r->dir);
+}
+
+static void rewrite(const served_root *r) {
+    const struct timespec later[] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000}};
+    write_file(r->file, "VIDEO");
+    assert_int_equal(utimensat(AT_FDCWD, r->file, later, 0), 0);
+}
+
+static void replace(const served_root *r) {
+    write_file(r->other, "VIDEO");
+    assert_int_equal(rename(r->other, r->file), 0);
+}
+
+static void take_away(const served_root *r) {
+    unlink(r->file);
+}
+
+static void grow(const served_root *r) {
+    write_file(r->file, "video and more");
+}
+
+static void a_response_does_not_go_on_with_another_file(void **state) {
+    (void)state;
+    static const struct {
+        void (*change)(const served_root *);
+        ssize_t read;
+    } table[] = {{rewrite, -1}, {replace, -1}, {take_away, -1}, {grow, 5}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        served_root r;
+        catalogue_response a, b;
+        uint8_t buf[16];
+        serve_root(&r, "video");
+        ask(r.catalogue, "GET", "/video", NULL, &a);
+        assert_int_equal(a.status, 200);
+        table[i].change(&r);
+        assert_int_equal(catalogue_body_read(&a.body, buf, sizeof buf), table[i].read);
+        /* Whoever asks now gets what is there now. */
+        if (table[i].change != take_away) {
+            ask(r.catalogue, "GET", "/video", NULL, &b);
+            assert_int_equal(b.status, 200);
+            assert_int_equal(catalogue_body_read(&b.body, buf, sizeof buf), b.resource_bytes);
+            catalogue_body_close(&b.body);
+        }
+        catalogue_body_close(&a.body);
+        remove_root(&r);
+    }
+}
+
+static size_t count_descriptors(void) {
+    size_t n = 0;
+    DIR *all = opendir("/proc/self/fd");
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+static void responses_that_nobody_reads_hold_no_descriptor(void **state) {
+    (void)state;
+    enum { RESPONSES = 3000 };
+    served_root r;
+    catalogue_response *a = calloc(RESPONSES, sizeof *a);
+    uint8_t byte;
+    serve_root(&r, "video");
+    const size_t before = count_descriptors();
+    for (size_t i = 0; i < RESPONSES; i++) {
+        ask(r.catalogue, "GET", "/video", "bytes=1-", &a[i]);
+        assert_int_equal(a[i].status, 206);
+    }
+    assert_int_equal(count_descriptors(), before);
+    for (size_t i = 0; i < RESPONSES; i++) {
+        assert_int_equal(catalogue_body_read(&a[i].body, &byte, 1), 1);
+        assert_int_equal(byte, 'i');
+    }
+    assert_true(count_descriptors() <= before + SERVER_FILES_KEPT_OPEN);
+    for (size_t i = 0; i < RESPONSES; i++)
+        catalogue_body_close(&a[i].body);
+    assert_int_equal(count_descriptors(), before);
+    free(a);
+    remove_root(&r);
+}
+
+static void without_a_descriptor_left_the_spare_one_serves(void **state) {
+    (void)state;
+    served_root r;
+    struct rlimit was;
+    catalogue_response a;
+    uint8_t buf[16];
+    serve_root(&r, "video");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    int next = dup(0);
+    close(next);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 2; i++) {
+        ask(r.catalogue, "GET", "/video", NULL, &a);
+        assert_int_equal(a.status, 200);
+        assert_int_equal(catalogue_body_read(&a.body, buf, sizeof buf), 5);
+        catalogue_body_close(&a.body);
+        assert_int_equal(status_of(r.catalogue, "/missing"), 404);
+    }
+    /* Somebody else has taken that one too. */
+    close(r.files.spare);
+    int taken = dup(0);
+    r.files.spare = -1;
+    ask(r.catalogue, "GET", "/video", NULL, &a);
+    assert_int_equal(a.status, 503);
+    assert_true(a.retry_after);
+    catalogue_body_close(&a.body);
+    close(taken);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    remove_root(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_synthetic_video_is_served_without_a_range),
@@ -292,6 +434,9 @@ int main(void) {
         cmocka_unit_test(the_first_frame_is_where_the_range_meets_it),
         cmocka_unit_test(a_wrong_frame_index_is_refused_with_its_place),
         cmocka_unit_test(files_are_served_from_below_the_root_only),
+        cmocka_unit_test(a_response_does_not_go_on_with_another_file),
+        cmocka_unit_test(responses_that_nobody_reads_hold_no_descriptor),
+        cmocka_unit_test(without_a_descriptor_left_the_spare_one_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,52 +3,256 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
+#define BUCKETS 1024
+
+/* What tells one file, and one content of it, from another. */
+typedef struct {
+    unsigned device_major, device_minor;
+    uint64_t inode, size;
+    struct statx_timestamp born, modified; /* born: 0 where the file system does not know */
+} version;
+
+typedef struct served_file {
+    char *path;
+    version version;
+    size_t responses; /* 0: the entry is unused */
+    int fd;           /* -1: not open */
+    int next;         /* handle of the next in its bucket, or of the next unused one */
+} served_file;
+
+/* ---- Descriptors ---- */
+
+static bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE;
+}
+
 /* The kernel itself keeps the walk below the root: no "..", no absolute symlink, no /proc magic link leads out. */
-static int open_file(void *user, const char *path, uint64_t *size) {
-    const server_files *files = user;
+static int open_below(const server_files *files, const char *path) {
     struct open_how how = {
         .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
-    int fd = (int)syscall(SYS_openat2, files->root, path, &how, sizeof how);
-    struct stat st;
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return -1;
+    return (int)syscall(SYS_openat2, files->root, path, &how, sizeof how);
+}
+
+static void close_oldest(server_files *files) {
+    served_file *f = &files->file[files->open[--files->open_count]];
+    close(f->fd);
+    f->fd = -1;
+}
+
+/* Where no descriptor is left, takes one from the file that was read longest ago, or else the spare one: then *is_spare
+ * is true, and give_back() takes the descriptor. */
+static int acquire(server_files *files, const char *path, bool *is_spare) {
+    int fd = open_below(files, path);
+    *is_spare = false;
+    if (fd < 0 && is_shortage(errno) && files->open_count > 0) {
+        close_oldest(files);
+        fd = open_below(files, path);
     }
-    *size = (uint64_t)st.st_size;
+    if (fd < 0 && is_shortage(errno) && files->spare >= 0) {
+        close(files->spare);
+        files->spare = -1;
+        *is_spare = true;
+        fd = open_below(files, path);
+    }
     return fd;
 }
 
-static ssize_t read_file(void *user, int handle, uint64_t offset, uint8_t *buf, size_t len) {
-    (void)user;
+static void give_back(server_files *files, int fd, bool is_spare) {
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (is_spare)
+        files->spare = descriptors_reserve();
+    errno = error;
+}
+
+/* False where it is not a regular file. */
+static bool read_version(int fd, version *out) {
+    struct statx s;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &s) != 0 || !S_ISREG(s.stx_mode))
+        return false;
+    *out = (version){.device_major = s.stx_dev_major,
+                     .device_minor = s.stx_dev_minor,
+                     .inode = s.stx_ino,
+                     .size = s.stx_size,
+                     .modified = s.stx_mtime};
+    if (s.stx_mask & STATX_BTIME)
+        out->born = s.stx_btime;
+    return true;
+}
+
+static bool is_same_time(struct statx_timestamp a, struct statx_timestamp b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* The same file, and what it had is still there: it is unchanged, or has grown. */
+static bool continues(const version *then, const version *now) {
+    return then->device_major == now->device_major && then->device_minor == now->device_minor &&
+           then->inode == now->inode && is_same_time(then->born, now->born) &&
+           (now->size > then->size || (now->size == then->size && is_same_time(then->modified, now->modified)));
+}
+
+/* ---- Files of responses ---- */
+
+static size_t bucket_of(const char *path) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a: only names of files that exist get here */
+    for (; *path; path++)
+        h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+    return (h ^ h >> 32) % BUCKETS;
+}
+
+static int find_same(const server_files *files, const char *path, const version *v) {
+    int handle = files->bucket[bucket_of(path)];
+    for (; handle >= 0; handle = files->file[handle].next) {
+        const version *then = &files->file[handle].version;
+        if (strcmp(files->file[handle].path, path) == 0 && continues(then, v) && then->size == v->size)
+            break;
+    }
+    return handle;
+}
+
+static bool add_entries(server_files *files) {
+    size_t count = files->file_count > 0 ? 2 * files->file_count : 64;
+    served_file *grown = realloc(files->file, count * sizeof *grown);
+    if (!grown)
+        return false;
+    for (size_t i = files->file_count; i < count; i++)
+        grown[i] = (served_file){.fd = -1, .next = i + 1 < count ? (int)i + 1 : -1};
+    files->unused = (int)files->file_count;
+    files->file = grown;
+    files->file_count = count;
+    return true;
+}
+
+static int add_file(server_files *files, const char *path, const version *v) {
+    char *copy = files->unused >= 0 || add_entries(files) ? strdup(path) : NULL;
+    if (!copy)
+        return CATALOGUE_BUSY;
+    int handle = files->unused, *bucket = &files->bucket[bucket_of(path)];
+    served_file *f = &files->file[handle];
+    files->unused = f->next;
+    *f = (served_file){.path = copy, .version = *v, .fd = -1, .next = *bucket};
+    *bucket = handle;
+    return handle;
+}
+
+static int open_file(void *user, const char *path, uint64_t *size) {
+    server_files *files = user;
+    version v;
+    bool is_spare;
+    int fd = acquire(files, path, &is_spare), error = errno;
+    bool is_file = fd >= 0 && read_version(fd, &v);
+    give_back(files, fd, is_spare);
+    if (fd < 0 && (is_shortage(error) || error == ENOMEM || error == EAGAIN || error == EINTR))
+        return CATALOGUE_BUSY;
+    if (!is_file)
+        return CATALOGUE_ABSENT;
+    int handle = find_same(files, path, &v);
+    if (handle < 0)
+        handle = add_file(files, path, &v);
+    if (handle >= 0) {
+        files->file[handle].responses++;
+        *size = v.size;
+    }
+    return handle;
+}
+
+/* Takes the handle from the list of open ones, if it is there. */
+static void unlist(server_files *files, int handle) {
+    size_t at = 0;
+    while (at < files->open_count && files->open[at] != handle)
+        at++;
+    if (at == files->open_count)
+        return;
+    files->open_count--;
+    memmove(files->open + at, files->open + at + 1, (files->open_count - at) * sizeof files->open[0]);
+}
+
+static void list_first(server_files *files, int handle) {
+    unlist(files, handle);
+    if (files->open_count == SERVER_FILES_KEPT_OPEN)
+        close_oldest(files);
+    memmove(files->open + 1, files->open, files->open_count * sizeof files->open[0]);
+    files->open[0] = handle;
+    files->open_count++;
+}
+
+static ssize_t read_at(int fd, uint64_t offset, uint8_t *buf, size_t len) {
     ssize_t n;
     do {
-        n = pread(handle, buf, len, (off_t)offset);
+        n = pread(fd, buf, len, (off_t)offset);
     } while (n < 0 && errno == EINTR);
     return n;
 }
 
+static ssize_t read_file(void *user, int handle, uint64_t offset, uint8_t *buf, size_t len) {
+    server_files *files = user;
+    served_file *f = &files->file[handle];
+    version v;
+    bool is_spare = false;
+    int fd = f->fd >= 0 ? f->fd : acquire(files, f->path, &is_spare);
+    bool is_same = fd >= 0 && read_version(fd, &v) && continues(&f->version, &v);
+    ssize_t n = is_same ? read_at(fd, offset, buf, len) : -1;
+    if (is_same && !is_spare) {
+        f->fd = fd;
+        list_first(files, handle);
+    } else if (f->fd < 0) {
+        give_back(files, fd, is_spare);
+    }
+    return n;
+}
+
 static void close_file(void *user, int handle) {
-    (void)user;
-    close(handle);
+    server_files *files = user;
+    served_file *f = &files->file[handle];
+    if (--f->responses > 0)
+        return;
+    unlist(files, handle);
+    if (f->fd >= 0)
+        close(f->fd);
+    int *at = &files->bucket[bucket_of(f->path)];
+    while (*at != handle)
+        at = &files->file[*at].next;
+    *at = f->next;
+    free(f->path);
+    *f = (served_file){.fd = -1, .next = files->unused};
+    files->unused = handle;
 }
 
 bool server_files_open(server_files *files, const char *root) {
-    files->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return files->root >= 0;
+    *files = (server_files){.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .spare = -1, .unused = -1};
+    if (files->root < 0)
+        return false;
+    files->spare = descriptors_reserve();
+    files->bucket = malloc(BUCKETS * sizeof *files->bucket);
+    for (size_t i = 0; files->bucket && i < BUCKETS; i++)
+        files->bucket[i] = -1;
+    return files->spare >= 0 && files->bucket;
 }
 
 void server_files_close(server_files *files) {
+    for (size_t i = 0; i < files->file_count; i++) {
+        if (files->file[i].fd >= 0)
+            close(files->file[i].fd);
+        free(files->file[i].path);
+    }
+    free(files->file);
+    free(files->bucket);
     if (files->root >= 0)
         close(files->root);
-    files->root = -1;
+    if (files->root >= 0 && files->spare >= 0)
+        close(files->spare);
+    *files = (server_files){.root = -1, .spare = -1, .unused = -1};
 }
 
 catalogue_files server_files_table(server_files *files) {

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "http/http1.h"
 #include "base/jsonl.h"
 #include "base/net.h"
@@ -56,6 +57,7 @@ struct service {
     server *server;
     server_watch listener;
     bool listening, mptcp;
+    int spare; /* descriptor, given up for a moment to turn a connection away; -1: it is not there */
     uint64_t resume_accept, next_sample;
     connection *first;
     size_t count, most, most_per_address; /* 0: no limit */
@@ -153,7 +155,9 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
     if (a->content_range[0] != '\0')
         n += snprintf(fields + n, sizeof fields - (size_t)n, "Content-Range: %s\r\n", a->content_range);
     if (a->allow)
-        snprintf(fields + n, sizeof fields - (size_t)n, "Allow: GET, HEAD\r\n");
+        n += snprintf(fields + n, sizeof fields - (size_t)n, "Allow: GET, HEAD\r\n");
+    if (a->retry_after)
+        snprintf(fields + n, sizeof fields - (size_t)n, "Retry-After: " CATALOGUE_RETRY_AFTER "\r\n");
     c->keep_alive = r->keep_alive;
     write_head(c, a->status, fields);
     json_t *record = json_pack("{s:I, s:I, s:s, s:i}", "conn", (json_int_t)c->number, "stream", (json_int_t)c->requests,
@@ -329,13 +333,21 @@ static bool make_room(service *s, const xl_addr *remote, uint64_t now) {
     return s->count < s->most || evict(s, NULL, now);
 }
 
+/* The request, if it has come, is read first: a socket that is closed with data unread is reset, its answer lost. */
+static void turn_away(service *s, int fd) {
+    static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
+                               "Retry-After: " CATALOGUE_RETRY_AFTER "\r\n\r\n";
+    char unread[HTTP1_MAX_HEAD_BYTES];
+    s->totals.refused++;
+    (void)!recv(fd, unread, sizeof unread, MSG_DONTWAIT);
+    (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(fd);
+}
+
 static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t now) {
     connection *c = make_room(s, remote, now) ? calloc(1, sizeof *c) : NULL;
     if (!c) {
-        s->totals.refused++;
-        static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        close(fd);
+        turn_away(s, fd);
         return;
     }
     int one = 1;
@@ -364,26 +376,56 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     s->totals.connections++;
 }
 
+static int accept_one(const service *s, xl_addr *remote) {
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof peer;
+    int fd = accept4(s->listener.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        net_from_sockaddr((struct sockaddr *)&peer, remote);
+    return fd;
+}
+
+/* No descriptor is left for the connection that waits: the one that has been idle longest gives up its own, or the new
+ * one is turned away by the spare one. False when not even that helps. */
+static bool accept_without_descriptor(service *s, uint64_t now) {
+    xl_addr remote;
+    if (evict(s, NULL, now))
+        return true;
+    if (s->spare < 0)
+        return false;
+    close(s->spare);
+    int fd = accept_one(s, &remote);
+    if (fd >= 0)
+        turn_away(s, fd);
+    s->spare = descriptors_reserve();
+    return fd >= 0;
+}
+
 static void on_accept(server_watch *w, uint32_t events, uint64_t now) {
     (void)events;
     service *s = w->user;
     for (int i = 0; i < SENDS_PER_ROUND; i++) {
-        struct sockaddr_storage peer;
-        socklen_t len = sizeof peer;
-        int fd = accept4(w->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        xl_addr remote;
+        int fd = accept_one(s, &remote), error = errno;
         if (fd >= 0) {
-            xl_addr remote;
-            net_from_sockaddr((struct sockaddr *)&peer, &remote);
             add_connection(s, fd, &remote, now);
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* Out of descriptors: the pending connection would wake the loop for ever. */
+            continue;
+        }
+        /* The kernel says so also when no connection waits: one does when the loop says it, at first. */
+        bool is_short = error == EMFILE || error == ENFILE;
+        if (is_short && i > 0)
+            return;
+        if (is_short && accept_without_descriptor(s, now))
+            continue;
+        if (is_short || error == ENOBUFS || error == ENOMEM) {
+            /* The connection that waits would wake the loop for ever. */
             server_watch_remove(s->server, &s->listener);
             s->listening = false;
             s->resume_accept = now + ACCEPT_PAUSE_US;
             return;
-        } else if (errno != EINTR && errno != ECONNABORTED) {
-            return;
         }
+        if (error != EINTR && error != ECONNABORTED)
+            return;
     }
 }
 
@@ -440,12 +482,15 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
     s->most_per_address = (size_t)server_max_per_address(config, s->most);
     s->listener = (server_watch){.fd = fd, .ready = on_accept, .user = s};
     s->listening = true;
+    s->spare = descriptors_reserve();
     s->next_sample = now + SAMPLE_INTERVAL_US;
     s->totals.paths = json_array();
     if (!server_watch_add(srv, &s->listener, EPOLLIN)) {
         snprintf(error, SERVER_ERROR_BYTES, "cannot wait for connections: %s", strerror(errno));
         json_decref(s->totals.paths);
         close(fd);
+        if (s->spare >= 0)
+            close(s->spare);
         free(s);
         return NULL;
     }
@@ -487,6 +532,8 @@ static void stop(server_service *handle, uint64_t now) {
         s->listening = false;
     }
     close(s->listener.fd);
+    if (s->spare >= 0)
+        close(s->spare);
     while (s->first)
         close_connection(s->first, "server stopped", now);
 }

@@ -36,8 +36,8 @@ typedef struct {
     xl_connection *connection;
     h3_session *session;
     bool connected, closed;
-    bool reads_nothing; /* so that no credit goes back */
-    uint64_t ended, aborted, abort_code, received;
+    bool reads_nothing;                                             /* so that no credit goes back */
+    uint64_t ended, aborted, abort_code, received, served, put_off; /* put_off: 503 */
 } client;
 
 struct world {
@@ -91,6 +91,13 @@ static void on_body(void *user, uint64_t stream, const uint8_t *data, size_t len
     (void)stream;
     (void)data;
     ((client *)user)->received += len;
+}
+
+static void on_response(void *user, uint64_t stream, const h3_response_head *head) {
+    client *c = user;
+    (void)stream;
+    c->served += head->status == 200;
+    c->put_off += head->status == 503;
 }
 
 static void on_end(void *user, uint64_t stream) {
@@ -242,8 +249,9 @@ static client *connect_client(world *w) {
     c->connection = xl_endpoint_connect(w->clients, "server.test", &local, &remote, XL_TECH_WIFI, w->now);
     assert_non_null(c->connection);
     xl_connection_set_user(c->connection, c);
-    c->session =
-        h3_session_client(c->connection, &(h3_callbacks){.user = c, .body = on_body, .end = on_end, .abort = on_abort});
+    c->session = h3_session_client(
+        c->connection,
+        &(h3_callbacks){.user = c, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort});
     assert_non_null(c->session);
     w->client_count++;
     run(w, 100000);
@@ -277,6 +285,37 @@ static void requests_without_flow_control_credit_hold_next_to_nothing(void **sta
     assert_true(w->file_bytes_read > 0);
     assert_true(w->file_bytes_read <= 400 * 300);
     assert_true(w->send_bytes_most <= 4 * (100 + CRITICAL_STREAMS) * STREAM_LEAST);
+    world_free(w);
+}
+
+/* 4,096 open responses are shared, 16 are everybody's own. */
+static void a_client_gets_its_share_of_responses_while_others_leave_theirs_open(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    limits.max_stream_data = 300;
+    world *w = world_new(&limits, 0);
+    for (int i = 0; i < 42; i++) {
+        client *c = connect_client(w);
+        c->reads_nothing = true;
+        for (int k = 0; k < 100; k++)
+            get(c, "/video", NULL);
+    }
+    client *late = connect_client(w);
+    for (int k = 0; k < 20; k++)
+        get(late, "/video", NULL);
+    run(w, 3000000);
+    assert_int_equal(4220, w->request_records);
+    assert_int_equal(16, late->served);
+    assert_int_equal(4, late->put_off);
+    /* Who gives up makes room. */
+    for (int i = 0; i < 2; i++)
+        xl_connection_close(w->client[i].connection, H3_NO_ERROR, "", w->now);
+    run(w, 3000000);
+    for (int k = 0; k < 4; k++)
+        get(late, "/video", NULL);
+    run(w, 100000);
+    assert_int_equal(20, late->served);
     world_free(w);
 }
 
@@ -446,6 +485,7 @@ static void rooms_are_shared_out_as_the_options_say(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
+        cmocka_unit_test(a_client_gets_its_share_of_responses_while_others_leave_theirs_open),
         cmocka_unit_test(what_waits_for_the_congestion_window_is_not_read_yet),
         cmocka_unit_test(a_thousand_requests_that_are_reset_leave_nothing),
         cmocka_unit_test(a_download_that_is_cancelled_gives_its_memory_back),

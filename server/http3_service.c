@@ -12,12 +12,16 @@
 /* Clients send requests without content: what may be under way of one, and of all of a connection. */
 #define REQUEST_WINDOW  65536
 #define REQUESTS_WINDOW (4 * 65536)
+/* Responses whose bodies are open: so many of each connection always, more of it while the service has not so many. */
+#define OPEN_RESERVED 16
+#define OPEN_SHARED   4096
 
 struct http3_service {
     xl_endpoint *endpoint;
     catalogue *videos;
     http3_service_hooks hooks;
     struct connection *connections;
+    size_t open_responses;
     uint64_t now; /* of the running call, for callbacks */
     server_totals totals;
 };
@@ -30,7 +34,8 @@ typedef struct connection {
     hq_session *hq;
     uint64_t number;
     uint64_t requests;
-    struct response *responses; /* bodies that are still open */
+    struct response *responses; /* that are not acknowledged yet */
+    size_t open_responses;      /* of them, whose bodies are still open */
 } connection;
 
 /* The answer to one request, until it is acknowledged or given up. */
@@ -62,9 +67,12 @@ static bool read_body(void *user, uint64_t offset, uint8_t *buf, size_t len) {
 
 static void close_body(void *user) {
     response *r = user;
-    if (!r->body_closed)
-        catalogue_body_close(&r->body);
+    if (r->body_closed)
+        return;
+    catalogue_body_close(&r->body);
     r->body_closed = true;
+    r->owner->open_responses--;
+    r->owner->service->open_responses--;
 }
 
 /* Forgets the response of a stream; its body is closed by then, or by the session. */
@@ -92,6 +100,8 @@ static size_t response_headers(const catalogue_response *answer, const char *len
         out[n++] = (h3_header){"accept-ranges", "bytes"};
     if (answer->allow)
         out[n++] = (h3_header){"allow", "GET, HEAD"};
+    if (answer->retry_after)
+        out[n++] = (h3_header){"retry-after", CATALOGUE_RETRY_AFTER};
     return n;
 }
 
@@ -106,6 +116,15 @@ static void log_request(const connection *c, uint64_t stream, const h3_request *
     note(c->service, "request", fields);
 }
 
+/* What the catalogue answers, as long as there is room for a further body. */
+static void decide(connection *c, const h3_request *request, catalogue_response *answer) {
+    catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
+                      strlen(request->path), request->range, request->range ? strlen(request->range) : 0, answer);
+    bool has_room = c->open_responses < OPEN_RESERVED || c->service->open_responses < OPEN_SHARED;
+    if (!has_room && catalogue_body_left(&answer->body) > 0)
+        catalogue_refuse(answer);
+}
+
 /* NULL: out of memory. */
 static response *remember_response(connection *c, uint64_t stream, catalogue_response *answer) {
     response *r = calloc(1, sizeof *r);
@@ -115,6 +134,8 @@ static response *remember_response(connection *c, uint64_t stream, catalogue_res
     }
     *r = (response){.next = c->responses, .owner = c, .stream = stream, .body = answer->body};
     c->responses = r;
+    c->open_responses++;
+    c->service->open_responses++;
     r->bytes = catalogue_body_left(&r->body);
     return r;
 }
@@ -122,8 +143,7 @@ static response *remember_response(connection *c, uint64_t stream, catalogue_res
 static void on_request(void *user, uint64_t stream, const h3_request *request) {
     connection *c = user;
     catalogue_response answer;
-    catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
-                      strlen(request->path), request->range, request->range ? strlen(request->range) : 0, &answer);
+    decide(c, request, &answer);
     c->requests++;
     log_request(c, stream, request, &answer);
 
@@ -147,21 +167,22 @@ static void on_request(void *user, uint64_t stream, const h3_request *request) {
     }
 }
 
-/* HTTP/0.9 has no way to say why there is nothing. */
+/* HTTP/0.9 has no status: the code of the reset says whether to ask again. */
 static void on_hq_request(void *user, uint64_t stream, const char *path) {
     connection *c = user;
     catalogue_response answer;
-    catalogue_respond(c->service->videos, "GET", 3, path, strlen(path), NULL, 0, &answer);
+    const h3_request request = {.method = "GET", .path = path, .authority = ""};
+    decide(c, &request, &answer);
     c->requests++;
-    log_request(c, stream, &(h3_request){.method = "GET", .path = path, .authority = ""}, &answer);
+    log_request(c, stream, &request, &answer);
     if (answer.status != 200) {
         catalogue_body_close(&answer.body);
-        hq_refuse(c->hq, stream, HQ_NOT_FOUND);
+        hq_refuse(c->hq, stream, answer.status == 503 ? H3_REQUEST_REJECTED : HQ_NOT_FOUND);
         return;
     }
     response *r = remember_response(c, stream, &answer);
     if (!r) {
-        hq_refuse(c->hq, stream, HQ_NOT_FOUND);
+        hq_refuse(c->hq, stream, H3_REQUEST_REJECTED);
         return;
     }
     const h3_body body = {.length = r->bytes, .read = read_body, .close = close_body, .user = r};

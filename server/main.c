@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/descriptors.h"
 #include "server/options.h"
 #include "server/process.h"
 #include "server/report.h"
@@ -45,6 +46,7 @@ static int serve_alone(server *s, server_totals *totals) {
 
 static int serve(server *s) {
     server_catch_signals(&s->unblocked);
+    descriptors_raise_limit(); /* HTTP/1.1: one for each connection */
     s->start_us = server_clock_us();
     if (!server_open(s) || !open_log(s))
         return 2;
