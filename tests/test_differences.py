@@ -138,7 +138,7 @@ def test_plays_that_overlap_count_as_one_window(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, lambda run, drawn: None, pairs=1, step_ms=500)
     ours, _ = differences.common(runs, "xlink+", "vanilla-mp")
     assert differences.layout_of(ours).windows == 1
-    assert "12 plays a scheme, in 1 window of trace" in differences.too_small(runs)
+    assert differences.too_small(runs).startswith("n too small (1 of 5 windows of trace; 4 more: more pairs")
     assert {one.verdict for one in found(runs).values()} == {"n too small"}
     assert differences.neighbours([0, 3.3, 6.6, 10, 13.3, 16.6, 20, 23.3], 20) == 6
 
@@ -198,7 +198,8 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
     done = command_line("compare", str(folder))
     assert done.returncode == 0, done.stderr
     assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
-    assert "n too small for every comparison: RCT p95, RCT p99, first frame p95." in done.stdout
+    assert "n too small: RCT p95 (12 of 98 windows of trace; 86 more: seeds: 98 with start_offset_ms" in done.stdout
+    assert "RCT p99 (144 of 368 requests; 224 more: seeds: 31)" in done.stdout
     assert done.stdout.count("RCT p99") == 1, "no row of it"
     wrong = command_line("compare", str(folder), "--against", "xlnk")
     assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr

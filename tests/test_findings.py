@@ -75,12 +75,14 @@ def test_of_few_plays_the_figures_are_told_and_nothing_is_decided(make_campaign:
     findings = found(make_campaign, *runs, *again)
     assert findings.headline == (
         "Stalled in all, in 2 plays for each scheme: xlink 0.5 s, vanilla-mp 3.0 s, sp ≥ 9.0 s. Which scheme stalls "
-        "least at other places is not decided: n too small."
+        "least at other places is not decided: n too small (2 of 6 windows of trace; 4 more: seeds: 3 with "
+        "start_offset_ms: spread)."
     )
     assert findings.of_pair["p1"] == [
         "Single path on wifi (sp): ≥ 8.0 s stalled, p95 2.00 s; vanilla-mp: 3.0 s stalled, p95 1.00 s; xlink: 0.5 s "
         "stalled, p95 0.40 s.",
-        "Which scheme is better is not decided: n too small (1 play a scheme, 1 window of trace; an interval needs 5).",
+        "Which scheme is better is not decided: n too small (1 of 5 windows of trace; 4 more: seeds: 5 with "
+        "start_offset_ms: spread).",
     ]
     said = " ".join([findings.headline, *findings.of_pair["p1"]])
     assert not any(word in said for word in ("helps", "does harm", "shortens", "as well as")), "no rule of thumb"
@@ -297,7 +299,7 @@ def test_columns_that_are_equal_in_all_rows_are_told_once(make_campaign: Make) -
     assert "outcome complete" in same_in_words(same) and "chunks 80" in same_in_words(same)
     page = write_report(*load_campaign(out), out).read_text()
     assert "Equal in all rows: RCT s median 0.100" in page and "RCT s<br>p95</th>" in page and "p99</th>" not in page
-    assert "RCT s p99 n too small" in page
+    assert "RCT s p99 n too small (80 of 368 requests; 288 more: seeds: 5)" in page
     assert "Stalled in all" in page.split("<table")[0], "the answer stands above the first table"
 
 

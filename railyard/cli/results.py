@@ -18,7 +18,7 @@ from railyard.base.terminal import new_console, print_table
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment
-from railyard.results import differences
+from railyard.results import differences, shortage
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
 from railyard.results.differences import Difference
@@ -126,8 +126,8 @@ VERDICTS_IN_WORDS = (
     "intervals. Less is better. lower, higher: established, corrected for all comparisons with one scheme (Holm), for "
     "pairs of traces like these. alike, no worse: within 2 %, of a rate 0.5 points. here: for these traces alone, by a "
     "narrower interval than the one shown. needs: so many in all would establish the difference with probability 80 %, "
-    "if it is as here. rank p: two-sided, of the gate's signed-rank test. n too small: the plays do not carry the "
-    "figure. docs/howto/compare.md"
+    "if it is as here. rank p: two-sided, of the gate's signed-rank test. "
+    "docs/howto/compare.md"
 )
 MARKED = {"lower": "green", "higher": "red"}
 
@@ -158,9 +158,8 @@ def compare_command(
     carried = {one.figure for one in found if one.verdict != TOO_SMALL or one.words != TOO_SMALL}
     told = [one for one in found if one.figure in carried]
     print_table(console, _differences(told, by_pair=by_pair), keys=4 if by_pair else 3)
-    nowhere = [figure.title for figure in dict.fromkeys(one.figure for one in found) if figure not in carried]
-    if nowhere:
-        console.print(f"n too small for every comparison: {', '.join(nowhere)}.", soft_wrap=True)
+    if few := shortage.note(differences.shortages(runs, found)):
+        console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     small = differences.too_small(runs)
     if small:

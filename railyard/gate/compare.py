@@ -14,7 +14,7 @@ from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.stats import statistics
 from railyard.stats.distributions import exact_share
-from railyard.stats.intervals import LEVEL, Interval, bootstrap, less, mean
+from railyard.stats.intervals import FEWEST, LEVEL, Interval, bootstrap, less, mean
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
@@ -76,6 +76,12 @@ class Comparison:
         if self.metric.counted:
             return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas])
         return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
+
+    @property
+    def fewest(self) -> int:
+        """The least number of plays for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
+        test."""
+        return math.ceil(math.log2(2 / (1 - LEVEL))) if self.metric.relative else FEWEST
 
     @property
     def verdict(self) -> str:

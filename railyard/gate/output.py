@@ -15,7 +15,9 @@ from rich.table import Table
 from railyard.base.terminal import print_table
 from railyard.gate.compare import Comparison, Row
 from railyard.gate.suite import Suite
+from railyard.results import shortage
 from railyard.results.paired import METRICS, TAIL
+from railyard.results.shortage import Shortage
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,19 @@ class Verdict:
 
     @property
     def legend(self) -> str:
+        few = shortage.note(self.shortages)
         return (
             f"A is {self.baseline}, B is {self.candidate}. Each play runs on both, from the same start. The change of "
             "a time is that of a typical play, B / A − 1 (paired ratio); that of a rate or share is the mean of B − A. "
-            "[ ]: its 95 % interval, each for itself."
+            f"[ ]: its 95 % interval, each for itself.{f' {few}' if few else ''}"
         )
+
+    @property
+    def shortages(self) -> dict[str, Shortage]:
+        """By figure: how many plays an interval would need."""
+        moved = [comparison for row in self.rows for comparison in row.comparisons if comparison.moved]
+        unknown = [comparison for comparison in moved if not comparison.interval.known]
+        return shortage.gather([(one.metric.title, shortage.of_plays(len(one.deltas), one.fewest)) for one in unknown])
 
     @property
     def facts(self) -> str:

@@ -15,11 +15,12 @@ import plotly.graph_objects as go
 
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
-from railyard.results import differences
+from railyard.results import differences, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
+from railyard.results.shortage import Shortage
 from railyard.results.tables import Column, aligned, columns_of, megabytes, percent, same_in_words, seconds
 from railyard.run import fidelity
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
@@ -128,6 +129,8 @@ class _Shown:
     best: frozenset[str] = frozenset()
     number: bool = True
     head: tuple[str, str] = ("", "")
+    short: Shortage | None = None
+    """Why a value or an interval of it is "n too small", of the scheme that lacks the most."""
 
     @property
     def without_interval(self) -> bool:
@@ -170,9 +173,18 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
             _best(row, column.name),
             column.number,
             column.head,
+            _short(context, row, column),
         )
         for column in told
     ], same
+
+
+def _short(context: Context, row: list[Cell], column: Column) -> Shortage | None:
+    found = [column.short] if TOO_SMALL in column.texts else []
+    if column.figure:
+        levels = [(cell, context.interval(row, cell, column.figure)) for cell in row]
+        found += [differences.shortage_of(cell.runs, column.figure, level) for cell, level in levels]
+    return shortage.worst(found)
 
 
 def _pooled(context: Context) -> list[Cell]:
@@ -191,13 +203,13 @@ def abstract(context: Context) -> Iterator[Section]:
     rows = {f"over all {len(context.cells)} pairs": _pooled(context)} if many else context.cells
     columns: dict[str, list[_Shown]] = {}
     same: list[str] = []
-    bare: dict[str, bool] = {}  # names of columns in which no plays carry an interval
+    short: list[tuple[str, Shortage | None]] = []  # of figures without a value or an interval, by name
     for pair, row in rows.items():
         measured = [cell for cell in row if cell.runs]
         told, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
         wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
         shown_here = [column for column in told if column.name in wanted]
-        bare |= {column.name: True for column in shown_here if column.without_interval}
+        short += [(column.name.replace("RCT s", "RCT"), column.short) for column in shown_here]
         columns[pair] = [replace(column, ends={}) if column.without_interval else column for column in shown_here]
         found = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
         same += [f"{pair}: {found}"] if found else []
@@ -215,7 +227,7 @@ def abstract(context: Context) -> Iterator[Section]:
         "same": "; ".join(same),
         "many": many,
         "plays": len(measured_runs),
-        "bare": list(bare),
+        "short": shortage.note(shortage.gather(short)),
         "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
         "void": _void(context.runs),
         "all_void": all(run.void for run in context.runs),
@@ -269,6 +281,7 @@ def pairs(context: Context) -> Iterator[Section]:
             "columns": told,
             "told": _told(context, pair),
             "same": same_in_words(same),
+            "short": shortage.note(shortage.gather([(column.name, column.short) for column in told])),
             "paths": _described_paths(runs),
             "figures": drawn,
             "has_traces": bool(traces),
@@ -451,7 +464,7 @@ def established(context: Context) -> Iterator[Section]:
         data |= {
             "rows": [[one for one in rows[names] if one.figure in told] for names in played],
             "figures": told,
-            "nowhere": [figure.title for figure in differences.COMPARED if figure not in told],
+            "short": shortage.note(differences.shortages(runs, found)),
             "established": differences.sentences(found),
             "plays": layout.plays,
             "windows": layout.windows,

@@ -12,9 +12,10 @@ from statistics import median
 
 import numpy as np
 
-from railyard.base.words import counted
+from railyard.results import shortage
 from railyard.results.paired import METRICS, Metric
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.shortage import Shortage
 from railyard.stats import intervals, rates, statistics
 from railyard.stats.intervals import Bounds, Change, Interval, Layout, Sample
 
@@ -495,19 +496,51 @@ def sentences(found: Sequence[Difference]) -> list[str]:
     return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in told.items()]
 
 
+SAMPLES: dict[str, tuple[Callable[[Sequence[Run], Layout], Sample], float, str]] = {
+    "rct_median": (rcts, 0.5, "requests"),
+    "rct_p95": (rcts, 0.95, "requests"),
+    "rct_p99": (rcts, 0.99, "requests"),
+    "first_frame": (first_frames, 0.5, "plays"),
+    "first_frame_p95": (first_frames, 0.95, "plays"),
+    "efficiency": (_wasted, 0.5, "requests"),
+}
+"""The values of a quantile, and what they are called."""
+
+
+def shortage_of(runs: Sequence[Run], name: str, level: Interval | None) -> Shortage | None:
+    """Why a figure of a scheme has no interval, by its name; None where it has one, or no value."""
+    if level is None or level.known:
+        return None
+    layout = layout_of(runs)
+    if name in SAMPLES:
+        sample, q, things = SAMPLES[name]
+        return shortage.of_sample(sample(runs, layout), q, level, things, shortage.seeds_of(runs))
+    figure = BY_NAME[name]
+    return shortage.of_windows(layout) if figure.sums is None else shortage.of_rate(figure.sums(runs), layout, level)
+
+
+def shortages(runs: Sequence[Run], found: Sequence[Difference]) -> dict[str, Shortage]:
+    """By the title of each figure that is "n too small" in a comparison: what is short on either side."""
+    told = [one for one in found if intervals.TOO_SMALL in (one.verdict, one.words, one.ends_words.strip("[]"))]
+    found_here: list[tuple[str, Shortage | None]] = []
+    for one in told:
+        both = sides(runs, one.label, one.against, one.figure)
+        for side, level in zip(both, (one.ours, one.theirs), strict=True):
+            found_here.append((one.figure.title, shortage_of(_over(one.pair, side), one.figure.name, level)))
+    return shortage.gather(found_here)
+
+
 def too_small(runs: Sequence[Run]) -> str:
     """Why there is no interval; empty where there can be one."""
-    plays = [run for run in runs if not run.void]
     by_label: dict[str, list[Run]] = {}
-    for run in plays:
-        by_label.setdefault(run.label, []).append(run)
+    for run in runs:
+        if not run.void:
+            by_label.setdefault(run.label, []).append(run)
     most = max(by_label.values(), key=len, default=[])
-    windows = layout_of(most).windows if most else 0
-    if windows >= intervals.FEWEST:
+    if most and layout_of(most).windows >= intervals.FEWEST:
         return ""
+    few = shortage.of_windows(layout_of(most)) if most else None
     return (
-        f"n too small: {counted(len(most), 'play')} a scheme, in {counted(windows, 'window')} of trace. "
-        "These figures tell of these plays; which scheme is better at "
-        f"other places is not decided. An interval needs {intervals.FEWEST} windows or more: more seeds with "
-        "start_offset_ms spread, or more pairs."
+        f"{few or intervals.TOO_SMALL}. These figures tell of these plays; which scheme is better at other places is "
+        "not decided."
     )

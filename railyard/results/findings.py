@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
-from railyard.results import differences
+from railyard.results import differences, shortage
 from railyard.results.aggregate import Cell, Quantile, cells
 from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
-from railyard.stats.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, carries_ends
+from railyard.results.shortage import Shortage
+from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval, Layout, carries_ends
 from railyard.stats.verdict import Answer, Verdict, of_parts
 from railyard.traces.trace import Trace, read_trace
 
@@ -36,12 +37,14 @@ RCT_FIGURES = ("rct_p99", "rct_p95", "rct_median")
 class Findings:
     headline: str
     of_pair: dict[str, list[str]]
+    answers: list[str]
+    """The same in brief, over all pairs: who stalls least, whether multipath is better, and re-injection."""
 
 
 def carries(q: float, count: int) -> bool:
     """Whether so many values carry a nearest-rank quantile: qⁿ ≤ 2.5 %, the rule of docs/reference/statistics.md for
     values that are independent. With fewer the largest of them may be below the true quantile."""
-    return q == 1.0 or max(q, 1 - q) ** count <= (1 - LEVEL) / 2
+    return q == 1.0 or count >= shortage.values_for(q)
 
 
 def shown_text(cell: Cell, q: float) -> str:
@@ -225,7 +228,7 @@ def _figures(cell: Cell, tail: tuple[float, str]) -> str:
     return f"{_s(stalled(cell))} stalled, " + ("no request sent" if longest is None else f"{tail[1]} {_s(longest, 2)}")
 
 
-def _figures_of(row: Sequence[Cell], windows: int) -> list[str]:
+def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
     """Of too few plays their figures are told, and no more."""
     tail = _tail(row)
     single = [cell for cell in row if _scheme(cell) == "sp"]
@@ -234,11 +237,9 @@ def _figures_of(row: Sequence[Cell], windows: int) -> list[str]:
     ]
     rest = [f"{cell.label}: {_figures(cell, tail)}" for cell in row if cell not in single]
     told = "; ".join([*named, *rest])
-    plays = counted(len(row[0].runs), "play")
     return [
         f"{told[0].upper()}{told[1:]}." if named else f"{told}.",
-        f"Which scheme is better is not decided: {TOO_SMALL} ({plays} a scheme, {counted(windows, 'window')} of trace; "
-        f"an interval needs {FEWEST}).",
+        f"Which scheme is better is not decided: {shortage.of_windows(layout)}.",
     ]
 
 
@@ -327,9 +328,10 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
 REBUFFER = differences.BY_NAME["rebuffer_rate"]
 
 
-def _ranked(pooled: dict[str, list[Run]]) -> str:
-    """Which scheme stalls least: it is established against each of the others, or it is not decided. Each comparison
-    is at 5 % / their number (Bonferroni), because the least one is chosen by the same figures."""
+def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
+    """The answer and its figures. Which scheme stalls least: it is established against each of the others, or it is not
+    decided. Each comparison is at 5 % / their number (Bonferroni), because the least one is chosen by the same
+    figures."""
     whole = differences.layout_of(next(iter(pooled.values())))
     layout = whole.within() if carries_ends(whole.within()) else whole
     levels = {label: REBUFFER.level(plays, layout) for label, plays in pooled.items()}
@@ -344,33 +346,36 @@ def _ranked(pooled: dict[str, list[Run]]) -> str:
             for one in differences.differences(runs, [(label, least)], [REBUFFER])
         )
     ]
-    figures = f"{_rates(levels, order, 'pairs of traces like these' if layout.by_cluster else 'these traces')}."
+    few = shortage.worst(differences.shortage_of(pooled[label], REBUFFER.name, levels[label]) for label in order)
+    figures = f"{_rates(levels, order, 'pairs of traces like these' if layout.by_cluster else 'these traces', few)}."
     if not open_ones:
-        return f"{least} stalls least. {figures}"
+        return f"{least} stalls least.", figures
     if len(open_ones) == len(order) - 1:
-        return f"Which scheme stalls least is not decided. {figures}"
+        return "Which scheme stalls least is not decided.", figures
     others = f"{_and(open_ones)} stall{'s' if len(open_ones) == 1 else ''}"
-    return f"{least} stalls least; that {others} more is not decided. {figures}"
+    return f"{least} stalls least; that {others} more is not decided.", figures
 
 
-def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str) -> str:
-    """The rates in words; that no play carries an interval is said once."""
+def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str, few: Shortage | None) -> str:
+    """The rates in words; that no play carries an interval is said once. `few`: why one that has none has none."""
     if any(level.known for level in levels.values() if level is not None):
         figures = ", ".join(f"{label} {differences.level_words(levels[label], '.1f', 100)}" for label in order)
-        return f"Rebuffer rate in %, with its interval for {of}: {figures}"
+        why = f" ({few.words})" if few is not None and TOO_SMALL in figures else ""
+        return f"Rebuffer rate in %, with its interval for {of}: {figures}{why}"
     known = [(label, level) for label in order if (level := levels[label]) is not None]
     figures = ", ".join(f"{label} {100 * level.value:.1f}" for label, level in known)
-    return f"Rebuffer rate in %, n too small for an interval: {figures}"
+    return f"Rebuffer rate in %, without an interval, {few or TOO_SMALL}: {figures}"
 
 
-def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
-    """Over the schemes that are compared on every pair. `tried`: all that had a run."""
+def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, str]:
+    """The first sentence, and its answer alone. Over the schemes that are compared on every pair. `tried`: all that
+    had a run."""
     labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
     by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
     common = {label: found for label, found in by_label.items() if len(found) == len(rows)}
     absent = [label for label in tried if label not in common]
     if len(common) < 2:
-        return ""
+        return "", ""
     pooled = {label: [run for cell in found for run in cell.runs] for label, found in common.items()}
     first = next(iter(pooled.values()))
     plays = len(first)
@@ -380,15 +385,18 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> str:
     over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
     left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""
     if all(total.value <= STALL_FLOOR_S and not total.at_least for total in totals.values()):
-        return f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
-    windows = differences.layout_of(first).windows
-    if windows >= FEWEST:
-        return f"{_ranked(pooled)} Over {over}.{left_out}"
+        whole = f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
+        return whole, whole
+    layout = differences.layout_of(first)
+    if layout.windows >= FEWEST:
+        answer, figures = _ranked(pooled)
+        return f"{answer} {figures} Over {over}.{left_out}", f"{answer}{left_out}"
     ordered = sorted(totals, key=lambda label: totals[label].value)
-    return (
+    whole = (
         f"Stalled in all, in {over}: {', '.join(f'{label} {_s(totals[label])}' for label in ordered)}. Which scheme "
-        f"stalls least at other places is not decided: {TOO_SMALL}.{left_out}"
+        f"stalls least at other places is not decided: {shortage.of_windows(layout)}.{left_out}"
     )
+    return whole, whole
 
 
 def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
@@ -408,22 +416,71 @@ def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
 
 
 def _of_pair(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
-    windows = differences.layout_of(row[0].runs).windows
-    if windows < FEWEST:
-        return [*_figures_of(row, windows), *_of_starts(row)]
+    layout = differences.layout_of(row[0].runs)
+    if layout.windows < FEWEST:
+        return [*_figures_of(row, layout), *_of_starts(row)]
     return _answers(pair, row, found)
 
 
-def _of_all(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
-    """Over all pairs together, by single path on the primary path and by vanilla-mp."""
+def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
+    """Each scheme over all pairs together, without single path on other paths than the primary one; empty where the
+    plays are too few for any interval."""
     pooled: dict[str, list[Run]] = {}
     for row in rows.values():
         for cell in row:
             pooled.setdefault(cell.label, []).extend(cell.runs)
-    every = [Cell(ALL, label, runs, []) for label, runs in pooled.items()]
-    if len(rows) < 2 or differences.layout_of(max(pooled.values(), key=len)).windows < FEWEST:
+    if differences.layout_of(max(pooled.values(), key=len)).windows < FEWEST:
         return []
-    return _answers(ALL, [cell for cell in every if _scheme(cell) != "sp" or cell.label == "sp"], found)
+    every = [Cell(ALL, label, runs, []) for label, runs in pooled.items()]
+    return [cell for cell in every if _scheme(cell) != "sp" or cell.label == "sp"]
+
+
+def _of_all(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
+    """Over all pairs together, by single path on the primary path and by vanilla-mp."""
+    row = _pooled(rows) if len(rows) > 1 else []
+    return _answers(ALL, row, found) if row else []
+
+
+# --- in brief ---------------------------------------------------------------------------------------------------------
+
+
+def _brief(label: str, of_figures: dict[str, Difference]) -> str:
+    told = [f"{one.figure.title} {one.words_here}" for one in _judged(of_figures)]
+    return f"{label}: {', '.join(told)}"
+
+
+def _multipath_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
+    """Is multipath better than single path on the primary path? With the figures of one scheme: that of the paper where
+    it was played."""
+    labels = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
+    judged = {label: ones for label in labels if (ones := found.get((ALL, label, "sp"))) and _judged(ones)}
+    if not judged:
+        return []
+    answers = {label: _better(_judged(ones)) for label, ones in judged.items()}
+    told = "xlink" if "xlink" in judged else next(iter(judged))
+    claim = _claim(of_parts(list(answers.values())), answers)
+    open_ones = _would_decide(judged.values()) if None in answers.values() else ""
+    return [
+        f"Multipath is better than single path on the primary path: {claim} ({_brief(told, judged[told])}).{open_ones}"
+    ]
+
+
+def _reinjection_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
+    cell = next((cell for cell in row if cell.label in REINJECTION and (ALL, cell.label, "vanilla-mp") in found), None)
+    of_figures = found[ALL, cell.label, "vanilla-mp"] if cell is not None else {}
+    if cell is None or not _judged(of_figures):
+        return []
+    cost = differences.cost(cell.runs)
+    verdict = of_parts([_better(_judged(of_figures))])
+    return [
+        f"Re-injection is better than none (vanilla-mp): {verdict} ({_brief(cell.label, of_figures)}"
+        f"{f'; for {cost} more bytes' if cost else ''}).{_would_decide([of_figures])}"
+    ]
+
+
+def _in_brief(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
+    row = _pooled(rows)
+    return [*_multipath_in_brief(row, found), *_reinjection_in_brief(row, found)]
 
 
 def find(
@@ -434,7 +491,7 @@ def find(
     table = cells(runs, not_run)
     rows = {pair: kept for pair, row in table.items() if (kept := _same_places(row))}
     tried = dict.fromkeys(cell.label for row in table.values() for cell in row if cell.runs or cell.void_runs)
-    headline = _headline(rows, list(tried)) if rows else ""
+    headline, answer = _headline(rows, list(tried)) if rows else ("", "")
     if not headline:
         return None
     known = compared(runs) if found is None else found
@@ -453,4 +510,4 @@ def find(
         if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
             of_pair[pair] = [nothing, *_not_compared(every, every)]
-    return Findings(headline, of_pair)
+    return Findings(headline, of_pair, [answer, *_in_brief(rows, known)])

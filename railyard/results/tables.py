@@ -12,9 +12,10 @@ from rich.text import Text
 
 from railyard.base.terminal import print_table
 from railyard.experiment.stacks import STACK_SCHEME
-from railyard.results import differences, findings
+from railyard.results import differences, findings, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.shortage import Shortage
 from railyard.stats.intervals import TOO_SMALL
 
 
@@ -73,6 +74,8 @@ class Column:
     number: bool = True
     figure: str = ""
     """The figure's name in railyard/results/differences.py, where it has an interval."""
+    short: Shortage | None = None
+    """Of the scheme that lacks the most, where the requests of one do not carry the quantile."""
 
     @property
     def tells_nothing(self) -> bool:
@@ -98,7 +101,12 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
     """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small"."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     quantiles = [
-        Column(("RCT s", word), [findings.shown_text(cell, q) for cell in row], figure=f"rct_{word}")
+        Column(
+            ("RCT s", word),
+            [findings.shown_text(cell, q) for cell in row],
+            figure=f"rct_{word}",
+            short=shortage.worst(_requests_short_of(cell, q) for cell in row),
+        )
         for q, word in ((0.95, "p95"), (0.99, "p99"))
     ]
     median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row], figure="rct_median")
@@ -123,9 +131,22 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
     return [column for column in every if column not in same], same
 
 
+def _requests_short_of(cell: Cell, q: float) -> Shortage | None:
+    count = len(cell.chunks)
+    return shortage.of_values(q, count, "requests", shortage.seeds_of(cell.runs)) if count else None
+
+
+def shortages(columns: Sequence[Column]) -> dict[str, Shortage]:
+    """Of the columns in which a quantile is "n too small": why."""
+    return {column.name: column.short for column in columns if column.short is not None and TOO_SMALL in column.texts}
+
+
 def same_in_words(same: Sequence[Column]) -> str:
     """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
-    told = [(column.name, next((text for text in column.texts if text != "–"), "")) for column in same]
+    told = [
+        (column.name, str(column.short) if column.is_nowhere else next((t for t in column.texts if t != "–"), ""))
+        for column in same
+    ]
     return ", ".join(f"{name} {text}" for name, text in told if text)
 
 
@@ -183,7 +204,10 @@ def print_comparison(
     table = cells(runs, not_run)
     for pair, row in table.items():
         print_table(console, comparison(pair, row))
-        if alike := same_in_words(columns_of(row)[1]):
+        shown, same = columns_of(row)
+        if few := shortage.note(shortages(shown)):
+            console.print(few, style="italic dim", markup=False)
+        if alike := same_in_words(same):
             console.print(f"Equal in all rows: {alike}.", style="italic dim", markup=False)
     every = [cell for row in table.values() for cell in row]
     if any(cell.censored for cell in every):

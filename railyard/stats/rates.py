@@ -149,6 +149,11 @@ def _carries(events: Sequence[Sequence[int]], layout: Layout) -> bool:
     return intervals.carries_ends(layout) and len(events) >= FEWEST
 
 
+def events_in(sums: Sums, layout: Layout) -> int:
+    """How many events a sample has."""
+    return len(_events(sums.top > 0, layout))
+
+
 def _freedom(events: Sequence[Sequence[int]], layout: Layout) -> int:
     return min(layout.freedom, len(events) - 1)
 

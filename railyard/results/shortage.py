@@ -1,0 +1,125 @@
+"""Why a figure is "n too small": which count is short, how many more are needed, and the setting that gives them.
+
+All that prints "n too small" takes its words from here. Example: "n too small (43 of 72 requests; 29 more: seeds: 2)".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from railyard.results.records import Run
+from railyard.stats import intervals, rates
+from railyard.stats.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, Layout, Sample
+
+SPREAD = "start_offset_ms: spread"
+
+
+@dataclass(frozen=True, order=True)
+class Shortage:
+    """One count that is too small."""
+
+    needed: int
+    count: int
+    things: str
+    setting: str
+    """Of the experiment: what gives the missing ones."""
+
+    @property
+    def words(self) -> str:
+        """ "43 of 72 requests; 29 more: seeds: 2"."""
+        return f"{self.count} of {self.needed} {self.things}; {self.needed - self.count} more: {self.setting}"
+
+    def __str__(self) -> str:
+        return f"{TOO_SMALL} ({self.words})"
+
+
+def values_for(q: float) -> int:
+    """The least number of independent values that carry a quantile: qⁿ ≤ 2.5 %."""
+    return math.ceil(math.log((1 - LEVEL) / 2) / math.log(max(q, 1 - q)) - 1e-9)
+
+
+def of_values(q: float, count: int, things: str, seeds: int) -> Shortage | None:
+    """Of a quantile of so many values, all taken as independent; None where they are enough."""
+    needed = values_for(q)
+    if count >= needed:
+        return None
+    return Shortage(needed, count, things, f"seeds: {math.ceil(max(1, seeds) * needed / max(1, count))}")
+
+
+def windows_for(layout: Layout) -> int:
+    """The least number of windows of trace for an interval over these pairs."""
+    return max(FEWEST, len(layout.clusters) + FEWEST - 1)
+
+
+def of_windows(layout: Layout, factor: float = 1.0) -> Shortage | None:
+    """Of an interval for these traces; None where there are enough windows. `factor`: so many times what it has, and
+    not the least number."""
+    has, pairs = layout.windows, len(layout.clusters)
+    needed = math.ceil(has * factor) if factor > 1 else windows_for(layout)
+    if has >= needed:
+        return None
+    return Shortage(needed, has, "windows of trace", _more_windows(layout, needed, pairs))
+
+
+def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
+    """Plays that overlap already fill their traces: then only other traces, or shorter plays, bring more windows."""
+    if all(block == 1 for block in layout.blocks):
+        return f"seeds: {math.ceil(needed / pairs)} with {SPREAD}"
+    if pairs > 1:
+        return f"{math.ceil(pairs * needed / layout.windows)} pairs instead of {pairs}"
+    return "more pairs, or a shorter player.duration_s"
+
+
+def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int) -> Shortage | None:
+    """Of a quantile with its interval over values that depend on each other; None where it has one."""
+    if found.known:
+        return None
+    count = sum(map(len, sample.groups))
+    if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
+        return few
+    independent = intervals.carrying_count(sample, found.value)
+    return of_windows(sample.layout, values_for(q) / max(1.0, independent))
+
+
+def of_rate(sums: rates.Sums, layout: Layout, found: Interval) -> Shortage | None:
+    """Of the rate of a rare event, with its interval; None where it has one."""
+    if found.known:
+        return None
+    if few := of_windows(layout):
+        return few
+    events = rates.events_in(sums, layout)
+    more = _more_windows(layout, math.ceil(layout.windows * FEWEST / max(1, events)), len(layout.clusters))
+    return Shortage(FEWEST, events, "stretches of trace that stall", more)
+
+
+def of_plays(count: int, needed: int) -> Shortage | None:
+    """Of a test over plays that have nothing in common."""
+    return None if count >= needed else Shortage(needed, count, "plays", f"seeds: {needed}")
+
+
+def seeds_of(runs: Iterable[Run]) -> int:
+    return len({run.seed for run in runs})
+
+
+def note(found: Mapping[str, Shortage]) -> str:
+    """One line for a table in which figures are "n too small": "n too small: RCT p95 (43 of 72 requests; 29 more:
+    seeds: 2); …."; empty where none is."""
+    names: dict[str, list[str]] = {}
+    for name, one in found.items():
+        names.setdefault(one.words, []).append(name)
+    told = [f"{', '.join(of)} ({words})" for words, of in names.items()]
+    return f"{TOO_SMALL}: {'; '.join(told)}." if found else ""
+
+
+def worst(found: Iterable[Shortage | None]) -> Shortage | None:
+    """Of the same figure under several schemes the one that needs the most."""
+    return max((one for one in found if one is not None), key=lambda one: one.needed / max(1, one.count), default=None)
+
+
+def gather(found: Sequence[tuple[str, Shortage | None]]) -> dict[str, Shortage]:
+    """By figure, each with its worst shortage."""
+    names = dict.fromkeys(name for name, one in found if one is not None)
+    worst_of = {name: worst(one for other, one in found if other == name) for name in names}
+    return {name: one for name, one in worst_of.items() if one is not None}

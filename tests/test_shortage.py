@@ -1,0 +1,87 @@
+"""What "n too small" says: the count, how many more, and a setting that gives them when it is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, FakeRun
+from railyard.gate.compare import Comparison
+from railyard.gate.output import Verdict
+from railyard.gate.suite import find_suite, load_suite
+from railyard.report import write_report
+from railyard.results import differences, shortage
+from railyard.results.findings import carries
+from railyard.results.paired import METRICS
+from railyard.results.records import Run, load_campaign
+from railyard.stats.intervals import Layout, carries_ends
+
+Make = Callable[..., Path]
+
+
+@pytest.mark.parametrize("q", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("requests", [1, 5, 43, 71, 367])
+def test_so_many_seeds_as_are_named_carry_the_quantile(q: float, requests: int) -> None:
+    found = shortage.of_values(q, requests, "requests", seeds=1)
+    assert (found is None) == carries(q, requests)
+    if found is not None:
+        seeds = int(found.setting.removeprefix("seeds: "))
+        assert carries(q, requests * seeds) and not carries(q, requests * (seeds - 1))
+        assert f"({requests} of {found.needed} requests; {found.needed - requests} more: seeds: {seeds})" in str(found)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 4])
+def test_so_many_places_as_are_named_give_an_interval(pairs: int) -> None:
+    def layout(seeds: int) -> Layout:
+        return Layout(tuple(tuple(range(k * seeds, (k + 1) * seeds)) for k in range(pairs)), (1,) * pairs, fixed=True)
+
+    found = shortage.of_windows(layout(1))
+    assert found is not None and found.setting.endswith(" with start_offset_ms: spread")
+    seeds = int(found.setting.split()[1])
+    assert carries_ends(layout(seeds)) and not carries_ends(layout(seeds - 1))
+
+
+def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:
+    two = Layout((tuple(range(6)), tuple(range(6, 12))), (6, 6))
+    assert str(shortage.of_windows(two)) == "n too small (2 of 6 windows of trace; 4 more: 6 pairs instead of 2)"
+
+
+def plays(make_campaign: Make, places: int) -> tuple[Path, list[Run]]:
+    made = [
+        FakeRun(label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed, rct_s=[scale * 0.1 * seed] * 12)
+        for label, scale in (("sp", 2.0), ("xlink", 1.0))
+        for seed in range(1, places + 1)
+    ]
+    out = make_campaign(*made)
+    return out, load_campaign(out)[1]
+
+
+def test_each_place_that_says_n_too_small_says_what_is_short(make_campaign: Make, command_line: Command) -> None:
+    """Report, table and `compare`, of plays that are too few for anything."""
+    out, runs = plays(make_campaign, 2)
+    page = write_report(*load_campaign(out), out).read_text()
+    compared = command_line("compare", str(out)).stdout
+    table = command_line("show", str(out)).stdout
+    for said in (page, compared, table):
+        assert "windows of trace; 3 more: seeds: 5 with start_offset_ms: spread" in " ".join(said.split())
+        assert "requests; 48 more: seeds: 6" in " ".join(said.split()), "of the p95: 24 of 72"
+    assert differences.too_small(runs).startswith("n too small (2 of 5 windows of trace; 3 more: seeds: 5 with ")
+
+
+def test_the_gate_says_how_many_plays_an_interval_needs() -> None:
+    """With five plays the rarest result of the signed-rank test has p = 6 %."""
+    suite, _ = load_suite(find_suite("default"))
+    few = Comparison(METRICS[0], [1.0] * 5, [1.1, 1.2, 1.1, 1.3, 1.2], 0.02)
+    enough = replace(few, before=[1.0] * 6, after=[*few.after, 1.1])
+
+    def legend(comparison: Comparison) -> str:
+        class Row:
+            comparisons = (comparison,)
+
+        return Verdict(suite, "A", "B", [Row()], {}, 0.0).legend  # type: ignore[list-item]
+
+    assert legend(few).endswith("n too small: RCT median (5 of 6 plays; 1 more: seeds: 6).")
+    assert "n too small" not in legend(enough) and enough.interval.known
