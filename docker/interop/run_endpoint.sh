@@ -14,8 +14,8 @@ mkdir -p "${QLOGDIR:-/logs/qlog}"
 alpn=${XLINK_ALPN:-hq-interop}
 split=none
 scheme=sp
-read -ra server_options <<<"${XLINK_SERVER_OPTIONS:-}"
-client_options=()
+read -ra server_options <<<"${XLINK_SERVER_OPTIONS:-} ${XLINK_OPTIONS:-}"
+read -ra client_options <<<"${XLINK_OPTIONS:-}"
 preferred=()
 case "${TESTCASE:-}" in
 handshake | transfer | longrtt | multiplexing | ipv6 | ecn) ;;
@@ -23,18 +23,18 @@ blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port
 multiconnect | handshakeloss | handshakecorruption) split=each ;;
 chacha20)
     server_options+=(--ciphers chacha20)
-    client_options=(--ciphers chacha20)
+    client_options+=(--ciphers chacha20)
     ;;
-keyupdate) client_options=(--packets-per-key 1000) ;;
+keyupdate) client_options+=(--packets-per-key 1000) ;;
 resumption) split=first ;;
 zerortt)
     split=first
     server_options+=(--early-data)
-    client_options=(--early-data)
+    client_options+=(--early-data)
     ;;
 v2)
     server_options+=(--quic-version both)
-    client_options=(--quic-version both)
+    client_options+=(--quic-version both)
     ;;
 retry) server_options+=(--retry-above 0) ;;
 http3) alpn=h3 ;;

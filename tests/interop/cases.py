@@ -31,11 +31,35 @@ class Case:
     qlog_event: str | None = None  # what the qlog of our end must hold: a part of its text
     is_page: bool = False  # of a page with a video, which a browser plays
     preferred: bool = False  # the server has PREFERRED_ADDRESS, too
-    multipath: bool = False  # both paths have to carry a quarter of the data at least
+    share: float = 0.0  # of the server's datagrams, that each of two paths has to carry at least
+    options: str = ""  # of our end
     resumes: bool = False  # the second connection; a foreign client has to look by itself
     timeout_s: int = 60
 
 
+SECOND_LINK = LINK.replace("delay=15", "delay=25")
+DARK_AFTER = ",onoff=1300/3600000"
+
+
+def dark(which: str, link: str, second_link: str, options: str = "") -> Case:
+    managed = ", with path management" if options else ""
+    return Case(
+        f"dark-{which}{'-managed' if options else ''}",
+        f"RFC 10069: the {which} of two paths loses everything from 1.3 s on{managed}",
+        *("multipath", (5 * MB,)),
+        link=link,
+        second_link=second_link,
+        share=0.05,
+        options=options,
+        timeout_s=15,  # without a stall it takes 4 s
+    )
+
+
+DARK = tuple(
+    dark(*which, options)
+    for options in ("", "--path-management on,abandon=1")
+    for which in (("first", LINK + DARK_AFTER, SECOND_LINK), ("second", LINK, SECOND_LINK + DARK_AFTER))
+)
 CASES = (
     Case("handshake", "one small file", "handshake", (1024,)),
     Case("transfer", "three files at once in one connection", "transfer", (2 * MB, MB, MB // 2)),
@@ -133,9 +157,10 @@ CASES = (
     ),
     Case(
         *("multipath", "RFC 10069: one file over two paths", "multipath", (5 * MB,)),
-        second_link=LINK.replace("delay=15", "delay=25"),
-        multipath=True,
+        second_link=SECOND_LINK,
+        share=0.25,
     ),
+    *DARK,
     Case("play", "a browser plays the video of a page", "http3", (), http3=True, is_page=True),
 )
 # Not of the matrix: 10 MB over a link that loses packets in both directions (interop.loss).

@@ -192,9 +192,9 @@ def problem_with_resumption(case: Case, folder: Path) -> str | None:
     return None if resumed == [False, True] else f"resumed: {resumed}"
 
 
-def carried_by_both(seen: relay.Seen) -> bool:
-    """Each of the two paths carried a quarter of the server's datagrams at least."""
-    return len(seen.down) == 2 and 4 * min(seen.down.values()) >= sum(seen.down.values())
+def carried_by_both(seen: relay.Seen, share: float) -> bool:
+    """Each of the two paths carried this share of the server's datagrams at least."""
+    return len(seen.down) == 2 and min(seen.down.values()) >= share * sum(seen.down.values())
 
 
 def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
@@ -203,7 +203,7 @@ def problem_with_packets(case: Case, seen: relay.Seen) -> str | None:
             return f"no such packet was seen: {needed}"
     if case.connections is not None and 0 < len(seen.connections) != case.connections and seen.connections != {""}:
         return f"{len(seen.connections)} connections in place of {case.connections}"
-    if case.multipath and not carried_by_both(seen):
+    if case.share and not carried_by_both(seen, case.share):
         return f"datagrams over the paths: {sorted(seen.down.values())}"
     if case.relay is not None and case.relay.rebind_times and seen.rebindings == 0:
         return "it was over before the client's address changed"

@@ -79,6 +79,7 @@ def _xlink(role: str, server_options: str = "") -> Callable[[Request], Command]:
             "TESTCASE": request.case.testcase,
             "REQUESTS": " ".join(request.urls),
             "XLINK_BIN": f"{programs_dir()}/",
+            "XLINK_OPTIONS": request.case.options,
             "XLINK_SERVER_OPTIONS": server_options,
             "PREFERRED_ADDRESS": f"{PREFERRED_ADDRESS}:{PREFERRED_PORT}",
             "XLINK_ALPN": "h3" if request.http3 else "hq-interop",
@@ -251,7 +252,7 @@ def _rust_peer(name: str, *, can_http3: bool = True) -> Peer:
 
 
 def _noq_knows(case: Case) -> bool:
-    if len(case.sizes) > 1 or (case.second_link and not case.multipath):
+    if len(case.sizes) > 1 or (case.second_link and not case.share):
         return False
     return case.testcase in ("handshake", "transfer", "longrtt", "ipv6", "ecn", "multipath")
 
@@ -270,10 +271,68 @@ def _noq_client(request: Request) -> Command | None:
     server = f"$(getent ahostsv{family} {where.hostname} | head -n 1 | cut -d ' ' -f 1)"
     server = f"[{server}]" if family == 6 else server
     script = f"""
-set -- {"${LOCAL_ADDRESSES:-}" if request.case.multipath else ""}
+set -- {"${LOCAL_ADDRESSES:-}" if request.case.share else ""}
 exec {NOQ} get "{server}:{where.port}" {where.path} --out /downloads/file0 ${{2:+--local "$2"}}
 """
     return Command(["sh", "-c", script])
+
+
+# ---- picoquic: its picoquicdemo, which the variable PICOQUICDEMO names ----
+
+
+def _picoquicdemo() -> str:
+    return os.environ.get("PICOQUICDEMO", "")
+
+
+def _picoquic_missing() -> str | None:
+    if not _picoquicdemo():
+        return "PICOQUICDEMO names no picoquicdemo, picoquic's own program"
+    return None if Path(_picoquicdemo()).exists() else f"PICOQUICDEMO names {_picoquicdemo()}, which does not exist"
+
+
+def _picoquic_version() -> str:
+    return "" if _picoquic_missing() else _output(_picoquicdemo(), "-h")().split("\n")[0]
+
+
+def _picoquic_options(request: Request) -> list[str] | None:
+    options = {
+        **dict.fromkeys(("handshake", "transfer", "http3", "longrtt", "ipv6", "retry", "multiconnect"), []),
+        "keyupdate": [],
+        "chacha20": ["-C", "20"],
+        "multipath": ["-M"],
+    }
+    return options.get(request.case.testcase)
+
+
+def _picoquic_server(request: Request) -> Command | None:
+    more = _picoquic_options(request)
+    if more is None:
+        return None
+    more = [*more, "-r"] if request.case.testcase == "retry" else more
+    files = ["-c", CERTIFICATE, "-k", KEY, "-w", "/www", "-q", "/logs"]
+    return Command(["sh", "-c", 'cd /logs && exec "$@"', "sh", _picoquicdemo(), "-p", "443", *files, *more])
+
+
+def _picoquic_client(request: Request) -> Command | None:
+    more = _picoquic_options(request)
+    if more is None:
+        return None
+    more = [*more, "-u", "100"] if request.case.testcase == "keyupdate" else more
+    where = urlsplit(request.urls[0])
+    more = [*more, "-a", "h3" if request.http3 else "hq-interop", "-o", "/downloads", "-n", str(where.hostname)]
+    paths = [urlsplit(url).path for url in request.urls]
+    scenarios = paths if request.case.testcase == "multiconnect" else []
+    scenarios = scenarios or [";".join(f"{4 * i}:-:{path}" for i, path in enumerate(paths))]
+    script = f"""
+cd /logs
+server=$(getent ahostsv{request.case.family} {where.hostname} | head -n 1 | cut -d ' ' -f 1)
+second=$(echo "${{LOCAL_ADDRESSES:-}}" | cut -s -d ' ' -f 2)
+n=0
+for scenario; do
+  {_picoquicdemo()} {" ".join(more)} -q /logs ${{second:+-A $second/0}} "$server" {where.port} "$scenario" || exit 1
+done
+"""
+    return Command(["sh", "-c", script, "sh", *scenarios])
 
 
 FOREIGN = (
@@ -319,6 +378,7 @@ FOREIGN = (
         _noq_client,
         speaks_hq=False,
     ),
+    Peer("picoquic", _picoquic_version, _picoquic_missing, _picoquic_server, _picoquic_client),
 )
 
 
