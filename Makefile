@@ -291,10 +291,10 @@ peers: ## fetch and build the foreign QUIC stacks that `make interop` speaks to
 PEER ?=
 CASE ?=
 .PHONY: interop
-interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html (PEER=NAME CASE=NAME VIRTUAL=1 SEED=N)
+interop: setup peers ## test cases x foreign QUIC stacks x directions: table, build/interop/matrix.html (PEER=NAME CASE=NAME VIRTUAL=1 SEED=N TIMES=N ADD=1)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %) \
-		$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %)
+		$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %) $(TIMES:%=--times %) $(if $(ADD),--add)
 
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out

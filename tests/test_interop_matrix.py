@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
 import socket
 import subprocess
@@ -38,6 +39,16 @@ AIOQUIC = peers.by_name("aioquic")
 def test_cell_passes(tmp_path: Path, name: str, server: peers.Peer, client: peers.Peer) -> None:
     result = matrix.run_cell(cases.BY_NAME[name], server, client, tmp_path)
     assert result.verdict == "passed", result
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(_why_not() is not None, reason=_why_not() or "")
+def test_a_cell_that_depends_on_chance_is_tried_with_one_seed_after_the_other(tmp_path: Path) -> None:
+    result, _ = matrix.run_matrix([AIOQUIC], [cases.BY_NAME["transferloss"]], tmp_path, times=2)
+    assert (result.verdict, result.passed, result.tries, result.sign()) == ("passed", 2, 2, "2/2")
+    kept = [tmp_path / "cells" / "transferloss-xlink-aioquic" / number for number in ("1", "2")]
+    seen = [json.loads((folder / "result.json").read_text(encoding="utf-8"))["seen"] for folder in kept]
+    assert seen[0] != seen[1]
 
 
 @pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
@@ -159,8 +170,15 @@ def test_the_page_and_the_table_have_a_cell_for_each_direction() -> None:
         matrix.Cell("retry", "aioquic", "xlink", "failed", "a < b"),
         *(matrix.Cell("retry", *pair, "missing", "no compiler") for pair in (("xlink", "quinn"), ("quinn", "xlink"))),
     ]
+    cells.append(matrix.Cell("transferloss", "xlink", "aioquic", "failed", "try 2: lost", 2.5, passed=3, tries=5))
     foreign = [AIOQUIC, peers.by_name("quinn")]
-    assert matrix.text_table(cells, foreign).splitlines()[1].split() == ["retry", "✓", "✗", "—", "—"]
+    rows = matrix.text_table(cells, foreign).splitlines()[1:]
+    assert [row.split() for row in rows] == [["retry", "✓", "✗", "—", "—"], ["transferloss", "3/5"]]
+    rows = matrix.markdown(cells, foreign, "of a test").splitlines()
+    assert rows[0] == "of a test"
+    assert "| retry | ✓ ✗ | — — |" in rows
+    assert "| transferloss | 3/5 · | · · |" in rows
+    assert "- `retry`, aioquic's server: a < b" in rows
     page = matrix.html_page(cells, foreign)
     assert page.count('class="passed"') == 1
     assert "retry, aioquic serves xlink: a &lt; b" in page

@@ -1,23 +1,27 @@
 """`make interop`: every test case × every foreign stack × both directions, as a table and a page.
 
-    python -m interop.matrix --out build/interop [--virtual] [--jobs N] [--peer NAME ...] [--case NAME ...]
+    python -m interop.matrix --out build/interop [--virtual] [--jobs N] [--times N] [--add]
+        [--peer NAME ...] [--case NAME ...]
 
-Each cell keeps its logs below the output folder. With --virtual each runs in a Linux kernel of its own, in virtual
-time: the same seed gives the same packets, whatever else the machine does. The exit code is 1 if a cell failed.
+Each cell keeps its logs below the output folder. A cell whose result depends on chance runs N times, with one seed
+after the other, and its sign is k/N: it passed k times. With --virtual each runs in a Linux kernel of its own, in
+virtual time: the same seed gives the same packets, whatever else the machine does. The exit code is 1 if a cell failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import html
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ from railyard.base.paths import ROOT, program
 
 CELL_EXTRA_S = 45
 VIRTUAL_LIMIT_S = 900  # of the host's time
+TIMES = 5  # of a cell that depends on chance
 
 PASSED_ON = (
     "PICOQUICDEMO",
@@ -49,6 +54,11 @@ class Cell:
     reason: str | None = None
     seconds: float | None = None
     seen: dict[str, Any] | None = None
+    passed: int | None = None  # so many times of `tries`, if it depends on chance
+    tries: int = 1
+
+    def sign(self) -> str:
+        return SIGNS[self.verdict] if self.passed is None else f"{self.passed}/{self.tries}"
 
 
 @dataclass(frozen=True)
@@ -110,22 +120,48 @@ def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, a
     return Cell(case.name, server.name, client.name, **result)
 
 
+def run_often(case: Case, server: Peer, client: Peer, keep: Path, arena: Arena, times: int) -> Cell:
+    """Runs a cell once, or `times` times if it depends on chance, each with a seed and a folder of its own."""
+    if not case.chance:
+        return run_cell(case, server, client, keep, arena)
+    cells: list[Cell] = []
+    for i in range(times):
+        cells.append(run_cell(case, server, client, keep / str(i + 1), replace(arena, seed=arena.seed + i)))
+        if cells[-1].verdict == "unsupported":
+            return cells[-1]
+    failed = [(i + 1, cell) for i, cell in enumerate(cells) if cell.verdict == "failed"]
+    reasons = "; ".join(f"try {i}: {cell.reason}" for i, cell in failed)
+    seconds = [cell.seconds for cell in cells if cell.seconds is not None]
+    return replace(
+        failed[0][1] if failed else cells[0],
+        reason=reasons or None,
+        seconds=statistics.median(seconds) if seconds else None,
+        passed=times - len(failed),
+        tries=times,
+    )
+
+
 def _told(cell: Cell) -> Cell:
     if cell.verdict != "missing":
         seconds = "" if cell.seconds is None else f"{cell.seconds:.2f} s "
         about = f"{cell.case}: {cell.server} serves {cell.client} {seconds}{cell.reason or ''}"
-        print(f"{SIGNS[cell.verdict]} {about}", flush=True)
+        print(f"{cell.sign()} {about}", flush=True)
     return cell
 
 
 def run_matrix(
-    foreign: Sequence[Peer], cases: Sequence[Case], out: Path, arena: Arena | None = None, jobs: int = 1
+    foreign: Sequence[Peer],
+    cases: Sequence[Case],
+    out: Path,
+    arena: Arena | None = None,
+    jobs: int = 1,
+    times: int = TIMES,
 ) -> list[Cell]:
     def one(case: Case, server: Peer, client: Peer, missing: str | None) -> Cell:
         if missing is not None:
             return Cell(case.name, server.name, client.name, "missing", missing)
         keep = out / "cells" / f"{case.name}-{server.name}-{client.name}"
-        return _told(run_cell(case, server, client, keep, arena))
+        return _told(run_often(case, server, client, keep, arena or Arena(), times))
 
     def wanted() -> Iterator[tuple[Case, Peer, Peer, str | None]]:
         for peer in foreign:
@@ -151,9 +187,44 @@ def text_table(cells: Sequence[Cell], foreign: Sequence[Peer]) -> str:
         signs = []
         for peer in foreign:
             pair = (_direction(cells, case, "xlink", peer.name), _direction(cells, case, peer.name, "xlink"))
-            signs.append(" ".join(SIGNS[cell.verdict] if cell else " " for cell in pair))
+            signs.append(" ".join(cell.sign() if cell else " " for cell in pair))
         lines.append(" ".join([case.ljust(width), *(f"{sign:>9}" for sign in signs)]))
     return "\n".join(lines) + "\n"
+
+
+def markdown(cells: Sequence[Cell], foreign: Sequence[Peer], about: str) -> str:
+    """The results for a page of documentation: the table, the versions of the peers, and why cells failed."""
+    versions = ", ".join(f"{peer.name} {peer.version() or '?'}" for peer in foreign)
+    lines = [about, "", f"Versions: {versions}.", ""]
+    lines += [f"| case | {' | '.join(peer.name for peer in foreign)} |", f"| --- |{' :---: |' * len(foreign)}"]
+    for case in dict.fromkeys(cell.case for cell in cells):
+        pairs = [
+            [_direction(cells, case, *pair) for pair in (("xlink", peer.name), (peer.name, "xlink"))]
+            for peer in foreign
+        ]
+        signs = (" ".join(cell.sign() if cell else SIGNS["unsupported"] for cell in pair) for pair in pairs)
+        lines.append(f"| {case} | {' | '.join(signs)} |")
+    count = {verdict: sum(cell.verdict == verdict for cell in cells) for verdict in SIGNS}
+    lines += ["", ", ".join(f"{number} cells {verdict}" for verdict, number in count.items() if number) + "."]
+    for cell in (cell for cell in cells if cell.verdict == "failed"):
+        peer = f"{cell.client}'s client" if cell.server == "xlink" else f"{cell.server}'s server"
+        lines.append(f"- `{cell.case}`, {peer}: {cell.reason}")
+    return "\n".join(lines) + "\n"
+
+
+def _about_run(arena: Arena) -> str:
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    revision = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "of no revision"
+    time = f"virtual time, seed {arena.seed}" if arena.is_virtual else "real time"
+    return f"{datetime.datetime.now(datetime.UTC).date()}, revision {revision}, in {time}."
+
+
+def with_earlier(cells: Sequence[Cell], file: Path) -> list[Cell]:
+    """These cells and those of earlier runs that have not run again, in the order of cases and peers."""
+    earlier = [Cell(**cell) for cell in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
+    of_all = {(cell.case, cell.server, cell.client): cell for cell in (*earlier, *cells)}
+    order = list(BY_NAME)
+    return sorted(of_all.values(), key=lambda cell: order.index(cell.case))
 
 
 STYLE = """body{font:15px system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse}
@@ -167,7 +238,7 @@ def _html_cell(cell: Cell | None) -> str:
         return "<td></td>"
     title = html.escape(cell.reason or cell.verdict)
     seconds = f"<br><small>{cell.seconds:.2f} s</small>" if cell.seconds is not None else ""
-    return f'<td class="{cell.verdict}" title="{title}">{SIGNS[cell.verdict]}{seconds}</td>'
+    return f'<td class="{cell.verdict}" title="{title}">{cell.sign()}{seconds}</td>'
 
 
 def html_page(cells: Sequence[Cell], foreign: Sequence[Peer]) -> str:
@@ -188,7 +259,8 @@ def html_page(cells: Sequence[Cell], foreign: Sequence[Peer]) -> str:
     notes += "".join(f"<li>{name}: {html.escape(str(why))}</li>" for name, why in sorted(missing))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Interoperability</title><style>{STYLE}</style>'
-        f"<h1>Interoperability</h1><p>✓ passed, ✗ failed, · not supported by one of the two, — cannot run here.</p>"
+        f"<h1>Interoperability</h1><p>✓ passed, ✗ failed, k/N passed k times of N, · not supported by one of the "
+        f"two, — cannot run here.</p>"
         f"<table><tr><th></th>{head}</tr><tr><th></th>{sides}</tr>{''.join(rows)}</table><ul>{notes}</ul></html>\n"
     )
 
@@ -201,6 +273,8 @@ def main() -> int:
     parser.add_argument("--virtual", action="store_true", help="in virtual time, which needs no root but `make kernel`")
     parser.add_argument("--seed", type=int, default=1, help="of the relay's losses; in virtual time of everything")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells at a time, for --virtual")
+    parser.add_argument("--add", action="store_true", help="keep the cells of earlier runs that do not run again")
+    parser.add_argument("--times", type=int, default=TIMES, metavar="N", help="tries of a cell that depends on chance")
     parser.add_argument(
         "--image", type=Path, metavar="DIR", help="root folder of our endpoint's image, which runs then"
     )
@@ -209,11 +283,19 @@ def main() -> int:
     cases = [BY_NAME[name] for name in arguments.case] if arguments.case else list(CASES)
     arguments.out.mkdir(parents=True, exist_ok=True)
     arena = Arena(arguments.virtual, arguments.seed, arguments.image)
-    cells = run_matrix(foreign, cases, arguments.out, arena, arguments.jobs if arguments.virtual else 1)
-    (arguments.out / "matrix.json").write_text(json.dumps([asdict(cell) for cell in cells], indent=1), encoding="utf-8")
+    cells = run_matrix(
+        foreign, cases, arguments.out, arena, arguments.jobs if arguments.virtual else 1, arguments.times
+    )
+    has_failed = any(cell.verdict == "failed" for cell in cells)
+    data = arguments.out / "matrix.json"
+    if arguments.add:
+        cells = with_earlier(cells, data)
+        foreign = [peer for peer in FOREIGN if any(peer.name in (cell.server, cell.client) for cell in cells)]
+    data.write_text(json.dumps([asdict(cell) for cell in cells], indent=1), encoding="utf-8")
     (arguments.out / "matrix.html").write_text(html_page(cells, foreign), encoding="utf-8")
+    (arguments.out / "matrix.md").write_text(markdown(cells, foreign, _about_run(arena)), encoding="utf-8")
     print(text_table(cells, foreign), end="")
-    return 1 if any(cell.verdict == "failed" for cell in cells) else 0
+    return 1 if has_failed else 0
 
 
 if __name__ == "__main__":

@@ -290,46 +290,41 @@ def _picoquic_missing() -> str | None:
     return None if Path(_picoquicdemo()).exists() else f"PICOQUICDEMO names {_picoquicdemo()}, which does not exist"
 
 
-def _picoquic_version() -> str:
-    return "" if _picoquic_missing() else _output(_picoquicdemo(), "-h")().split("\n")[0]
-
-
-def _picoquic_options(request: Request) -> list[str] | None:
-    options = {
-        **dict.fromkeys(("handshake", "transfer", "http3", "longrtt", "ipv6", "retry", "multiconnect"), []),
-        "keyupdate": [],
-        "chacha20": ["-C", "20"],
-        "multipath": ["-M"],
-    }
-    return options.get(request.case.testcase)
+PICOQUIC_OPTIONS = {  # of both sides, by test case
+    **dict.fromkeys(("handshake", "transfer", "http3", "longrtt", "ipv6", "retry", "multiconnect"), ""),
+    **dict.fromkeys(("keyupdate", "ecn", "connectionmigration", "preferredaddress", "resumption", "zerortt"), ""),
+    **{"chacha20": "-C 20", "multipath": "-M"},
+}
 
 
 def _picoquic_server(request: Request) -> Command | None:
-    more = _picoquic_options(request)
+    more = PICOQUIC_OPTIONS.get(request.case.testcase)
     if more is None:
         return None
-    more = [*more, "-r"] if request.case.testcase == "retry" else more
-    files = ["-c", CERTIFICATE, "-k", KEY, "-w", "/www", "-q", "/logs"]
-    return Command(["sh", "-c", 'cd /logs && exec "$@"', "sh", _picoquicdemo(), "-p", "443", *files, *more])
+    preferred = f" -4 {PREFERRED_ADDRESS}:{PREFERRED_PORT}"
+    more += {"retry": " -r", "preferredaddress": preferred}.get(request.case.testcase, "")
+    script = f"cd /logs; exec {_picoquicdemo()} -p 443 -c {CERTIFICATE} -k {KEY} -w /www -q /logs {more}"
+    return Command(["sh", "-c", script])
 
 
 def _picoquic_client(request: Request) -> Command | None:
-    more = _picoquic_options(request)
+    more = PICOQUIC_OPTIONS.get(request.case.testcase)
     if more is None:
         return None
-    more = [*more, "-u", "100"] if request.case.testcase == "keyupdate" else more
-    where = urlsplit(request.urls[0])
-    more = [*more, "-a", "h3" if request.http3 else "hq-interop", "-o", "/downloads", "-n", str(where.hostname)]
+    more += {"keyupdate": " -u 100", "connectionmigration": " -f 3"}.get(request.case.testcase, "")
+    where, family = urlsplit(request.urls[0]), request.case.family
     paths = [urlsplit(url).path for url in request.urls]
-    scenarios = paths if request.case.testcase == "multiconnect" else []
-    scenarios = scenarios or [";".join(f"{4 * i}:-:{path}" for i, path in enumerate(paths))]
+    count = {"multiconnect": len(paths), "resumption": 2, "zerortt": 2}.get(request.case.testcase, 1)
+    each = [*([path] for path in paths[: count - 1]), paths[count - 1 :]]  # files of each connection
+    # Of streams that wait for no other.
+    scenarios = [";".join(f"{4 * i}:-:{path}" for i, path in enumerate(files)) for files in each]
     script = f"""
 cd /logs
-server=$(getent ahostsv{request.case.family} {where.hostname} | head -n 1 | cut -d ' ' -f 1)
+server=$(getent ahostsv{family} {where.hostname} | head -n 1 | cut -d ' ' -f 1)
 second=$(echo "${{LOCAL_ADDRESSES:-}}" | cut -s -d ' ' -f 2)
-n=0
-for scenario; do
-  {_picoquicdemo()} {" ".join(more)} -q /logs ${{second:+-A $second/0}} "$server" {where.port} "$scenario" || exit 1
+for files; do
+  {_picoquicdemo()} {more} -a {"h3" if request.http3 else "hq-interop"} -n {where.hostname} -o /downloads -q /logs \\
+    ${{second:+-A $second/0}} "$server" {where.port} "$files" || exit 1
 done
 """
     return Command(["sh", "-c", script, "sh", *scenarios])
@@ -378,7 +373,13 @@ FOREIGN = (
         _noq_client,
         speaks_hq=False,
     ),
-    Peer("picoquic", _picoquic_version, _picoquic_missing, _picoquic_server, _picoquic_client),
+    Peer(
+        "picoquic",
+        _output(str(PEERS_DIR / "picoquic" / "relay"), "version"),
+        _picoquic_missing,
+        _picoquic_server,
+        _picoquic_client,
+    ),
 )
 
 
