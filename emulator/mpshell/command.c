@@ -73,11 +73,22 @@ static void hand_over(int ready_fd) {
     }
 }
 
+/* Threads and children of COMMAND inherit both: a relay has its work done by them. Without the permission COMMAND stays
+ * an ordinary process. */
+static void become_real_time(void) {
+    struct sched_param parameters = {.sched_priority = MP_COMMAND_PRIORITY};
+    struct rlimit limit = {MP_COMMAND_RTTIME_US, MP_COMMAND_RTTIME_US + 1000000u};
+    if (setrlimit(RLIMIT_RTTIME, &limit) == 0)
+        sched_setscheduler(0, SCHED_FIFO, &parameters);
+}
+
 __attribute__((noreturn)) static void execute(const struct mp_shell *shell, const sigset_t *mask, bool shared,
                                               int ready_fd) {
     char **argv = shell->options.command;
     hand_over(ready_fd);
     sigprocmask(SIG_SETMASK, mask, NULL);
+    if (shell->options.real_time)
+        become_real_time();
     if (limit_rights(shell, shared) != 0) {
         fprintf(stderr, "mpshell: cannot give up rights for %s: %s\n", argv[0], strerror(errno));
         _exit(126);

@@ -20,6 +20,11 @@ struct mp_command {
     int ready_fd;  /* with --start-when-ready: COMMAND's byte comes out of here, and takes one; else -1 */
 };
 
+/* With --real-time: COMMAND and what it starts run under SCHED_FIFO with this priority; the packet loop has 50. What
+ * uses a core for so long without sleeping gets SIGXCPU, and SIGKILL a second later (RLIMIT_RTTIME). */
+#define MP_COMMAND_PRIORITY  30
+#define MP_COMMAND_RTTIME_US 3000000u
+
 /* COMMAND's end of that socket: the number of a descriptor. */
 #define MP_READY_VARIABLE "MPSHELL_READY_FD"
 

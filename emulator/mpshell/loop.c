@@ -335,6 +335,7 @@ int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_f
     int rc = prepare(&loop, error);
     if (rc == 0) {
         shell->sched_fifo = become_real_time();
+        shell->command_fifo = shell->sched_fifo && shell->options.real_time;
         start(&loop, on_start);
         while (rc == 0 && !loop.ended)
             rc = turn(&loop, error);

@@ -74,6 +74,14 @@ static void warn_of_device_drops(const struct mp_shell *shell) {
     }
 }
 
+/* COMMAND knows nothing of the limit that ended it. */
+static void tell_spinning(const struct mp_shell *shell, int status) {
+    if (shell->command_fifo && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+        fprintf(stderr, "mpshell: %s was ended: with --real-time nothing may use a core for %u s without sleeping\n",
+                shell->options.command[0], MP_COMMAND_RTTIME_US / 1000000u);
+    }
+}
+
 /* What runs beside the loop, in threads of their own, from before COMMAND starts until after it ends. */
 struct helpers {
     struct mp_mailbox mailbox;
@@ -162,6 +170,7 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (rc == 0) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
+        tell_spinning(shell, status);
         if (shell->options.netstat && mp_netns_write_counters(shell, error) != 0) {
             complain(error);
             complete = false;

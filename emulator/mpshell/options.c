@@ -153,6 +153,9 @@ const setting mp_option_rows[] = {
     {"start_when_ready", SETTING_FLAG, FIELD(start_when_ready),
      .help = "Start the links when COMMAND is ready. COMMAND writes a byte to the descriptor $MPSHELL_READY_FD and "
              "continues when it has read one from it, as xlink-player does."},
+    {"real_time", SETTING_FLAG, FIELD(real_time),
+     .help = "Run COMMAND under SCHED_FIFO, below mpshell, where that is permitted, so that a busy machine does not "
+             "delay it. What then uses a core for 3 s without sleeping is ended."},
     {"user", SETTING_TEXT, FIELD(user), .value = "NAME", .fallback = "the caller of sudo; else root",
      .help = "Run COMMAND as this user, without capabilities."},
     {"sysctl", SETTING_OWN, .read = read_sysctl, .repeats = true, .value = "NAME=VALUE",

@@ -57,6 +57,7 @@ struct mp_options {
     uint64_t mptcp_subflows, mptcp_addresses; /* limits of its path manager, beside the number of paths */
     bool no_offload;
     bool start_when_ready;
+    bool real_time; /* COMMAND runs under SCHED_FIFO, below mpshell */
     bool in_virtual_time;
     bool help;
     size_t paths_of_file;  /* the first so many paths come from the configuration file */

@@ -84,6 +84,7 @@ struct mp_shell {
     uint64_t duration_us;
     double cpu_s; /* processor time of mpshell itself from t0 to the end */
     bool sched_fifo;
+    bool command_fifo; /* COMMAND too, with --real-time */
     struct mp_awake awake;
     struct mp_user user;        /* whom COMMAND runs as */
     struct mp_machine machine;  /* from t0 to the end */

@@ -115,6 +115,7 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "user", shell->user.given ? json_string(shell->user.name) : json_null());
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
+    json_object_set_new(object, "command_fifo", json_boolean(shell->command_fifo));
     json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);
     if (shell->events)

@@ -86,6 +86,12 @@ def run(
     keep_awake: Annotated[
         str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (if it helps), on, off.")
     ] = None,
+    real_time: Annotated[
+        bool | None,
+        typer.Option(
+            "--real-time/--no-real-time", help="Run player, server and stacks under SCHED_FIFO, below mpshell."
+        ),
+    ] = None,
     qlog: Annotated[
         str | None,
         typer.Option(help=f"Qlogs to keep: {', '.join(QLOGS)}. Default: by the number of runs."),
@@ -120,6 +126,8 @@ def run(
         raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
     if keep_awake is not None:
         changes["keep_awake"] = keep_awake
+    if real_time is not None:
+        changes["real_time"] = real_time
     if qlog is not None:
         changes["qlog"] = qlog
     if repeat_budget is not None:

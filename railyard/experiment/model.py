@@ -340,6 +340,8 @@ class Experiment(Strict):
     link_logs: bool = True
     # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
     keep_awake: Literal["auto", "on", "off"] = "auto"
+    # Whether player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted.
+    real_time: bool = True
     # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 

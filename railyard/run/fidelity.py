@@ -38,6 +38,7 @@ class Fidelity:
     sched_fifo: bool
     # What the processors did meanwhile, and of a void run what made it late; none in records of before.
     machine: dict[str, Any] | None = None
+    endpoints_fifo: bool | None = None  # player, server and relays ran under SCHED_FIFO
     kept_awake: bool | None = None
     cause: str | None = None
 
@@ -63,9 +64,11 @@ def judge(
     machine: Machine | None = None,
     *,
     exact: bool = False,
+    endpoints_fifo: bool = False,
 ) -> Fidelity:
     """The verdict on the summary that mpshell wrote, and on the link events of the run; `machine`: what the processors
-    did meanwhile. `exact`: mpshell ran in virtual time, where it may miss nothing and be late by microseconds only."""
+    did meanwhile; `endpoints_fifo`: whether what ran outside of mpshell was real-time. `exact`: mpshell ran in virtual
+    time, where it may miss nothing and be late by microseconds only."""
     kept_awake = summary.get("keep_awake", {}).get("done")
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
@@ -109,6 +112,7 @@ def judge(
         device_drops=drops,
         sched_fifo=bool(summary["sched_fifo"]),
         machine=machine.as_json() if machine is not None else None,
+        endpoints_fifo=None if exact else endpoints_fifo and bool(summary.get("command_fifo")),
         kept_awake=kept_awake,
         cause=cause(machine, kept_awake=bool(kept_awake)) if reasons and machine is not None else None,
     )

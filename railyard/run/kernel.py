@@ -67,8 +67,8 @@ def inside(spec: RunSpec, run_dir: Path) -> RunSpec:
         )
         for path in spec.paths
     ]
-    # mpshell keeps no core awake in virtual time: what was asked would only be other bytes in its summary.
-    return spec.model_copy(update={"paths": tuple(paths), "keep_awake": "auto"})
+    # Neither means anything in virtual time: what was asked would only be other bytes in the summary.
+    return spec.model_copy(update={"paths": tuple(paths), "keep_awake": "auto", "real_time": False})
 
 
 def _event_lines(spec: RunSpec) -> list[str]:

@@ -300,6 +300,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             link_logs=experiment.link_logs,
                             link_events=tuple(experiment.link_events),
                             keep_awake=experiment.keep_awake,
+                            real_time=experiment.real_time,
                             programs_sha256=programs,
                             stack=stacks[scheme_index],
                             kernel_sysctls=dict(entry.sysctls),

@@ -99,6 +99,7 @@ class RunSpec(BaseModel):
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
+    real_time: bool = True  # player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted
     # mptcp and tcp only: further sysctls.
     kernel_sysctls: dict[str, str] = {}
     # mptcp only: limits of the path manager that are not the number of paths, by their names in `ip mptcp limits`.
@@ -144,7 +145,9 @@ class RunSpec(BaseModel):
         not_set |= {"mptcp_limits"} if not self.mptcp_limits else set()
         not_set |= {"stack"} if self.stack is None else set()
         not_set |= {"kernel"} if self.kernel is None else set()
-        left_out: dict[str, Any] = dict.fromkeys({"experiment", "program", "keep_awake", "pair_caveat"} | not_set, True)
+        left_out: dict[str, Any] = dict.fromkeys(
+            {"experiment", "program", "keep_awake", "real_time", "pair_caveat"} | not_set, True
+        )
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
         if self.kernel is not None:
             left_out["kernel"] = {"file"}
@@ -287,6 +290,8 @@ def mpshell_command(
     command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]
     if spec.keep_awake != "auto":
         command += ["--keep-awake", spec.keep_awake]
+    if spec.real_time and not spec.is_exact:
+        command += ["--real-time"]
     for name, value in (settings or {}).items():
         command += ["--sysctl", f"{name}={value}"]
     if user is not None:

@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
-from railyard.run import confine, containers, fidelity, runspec
+from railyard.run import confine, containers, fidelity, realtime, runspec
 from railyard.run.linkevents import Conductor
 from railyard.run.machine import Watch
 from railyard.run.outcome import StartError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
@@ -56,10 +56,21 @@ class Start:
     rights: list[str] = field(default_factory=list)  # arguments of setpriv
     folder: Path | None = None  # the current directory
     fds: tuple[int, ...] = ()  # descriptors that the program keeps
+    real_time: bool = False  # below mpshell, which does this for the player itself
 
 
-def _spawn(start: Start, log: Path, *, fds: Sequence[int] = (), **options: Any) -> subprocess.Popen[bytes]:
-    """A child that ends when the worker does, whatever ends the worker."""
+def _spawn(
+    start: Start, log: Path, *, fds: Sequence[int] = (), is_relay: bool = False, **options: Any
+) -> subprocess.Popen[bytes]:
+    """A child that ends when the worker does, whatever ends the worker. Where it may not be real-time, a session of its
+    own gives it a scheduling group of its own (autogroup)."""
+
+    def prepare() -> None:
+        if is_relay:
+            _bound_files()
+        if start.real_time:
+            realtime.enter(inherited=is_relay)
+
     with log.open("wb") as stderr:
         return subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *start.rights, "--", *start.command],
@@ -67,6 +78,8 @@ def _spawn(start: Start, log: Path, *, fds: Sequence[int] = (), **options: Any) 
             stdin=subprocess.DEVNULL,
             cwd=start.folder,
             pass_fds=(*start.fds, *fds),
+            start_new_session=True,
+            preexec_fn=prepare,  # noqa: PLW1509  the thread of link events starts later
             **options,
         )
 
@@ -110,7 +123,7 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
     commands["relay"] = starting.recorded
     records, log = run_dir / "relay-server.jsonl", run_dir / "relay-server.stderr"
     with records.open("wb") as out:
-        relay = _spawn(starting, log, stdout=out, preexec_fn=_bound_files)
+        relay = _spawn(starting, log, stdout=out, is_relay=True)
     deadline = time.monotonic() + LISTEN_LIMIT_S
     descriptor = os.pidfd_open(relay.pid)
     try:
@@ -269,14 +282,13 @@ class Namespace:
         folder = self._server_folder()
         if stack.certificate:
             _make_certificate(folder, (self.user.pw_uid, self.user.pw_gid) if self.user else None)
-        if self.user is None:
-            return Start(recorded, recorded, folder=folder)
-        return Start(recorded, recorded, rights=confine.words(self.user, None), folder=folder)
+        rights = [] if self.user is None else confine.words(self.user, None)
+        return Start(recorded, recorded, rights=rights, folder=folder, real_time=self.spec.real_time)
 
     def server(self) -> Start:
         recorded = runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
         if self.user is None:
-            return Start(recorded, recorded)
+            return Start(recorded, recorded, real_time=self.spec.real_time)
         right = "net_admin" if containers.server_needs_net_admin(self.spec) else None
         command = runspec.server_command(self.spec, self._found("xlink-server"), Path())
         return Start(
@@ -285,6 +297,7 @@ class Namespace:
             rights=confine.words(self.user, right),
             folder=self.run_dir / SERVER_FOLDER,
             fds=(self.programs["xlink-server"],),
+            real_time=self.spec.real_time,
         )
 
     def mpshell(self, control: str) -> Start:
@@ -447,6 +460,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
                 events = conductor.finish()
             wall_s = time.monotonic() - begin
             dead = _first_dead(server, relay)
+            in_real_time = all(realtime.has_entered(each.pid) for each in (server, relay) if each and site.own_children)
             netstat = site.netstat()
         finally:
             if relay is not None:
@@ -473,7 +487,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "outcome": outcome,
         "message": message,
         "start_lag_s": start_lag_s(run_dir, emulator),
-        "fidelity": fidelity.judge(emulator, events, machine).as_json(),
+        "fidelity": fidelity.judge(emulator, events, machine, endpoints_fifo=in_real_time).as_json(),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
         "exit": {name: exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
         "config": spec.model_dump(mode="json"),
