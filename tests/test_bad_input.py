@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import pytest
 
 from conftest import Done
 from in_process import railyard
+from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.yamlfile import load_yaml
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
 GOOD = """\
@@ -114,6 +117,8 @@ def run_yaml(
         ("seeds: 1", "seeds: [1, 1]", 7, ("same seed",)),
         ("name: bad-input\n", "", 1, ("name", "missing")),
         ("seeds: 1", "seeds: [1", 8, ("not valid YAML",)),
+        ("seeds: 1", "queue: &q [*q]", 7, ("*q", "more than 100000 values")),
+        ("seeds: 1", "queue: " + "[" * 5000, 1, ("too deep",)),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(
@@ -124,6 +129,25 @@ def test_a_mistake_in_the_file_is_named_with_its_line(
     one_sentence(done, "railyard", *words)
     found = re.search(r"e\.yaml:(\d+):", done.stderr)
     assert found is not None and int(found[1]) == line, done.stderr
+
+
+def test_aliases_do_not_multiply_memory(tmp_path: Path) -> None:
+    """Ten levels of ten aliases: 10^9 values in some hundred bytes."""
+    levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]" for level in range(1, 10)]
+    file = tmp_path / "bomb.yaml"
+    file.write_text("\n".join(["l0: &l0 [x, x]", *levels]))
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"bomb\.yaml:6: with the alias \*l4 written out the file has more than 100000"):
+        load_yaml(file)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000
+
+
+def test_an_alias_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text("a: &a [one, two]\nb: [*a, *a]\n")
+    assert load_yaml(file).data == {"a": ["one", "two"], "b": [["one", "two"]] * 2}
 
 
 def test_an_experiment_that_is_not_there_is_suggested(tmp_path: Path) -> None:

@@ -25,6 +25,34 @@ class FieldError(ValueError):
         self.field = field
 
 
+MOST_VALUES = 100_000
+"""Of a file with its aliases written out: lists of aliases of lists make gigabytes of a few hundred bytes."""
+
+
+class _TooManyAliases(yaml.MarkedYAMLError):
+    """An alias that contains itself, or with which the file has too many values."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Counts the values that a file has with its aliases written out."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.values = 0
+        self.values_of: dict[int, int] = {}  # by the identity of a node that is whole
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        before = self.values
+        alias = self.peek_event() if self.check_event(yaml.AliasEvent) else None  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.values += 1 if alias is None else self.values_of.get(id(node), MOST_VALUES)
+        if alias is None:
+            self.values_of[id(node)] = self.values - before
+        elif self.values > MOST_VALUES:
+            raise _TooManyAliases(problem=alias.anchor, problem_mark=alias.start_mark)
+        return node
+
+
 @dataclass(frozen=True)
 class YamlDocument:
     """The plain data of a YAML file, and the line on which each part of it starts."""
@@ -86,14 +114,22 @@ def load_yaml(path: Path) -> YamlDocument:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"{path}: cannot be read: {reason}.") from None
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        root = yaml.compose(text, Loader=_Loader)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe one
+    except _TooManyAliases as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(
+            f"{path}:{line}: with the alias *{error.problem} written out the file has more than {MOST_VALUES} values; "
+            "write fewer."
+        ) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: this is not valid YAML: {error.problem}; correct that line.") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path}:1: this is not valid YAML: {str(error).splitlines()[0]}.") from None
+    except RecursionError:
+        raise UserError(f"{path}:1: lists or mappings lie too deep within each other; take some levels out.") from None
     lines: dict[Location, int] = {}
     if root is not None:
         _collect(path, root, (), lines)
