@@ -191,7 +191,7 @@ def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) ->
     shown = railyard("show", str(run)).stdout
     assert "exact, in virtual time" in shown
     assert f"railyard repeat {run}" in shown
-    again = railyard("repeat", str(run), "--out", str(tmp_path / "again"))
+    again = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
     assert same_files(run, tmp_path / "again") == ["run.json"]
     assert not (run / ".inside").exists()

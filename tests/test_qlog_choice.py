@@ -141,7 +141,7 @@ def test_a_run_without_qlogs_is_done_again_with_them_where_that_is_asked(
     run = out / "runs" / "subway-1--xlink--s1"
     refused = command_line("diff", str(run), str(run))
     assert refused.returncode == 2 and f"railyard repeat {run} --qlog --out DIR" in refused.stderr
-    good(command_line("repeat", str(run), "--qlog", "--out", str(again)))
+    good(command_line("repeat", str(run), "--yes", "--qlog", "--out", str(again)))
     assert len(list(again.glob("qlog/*.sqlog"))) == 2
     assert json.loads((again / "run.json").read_text())["config"]["qlog"] is True
     assert (again / "server.jsonl").read_bytes() == (run / "server.jsonl").read_bytes()

@@ -291,11 +291,11 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_lin
     assert len(commands) == 2, shown.stdout
     script = " && ".join(commands).replace("again", str(tmp_path / "again"))
     subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=60)
-    assert command_line("repeat", str(run), "--out", str(tmp_path / "third")).returncode == 0
+    assert command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "third")).returncode == 0
     assert outputs_sha256(tmp_path / "third") == outputs_sha256(run)
     third = command_line("show", str(tmp_path / "third")).stdout
     assert "third/job.json --out again" in third, third  # not into the folder that it repeats
-    twice = command_line("repeat", str(run), "--out", str(tmp_path / "third"))
+    twice = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "third"))
     assert (twice.returncode, twice.stderr.count("\n")) == (2, 1) and "is there already" in twice.stderr
     repeated = [file for file in (tmp_path / "again").rglob("*") if file.is_file()]
     assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {file.name for file in repeated}

@@ -6,9 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from railyard.base.words import printable
+
 
 class UserError(Exception):
-    """One sentence that names the file, the line and the remedy; the program ends with exit code 2 and no traceback."""
+    """One sentence that names the file, the line and the remedy; the program ends with exit code 2 and no traceback.
+    It may quote a file of somebody else's."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 @contextmanager

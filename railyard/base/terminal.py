@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 
-from rich.console import Console
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Column, Table
+
+from railyard.base.errors import UserError
+from railyard.base.words import printable
 
 LOG_WIDTH = 150
 """A file or a pipe has no width: tables need not be squeezed into the 80 columns that are assumed otherwise."""
@@ -20,7 +25,12 @@ TEXT_WIDTH = 20
 
 
 class _Console(Console):
-    """One whose reader may be gone: then the program ends as others do, and not somewhere within a run."""
+    """One that shows text of any origin as it is: nothing in it controls the terminal. Its reader may be gone: then the
+    program ends as others do, and not somewhere within a run."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -29,9 +39,18 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def new_console(*, markup: bool = True) -> Console:
+def new_console() -> Console:
     """Standard output: as wide as the terminal that it is, or a log."""
-    return _Console(highlight=False, markup=markup, width=None if sys.stdout.isatty() else LOG_WIDTH)
+    return _Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+
+
+def agreed(question: str, yes: bool, refusal: str) -> bool:
+    """Asks on the terminal; not with `yes`. Without a terminal to ask on, raises UserError with the refusal."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UserError(refusal)
+    return typer.confirm(question, default=False)
 
 
 def print_table(console: Console, table: Table, keys: int = 1) -> None:

@@ -1,8 +1,21 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and text that is fit for a terminal."""
 
 from __future__ import annotations
+
+import re
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def counted(number: int, thing: str) -> str:
     """ "1 run", "2 runs"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """The text with a picture, or U+FFFD, for each character that controls a terminal or turns the direction of
+    writing. Line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub(lambda found: _PICTURES.get(ord(found[0]), "\ufffd"), text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -17,7 +16,7 @@ from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.terminal import new_console, print_table
+from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted
 from railyard.results.campaigns import StoredCampaign, find_campaigns
 from railyard.results.listing import disk_bytes, size_words
@@ -102,7 +101,7 @@ def _named_anew(results: Path) -> None:
 
 
 def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: Path) -> None:
-    console = new_console(markup=False)
+    console = new_console()
     table = Table("remove", "arena", "state", "started", "size", box=box.SIMPLE_HEAD, pad_edge=False)
     for campaign in picked:
         started = f"{campaign.started:%Y-%m-%d %H:%M}" if campaign.started else "–"
@@ -112,14 +111,6 @@ def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: 
         place = str(path.relative_to(results.resolve()))
         table.add_row(place, "", "left over", "", size_words(disk_bytes([path]) or path.lstat().st_blocks * 512))
     print_table(console, table)
-
-
-def _agreed(yes: bool, count: int) -> bool:
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise UserError("nothing is removed without a terminal to ask on; --yes removes without asking.")
-    return typer.confirm(f"Remove {'this' if count == 1 else f'these {count}'} for good?", default=False)
 
 
 def clean_command(
@@ -155,7 +146,9 @@ def clean_command(
         print("There is nothing to remove.")
         return
     _show(picked, rest, results)
-    if not _agreed(yes, len(picked) + len(rest)):
+    count = len(picked) + len(rest)
+    question = f"Remove {'this' if count == 1 else f'these {count}'} for good?"
+    if not agreed(question, yes, "nothing is removed without a terminal to ask on; --yes removes without asking."):
         print("Nothing is removed.")
         return
     before = disk_bytes([results])

@@ -16,7 +16,7 @@ from railyard.base.terminal import new_console, print_table
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.linklog.stats import LinkStats, link_stats
 
-_out = new_console(markup=False)
+_out = new_console()
 
 Logs = Annotated[
     list[Path],

@@ -13,6 +13,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.provenance import version_words
 from railyard.base.terminal import new_console
+from railyard.base.words import printable
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.cli.clean import clean_command
 from railyard.cli.links import link_plot_command, link_stats_command
@@ -380,5 +381,5 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> None:
-    print(f"railyard: {sentence}", file=sys.stderr)
+    print(f"railyard: {printable(sentence)}", file=sys.stderr)
     sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
-from railyard.base.terminal import new_console, print_table
-from railyard.base.words import counted
+from railyard.base.terminal import agreed, new_console, print_table
+from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment
 from railyard.results import differences, shortage
@@ -28,11 +29,11 @@ from railyard.results.records import load_campaign, load_run
 from railyard.results.show import print_campaign, print_run
 from railyard.run.folders import shown
 from railyard.run.preflight import check_arena
-from railyard.run.repeat import changes, repeat
+from railyard.run.repeat import changes, planned, repeat, spec_of
 from railyard.stats.intervals import TOO_SMALL
 from railyard.studies.exhibits import registry
 
-console = new_console(markup=False)
+console = new_console()
 Results = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
 
 
@@ -192,14 +193,34 @@ def repeat_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="New folder for the repetition.")] = Path("again"),
     qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even if the run had none.")] = False,
+    program: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Arena sim: the xlink-sim to run."),
+    ] = None,
+    stack: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The peer.yaml of the stack."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     results: Results = RESULTS_DIR,
 ) -> None:
-    """Repeat a recorded run with its settings, traces and seed, and show it."""
-    record = load_run(find_run(run, results)).record
+    """Repeat a recorded run with its settings, traces and seed, and show it.
+
+    The programs are those of this installation. Their commands are printed first, and run when you agree.
+    """
+    folder = find_run(run, results)
+    record = load_run(folder).record
     check_arena(record["config"]["arena"])
-    for change in changes(record):
+    spec = spec_of(folder, record, program_file=program, stack=stack)
+    spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
+    for change in changes(record, spec):
         console.print(f"it may differ: {change}", soft_wrap=True)
-    repeat(record, out.resolve(), qlog=qlog)
+    console.print("This runs, in network namespaces where the arena has them:", soft_wrap=True)
+    for line in planned(spec, out.resolve()):
+        console.print(f"  {line}", soft_wrap=True)
+    if not agreed("Run this?", yes, "nothing is run without a terminal to ask on; --yes runs it without asking."):
+        return
+    repeat(spec, out.resolve())
     print_run(new_console(), out)
 
 
@@ -239,7 +260,10 @@ def query_command(
         print_table(console, table)
         console.print(counted(answer.num_rows, "row"))
     elif out is None:
-        write_answer(answer, form, sys.stdout.buffer)
+        made = io.BytesIO()
+        write_answer(answer, form, made)
+        shown_here = sys.stdout.isatty()  # elsewhere the values stay what they are
+        sys.stdout.buffer.write(printable(made.getvalue().decode()).encode() if shown_here else made.getvalue())
         sys.stdout.buffer.flush()
     else:
         _write_file(answer, form, out)

@@ -11,7 +11,7 @@ import typer
 from railyard.base.errors import UserError
 from railyard.base.terminal import new_console
 
-console = new_console(markup=False)
+console = new_console()
 
 
 @contextmanager

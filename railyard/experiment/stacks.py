@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -29,6 +29,7 @@ from railyard.base.yamlfile import find_yaml, load_yaml, near_miss, parse
 
 FILE_NAME = "peer.yaml"
 STACK_SCHEME = "stack"  # the scheme of every entry that names a stack
+StackName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}$")]
 REVISION_LIMIT_S, REVISION_BYTES = 10, 256
 
 
@@ -56,7 +57,7 @@ class Can(_Strict):
 class Stack(_Strict):
     """A file peer.yaml."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}$")
+    name: StackName
     about: str
     licence: str
     version: str | None = None
@@ -86,7 +87,7 @@ class StackRun(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    name: str
+    name: StackName
     about: str
     file: Path
     client: tuple[str, ...]

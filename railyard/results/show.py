@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import IN_CHECKOUT
@@ -62,14 +62,13 @@ def _print_config(console: Console, run: Run) -> None:
     }
     for name, text in rows.items():
         if text:
-            console.print(f"{name:<12}{escape(text)}", soft_wrap=True)
+            console.print(f"{name:<12}{text}", soft_wrap=True)
 
 
 def _print_outcome(console: Console, run: Run) -> None:
     fidelity = run.record["fidelity"]
-    console.print(
-        f"[bold]{run.run_id}[/bold]: {run.outcome.replace('_', ' ')} {escape(run.record['message'])}", soft_wrap=True
-    )
+    said = f": {run.outcome.replace('_', ' ')} {run.record['message']}"
+    console.print(Text.assemble((run.run_id, "bold"), said), soft_wrap=True)
     console.print(
         f"first frame {seconds(run.first_frame_s)} s, played {run.play_time_s:.1f} s, "
         f"rebuffered {run.rebuffer_time_s:.2f} s in {run.rebuffer_count} stalls, redundancy {percent(run.redundancy)}",
@@ -177,11 +176,12 @@ def print_run(console: Console, folder: Path) -> None:
 
 def print_campaign(console: Console, campaign: StoredCampaign) -> None:
     """What was asked, how far it is, the comparison, and each run in a line."""
-    console.print(f"[bold]{campaign.name}[/bold]: {campaign.state}, {campaign.arena or '–'}", soft_wrap=True)
+    said = f": {campaign.state}, {campaign.arena or '–'}"
+    console.print(Text.assemble((campaign.name, "bold"), said), soft_wrap=True)
     about = campaign.experiment.get("description") or campaign.exhibit.get("summary", "")
     for text in (about, campaign.record.get("command") or campaign.exhibit.get("command", "")):
         if text:
-            console.print(escape(str(text)), soft_wrap=True)
+            console.print(str(text), soft_wrap=True)
     for claim in campaign.exhibit.get("claims", []):
         console.print(
             f"{claim['verdict']}: {claim['claim']} Paper: {claim['theirs']}. Here: {claim['ours']}.",

@@ -1,4 +1,8 @@
-"""How to do a recorded run again: the commands as they were, and what has changed since."""
+"""How to do a recorded run again: the commands as they were, and what has changed since.
+
+A record may be somebody else's. It decides the settings of the repetition, not what programs run: these are the ones of
+this installation, or those that the user names.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,18 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from railyard.base.errors import UserError
-from railyard.base.paths import IN_CHECKOUT, ROOT, program
+from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
+from railyard.base.yamlfile import field_name
+from railyard.experiment.stacks import FILE_NAME, StackRun, resolve_stack
+from railyard.run import runspec
 from railyard.run.campaign import run_once
+from railyard.run.resolve import kernel_machine
 from railyard.run.runspec import RunSpec, mptcp_limits_command
+from railyard.run.sim import spec_program
 
 AGAIN = "again"  # the folder into which the printed commands write
 PARTIAL = ".partial-"  # the folder's name while the run was under way
@@ -45,7 +56,7 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
     recorded: dict[str, list[str]] = record.get("commands", {})
     lines = []
     if IN_CHECKOUT and record["git"].get("revision"):
-        lines.append(f"git checkout {record['git']['revision']} && make build")
+        lines.append(f"git checkout {shlex.quote(record['git']['revision'])} && make build")
     lines.append(f"railyard repeat {shlex.quote(str(folder))} --out {AGAIN}")
     config = record["config"]
     conducted = config["arena"] == "docker" or config.get("link_events") or config.get("stack")
@@ -76,11 +87,61 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
     return lines[:-1]
 
 
-def repeat(record: dict[str, Any], out: Path, *, qlog: bool = False) -> None:
-    """Does the run again, once, into a folder of its own; with `qlog`, with qlogs even where it had none. Raises
-    UserError when the folder is there already."""
-    spec = RunSpec.model_validate(record["config"])
-    spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
+def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
+    """The stack of that name of this installation, or that of a file, with the recorded options."""
+    own = PEERS_DIR / recorded.name / FILE_NAME
+    if file is None and not own.is_file():
+        known = sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
+        raise UserError(
+            f"the stack '{recorded.name}' of the run is none of this installation ({', '.join(known)}); name its "
+            "peer.yaml with --stack FILE if you trust the programs in it."
+        )
+    return resolve_stack(str((file or own).resolve()), recorded.options, Path())
+
+
+def spec_of(
+    folder: Path, record: dict[str, Any], *, program_file: Path | None = None, stack: Path | None = None
+) -> RunSpec:
+    """The run's settings with the programs that repeat it: this installation's, where none is given. Raises UserError
+    where the record has settings that no run has."""
+    try:
+        spec = RunSpec.model_validate(record["config"])
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        where = field_name(("config", *mistake["loc"]))
+        raise UserError(f"{folder / 'run.json'}: {where}: {mistake['msg']}; no run has such a setting.") from None
+    if program_file is not None and spec.arena != "sim":
+        raise UserError("--program is an xlink-sim for runs of the arena sim; RAILYARD_BIN names a folder of programs.")
+    update: dict[str, Any] = {"program": program_file and program_file.resolve()}
+    if spec.stack is not None:
+        update["stack"] = _own_stack(spec.stack, stack)
+    if spec.kernel is not None:
+        same = {"memory_mb": spec.kernel.memory_mb, "clock_s": spec.kernel.clock_s}
+        update["kernel"] = kernel_machine().model_copy(update=same)
+    digests = {name: sha256_of(program(name)) for name in spec.programs_sha256 if spec.arena != "docker"}
+    if program_file is not None:
+        digests["xlink-sim"] = sha256_of(program_file)
+    update["programs_sha256"] = spec.programs_sha256 | digests
+    return spec.model_copy(update=update)
+
+
+def planned(spec: RunSpec, out: Path) -> list[str]:
+    """The programs that the repetition runs, one command a line."""
+    if spec.arena == "sim":
+        return [shlex.join([str(spec_program(spec)), str(out / "job.json"), "--out", str(out)])]
+    player = runspec.player_command(spec, program("xlink-player"), out)
+    words = [[str(spec.kernel.file)]] if spec.kernel else []
+    words.append(runspec.server_command(spec, program("xlink-server"), out))
+    if spec.stack:
+        words.append(runspec.relay_server_command(spec.stack))
+        player = runspec.relay_command(spec, spec.stack, program("relay-run"), out, player)
+    settings = runspec.sysctls(spec)
+    words.append(runspec.mpshell_command(spec, program("mpshell"), out, player, settings=settings))
+    return [shlex.join(command) for command in words]
+
+
+def repeat(spec: RunSpec, out: Path) -> None:
+    """Does the run once, into a folder of its own. Raises UserError when the folder is there already."""
     try:
         out.mkdir(parents=True)
     except FileExistsError:
@@ -106,27 +167,42 @@ def _sha256(file: str) -> str | None:
         return None
 
 
-def changes(record: dict[str, Any]) -> list[str]:
-    """What is not as it was when the run was done, one phrase each: then a repetition may differ."""
+def _own_sha256(name: str) -> str | None:
+    try:
+        return sha256_of(program(name))
+    except UserError:
+        return None
+
+
+def _changed_stack(then: StackRun, now: StackRun) -> list[str]:
+    files = sorted(then.sha256.keys() | now.sha256.keys())
+    different = [name for name in files if then.sha256.get(name) != now.sha256.get(name)]
+    return [f"{name} of the stack {now.name} is another one" for name in different]
+
+
+def changes(record: dict[str, Any], spec: RunSpec | None = None) -> list[str]:
+    """What is not as it was when the run was done, one phrase each: then a repetition may differ. `spec`: what
+    spec_of() made of the record, where a repetition is to follow."""
     found = []
     now, then = git_state(), record["git"]
     if then.get("dirty"):
         found.append("the work tree had changes that are in no revision")
     if then.get("revision") and now.get("revision") != then["revision"]:
         found.append(f"the revision is {str(now.get('revision'))[:12]} now, it was {then['revision'][:12]}")
-    for name, digest in record["config"].get("programs_sha256", {}).items():
-        try:
-            same = sha256_of(program(name)) == digest
-        except UserError:
-            found.append(f"{name} is not built")
-        else:
-            if not same:
-                found.append(f"{name} is another build")
+    config = record["config"]
+    for name, digest in config.get("programs_sha256", {}).items():
+        own = spec.programs_sha256[name] if spec else _own_sha256(name)
+        if own != digest:
+            found.append(f"{name} is another build" if own else f"{name} is not built")
+    if spec and spec.stack:
+        found += _changed_stack(StackRun.model_validate(config["stack"]), spec.stack)
+    if spec and spec.kernel and spec.kernel.sha256 != config["kernel"]["sha256"]:
+        found.append("the kernel is another build")
     for path in record["config"]["paths"]:
         for direction in ("up", "down"):
-            digest = _sha256(path[direction])
-            if digest is None:
+            now_sha256 = _sha256(path[direction])
+            if now_sha256 is None:
                 found.append(f"the trace {path[direction]} is not here")
-            elif digest != path[f"{direction}_sha256"]:
+            elif now_sha256 != path[f"{direction}_sha256"]:
                 found.append(f"the trace {path[direction]} has other contents")
     return found

@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.experiment.model import (
     EXACT_ARENAS,
+    SYSCTL,
     TRANSPORT_OF_SCHEME,
     BufferLimits,
     LinkEvent,
@@ -21,6 +22,7 @@ from railyard.experiment.model import (
 )
 from railyard.experiment.settings import SETTINGS
 from railyard.experiment.stacks import StackRun
+from railyard.traces.names import DeviceName
 from railyard.traces.settings import Value, mpshell_keys
 
 QUIC_PORT = 4433
@@ -39,7 +41,7 @@ class RunPath(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    name: str
+    name: DeviceName
     technology: str
     up: Path
     down: Path
@@ -101,7 +103,7 @@ class RunSpec(BaseModel):
     keep_awake: str = "auto"
     real_time: bool = True  # player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted
     # mptcp and tcp only: further sysctls.
-    kernel_sysctls: dict[str, str] = {}
+    kernel_sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = {}
     # mptcp only: limits of the path manager that are not the number of paths, by their names in `ip mptcp limits`.
     mptcp_limits: dict[str, int] = {}
     # Scheme 'stack' only: the stack.
@@ -112,6 +114,14 @@ class RunSpec(BaseModel):
     pair_caveat: str = ""
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
+
+    @model_validator(mode="after")
+    def _events_are_of_its_paths(self) -> Self:
+        """They become words of a shell script in the kernel arena, and so do the names of sysctls and paths."""
+        names = {path.name for path in self.paths}
+        if strange := [event.path for event in self.link_events if event.path not in names]:
+            raise ValueError(f"a link event is of the path '{strange[0]}', which the run has not")
+        return self
 
     @property
     def is_exact(self) -> bool:

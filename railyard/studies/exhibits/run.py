@@ -126,7 +126,7 @@ def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
 
 def print_exhibit(console: Console, exhibit: Exhibit) -> None:
     """The exhibit in the terminal: its tables, then each claim with its verdict."""
-    console.print(f"\n[bold]{exhibit.title}[/bold] ({exhibit.paper_ref})")
+    console.print(Text.assemble("\n", (exhibit.title, "bold"), f" ({exhibit.paper_ref})"))
     console.print(exhibit.summary, markup=False)
     for table in exhibit.tables:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]

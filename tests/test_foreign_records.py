@@ -1,0 +1,184 @@
+"""Somebody else's results: what a record says is shown and compared, and runs no program that it names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command
+from railyard.base.paths import program
+from railyard.run.runspec import RunSpec
+
+Change = Callable[[dict[str, Any], Path], None]
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the simulator."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "unit.yaml").write_text(
+        "name: unit\narena: sim\npairs: [subway-1]\nschemes: [xlink]\nseeds: 1\n"
+        "player: {duration_s: 2, bitrate_bps: 1000000}\ntime_limit_s: 10\n"
+    )
+    command = [sys.executable, "-m", "railyard", "run", str(folder / "unit.yaml"), "--out", str(folder / "out")]
+    subprocess.run(command, check=True, capture_output=True)
+    [run] = (folder / "out" / "runs").iterdir()
+    return run
+
+
+def forged(recorded: Path, folder: Path, change: Change) -> Path:
+    """A copy of the run whose record is changed; `trap`, a program that leaves `folder/trapped` behind."""
+    trap = folder / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {folder}/trapped\n")
+    trap.chmod(0o755)
+    run = folder / "run"
+    shutil.copytree(recorded, run)
+    record = json.loads((run / "run.json").read_text())
+    change(record, trap)
+    (run / "run.json").write_text(json.dumps(record))
+    return run
+
+
+def _program(record: dict[str, Any], trap: Path) -> None:
+    record["config"]["program"] = str(trap)
+
+
+def test_the_program_that_a_record_names_is_not_run(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+    run = forged(recorded, tmp_path, _program)
+    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    assert not (tmp_path / "trapped").exists()
+    assert done.returncode == 0 and str(program("xlink-sim")) in done.stdout, done.stderr
+    assert (tmp_path / "again" / "player.jsonl").read_bytes() == (recorded / "player.jsonl").read_bytes()
+
+
+def test_a_program_that_the_user_names_is_run(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+    other = tmp_path / "xlink-sim"
+    other.write_text(f'#!/bin/sh\ntouch {tmp_path}/used\nexec {program("xlink-sim")} "$@"\n')
+    other.chmod(0o755)
+    again = tmp_path / "again"
+    done = command_line("repeat", str(recorded), "--yes", "--program", str(other), "--out", str(again))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "used").exists() and "it may differ: xlink-sim is another build" in done.stdout
+    record = json.loads((again / "run.json").read_text())
+    spec, then = (
+        RunSpec.model_validate(one["config"]) for one in (record, json.loads((recorded / "run.json").read_text()))
+    )
+    assert spec.programs_sha256 != then.programs_sha256
+
+
+def test_nothing_is_run_without_consent(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+    done = command_line("repeat", str(recorded), "--out", str(tmp_path / "again"))
+    assert done.returncode == 2 and "--yes" in done.stderr and done.stderr.count("\n") == 1
+    assert f"{program('xlink-sim')} {tmp_path}/again/job.json" in done.stdout
+    assert not (tmp_path / "again").exists()
+
+
+def _stack(name: str) -> Change:
+    def change(record: dict[str, Any], trap: Path) -> None:
+        command = [str(trap)]
+        stack: dict[str, Any] = {
+            "name": name,
+            "about": "",
+            "file": str(trap),
+            "client": command,
+            "server": command,
+            "options": {},
+        }
+        stack |= {"multipath": False, "version": None, "sha256": {"peer.yaml": "0" * 64}}
+        record["config"] |= {"scheme": "stack", "arena": "sim", "stack": stack}
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["unknown", "../evil", "evil.yaml", "{}/evil", "../../../../../../../..{}/evil"])
+def test_a_stack_is_one_of_this_installation(name: str, recorded: Path, tmp_path: Path, command_line: Command) -> None:
+    name = name.format(tmp_path)
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "peer.yaml").write_text(
+        "{name: evil, about: evil, licence: none, client: [../trap], server: [../trap]}"
+    )
+    run = forged(recorded, tmp_path, _stack(name))
+    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    assert not (tmp_path / "trapped").exists()
+    assert (
+        done.returncode == 2 and done.stderr.count("\n") == 1 and (name in done.stderr or "stack.name" in done.stderr)
+    ), done.stderr
+
+
+def _event(record: dict[str, Any], trap: Path) -> None:
+    record["config"]["link_events"] = [{"t_s": 1, "path": f"wifi; {trap}", "state": "down"}]
+
+
+def _sysctl(record: dict[str, Any], trap: Path) -> None:
+    record["config"]["kernel_sysctls"] = {"kernel.core_pattern": f"|{trap}"}
+
+
+def _path(record: dict[str, Any], trap: Path) -> None:
+    record["config"]["paths"][0]["name"] = f"../{trap}"
+
+
+@pytest.mark.parametrize("change", [_event, _sysctl, _path])
+def test_settings_that_no_run_has_are_refused(
+    change: Change, recorded: Path, tmp_path: Path, command_line: Command
+) -> None:
+    run = forged(recorded, tmp_path, change)
+    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "run.json" in done.stderr, done.stderr
+    assert not (tmp_path / "again").exists()
+
+
+def _escapes(record: dict[str, Any], trap: Path) -> None:
+    """In every text of the record that is not looked up."""
+    record["message"] = f"[link=file:///etc]ended[/oops] {ESCAPES}"
+    record["started"] += ESCAPES
+    record["fidelity"] |= {"void": True, "reasons": [ESCAPES], "cause": f"{ESCAPES} [/none]"}
+    record["commands"]["sim"].append(ESCAPES)
+    record["git"]["revision"] = f"$(touch {trap}){ESCAPES}"
+    record["config"] |= {"experiment": ESCAPES, "congestion": ESCAPES, "pair_caveat": ESCAPES, "pair": ESCAPES}
+    record["config"] |= {"label": f"{ESCAPES}[/b]", "scheme": ESCAPES, "primary": ESCAPES}
+
+
+@pytest.mark.parametrize("command", [["show"], ["repeat"], ["repeat", "--yes"], ["diff"], ["compare"]])
+def test_no_text_of_a_record_controls_the_terminal(
+    command: list[str], recorded: Path, tmp_path: Path, command_line: Command
+) -> None:
+    run = forged(recorded, tmp_path, _escapes)
+    more = [str(run)] if command == ["diff"] else ["--out", str(tmp_path / "again")] if "repeat" in command else []
+    done = command_line(command[0], str(run), *command[1:], *more)
+    assert done.stdout + done.stderr
+    for letter in "\x1b\x07\x9b\u202e":
+        assert letter not in done.stdout + done.stderr, done
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "hostile"], ["query", "SELECT * FROM campaigns"]])
+def test_no_text_of_a_campaign_controls_the_terminal(
+    command: list[str], recorded: Path, tmp_path: Path, command_line: Command
+) -> None:
+    campaign = tmp_path / "results" / "hostile"
+    shutil.copytree(recorded.parents[1], campaign)
+    for name in ("campaign.json", "runs/subway-1--xlink--s1/run.json"):
+        record = json.loads((campaign / name).read_text())
+        if name == "campaign.json":
+            record |= {"command": f"{ESCAPES}[/b]"}
+            record["experiment"] |= {"description": f"{ESCAPES}[/b]", "name": ESCAPES}
+            record["git"]["revision"] = ESCAPES
+        else:
+            started = record["started"]
+            _escapes(record, tmp_path)
+            record["started"] = started
+        (campaign / name).write_text(json.dumps(record))
+    for file in campaign.glob("*.parquet"):
+        file.unlink()
+    done = command_line(*command, "--results", str(tmp_path / "results"))
+    for letter in "\x1b\x07\x9b\u202e":
+        assert letter not in done.stdout + done.stderr, done
+    assert "Traceback" not in done.stderr and ("hostile" in done.stdout or done.returncode == 2), done
