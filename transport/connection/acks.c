@@ -385,6 +385,7 @@ static void suspect(xl_connection *c, xl_path *p) {
 /* A path that answers again is healthy; paths that still do not answer can now be given up. */
 static void path_answered(xl_connection *c, xl_path *p) {
     p->pto_count = 0;
+    c->silence.acked_at = c->now;
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");

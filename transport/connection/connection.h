@@ -15,7 +15,7 @@
  *   cid_frames.c  the frames of connection IDs and path IDs
  *   rebinding.c   addresses that change          migration.c  of a single-path connection
  *   preferred.c   the server's preferred address
- *   management.c  standby and abandon by themselves
+ *   management.c  standby and abandon by themselves  silence.c   dark paths that a peer leaves to us
  *   qoe.c         the player's signal and what is made of it */
 #ifndef XL_CONNECTION_CONNECTION_H
 #define XL_CONNECTION_CONNECTION_H
@@ -27,6 +27,7 @@
 #include "connection/migration.h"
 #include "connection/qoe.h"
 #include "connection/records.h"
+#include "connection/silence.h"
 #include "connection/state.h"
 #include "connection/streams.h"
 #include "path/cids.h"
@@ -91,6 +92,7 @@ struct xl_connection {
     xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;
     uint64_t manage_at; /* automatic path management looks again then */
+    xl_silence silence;
 
     xl_streams streams;
     xl_datagrams datagrams;

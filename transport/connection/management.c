@@ -1,5 +1,7 @@
 /* Automatic path management (paper section 6): a path that is much worse than the best stands by, one that stays dead
- * is abandoned, and both return. Each decision is in the qlog with its reason. Off unless xl_config asks for it. */
+ * is abandoned, and both return. Each decision is in the qlog with its reason. Off unless xl_config asks for it. One
+ * rule is always on: towards a peer that is not libxlink a dark path that holds the connection up is abandoned
+ * (silence.c). */
 #include "connection/management.h"
 
 #include <inttypes.h>
@@ -9,6 +11,7 @@
 #include "connection/path_status.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"
+#include "connection/silence.h"
 
 #define LOOK_US        100000
 #define LOSS_WINDOW_US 1000000
@@ -19,10 +22,8 @@
 #define DECISION_BYTES 128
 
 uint64_t xl_conn_management_deadline(const xl_connection *c) {
-    if (!c->config->limits.path_management.enabled || !c->multipath || !c->handshake.is_confirmed ||
-        !xl_conn_is_busy(c))
-        return XL_NEVER;
-    return c->manage_at;
+    bool is_on = c->config->limits.path_management.enabled || xl_conn_has_foreign_peer(c);
+    return is_on && c->multipath && c->handshake.is_confirmed && xl_conn_is_busy(c) ? c->manage_at : XL_NEVER;
 }
 
 static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
@@ -119,17 +120,27 @@ static void judge_standby(xl_connection *c, xl_path *p) {
     xl_conn_path_ask(c, p, XL_STATUS_AVAILABLE, "recovered");
 }
 
+static void abandon(xl_connection *c, xl_path *p, const char *reason, uint64_t since) {
+    char why[DECISION_BYTES];
+    snprintf(why, sizeof why, "abandon: %s for %" PRIu64 " ms", reason, (c->now - since) / 1000);
+    log_decision(c, p, why);
+    p->watch.reopen_at = c->is_server ? 0 : c->now + c->config->limits.path_management.reopen_us;
+    xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "dead for too long");
+}
+
 /* Only a client abandons: the interfaces are its own, and it alone can open a path anew. */
 static void judge_dead(xl_connection *c, xl_path *p) {
-    char why[DECISION_BYTES];
-    const xl_path_management *m = &c->config->limits.path_management;
-    uint64_t dead = c->now - p->state_since;
-    if (c->is_server || dead < m->abandon_us || !xl_conn_has_healthy_path_beside(c, p))
+    if (!c->is_server && c->now - p->state_since >= c->config->limits.path_management.abandon_us &&
+        xl_conn_has_healthy_path_beside(c, p) && !(xl_conn_has_foreign_peer(c) && xl_conn_is_being_repaired(c)))
+        abandon(c, p, "no answer", p->state_since);
+}
+
+/* Either side: a peer that acknowledges on a dark path goes on to do so until it is told. */
+static void judge_silent(xl_connection *c, xl_path *p) {
+    if (!xl_conn_path_is_in_the_way(c, p))
         return;
-    snprintf(why, sizeof why, "abandon: no answer for %" PRIu64 " ms", dead / 1000);
-    log_decision(c, p, why);
-    p->watch.reopen_at = c->now + m->reopen_us;
-    xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "dead for too long");
+    abandon(c, p, "silent, and nothing comes elsewhere,", p->last_received_at);
+    xl_conn_probe_heard_paths(c);
 }
 
 static void reopen(xl_connection *c, xl_path *p) {
@@ -148,21 +159,31 @@ static void ask_silent(xl_connection *c, xl_path *p) {
     p->ping_pending = true;
 }
 
+static void manage(xl_connection *c, xl_path *p) {
+    watch_loss(p, c->now);
+    if (p->state == XL_PATH_ACTIVE && p->validated) {
+        ask_silent(c, p);
+        judge_in_use(c, p);
+    } else if (p->state == XL_PATH_STANDBY && p->watch.stands_by && p->status == XL_STATUS_STANDBY) {
+        judge_standby(c, p);
+    } else if (p->state == XL_PATH_SUSPECT) {
+        judge_dead(c, p);
+    }
+}
+
 void xl_conn_management_timer(xl_connection *c) {
+    bool is_foreign = xl_conn_has_foreign_peer(c);
     c->manage_at = c->now + LOOK_US;
+    if (is_foreign)
+        xl_conn_silence_look(c);
     size_t count = c->path_count;
     for (size_t i = 0; i < count; i++) {
         xl_path *p = &c->path[i];
-        watch_loss(p, c->now);
-        if (p->state == XL_PATH_ACTIVE && p->validated) {
-            ask_silent(c, p);
-            judge_in_use(c, p);
-        } else if (p->state == XL_PATH_STANDBY && p->watch.stands_by && p->status == XL_STATUS_STANDBY) {
-            judge_standby(c, p);
-        } else if (p->state == XL_PATH_SUSPECT) {
-            judge_dead(c, p);
-        } else if (p->state == XL_PATH_CLOSED && p->watch.reopen_at && p->watch.reopen_at <= c->now) {
+        if (is_foreign)
+            judge_silent(c, p);
+        if (c->config->limits.path_management.enabled)
+            manage(c, p);
+        if (p->state == XL_PATH_CLOSED && p->watch.reopen_at && p->watch.reopen_at <= c->now)
             reopen(c, p);
-        }
     }
 }

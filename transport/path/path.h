@@ -66,6 +66,7 @@ typedef struct {
     unsigned turns;                 /* how often it was put on standby */
     bool stands_by;                 /* it was we who did */
     uint64_t reopen_at;             /* abandoned: when to open it anew */
+    unsigned asked;                 /* PATH_CHALLENGEs of a silence that holds the connection up */
 } xl_path_watch;
 
 typedef struct {
