@@ -2,8 +2,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/numbers.h"
+
+#define MPSHELL_PATHS_MOST 1000
 
 bool net_parse_ip(const char *text, xl_addr *out) {
     *out = (xl_addr){0};
@@ -12,6 +17,44 @@ bool net_parse_ip(const char *text, xl_addr *out) {
     else if (inet_pton(AF_INET6, text, out->ip) == 1)
         out->family = 6;
     return out->family != 0;
+}
+
+/* NULL: mpshell has no such path. */
+static const char *mpshell_address(size_t index, uint8_t family, char *variable, size_t cap) {
+    snprintf(variable, cap, "MPSHELL_PATH_%zu_ADDR%s", index, family == 6 ? "6" : "");
+    return getenv(variable);
+}
+
+bool net_parse_local(const char *text, xl_addr *out, char *reason, size_t cap) {
+    char variable[48];
+    const char *ip = text;
+    uint64_t index = 0;
+    if (text[0] == '@') {
+        if (!number_parse(text + 1, strlen(text + 1), &index) || index >= MPSHELL_PATHS_MOST) {
+            snprintf(reason, cap, "'%.60s': this is not a path of mpshell; write @0, @1 and so on", text);
+            return false;
+        }
+        ip = mpshell_address((size_t)index, 4, variable, sizeof variable);
+        if (!ip) {
+            snprintf(reason, cap, "'%s' needs $%s, which mpshell sets; give an IP address outside of mpshell", text,
+                     variable);
+            return false;
+        }
+    }
+    if (!net_parse_ip(ip, out)) {
+        snprintf(reason, cap, "'%.60s': this is not an IP address", ip);
+        return false;
+    }
+    return true;
+}
+
+size_t net_mpshell_paths(uint8_t family, xl_addr *out, size_t cap) {
+    char variable[48];
+    size_t n = 0;
+    for (const char *ip; n < cap && (ip = mpshell_address(n, family, variable, sizeof variable)); n++)
+        if (!net_parse_ip(ip, &out[n]))
+            break;
+    return n;
 }
 
 static bool parse_port(const char *text, uint16_t *port) {

@@ -3,6 +3,8 @@
 #define BASE_NET_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "xlink/xlink.h"
@@ -11,6 +13,12 @@
 bool net_parse_ip(const char *text, xl_addr *out);
 /* "192.0.2.1:443" or "[2001:db8::1]:443"; port 0 is allowed. */
 bool net_parse_endpoint(const char *text, xl_addr *out);
+
+/* An address of this host: "192.0.2.1", "2001:db8::1", or "@I" for that of mpshell's path I, which the environment has.
+ * False with a phrase in reason. */
+bool net_parse_local(const char *text, xl_addr *out, char *reason, size_t cap);
+/* Writes the addresses of mpshell's paths in this family, in order. Returns how many; 0 outside of mpshell. */
+size_t net_mpshell_paths(uint8_t family, xl_addr *out, size_t cap);
 
 /* The length of the sockaddr. */
 socklen_t net_to_sockaddr(const xl_addr *addr, struct sockaddr_storage *out);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -52,10 +53,34 @@ static void the_kernels_form_and_back_is_the_same_address(void **state) {
     assert_false(net_from_sockaddr((struct sockaddr *)&other, &a));
 }
 
+static void paths_of_mpshell_are_those_of_the_environment(void **state) {
+    (void)state;
+    char reason[160];
+    xl_addr a, paths[3];
+    assert_int_equal(net_mpshell_paths(4, paths, 3), 0);
+    assert_false(net_parse_local("@1", &a, reason, sizeof reason));
+    assert_string_equal(reason,
+                        "'@1' needs $MPSHELL_PATH_1_ADDR, which mpshell sets; give an IP address outside of mpshell");
+    setenv("MPSHELL_PATH_0_ADDR", "192.0.2.1", 1);
+    setenv("MPSHELL_PATH_1_ADDR", "192.0.2.2", 1);
+    setenv("MPSHELL_PATH_0_ADDR6", "2001:db8::1", 1);
+    assert_true(net_parse_local("@1", &a, reason, sizeof reason));
+    assert_true(a.family == 4 && a.ip[3] == 2);
+    assert_int_equal(net_mpshell_paths(4, paths, 3), 2);
+    assert_true(paths[0].ip[3] == 1 && paths[1].ip[3] == 2);
+    assert_int_equal(net_mpshell_paths(4, paths, 1), 1);
+    assert_int_equal(net_mpshell_paths(6, paths, 3), 1);
+    assert_true(paths[0].family == 6 && paths[0].ip[15] == 1);
+    const char *const bad[] = {"", "@", "@-1", "@x", "@1000", "localhost", "192.0.2.1:80"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(net_parse_local(bad[i], &a, reason, sizeof reason));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_are_an_ip_address_and_a_port),
         cmocka_unit_test(the_kernels_form_and_back_is_the_same_address),
+        cmocka_unit_test(paths_of_mpshell_are_those_of_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,12 +188,13 @@ typedef struct {
     const setting *rows[OPTIONS_MAX];
     void *into[OPTIONS_MAX];
     bool given[OPTIONS_MAX];
-    bool refuse_twice;
+    bool refuse_twice, mixed;
     size_t count;
 } option_list;
 
 static void list_options(const setting_tables *s, option_list *list) {
     list->refuse_twice = s->refuse_twice;
+    list->mixed = s->mixed;
     for (size_t i = 0; i < s->count; i++) {
         for (const setting *row = s->table[i].rows; row->name && list->count < OPTIONS_MAX; row++) {
             if (!setting_is_of(row, s->table[i].sides))
@@ -227,7 +228,7 @@ static bool read_pass(option_list *list, settings_pass pass, int argc, char **ar
     int option;
     opterr = 0;
     optind = 0; /* GNU: from the beginning */
-    while ((option = getopt_long(argc, argv, "+:", list->options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, list->mixed ? ":" : "+:", list->options, NULL)) != -1) {
         if (option == HELP_OPTION) {
             *help = true;
             return true;

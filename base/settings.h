@@ -78,6 +78,7 @@ typedef struct {
     setting_table table[SETTINGS_TABLES_MAX];
     size_t count;
     settings_pass pass;
+    bool mixed;        /* options may follow other arguments, which are moved to the end of argv */
     bool refuse_twice; /* a command line that gives an option twice is wrong, but for one that repeats */
 } setting_tables;
 
@@ -90,8 +91,8 @@ bool setting_read(const setting *, void *into, const char *label, const char *te
 
 /* Reads a command line by getopt_long. False with a sentence in error. *help: --help was given, and nothing else was
  * looked at. *rest: the index in argv of the first argument that is not an option, argc if there is none; reading stops
- * there, so that what follows may be another command's. Of a setting that is given twice the last value
- * counts, or both where it has a grammar of its own that adds; see refuse_twice.
+ * there, so that what follows may be another command's, but not if `mixed`. Of a setting that is given twice the last
+ * value counts, or both where it has a grammar of its own that adds; see refuse_twice.
  */
 bool settings_read_args(const setting_tables *, int argc, char **argv, bool *help, int *rest, char *error);
 

@@ -112,6 +112,26 @@ static void reading_stops_at_the_first_argument_that_is_no_option(void **state) 
     assert_int_equal(s.copies, 2);
 }
 
+static void options_of_mixed_tables_may_follow_other_arguments(void **state) {
+    (void)state;
+    sample s = {0};
+    bool help;
+    int rest;
+    setting_tables what = all(&s);
+    what.mixed = true;
+    char *argv[] = {"program", "first", "--copies", "2", "second", "--verify", "--", "--copies", NULL};
+    assert_true(settings_read_args(&what, 8, argv, &help, &rest, error));
+    assert_int_equal(s.copies, 2);
+    assert_true(s.verify);
+    assert_int_equal(8 - rest, 3);
+    assert_string_equal(argv[rest], "first");
+    assert_string_equal(argv[rest + 1], "second");
+    assert_string_equal(argv[rest + 2], "--copies");
+    char *unknown[] = {"program", "first", "--copies", "2", "--nothing", "second", NULL};
+    assert_false(settings_read_args(&what, 6, unknown, &help, &rest, error));
+    assert_string_equal(error, "unknown option '--nothing'; see --help.");
+}
+
 static void of_a_setting_given_twice_the_last_value_counts(void **state) {
     (void)state;
     sample s = {0};
@@ -285,6 +305,7 @@ int main(void) {
         cmocka_unit_test(options_set_members_of_every_kind),
         cmocka_unit_test(a_narrow_member_leaves_its_neighbours_alone),
         cmocka_unit_test(reading_stops_at_the_first_argument_that_is_no_option),
+        cmocka_unit_test(options_of_mixed_tables_may_follow_other_arguments),
         cmocka_unit_test(of_a_setting_given_twice_the_last_value_counts),
         cmocka_unit_test(a_program_may_refuse_options_that_are_given_twice),
         cmocka_unit_test(a_base_is_read_first_wherever_it_stands),

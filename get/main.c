@@ -15,6 +15,7 @@
 #include "base/net.h"
 #include "base/text_file.h"
 #include "get/options.h"
+#include "get/summary.h"
 #include "xlink/log_files.h"
 #include "xlink/session_file.h"
 #include "xlink/udp.h"
@@ -37,8 +38,9 @@ typedef struct {
     xl_endpoint *endpoint;
     get_plan plan;
     target *targets;
-    size_t complete, failed, connections;
+    size_t failed, connections;
     uint64_t start_us;
+    get_summary summary;
     xl_session_file *sessions; /* the newest of the server: all URLs are of one server */
     bool has_new_session;      /* of the connection that is open */
     bool cannot_write;
@@ -98,7 +100,8 @@ static void on_done(void *user, size_t url, const char *problem) {
     t->fd = -1;
     if (!problem && g->cannot_write)
         problem = "it cannot be written";
-    *(problem ? &g->failed : &g->complete) += 1;
+    *(problem ? &g->failed : &g->summary.complete) += 1;
+    g->summary.bytes += problem ? 0 : t->bytes;
     if (problem)
         fprintf(stderr, PROGRAM ": %s: %s.\n", g->o.urls[url].path, problem);
     jsonl_write(
@@ -130,9 +133,21 @@ static void wait_for(get *g, uint64_t until) {
     (void)ppoll(&fd, 1, &timeout, NULL);
 }
 
+/* What each path received, by its local address: a path that is opened anew is the same one here. */
+static void count_paths(get *g, const xl_connection *connection, size_t count) {
+    xl_path_stats s;
+    for (size_t i = 0; i < count; i++) {
+        if (xl_connection_path_stats(connection, i, &s) != 0)
+            continue;
+        for (size_t k = 0; k < g->summary.paths; k++)
+            g->summary.received[k] += net_same_ip(&s.local, &g->summary.local[k]) ? s.bytes_received : 0;
+    }
+}
+
 static void log_connection(get *g, const xl_connection *connection) {
     xl_connection_stats s;
     xl_connection_get_stats(connection, &s);
+    count_paths(g, connection, s.path_count);
     jsonl_write(g->log, "connection_closed",
                 json_pack("{s:I, s:s, s:b, s:b, s:b, s:I, s:I}", "conn", (json_int_t)g->connections, "alpn",
                           xl_connection_alpn(connection), "resumed", (int)xl_connection_is_resumed(connection),
@@ -142,21 +157,38 @@ static void log_connection(get *g, const xl_connection *connection) {
                 xl_udp_now());
 }
 
+static uint64_t limit_of(const get *g) {
+    return g->start_us + g->o.time_limit_us;
+}
+
+/* Why nothing more is fetched; NULL: it may be. */
+static const char *reason_to_stop(const get *g, uint64_t now) {
+    if (interrupted)
+        return "interrupted";
+    return now >= limit_of(g) ? "the time limit came first" : NULL;
+}
+
 static void step(get *g, get_client *client) {
-    uint64_t limit = g->start_us + g->o.time_limit_us, now = xl_udp_now();
+    uint64_t now = xl_udp_now();
+    const char *reason = reason_to_stop(g, now);
     xl_udp_receive(g->udp, g->endpoint, now);
     if (xl_endpoint_next_timeout(g->endpoint) <= now)
         xl_endpoint_handle_timeout(g->endpoint, now);
     get_client_step(client, now);
-    if (now >= limit || interrupted)
-        get_client_close(client, interrupted ? "interrupted" : "the time limit came first", now);
+    if (reason)
+        get_client_close(client, reason, now);
     xl_udp_flush(g->udp, g->endpoint, now);
 }
 
 /* The ticket may come after the last body: a connection that the next one is to resume waits for it a little. */
 static bool awaits_session(const get *g, size_t next, uint64_t done_at) {
     bool is_of_use = (g->o.split != GET_SPLIT_NONE && next < g->o.url_count) || g->o.session_file;
-    return is_of_use && !g->has_new_session && xl_udp_now() < done_at + SESSION_WAIT_US;
+    const uint64_t now = xl_udp_now();
+    return is_of_use && !g->has_new_session && now < done_at + SESSION_WAIT_US && !reason_to_stop(g, now);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
 }
 
 /* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
@@ -175,10 +207,8 @@ static bool run_connection(get *g, size_t first, size_t count) {
     get_client_step(client, xl_udp_now());
     while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
-        uint64_t until = xl_endpoint_next_timeout(g->endpoint);
-        wait_for(g, done_at < XL_NEVER - SESSION_WAIT_US && done_at + SESSION_WAIT_US < until
-                        ? done_at + SESSION_WAIT_US
-                        : until);
+        uint64_t until = earlier(xl_endpoint_next_timeout(g->endpoint), limit_of(g));
+        wait_for(g, done_at == XL_NEVER ? until : earlier(until, done_at + SESSION_WAIT_US));
         step(g, client);
         if (done_at == XL_NEVER && get_client_is_done(client))
             done_at = xl_udp_now();
@@ -191,12 +221,16 @@ static bool run_connection(get *g, size_t first, size_t count) {
 }
 
 static bool run(get *g) {
-    for (size_t at = 0, count; at < g->o.url_count && !interrupted; at += count) {
+    const char *reason;
+    size_t at = 0, count;
+    for (; at < g->o.url_count && !reason_to_stop(g, xl_udp_now()); at += count) {
         bool is_alone = g->o.split == GET_SPLIT_EACH || (g->o.split == GET_SPLIT_FIRST && at == 0);
         count = is_alone ? 1 : g->o.url_count - at;
         if (!run_connection(g, at, count))
             return false;
     }
+    for (; at < g->o.url_count && (reason = reason_to_stop(g, xl_udp_now())); at++)
+        on_done(g, at, reason);
     return true;
 }
 
@@ -233,16 +267,42 @@ static bool source_of(const xl_addr *remote, xl_addr *local) {
     return ok;
 }
 
+/* The address that the kernel would send from; all of mpshell's paths, if that is one of them and the scheme uses
+ * several. False: there is no route. */
+static bool choose_paths(get *g) {
+    xl_addr offered[XL_MAX_PATHS];
+    bool is_among = false;
+    const bool all = quic_settings_use_all_paths(&g->o.settings);
+    if (!source_of(&g->plan.server, &g->o.local[0]))
+        return false;
+    g->o.paths = 1;
+    const size_t count = net_mpshell_paths(g->plan.server.family, offered, XL_MAX_PATHS);
+    for (size_t i = 0; i < count; i++)
+        is_among |= net_same_ip(&offered[i], &g->o.local[0]);
+    if (is_among && all) {
+        memcpy(g->o.local, offered, count * sizeof *offered);
+        g->o.paths = count;
+    } else if (is_among && count > 1 && !g->o.quiet) {
+        fprintf(stderr, PROGRAM ": --scheme %s uses one of mpshell's %zu paths; vanilla-mp uses all.\n",
+                g->o.settings.name, count);
+    }
+    if (all && g->o.paths == 1 && !g->o.quiet)
+        fprintf(stderr, PROGRAM ": --scheme %s has one path here; --path ADDR, once for each path, names several.\n",
+                g->o.settings.name);
+    return true;
+}
+
 static bool open_sockets(get *g) {
     char text[64];
     if (!look_up(g, &g->plan.server))
         return false;
-    g->plan.paths = g->o.paths ? g->o.paths : 1;
-    if (g->o.paths == 0 && !source_of(&g->plan.server, &g->o.local[0])) {
+    if (g->o.paths == 0 && !choose_paths(g)) {
         snprintf(g->error, sizeof g->error, "there is no route to %s",
                  xl_addr_format(&g->plan.server, text, sizeof text));
         return false;
     }
+    g->plan.paths = g->summary.paths = g->o.paths;
+    memcpy(g->summary.local, g->o.local, sizeof g->summary.local);
     if (!(g->udp = xl_udp_new())) {
         snprintf(g->error, sizeof g->error, "cannot open sockets: %s", strerror(errno));
         return false;
@@ -301,8 +361,25 @@ static bool open_endpoint(get *g) {
     return g->endpoint != NULL;
 }
 
+/* Before anything is fetched: that it cannot be written would be noticed with the first body otherwise. */
+static bool open_folder(get *g) {
+    if (!g->o.dir)
+        return true;
+    const bool is_there = mkdir(g->o.dir, 0777) == 0 || errno == EEXIST;
+    const int fd = is_there ? open(g->o.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    const bool ok = fd >= 0 && access(g->o.dir, W_OK | X_OK) == 0;
+    if (!ok)
+        snprintf(g->error, sizeof g->error, "cannot write to the folder %s of --dir: %s", g->o.dir, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
 static bool open_all(get *g, int argc, char **argv) {
     g->start_us = xl_udp_now();
+    g->summary.count = g->o.url_count;
+    if (!open_folder(g))
+        return false;
     g->plan = (get_plan){.alpn = g->o.alpn, .urls = g->o.urls};
     g->targets = calloc(g->o.url_count, sizeof *g->targets);
     g->sessions = xl_session_file_open(g->o.session_file);
@@ -333,6 +410,24 @@ static void close_all(get *g) {
     free(g->o.urls);
 }
 
+static void tell_summary(get *g) {
+    char text[GET_SUMMARY_BYTES];
+    get_summary *s = &g->summary;
+    s->us = xl_udp_now() - g->start_us;
+    json_t *paths = json_array();
+    for (size_t i = 0; i < s->paths; i++)
+        json_array_append_new(paths, json_pack("{s:s, s:I}", "local", xl_addr_format(&s->local[i], text, sizeof text),
+                                               "bytes_received", (json_int_t)s->received[i]));
+    jsonl_write(g->log, "summary",
+                json_pack("{s:I, s:I, s:I, s:I, s:o}", "connections", (json_int_t)g->connections, "complete",
+                          (json_int_t)s->complete, "failed", (json_int_t)g->failed, "bytes", (json_int_t)s->bytes,
+                          "paths", paths),
+                xl_udp_now());
+    get_summary_text(s, text);
+    if (!g->o.quiet && s->complete > 0)
+        printf(PROGRAM ": %s.\n", text);
+}
+
 int main(int argc, char **argv) {
     static get g;
     if (!get_options_parse(argc, argv, &g.o, g.error)) {
@@ -352,11 +447,8 @@ int main(int argc, char **argv) {
     if (!open_all(&g, argc, argv) || !run(&g)) {
         fprintf(stderr, PROGRAM ": %s.\n", g.error);
     } else {
-        status = g.complete == g.o.url_count ? 0 : 1;
-        jsonl_write(g.log, "summary",
-                    json_pack("{s:I, s:I, s:I}", "connections", (json_int_t)g.connections, "complete",
-                              (json_int_t)g.complete, "failed", (json_int_t)g.failed),
-                    xl_udp_now());
+        status = g.summary.complete == g.o.url_count ? 0 : 1;
+        tell_summary(&g);
     }
     if (!jsonl_close(g.log)) {
         fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", g.o.out_file);

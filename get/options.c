@@ -73,11 +73,8 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
         snprintf(reason, cap, "may be given %d times", XL_MAX_PATHS);
         return false;
     }
-    bool ok = net_parse_ip(text, &o->local[o->paths]);
-    if (ok)
-        o->paths++;
-    else
-        snprintf(reason, cap, "takes an IP address, not '%.60s'", text);
+    bool ok = net_parse_local(text, &o->local[o->paths], reason, cap);
+    o->paths += ok;
     return ok;
 }
 
@@ -96,14 +93,17 @@ static const setting rows[] = {
     {"connect", SETTING_OWN, .read = read_connect, .value = "ADDR:PORT",
      .help = "Address of the server. Default: that of the host in the first URL."},
     {"path", SETTING_OWN, .read = read_path, .value = "ADDR", .repeats = true,
-     .help = "Source address of a path. Give it once for each path. Without it the kernel chooses."},
+     .help =
+         "Source address of a path, or @I for mpshell's path I. Give it once for each path. Without it a scheme that "
+         "uses several paths takes all those of mpshell; else the kernel chooses one."},
     {"alpn", SETTING_WORD, FIELD(alpn), .words = alpns, .fallback = "h3",
      .help = "HTTP/3, or HTTP/0.9 as in interoperability tests."},
     {"split", SETTING_CHOICE, FIELD(split), .words = splits, .fallback = "none",
      .help = "none: all URLs in one connection. first: the first URL in one connection, the others in a second one. "
              "each: a connection for each URL."},
     {"dir", SETTING_TEXT, FIELD(dir), .value = "DIR",
-     .help = "Write each body to DIR, named by the last segment of its URL. Without it bodies are only counted."},
+     .help = "Write each body to DIR, which is made if it is missing, named by the last segment of its URL. Without it "
+             "bodies are only counted."},
     {"ca", SETTING_TEXT, FIELD(ca_file), .value = "FILE",
      .help = "Verify the server's certificate against the CA certificates in FILE (PEM)."},
     {"insecure", SETTING_FLAG, FIELD(insecure), .help = "Do not verify the server's certificate."},
@@ -118,6 +118,8 @@ static const setting rows[] = {
              "replayed by others."},
     {"time_limit", SETTING_WHOLE, FIELD(time_limit_us), .least = 1, .most = 86400, .scale = 1000000, .value = "S",
      .fallback = "60", .help = "Give up after this time."},
+    {"quiet", SETTING_FLAG, FIELD(quiet),
+     .help = "Do not print the line of summary: files, size, time, rate and paths."},
     {"seed", SETTING_OWN, .read = read_seed, .value = "N",
      .help = "Derive all random choices, keys and secrets from N, so that runs can be repeated. Not for deployment."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
@@ -129,7 +131,7 @@ static const setting rows[] = {
 char *get_options_usage(void) {
     char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
     if (own && scheme &&
-        asprintf(&text, "usage: xlink-get [options] https://HOST[:PORT]/PATH ...\n%s%s", own, scheme) < 0)
+        asprintf(&text, "usage: xlink-get [options] https://HOST[:PORT]/PATH ... [options]\n%s%s", own, scheme) < 0)
         text = NULL;
     free(own);
     free(scheme);
@@ -169,8 +171,8 @@ bool get_options_parse(int argc, char **argv, get_options *o, char *error) {
     *o = (get_options){.alpn = "h3", .time_limit_us = TIME_LIMIT_US};
     quic_settings_init(&o->settings);
     quic_settings_choose(&o->settings, "sp");
-    const setting_tables s = {.table = {{rows, o, 0}, {quic_setting_rows, &o->settings, SETTING_OF_PLAYER}},
-                              .count = 2};
+    const setting_tables s = {
+        .table = {{rows, o, 0}, {quic_setting_rows, &o->settings, SETTING_OF_PLAYER}}, .count = 2, .mixed = true};
     if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
         return o->help;
     o->url_count = (size_t)(argc - rest);

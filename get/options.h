@@ -26,7 +26,7 @@ typedef struct {
     get_split split;
     uint64_t time_limit_us, packets_per_key;
     random_seed seed;
-    bool insecure, early_data, help;
+    bool insecure, early_data, quiet, help;
 } get_options;
 
 /* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to; urls is to be freed. */

@@ -1,6 +1,5 @@
 #include "player/options.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +9,9 @@
 #include "base/settings.h"
 #include "base/net.h"
 
-#define DAY_MS             UINT64_C(86400000)
-#define DEFAULT_FPS_MILLI  30000
-#define PATH_TEXT_BYTES    160
-#define MPSHELL_PATHS_MOST 1000
+#define DAY_MS            UINT64_C(86400000)
+#define DEFAULT_FPS_MILLI 30000
+#define PATH_TEXT_BYTES   160
 
 __attribute__((format(printf, 3, 4))) static bool refuse(char *reason, size_t cap, const char *format, ...) {
     va_list args;
@@ -34,23 +32,6 @@ static bool parse_technology(const char *text, xl_technology *out) {
         }
     }
     return false;
-}
-
-/* "@I" stands for $MPSHELL_PATH_<I>_ADDR. */
-static bool parse_local(const char *text, xl_addr *out, char *reason, size_t cap) {
-    char variable[48];
-    const char *ip = text;
-    if (text[0] == '@') {
-        uint64_t index = 0;
-        if (!number_parse(text + 1, strlen(text + 1), &index) || index >= MPSHELL_PATHS_MOST)
-            return refuse(reason, cap, "'%s': this is not a path of mpshell; write @0, @1 and so on", text);
-        snprintf(variable, sizeof variable, "MPSHELL_PATH_%" PRIu64 "_ADDR", index);
-        ip = getenv(variable);
-        if (!ip)
-            return refuse(reason, cap, "'%s' needs $%s, which mpshell sets; give an IP address outside of mpshell",
-                          text, variable);
-    }
-    return net_parse_ip(ip, out) || refuse(reason, cap, "'%s': this is not an IP address", ip);
 }
 
 /* Cuts NAME:LOCALADDR[:TECH] into its parts, *technology NULL when it is not there; an IPv6 address stands in brackets.
@@ -97,7 +78,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     *path = (player_path){.technology = XL_TECH_UNKNOWN};
     if (technology && !parse_technology(technology, &path->technology))
         return refuse(reason, cap, "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '%s'", technology);
-    if (!check_path_name(o, copy, reason, cap) || !parse_local(address, &path->local, reason, cap))
+    if (!check_path_name(o, copy, reason, cap) || !net_parse_local(address, &path->local, reason, cap))
         return false;
     memcpy(path->name, copy, strlen(copy) + 1);
     c->path_count++;

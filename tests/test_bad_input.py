@@ -313,7 +313,11 @@ def test_an_unknown_scheme_is_named_by_the_programs(tmp_path: Path) -> None:
         ("xlink-get --insecure https://a.test/x https://b.test/x", ["one server", "https://b.test/x"]),
         ("xlink-get --insecure --alpn h2 https://127.0.0.1/x", ["--alpn takes h3 or hq-interop", "not 'h2'"]),
         ("xlink-get --insecure --ciphers rc4 https://127.0.0.1:9/x", ["--ciphers takes aes128, aes256", "not 'rc4'"]),
-        ("xlink-get --insecure --path 127.0.0.1:5 https://127.0.0.1/x", ["--path takes an IP address"]),
+        ("xlink-get --insecure --path 127.0.0.1:5 https://127.0.0.1/x", ["--path '127.0.0.1:5'", "not an IP address"]),
+        ("xlink-get https://127.0.0.1/x --insecure --path @7", ["--path '@7'", "outside of mpshell"]),
+        ("xlink-get https://127.0.0.1/x --insecure --bogus", ["unknown option '--bogus'"]),
+        ("xlink-get https://127.0.0.1/x --insecure --dir /no/folder", ["/no/folder of --dir", "No such file"]),
+        ("xlink-get https://127.0.0.1/x --insecure --dir /dev/null", ["/dev/null of --dir", "Not a directory"]),
         (
             "xlink-load --server 127.0.0.1:9 --path 127.1.0.1 --scheme xlnk",
             ["xlnk", "takes sp, cm, vanilla-mp, vanilla-mp-2021, xlink, xlink-lean or xlink+"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import socket
 import ssl
 import subprocess
@@ -84,6 +86,69 @@ def test_workers_resume_each_others_sessions_and_a_seed_those_before_a_restart(t
     closed = events(read_jsonl(tmp_path / "get.jsonl"), "connection_closed")
     assert [record["resumed"] for record in closed] == [False] + [True] * (len(names) - 1)
     assert len({record["worker"] for record in events(server.records(), "connection_closed")}) == 2
+
+
+def test_one_line_says_what_was_fetched(tmp_path: Path, root: Path) -> None:
+    with Server(tmp_path, "--root", str(root)) as server:
+        done = get(server.port, names=("big", "small"))
+        in_part = get(server.port, names=("small", "missing"))
+        quiet = get(server.port, "--quiet", names=("big",))
+    line = (
+        r"xlink-get: 2 files, 3\.00 MB in \d+\.\d\d s, [\d.]+ [kMG]bit/s, over 1 path: 3\.\d\d MB by 127\.0\.0\.1\.\n"
+    )
+    assert re.fullmatch(line, done.stdout), done.stdout
+    assert in_part.stdout.startswith("xlink-get: 1 of 2 files, 5 B in ")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_options_may_follow_urls_and_the_folder_is_made(tmp_path: Path, root: Path) -> None:
+    with Server(tmp_path, "--root", str(root)) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        words: list[str | Path] = [f"{url}/small", "--insecure", f"{url}/big", "--dir", tmp_path / "new"]
+        done = subprocess.run([program("xlink-get"), *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["big", "small"]
+
+
+def test_the_time_limit_holds_where_nobody_answers(tmp_path: Path) -> None:
+    """The probe timeouts come after 1, 3 and 7 s."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+        out = ("--out", tmp_path / "get.jsonl")
+        done = get(port, "--time-limit", "4", "--split", "each", *out, names=("a", "b"))
+    assert done.returncode == 1
+    assert done.stderr.count("the time limit came first") == 2
+    assert all(4 <= record["t"] < 6 for record in events(read_jsonl(tmp_path / "get.jsonl"), "response"))
+
+
+MPSHELL = [
+    *(word for name in "ab" for word in ("--path", f"{name}:up=20mbps,down=20mbps,delay=5")),
+    *("--keep-awake", "off", "--", "sh", "-c"),
+]
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mpshell makes network namespaces and TUN devices")
+def test_in_mpshell_a_multipath_scheme_takes_all_paths_and_another_one_says_so(tmp_path: Path) -> None:
+    def fetch(*options: str) -> subprocess.CompletedProcess[str]:
+        words = f"{program('xlink-get')} https://$MPSHELL_GATEWAY:{server.port}/synthetic/{BIG_BYTES} --insecure "
+        command: list[str | Path] = [program("mpshell"), *MPSHELL, words + " ".join(options)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    with Server(tmp_path, "--scheme", "vanilla-mp", address="0.0.0.0") as server:  # noqa: S104
+        both = fetch("--scheme", "vanilla-mp", "--out", str(tmp_path / "get.jsonl"))
+        one, named, quiet = fetch(), fetch("--path", "@1"), fetch("--quiet")
+    [summary] = events(read_jsonl(tmp_path / "get.jsonl"), "summary")
+    assert len(summary["paths"]) == 2
+    assert all(path["bytes_received"] > BIG_BYTES / 10 for path in summary["paths"])
+    assert " over 2 paths: " in both.stdout
+    assert "uses" not in both.stderr
+    assert "--scheme sp uses one of mpshell's 2 paths; vanilla-mp uses all." in one.stderr
+    assert " over 1 path: " in one.stdout
+    assert "uses" not in named.stderr + quiet.stderr
 
 
 class Raw(QuicConnectionProtocol):

@@ -299,10 +299,9 @@ PICOQUIC_OPTIONS = {  # of both sides, by test case
 
 def _picoquic_server(request: Request) -> Command | None:
     more = PICOQUIC_OPTIONS.get(request.case.testcase)
-    if more is None:
-        return None
-    preferred = f" -4 {PREFERRED_ADDRESS}:{PREFERRED_PORT}"
-    more += {"retry": " -r", "preferredaddress": preferred}.get(request.case.testcase, "")
+    if more is None or request.case.preferred:
+        return None  # its option -4 announces port 0
+    more += " -r" if request.case.testcase == "retry" else ""
     script = f"cd /logs; exec {_picoquicdemo()} -p 443 -c {CERTIFICATE} -k {KEY} -w /www -q /logs {more}"
     return Command(["sh", "-c", script])
 
