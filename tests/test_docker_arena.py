@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from railyard.base.paths import ROOT
+from railyard.base.paths import EXPERIMENTS_DIR, ROOT
+from railyard.experiment.model import load_experiment
 from railyard.run import containers
 from railyard.studies.agreement import ks_distance
 
@@ -295,8 +296,9 @@ def test_containers_and_mpshell_agree_within_noise(tmp_path: Path) -> None:
         done = railyard("run", "containers", "--arena", arena, "--out", str(tmp_path / arena))
         assert done.returncode == 0, done.stderr
         times[arena] = completion_times(tmp_path / arena)
-    assert set(times["docker"]) == set(times["mpshell"]) == set(SCHEMES)
-    for label in SCHEMES:
+    labels = {entry.base_label() for entry in load_experiment(EXPERIMENTS_DIR / "containers.yaml")[0].schemes}
+    assert set(times["docker"]) == set(times["mpshell"]) == labels
+    for label in labels:
         inside, alone = times["docker"][label], times["mpshell"][label]
         ratio = statistics.median(inside) / statistics.median(alone)
         assert 1 / MEDIAN_LIMIT <= ratio <= MEDIAN_LIMIT, (label, ratio)
