@@ -230,9 +230,12 @@ setup: ## install what is missing (Debian packages as root, Python packages into
 	@scripts/setup.sh $(EXTRAS)
 
 # Looking at pages and printing them takes a browser; building and running does not.
-test report: EXTRAS := browser
+report: EXTRAS := browser
+test test-py: EXTRAS := browser test
+peers interop test-peers: EXTRAS := peers
 docker-test: EXTRAS := docker
-kernel test-long: EXTRAS := kernel
+kernel: EXTRAS := kernel
+test-long: EXTRAS := kernel browser test machine
 
 # The kernel of the arena of that name, in a cache outside of the tree: emulator/kernel/build.sh.
 .PHONY: kernel
@@ -285,7 +288,7 @@ coverage: setup ## which lines the tests reach, by room: a table, and pages in b
 
 # Other people's QUIC stacks. Every version is locked by the package manager that brings it.
 .PHONY: peers
-peers: ## fetch and build the foreign QUIC stacks that `make interop` speaks to
+peers: setup ## fetch and build the foreign QUIC stacks that `make interop` speaks to
 	@scripts/peers.sh
 
 PEER ?=
@@ -296,11 +299,17 @@ interop: setup peers ## test cases x foreign QUIC stacks x directions: table, bu
 	@PYTHONPATH=tests .venv/bin/python -m interop.matrix $(PEER:%=--peer %) $(CASE:%=--case %) \
 		$(if $(VIRTUAL),--virtual) $(SEED:%=--seed %) $(TIMES:%=--times %) $(if $(ADD),--add)
 
+# Those of stacks that a registry brings; in `make test` they are skipped where a stack is not built.
+.PHONY: test-peers
+test-peers: setup peers ## the tests of relays over foreign QUIC stacks
+	@$(MAKE) --no-print-directory -j$(JOBS) build
+	@RAILYARD_REQUIRE_PEERS=1 .venv/bin/python -m pytest tests/test_relays.py tests/test_interop_noq.py
+
 .PHONY: test-long
 test-long: setup ## the tests that take minutes each: `make test` leaves them out
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@emulator/kernel/build.sh >/dev/null
-	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m long
+	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m "long and not docker"
 
 # Containers. BASE is the Debian 12 image below both; pin it by digest where a registry is at hand.
 BASE ?=
@@ -323,6 +332,12 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 .PHONY: docker-test-with-engine
 docker-test-with-engine: docker
 	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
+
+# Not after setup: nothing of this machine is used.
+ORDER ?= demo,test test,demo
+.PHONY: fresh-machine
+fresh-machine: ## `make demo` and `make test` in bare Debian 12 roots, in both orders (ORDER=test,demo: one root, these targets)
+	@scripts/fresh-machine.sh $(ORDER)
 
 PREFIX ?= /usr/local
 DESTDIR ?=

@@ -5,9 +5,9 @@
 # As reproducible as the mirror's state: files that carry a time or a machine's name are removed, the archive is sorted
 # and all times are those of SOURCE_DATE_EPOCH. The label railyard.base.sha256 is the hash of the archive.
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 IMAGE=${1:-railyard/base:bookworm}
-SUITE=bookworm
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
 
 die() {
@@ -16,23 +16,11 @@ die() {
 }
 
 [ "$(id -u)" -eq 0 ] || die "debootstrap needs root."
-command -v debootstrap >/dev/null || die "debootstrap is not there; install the Debian package debootstrap."
 docker info >/dev/null 2>&1 || die "no Docker engine answers; start one, or set DOCKER_HOST."
-if [ -z "${MIRROR:-}" ]; then
-    # shellcheck disable=SC2016  # apt fills these in
-    MIRROR=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Identifier: Packages' 2>/dev/null |
-        awk -v suite="$SUITE" '$2 == suite && $3 == "main" { print $1; exit }')
-fi
-[ -n "$MIRROR" ] || die "apt of this machine has no mirror of $SUITE; name one with MIRROR=."
-
 work=$(mktemp -d -t railyard-base.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-if ! debootstrap --variant=minbase "$SUITE" "$work/root" "$MIRROR" >"$work/log" 2>&1; then
-    tail -n 5 "$work/log" >&2
-    die "debootstrap failed; see above."
-fi
+"$here/../scripts/bare-root.sh" "$work/root"
 root=$work/root
-printf 'deb %s %s main\n' "$MIRROR" "$SUITE" >"$root/etc/apt/sources.list"
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/* "$root"/tmp/* "$root"/debootstrap \
     "$root"/usr/share/doc/* "$root"/usr/share/man/* "$root"/usr/share/locale/* "$root"/var/cache/ldconfig/aux-cache \
     "$root"/etc/hostname "$root"/etc/resolv.conf "$root"/etc/passwd- "$root"/etc/group- "$root"/etc/shadow- \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches and builds the foreign QUIC stacks of `make interop` and those of peers/ that are schemes: Debian's packages as
-# root, those of Go and Rust by their lock files.
+# Fetches and builds the foreign QUIC stacks of `make interop` and those of peers/ that are schemes, of Go and Rust by
+# their lock files. Those that Debian has, `make setup` installs (scripts/setup.sh peers).
 # What cannot be had stays away, and is a row with its reason in the matrix.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -8,19 +8,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() {
     printf 'peers: %s\n' "$1"
 }
-
-packages=()
-for pair in gtlsclient:ngtcp2-client gtlsserver:ngtcp2-server caddy:caddy; do
-    PATH=$PATH:/usr/sbin command -v "${pair%%:*}" >/dev/null || packages+=("${pair##*:}")
-done
-if [ ${#packages[@]} -gt 0 ]; then
-    if [ "$(id -u)" -eq 0 ] && apt-get update -q >/dev/null &&
-        DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}" >/dev/null; then
-        say "installed ${packages[*]}"
-    else
-        say "without ${packages[*]}: as root, apt-get install ${packages[*]}"
-    fi
-fi
 
 # FOLDER WORDS...: runs a build command in the folder. Its tool knows what is up to date. A stack that cannot be built
 # leaves the others alone.

@@ -1,14 +1,74 @@
 #!/usr/bin/env bash
 # Sets up a Debian 12 machine for Railyard: Debian packages that are missing, then the Python environment in .venv.
-# Idempotent; says nothing and takes milliseconds when everything is there.
-#   setup.sh            what a build and a run need
-#   setup.sh browser    also what looks at pages and prints them; where that cannot be had, it says so and goes on
-#   setup.sh fuzz       also what fuzzing needs, likewise
-#   setup.sh kernel     also what builds the time-travel kernel, likewise
-#   setup.sh tidy       also clang-tidy, likewise
-#   setup.sh docker     also an engine and what makes a base image, likewise
+# Idempotent; says nothing and takes milliseconds when everything is there, else what it installs and why.
+#   setup.sh            what a build and a run need: the rows of `base`
+#   setup.sh SET…       also the rows of these sets; where they cannot be had, it says so and goes on
+#   setup.sh only SET   nothing but the rows of that set, and exit code 2 where they cannot be had
+#   setup.sh --rows     prints set, package and reason of each row, separated by tabs: docs/howto/install.md has them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# SET THING PACKAGE WHY. The Debian package is installed where the thing is not there:
+#   bin:NAME a program, pc:NAME a pkg-config module, file:PATH a file, any:FUNCTION what that function looks for.
+ROWS='
+base    bin:gcc          gcc                 compiles the C programs
+base    bin:make         make                runs this
+base    bin:pkg-config   pkg-config          finds the C libraries
+base    bin:git          git                 says which revision a result is of
+base    file:/usr/include/sys/socket.h libc6-dev headers and libraries of C
+base    pc:gnutls        libgnutls28-dev     TLS and cryptography of QUIC
+base    pc:libnghttp3    libnghttp3-dev      HTTP/3
+base    pc:jansson       libjansson-dev      reads and writes JSON
+base    pc:yaml-0.1      libyaml-dev         reads YAML
+base    pc:cmocka        libcmocka-dev       runs the C tests
+base    bin:clang-format clang-format        checks the layout of the C sources
+base    bin:ip           iproute2            makes the devices and routes of mpshell
+base    bin:unshare      util-linux          makes namespaces
+base    bin:setpriv      util-linux          gives up rights
+base    bin:sysctl       procps              sets options of the kernel in a namespace
+base    any:has_python   python3             runs railyard
+base    any:has_python   python3-venv        makes .venv for it
+browser bin:chromium     chromium            prints reports as PDF, and the tests look at pages in it
+browser file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core the font of those pages
+test    bin:iptables     iptables            mpshell --nat uses it, and one test does
+test    bin:groff        groff-base          checks the man pages
+test    bin:g++          g++                 compiles the public headers as C++
+kernel  file:/usr/src/linux-source-6.12.tar.xz linux-source-6.12 the source of the time-travel kernel
+kernel  bin:flex         flex                builds it
+kernel  bin:bison        bison               builds it
+kernel  bin:bc           bc                  builds it
+kernel  file:/usr/include/libelf.h libelf-dev builds it
+kernel  file:/usr/include/openssl/ssl.h libssl-dev builds it
+kernel  bin:xz           xz-utils            unpacks it
+kernel  bin:patch        patch               patches it
+docker  bin:docker       docker.io           the client of containers
+docker  any:has_engine   docker.io           an engine, where none answers
+docker  any:has_compose  docker-compose      runs the compose files
+docker  bin:debootstrap  debootstrap         makes the base image
+fuzz    bin:clang        clang               compiles the harnesses
+fuzz    any:has_fuzzer   libclang-rt-14-dev  libFuzzer
+fuzz    bin:llvm-cov     llvm                says which lines were reached
+tidy    bin:clang-tidy   clang-tidy          checks the C sources
+peers   bin:gtlsclient   ngtcp2-client       a QUIC client of others
+peers   bin:gtlsserver   ngtcp2-server       a QUIC server of others
+peers   bin:caddy        caddy               a server of HTTP/3 of others
+peers   bin:cmake        cmake               builds tquic
+peers   bin:g++          g++                 builds tquic
+machine bin:debootstrap  debootstrap         makes the root of make fresh-machine
+'
+# What is missing without a set.
+without() {
+    case $1 in
+    browser) echo "there is no PDF and the tests that look at pages are skipped" ;;
+    test) echo "some tests are skipped" ;;
+    kernel) echo "the time-travel kernel cannot be built" ;;
+    docker) echo "not all of the containers can be made or tested" ;;
+    fuzz) echo "nothing can be fuzzed" ;;
+    tidy) echo "nothing can be checked by it" ;;
+    peers) echo "those stacks are missing in the matrix" ;;
+    machine) echo "no fresh machine can be made" ;;
+    esac
+}
 
 die() {
     printf 'setup: %s\n' "$1" >&2
@@ -27,74 +87,45 @@ tick() {
     done
 }
 
-# Says what is done and how long that usually takes, and does it with its output kept; shows the end of that output and
-# one sentence if it fails.
-quietly() {
-    local what=$1 sentence=$2
-    shift 2
-    echo "setup: $what"
-    if [ -t 1 ]; then
-        tick &
-        TICKER=$!
-    fi
-    if ! "$@" >"$LOG" 2>&1; then
-        tail -n 15 "$LOG" >&2
-        die "$sentence"
-    fi
-    stop_ticking
-}
-
 stop_ticking() {
     [ -z "$TICKER" ] || kill "$TICKER" 2>/dev/null || true
     TICKER=
 }
 
-# What a build and a run need, as "thing to look for=Debian package that brings it".
-#   bin:NAME a program, pc:NAME a pkg-config module, file:PATH a file.
-NEEDS=(
-    bin:gcc=gcc bin:make=make bin:pkg-config=pkg-config bin:git=git bin:ip=iproute2 bin:unshare=util-linux
-    bin:setpriv=util-linux bin:sysctl=procps file:/usr/include/sys/socket.h=libc6-dev pc:gnutls=libgnutls28-dev
-    pc:libnghttp3=libnghttp3-dev pc:jansson=libjansson-dev pc:yaml-0.1=libyaml-dev pc:cmocka=libcmocka-dev bin:clang-format=clang-format
-)
+# Says what is done and how long that usually takes, and does it with its output kept in $LOG.
+step() {
+    local status=0
+    echo "setup: $1"
+    if [ -t 1 ]; then
+        tick &
+        TICKER=$!
+    fi
+    DEBIAN_FRONTEND=noninteractive "${@:2}" >"$LOG" 2>&1 || status=$?
+    stop_ticking
+    return $status
+}
 
-# Chromium prints the report as PDF, and the tests look at the pages in it. Without it there is no PDF, and those tests skip.
-EXTRAS=()
-without=
-case ${1:-} in
-"") ;;
-browser)
-    EXTRAS=(bin:chromium=chromium file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core)
-    without="there will be no PDF"
-    ;;
-docker)
-    # The client alone is no engine: docker.io brings both. An engine that answers may run anywhere.
-    EXTRAS=(bin:docker=docker.io bin:debootstrap=debootstrap)
-    docker info >/dev/null 2>&1 || EXTRAS+=(bin:dockerd=docker.io)
-    docker compose version >/dev/null 2>&1 || EXTRAS+=(bin:docker-compose=docker-compose)
-    without="not all of the containers can be made or tested"
-    ;;
-kernel)
-    EXTRAS=(file:/usr/src/linux-source-6.12.tar.xz=linux-source-6.12 bin:flex=flex bin:bison=bison bin:bc=bc
-        file:/usr/include/libelf.h=libelf-dev file:/usr/include/openssl/ssl.h=libssl-dev bin:xz=xz-utils bin:patch=patch)
-    without="the time-travel kernel cannot be built"
-    ;;
-fuzz)
-    EXTRAS=(bin:clang=clang "file:$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a=libclang-rt-14-dev"
-        bin:llvm-cov=llvm)
-    without="nothing can be fuzzed"
-    ;;
-tidy)
-    EXTRAS=(bin:clang-tidy=clang-tidy)
-    without="nothing can be checked by it"
-    ;;
-*) die "unknown argument '$1'; it takes 'browser', 'docker', 'fuzz', 'kernel', 'tidy' or nothing." ;;
-esac
+# The same, and without it nothing goes on: shows the end of its output and one sentence if it fails.
+required_step() {
+    local what=$1 sentence=$2
+    if ! step "$what" "${@:3}"; then
+        tail -n 15 "$LOG" >&2
+        die "$sentence"
+    fi
+}
+
+# The client alone is no engine: docker.io brings both. An engine that answers may run anywhere.
+has_engine() { docker info >/dev/null 2>&1 || present bin:dockerd; }
+has_compose() { docker compose version >/dev/null 2>&1 || present bin:docker-compose; }
+has_fuzzer() { [ -e "$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a" ]; }
+has_python() { venv_ready || find_python >/dev/null; }
 
 present() {
     case $1 in
     bin:*) [ -x "$(PATH=$PATH:/usr/sbin:/sbin command -v "${1#bin:}")" ] ;;
     pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
     file:*) [ -e "${1#file:}" ] || [ -e "/usr/include/$(uname -m)-linux-gnu/${1#file:/usr/include/}" ] ;;
+    any:*) "${1#any:}" ;;
     esac
 }
 
@@ -114,63 +145,93 @@ find_python() {
     return 1
 }
 
-missing=()
-for need in "${NEEDS[@]}"; do
-    present "${need%%=*}" || missing+=("${need#*=}")
-done
-wanted=()
-for need in "${EXTRAS[@]}"; do
-    present "${need%%=*}" || wanted+=("${need#*=}")
-done
-if [ ${#wanted[@]} -gt 0 ]; then
-    mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | sort -u)
-    if command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ]; then
-        echo "setup: installing Debian packages: ${wanted[*]}"
-        { DEBIAN_FRONTEND=noninteractive apt-get update -q &&
-            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >"$LOG" 2>&1 ||
-            echo "setup: apt-get could not install ${wanted[*]}, so $without; all else goes on." >&2
-    else
-        echo "setup: ${wanted[*]} is missing, and installing it needs root on Debian, so $without; all else goes on." >&2
-    fi
-fi
 STAMP=.venv/.setup-stamp
 WANTED=$(cat pyproject.toml requirements.lock scripts/setup.sh | sha256sum | cut -d' ' -f1)
 venv_ready() {
     [ -x .venv/bin/python ] && [ -x .venv/bin/railyard ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$WANTED $PWD" ]
 }
-if [ ${#missing[@]} -eq 0 ] && venv_ready; then
+
+# Of the sets named, lines of "SET PACKAGE WHY", separated by tabs, for what is not there.
+missing_of() {
+    local set thing package why sets=" $* "
+    while read -r set thing package why; do
+        if [[ -n $set && $sets == *" $set "* ]] && ! present "$thing" </dev/null; then
+            printf '%s\t%s\t%s\n' "$set" "$package" "$why"
+        fi
+    done <<<"$ROWS"
+}
+
+INSTALL=(apt-get install -q -y --no-install-recommends)
+sets=("$@")
+required=base
+case ${1:-} in
+--rows)
+    while read -r set _ package why; do [ -z "$set" ] || printf '%s\t%s\t%s\n' "$set" "$package" "$why"; done <<<"$ROWS"
+    exit
+    ;;
+only) sets=("${@:2}") required=${2:?usage: setup.sh only SET} ;;
+esac
+for set in "${sets[@]}"; do
+    known=$(awk 'NF && $1 != "base" && !seen[$1]++ { printf "%s ", $1 }' <<<"$ROWS")
+    [[ " $known" == *" $set "* ]] || die "there is no set '$set'; it takes some of ${known}or nothing."
+done
+[ "$required" != base ] || sets=(base "${sets[@]}")
+
+missing=$(missing_of "${sets[@]}")
+if [ -z "$missing" ] && { [ "$required" != base ] || venv_ready; }; then
     exit 0
 fi
-if ! venv_ready && ! find_python >/dev/null; then
-    missing+=(python3 python3-venv)
+if [ -n "$missing" ]; then
+    # Packages of a set, each once.
+    packages_of() { awk -F'\t' -v set="$1" '$1 == set && !seen[$2]++ { print $2 }' <<<"$missing"; }
+    mapfile -t packages < <(packages_of "$required")
+    problem=
+    command -v apt-get >/dev/null || problem="this is not Debian"
+    [ -n "$problem" ] || [ "$(id -u)" -eq 0 ] || problem="installing them needs root"
+    if [ -z "$problem" ]; then
+        echo "setup: these Debian packages are missing:"
+        awk -F'\t' '!seen[$2]++ { printf "  %-18s %s\n", $2, $3 }' <<<"$missing"
+        if ! step "reading the lists of Debian packages (about 10 s)" apt-get update -q; then
+            problem="apt-get update failed"
+            tail -n 5 "$LOG" >&2
+        fi
+    fi
+    if [ -n "$problem" ] && [ ${#packages[@]} -gt 0 ]; then
+        die "these Debian packages are missing, and $problem: ${packages[*]}."
+    fi
+    if [ ${#packages[@]} -gt 0 ]; then
+        required_step "installing Debian packages (about 1 min): ${packages[*]}" "apt-get could not install ${packages[*]}; see above." \
+            "${INSTALL[@]}" "${packages[@]}"
+    fi
+    for set in "${sets[@]}"; do
+        mapfile -t packages < <(packages_of "$set")
+        if [ "$set" = "$required" ] || [ ${#packages[@]} -eq 0 ]; then continue; fi
+        if [ -n "$problem" ]; then
+            echo "setup: ${packages[*]} is missing, and $problem, so $(without "$set"); all else goes on." >&2
+        elif ! step "installing ${packages[*]} (about 1 min)" "${INSTALL[@]}" "${packages[@]}"; then
+            echo "setup: apt-get could not install ${packages[*]}, so $(without "$set"); all else goes on." >&2
+        fi
+    done
 fi
-
-if [ ${#missing[@]} -gt 0 ]; then
-    mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
-    command -v apt-get >/dev/null || die "these are missing and this is not Debian, so install them yourself: ${packages[*]}."
-    [ "$(id -u)" -eq 0 ] || die "these Debian packages are missing, and installing them needs root: ${packages[*]}."
-    export DEBIAN_FRONTEND=noninteractive
-    quietly "reading the lists of Debian packages (about 10 s)" \
-        "apt-get update failed; see above, then run this again." apt-get update -q
-    quietly "installing Debian packages (about 1 min): ${packages[*]}" \
-        "apt-get could not install ${packages[*]}; see above." apt-get install -q -y --no-install-recommends "${packages[@]}"
-fi
+[ "$required" = base ] || exit 0
 
 venv_ready && exit 0
-python=$(find_python) || die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
+python=$(find_python) ||
+    die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
 version=$("$python" --version)
+count=$(grep -c '^[a-z].*==' requirements.lock || true)
 if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1; then
     rm -rf .venv
 fi
-[ -x .venv/bin/python ] || quietly "making .venv with $version ($python) (about 10 s)" \
+[ -x .venv/bin/python ] || required_step "making .venv with $version ($python) (about 10 s)" \
     "could not make the virtual environment .venv." "$python" -m venv --clear .venv
 # What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
 # Python compiles a module when it is first imported; compiling all of them now would take longer than all else here.
-quietly "installing the Python packages of requirements.lock (about 30 s)" \
+required_step "installing the $count Python packages of requirements.lock into .venv (about 30 s)" \
     "pip could not install the Python packages that requirements.lock names; see above." \
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
     --only-binary :all: -r requirements.lock
-quietly "installing the project itself (about 5 s)" "pip could not install the project itself; see above." \
+required_step "installing the project itself (about 5 s)" "pip could not install the project itself; see above." \
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
 echo "setup: ready"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from railyard.base.paths import ROOT
@@ -19,6 +20,7 @@ from railyard.base.paths import ROOT
 WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
 SETUP = ROOT / "scripts" / "setup.sh"
 LOCK = ROOT / "requirements.lock"
+DEBIAN_PYTHON = "3.11.2"
 
 
 def locked() -> dict[str, tuple[str, list[str]]]:
@@ -54,6 +56,12 @@ def test_what_is_installed_is_what_the_lock_file_names_and_needs_nothing_else() 
                 assert needed in locked() and requirement.specifier.contains(locked()[needed][0]), (name, requirement)
 
 
+def test_what_the_lock_file_names_runs_on_the_python_of_debian_12() -> None:
+    """`make lock` in a folder that was set up with PYTHON=/usr/bin/python3 on Debian 12 takes such versions."""
+    needs = {name: metadata.metadata(name)["Requires-Python"] or "" for name in locked()}
+    assert [name for name in needs if not SpecifierSet(needs[name]).contains(DEBIAN_PYTHON)] == []
+
+
 def test_every_action_of_a_workflow_is_named_by_its_commit_with_the_tag_beside_it() -> None:
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
     uses = [line for file in workflows for line in file.read_text().splitlines() if re.match(r"\s*(- )?uses:", line)]
@@ -80,6 +88,54 @@ def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Pat
     done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "asked").read_text().splitlines()[-1].split()[-1] == "docker.io"
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("is_updated", [True, False])
+def test_setup_says_in_one_table_what_it_installs_and_why(tmp_path: Path, is_updated: bool) -> None:
+    """clang-tidy and g++ are hidden, and apt-get only says what it was asked for. Neither is needed by all targets."""
+    install_script(
+        tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked; [ "$1" != update ] || exit {0 if is_updated else 1}'
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    programs = [shutil.which(name, path=path) for name in ("clang-tidy", "g++")]
+    hide = "".join(f"mount --bind /dev/null {program} && " for program in programs if program)
+    command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} tidy peers"]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "setup: these Debian packages are missing:"
+    why = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:] if line.startswith("  ")}
+    assert (why["clang-tidy"], why["g++"]) == ("checks the C sources", "builds tquic")
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0].startswith("update")
+    if is_updated:
+        assert set(why) == {name for line in asked[1:] for name in line.partition("recommends ")[2].split()}
+    else:
+        assert len(asked) == 1
+        assert "apt-get update failed, so nothing can be checked by it; all else goes on" in done.stderr
+
+
+@pytest.mark.privileged
+def test_setup_installs_nothing_but_one_set_where_that_is_asked_for(tmp_path: Path) -> None:
+    install_script(tmp_path / "apt-get", f'echo "$*" >>{tmp_path}/asked; [ "$1" != install ]')
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    found = shutil.which("debootstrap", path=f"{path}:/usr/sbin:/sbin")
+    hide = f"mount --bind /dev/null {found} && " if found else ""
+    command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} only machine"]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2  # it could not be installed
+    assert "apt-get could not install debootstrap" in done.stderr
+    assert (tmp_path / "asked").read_text().splitlines()[-1].endswith("recommends debootstrap")
+
+
+def test_every_package_that_setup_installs_has_its_reason_in_the_documentation() -> None:
+    rows = subprocess.run([SETUP, "--rows"], capture_output=True, text=True, check=True).stdout.splitlines()
+    page = (ROOT / "docs" / "howto" / "install.md").read_text()
+    for row in rows:
+        _, package, why = row.split("\t")
+        [line] = [line for line in page.splitlines() if f"| `{package}` |" in line and why in line][:1]
+        assert line.startswith("| ")
 
 
 @pytest.mark.privileged

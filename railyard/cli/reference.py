@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference: what the code already says, written down once. `make docs` runs this.
+"""The generated pages of docs: what the code already says, written down once. `make docs` runs this.
 
 python -m railyard.cli.reference           writes the pages
 python -m railyard.cli.reference --check   names those that are not what the code says; exit code 1 if there are any
@@ -323,7 +323,39 @@ def settings() -> str:
     return done.stdout
 
 
+# --- what setup installs ----------------------------------------------------------------------------------------------
+
+# Who asks for which of scripts/setup.sh's sets of packages.
+SETS = {
+    "base": "all targets",
+    "browser": "`make test`, `make test-long`, `make report`",
+    "test": "`make test`, `make test-long`",
+    "kernel": "`make kernel`, `make test-long`",
+    "docker": "`make docker-test`",
+    "fuzz": "`make fuzz`",
+    "tidy": "`make tidy`",
+    "peers": "`make interop`, `make test-peers`",
+    "machine": "`make fresh-machine`, `make test-long`",
+}
+
+
+def installing() -> str:
+    """The page on installing; its last section has the rows of scripts/setup.sh."""
+    done = subprocess.run(
+        [str(ROOT / "scripts" / "setup.sh"), "--rows"], capture_output=True, text=True, check=True, timeout=20
+    )
+    rows: dict[tuple[str, str], list[str]] = {}
+    for line in done.stdout.splitlines():
+        name, package, why = line.split("\t")
+        rows.setdefault((SETS[name], f"`{package}`"), []).append(why)
+    table = _table(("for", "Debian package", "why"), [(*key, "; ".join(why)) for key, why in rows.items()])
+    page = FOLDER / "../howto/install.md"
+    written_by_hand = page.read_text(encoding="utf-8").partition(NOTE)[0]
+    return written_by_hand + NOTE + "\n" + "\n".join(table)
+
+
 PAGES = {
+    "../howto/install.md": installing,
     "cli.md": command_line,
     "formats.md": formats,
     "experiment.schema.json": experiment_schema,
@@ -361,7 +393,7 @@ def main() -> int:
         texts |= {FOLDER / name: page(name) for name in PAGES}
     for file, text in texts.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            stale.append(str(file.relative_to(ROOT)))
+            stale.append(str(file.resolve().relative_to(ROOT)))
             if "--check" not in sys.argv:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")

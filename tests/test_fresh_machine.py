@@ -1,0 +1,113 @@
+"""scripts/fresh-machine.sh, and .ci/run, which runs the tests in such a machine or says why it does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kernel_machine import children_of, gone
+from railyard.base.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "fresh-machine.sh"
+NOWHERE = {"RAILYARD_MACHINES": "/proc/railyard"}  # no folder can be made there
+
+MAKEFILE = """
+setup test:
+	@echo 'C tests: 3 passed in 1 programs, 0 programs failed'
+	@echo '=========== 7 passed in 0.01s ==========='
+	@exit $(STATUS)
+"""
+
+
+@pytest.mark.privileged
+def test_where_no_machine_can_be_made_a_sentence_says_so_and_the_exit_code_is_125() -> None:
+    done = subprocess.run([SCRIPT, "test"], env=os.environ | NOWHERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 125
+    [line] = done.stderr.splitlines()
+    assert "/proc/railyard cannot be written" in line and "RAILYARD_MACHINES" in line
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("status", [0, 2])
+def test_ci_tests_on_the_machine_itself_and_says_why_where_no_other_can_be_made(tmp_path: Path, status: int) -> None:
+    for folder in (".ci", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    environment = os.environ | NOWHERE | {"STATUS": str(status)}
+    done = subprocess.run(
+        [tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == status
+    [reason] = [line for line in done.stdout.splitlines() if line.startswith("ci: on this machine")]
+    assert "/proc/railyard cannot be written" in reason
+    summary = done.stdout.partition("---- summary ----\n")[2].splitlines()
+    assert summary == [line.split("'")[1] for line in MAKEFILE.splitlines() if "'" in line]
+
+
+@pytest.mark.privileged
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_machine_has_make_and_git_and_nothing_of_this_one(tmp_path: Path) -> None:
+    """The tree inside has what is not committed yet; the exit code is the target's."""
+    for folder in ("docker", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / "tree" / folder)
+    git = ["git", "-C", str(tmp_path / "tree"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=x"]):
+        subprocess.run([*git, *words], check=True)
+    (tmp_path / "tree" / "Makefile").write_text(
+        "look:\n\t@git --version; pwd; ls /work; ls /outer /opt; command -v gcc curl; ps; mount | wc -l\n"
+        "\t@unshare --user true && unshare --net true && echo namespaces\nfails:\n\t@exit 7\n"
+    )
+    machines = tmp_path / "machines"
+    done = subprocess.run(
+        [tmp_path / "tree" / "scripts" / "fresh-machine.sh", "look,fails"],
+        env=os.environ | {"RAILYARD_MACHINES": str(machines)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr  # make's, of a target that failed
+    assert "make fails failed" in done.stderr
+    assert "/work/railyard\n" in done.stdout and "git version" in done.stdout and "namespaces\n" in done.stdout
+    for word in ("gcc", "curl", "outer"):
+        assert f"/{word}\n" not in done.stdout
+    assert [folder.name for folder in machines.iterdir() if folder.is_dir()] == ["cache"]
+    assert str(machines) not in Path("/proc/mounts").read_text()
+
+
+@pytest.mark.privileged
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_of_a_machine_is_left_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    """After SIGKILL, what is left is a folder, which the next start removes."""
+    environment = os.environ | {"RAILYARD_MACHINES": str(tmp_path)}
+
+    def start() -> tuple[subprocess.Popen[bytes], list[int]]:
+        before = set(tmp_path.glob("root.*/root/debootstrap"))
+        making = subprocess.Popen([SCRIPT, "help"], env=environment, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while not set(tmp_path.glob("root.*/root/debootstrap")) - before and time.monotonic() < deadline:
+            time.sleep(0.02)
+        below = children_of(making.pid)
+        assert len(below) >= 3  # unshare, this script as the first process of its namespace, debootstrap
+        return making, below
+
+    making, below = start()
+    making.send_signal(number)
+    assert making.wait(60) == (143 if number == signal.SIGTERM else -number)
+    deadline = time.monotonic() + 20
+    while not all(gone(pid) for pid in below) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert all(gone(pid) for pid in below)
+    left = list(tmp_path.glob("root.*"))
+    assert bool(left) == (number == signal.SIGKILL)
+    making, _ = start()
+    making.terminate()
+    making.wait(60)
+    assert not list(tmp_path.glob("root.*"))
