@@ -6,9 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 beside=$(mktemp -t railyard-tests.XXXXXX)
 trap 'rm -f "$beside"; kill "$other" 2>/dev/null' EXIT
-.venv/bin/python -m pytest -m "not wall_clock and not long" >"$beside" 2>&1 &
+.venv/bin/python -m pytest -m "not wall_clock and not long and not docker" >"$beside" 2>&1 &
 other=$!
-.venv/bin/python -m pytest -m "wall_clock and not long"
+.venv/bin/python -m pytest -m "wall_clock and not long and not docker"
 status=$?
 wait "$other" || status=$?
 cat "$beside"

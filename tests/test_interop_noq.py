@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(1200)  # the first of them builds the program
 @pytest.fixture(scope="module")
 def peer() -> Path:
     """The program of peers/noq; building it takes some 40 s of two cores the first time."""
-    if shutil.which("cargo") is None:
+    if shutil.which("cargo") is None and os.environ.get("RAILYARD_REQUIRE_PEERS") != "1":
         pytest.skip("cargo is not installed")
     target = ROOT / "build" / "peers" / "noq"
     subprocess.run(
