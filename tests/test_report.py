@@ -176,15 +176,17 @@ def test_no_markup_is_left_in_the_data_embedded_in_a_page(markup: str) -> None:
 def test_a_pair_without_a_valid_run_still_has_its_section(make_campaign: Make) -> None:
     out = make_campaign(FakeRun(void=True))
     page = write_report(*load_campaign(out), out).read_text()
-    assert "Void, and in no figure" in page
+    assert "1 of 1 run void, and in no figure" in page
 
 
 def test_a_page_of_void_runs_says_so_and_tells_each_reason_once(make_campaign: Make) -> None:
     runs = [FakeRun(label=label, void=True) for label in ("sp", "xlink")]
     page = write_report(*load_campaign(out := make_campaign(*runs)), out).read_text()
-    assert "Every run is void, for the reasons below" in page and "No run of this pair is valid" in page
-    listed = page.split('<ul class="warning">')[1].split("</ul>")[0]
-    assert listed.count("<li>") == 1
+    assert "Every run is void: there is no figure" in page and "No run of this pair is valid" in page
+    assert "<b>0 of 2 runs count</b>, 2 void" in page, "in the masthead"
+    listed = page.split('<aside class="void"')[1].split("</aside>")[0]
+    assert "2 of 2 runs void, and in no figure" in listed and listed.count("The emulator was late.") == 1
+    assert "<code>railyard run unit --seeds 2</code> repeats them" in listed, "the command that helps"
     assert "sp (seed 1)" in listed and "xlink (seed 1)" in listed
     assert '<table class="abstract"' not in page and "all schemes</caption>" not in page
 

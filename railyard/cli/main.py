@@ -25,13 +25,14 @@ from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_exper
 from railyard.gate import output, power
 from railyard.gate.run import run_gate, run_power
 from railyard.gate.suite import FEWEST_SEEDS, find_suite, load_suite
-from railyard.report import write_report
+from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES
+from railyard.report.sections import Context
 from railyard.results.campaigns import find_run
 from railyard.results.pending import Place, Plan, make_whole, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
-from railyard.results.tables import print_comparison
+from railyard.results.summary import Outcome, print_summary
 from railyard.run import vkernel
 from railyard.run.campaign import default_jobs, identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
@@ -143,10 +144,10 @@ def run(
     plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)
     place = Place(out, fresh=not resume, tell=_tell)
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
-        page = write_report(whole.record, whole.runs, whole.folder)
-        console.print()
-        rule = whole.record["experiment"].get("start_offset_ms")
-        print_comparison(console, whole.runs, whole.record["not_run"], rule)
+        context = Context(whole.record, whole.runs, folder=whole.folder)
+        outcome = Outcome(whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"])
+        print_summary(console, outcome)
+        page = write_page_of(context, whole.folder)
         console.print(f"report: {shown(page)}", soft_wrap=True)
 
 

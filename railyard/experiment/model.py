@@ -342,6 +342,8 @@ class Experiment(Strict):
     keep_awake: Literal["auto", "on", "off"] = "auto"
     # Whether player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted.
     real_time: bool = True
+    # Whether each run on the wall clock has a twin in virtual time, which its figures are compared with.
+    twins: bool = False
     # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 

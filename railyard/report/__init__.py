@@ -11,7 +11,7 @@ from railyard.report import whole
 from railyard.report.sections import Context
 from railyard.results.records import Run
 
-__all__ = ["write_page", "write_report", "write_whole"]
+__all__ = ["write_page", "write_page_of", "write_report", "write_whole"]
 
 
 def write_page(text: str, page: Path) -> Path:
@@ -23,7 +23,12 @@ def write_page(text: str, page: Path) -> Path:
 
 def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Path:
     """Writes `report.html` into the campaign's directory, and returns its path."""
-    return write_page(campaign_page.render(Context(campaign, list(runs), folder=out)), out / "report.html")
+    return write_page_of(Context(campaign, list(runs), folder=out), out)
+
+
+def write_page_of(context: Context, out: Path) -> Path:
+    """The same of a context, whose comparisons need not be made again."""
+    return write_page(campaign_page.render(context), out / "report.html")
 
 
 def write_whole(results: Path) -> Path:

@@ -21,7 +21,17 @@ from railyard.results.findings import Compared, Findings, compared, find, over_a
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
-from railyard.results.tables import Column, aligned, columns_of, megabytes, percent, same_in_words, seconds
+from railyard.results.tables import (
+    Column,
+    aligned,
+    columns_of,
+    marks_in_words,
+    megabytes,
+    percent,
+    same_in_words,
+    seconds,
+)
+from railyard.results.twins import load_twins
 from railyard.run import fidelity
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
@@ -68,7 +78,16 @@ class Context:
 
     @cached_property
     def cells(self) -> dict[str, list[Cell]]:
-        return cells(self.runs, self.campaign.get("not_run", []))
+        return cells(self.runs, self.campaign.get("not_run", []), self.twins)
+
+    @cached_property
+    def twins(self) -> dict[str, list[Run]] | None:
+        """By the names of runs on the wall clock: the same in virtual time; None where they were not asked for."""
+        return load_twins(self.folder) if self.folder is not None and self.experiment.get("twins") else None
+
+    @property
+    def void_runs(self) -> list[Run]:
+        return [run for run in self.runs if run.void]
 
     @cached_property
     def findings(self) -> Findings | None:
@@ -205,7 +224,7 @@ def abstract(context: Context) -> Iterator[Section]:
     same: list[str] = []
     short: list[tuple[str, Shortage | None]] = []  # of figures without a value or an interval, by name
     for pair, row in rows.items():
-        measured = [cell for cell in row if cell.runs]
+        measured = [cell for cell in row if cell.shown.runs]
         told, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
         wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
         shown_here = [column for column in told if column.name in wanted]
@@ -217,7 +236,7 @@ def abstract(context: Context) -> Iterator[Section]:
         (pair, cell.label): cell.not_run or "void"
         for pair, row in context.cells.items()
         for cell in row
-        if not cell.runs
+        if not cell.shown.runs
     }
     measured_runs = [run for row in rows.values() for cell in row for run in cell.runs]
     data = {
@@ -231,17 +250,21 @@ def abstract(context: Context) -> Iterator[Section]:
         "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
         "void": _void(context.runs),
         "all_void": all(run.void for run in context.runs),
+        "nothing": not any(cell.shown.runs for row in rows.values() for cell in row),
+        "marks": marks_in_words([cell for row in rows.values() for cell in row]),
         "cut": _cut([run for run in context.runs if not run.void and run.outcome != "complete"]),
     }
     yield Section("abstract", "Abstract", "abstract.html.j2", data)
 
 
 def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
-    """Why runs are void: under each reason, by pair and scheme, their seeds."""
+    """Why runs are void: under each cause, by pair and scheme, their seeds. What was late in each of them stands in the
+    table of fidelity."""
     found: dict[str, dict[tuple[str, str], list[int]]] = {}
     for run in runs:
         if run.void:
-            found.setdefault(run.void_words, {}).setdefault((run.pair, run.label), []).append(run.seed)
+            cause = str(run.record["fidelity"].get("cause") or "The emulator was late.")
+            found.setdefault(cause, {}).setdefault((run.pair, run.label), []).append(run.seed)
     return found
 
 
@@ -281,11 +304,13 @@ def pairs(context: Context) -> Iterator[Section]:
             "columns": told,
             "told": _told(context, pair),
             "same": same_in_words(same),
+            "marks": marks_in_words(row),
             "short": shortage.note(shortage.gather([(column.name, column.short) for column in told])),
             "paths": _described_paths(runs),
             "figures": drawn,
             "has_traces": bool(traces),
             "measured": bool(measured),
+            "has_rows": any(cell.shown.runs for cell in row),
             "replays": [(run, page) for run, page in pages if page is not None],
         }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)

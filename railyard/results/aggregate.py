@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from railyard.experiment.model import EXACT_ARENAS
 from railyard.results import columns
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
 from railyard.stats.statistics import nearest_rank
+
+VIRTUAL, LATE = "°", "†"
+"""Marks of values that are not of a run that counts: of its twin in virtual time; of a void run."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,21 @@ class Cell:
     runs: list[Run]  # those that are not void
     void_runs: list[Run]
     not_run: str = ""  # why the arena could not run it, where it could not
+    stand_ins: tuple[Run, ...] = ()
+    """Of a cell without a run that counts: the same runs in virtual time, else the void ones. Tables show their values,
+    marked; they are in no figure and in no comparison."""
+
+    @property
+    def shown(self) -> Cell:
+        """What a table shows."""
+        return replace(self, runs=list(self.stand_ins)) if self.stand_ins and not self.runs else self
+
+    @property
+    def mark(self) -> str:
+        """Of the values of stand-ins."""
+        if self.runs or not self.stand_ins:
+            return ""
+        return VIRTUAL if not self.stand_ins[0].void else LATE
 
     @property
     def chunks(self) -> list[Chunk]:
@@ -161,8 +179,18 @@ class Cell:
         return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
 
 
-def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[str, list[Cell]]:
-    """Per pair, in order of appearance: one cell per scheme, in order of appearance; then those that were not run."""
+def _stand_ins(cell: Cell, twins: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:
+    found = tuple(twins[run.run_id][0] for run in cell.void_runs if run.run_id in twins)
+    return () if cell.runs else found or tuple(run for run in cell.void_runs if run.chunks)
+
+
+def cells(
+    runs: Sequence[Run],
+    not_run: Sequence[dict[str, str]] = (),
+    twins: Mapping[str, Sequence[Run]] | None = None,
+) -> dict[str, list[Cell]]:
+    """Per pair, in order of appearance: one cell per scheme, in order of appearance; then those that were not run.
+    `twins`: by the names of runs, the same in virtual time; where they are given, cells of void runs have stand-ins."""
     table: dict[str, list[Cell]] = {}
     for run in runs:
         row = table.setdefault(run.pair, [])
@@ -171,6 +199,10 @@ def cells(runs: Sequence[Run], not_run: Sequence[dict[str, str]] = ()) -> dict[s
             cell = Cell(run.pair, run.label, [], [])
             row.append(cell)
         (cell.void_runs if run.void else cell.runs).append(run)
+    if twins is not None:
+        table = {
+            pair: [replace(cell, stand_ins=_stand_ins(cell, twins)) for cell in row] for pair, row in table.items()
+        }
     for absent in not_run:
         if absent["pair"] in table and all(cell.label != absent["label"] for cell in table[absent["pair"]]):
             table[absent["pair"]].append(Cell(absent["pair"], absent["label"], [], [], absent["reason"]))

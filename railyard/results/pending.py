@@ -17,6 +17,7 @@ from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.results import qlogs
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign
+from railyard.results.twins import make_twins
 from railyard.run.campaign import Campaign, default_jobs, identity_of, run_campaign
 from railyard.run.folders import Tell, results_folder
 from railyard.run.progress import Silent, Stopwatch, reporter
@@ -97,6 +98,8 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         if plan.qlog_asked is not None:
             console.print(qlogs.sentence(qlog, asked=plan.qlog_asked), soft_wrap=True)
         _tell_what_is_there(console, done, len(specs), taken)
+    if plan.experiment.twins and not specs[0].is_exact:
+        _make_twins(console, folder, specs)
     refused = _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s)
     if refused:
         specs = _without(campaign, plan, refused)
@@ -105,6 +108,13 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         if console is not None and said:
             console.print(said, soft_wrap=True)
     return Whole(folder, *load_campaign(folder))
+
+
+def _make_twins(console: Console | None, folder: Path, specs: list[RunSpec]) -> None:
+    watch = Stopwatch()
+    count = make_twins(folder, specs)
+    if console is not None:
+        console.print(f"The same in virtual time first: {counted(count, 'run')} in {watch}.", soft_wrap=True)
 
 
 def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[RunSpec]:

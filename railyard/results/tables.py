@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.text import Text
 from railyard.base.terminal import print_table
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.results import differences, findings, shortage
-from railyard.results.aggregate import Cell, cells
+from railyard.results.aggregate import LATE, VIRTUAL, Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.shortage import Shortage
 from railyard.stats.intervals import TOO_SMALL
@@ -98,7 +98,23 @@ def _chunks(cell: Cell) -> str:
 
 
 def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
-    """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small"."""
+    """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small". Values of
+    stand-ins are marked."""
+    every = [marked(column, row) if column.number else column for column in _columns([cell.shown for cell in row], row)]
+    same = [column for column in every if column.is_nowhere or (len(row) > 1 and column.tells_nothing)]
+    return [column for column in every if column not in same], same
+
+
+def marked(column: Column, row: Sequence[Cell]) -> Column:
+    texts = [
+        f"{text}{cell.mark}" if text not in ("–", TOO_SMALL) else text
+        for text, cell in zip(column.texts, row, strict=True)
+    ]
+    return replace(column, texts=texts)
+
+
+def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[Column]:
+    """`row`: whose values are shown; `ran`: the same cells as they ran."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     quantiles = [
         Column(
@@ -111,7 +127,7 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
     ]
     median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row], figure="rct_median")
     largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
-    every = [
+    return [
         median,
         *(column for column in quantiles if set(column.texts) != {"–"}),
         largest,
@@ -124,11 +140,21 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
             ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
         ),
         Column(("", "chunks"), [_chunks(cell) for cell in row]),
-        Column(("", "outcome"), [cell.outcomes for cell in row], number=False),
-        Column(("", "fidelity"), [cell.fidelity for cell in row], number=False),
+        Column(("", "outcome"), [cell.outcomes for cell in ran], number=False),
+        Column(("", "fidelity"), [cell.fidelity for cell in ran], number=False),
     ]
-    same = [column for column in every if column.is_nowhere or (len(row) > 1 and column.tells_nothing)]
-    return [column for column in every if column not in same], same
+
+
+MARKS = {
+    VIRTUAL: "no run of this scheme counts here: the value is that of the same run in virtual time",
+    LATE: "no run of this scheme counts here, and it has no twin in virtual time: the value is that of a void run",
+}
+
+
+def marks_in_words(row: Sequence[Cell]) -> str:
+    """What the marks of these cells mean."""
+    marks = dict.fromkeys(cell.mark for cell in row if cell.mark)
+    return "".join(f"{mark}: {MARKS[mark]}; it is in no figure and in no comparison. " for mark in marks).strip()
 
 
 def _requests_short_of(cell: Cell, q: float) -> Shortage | None:

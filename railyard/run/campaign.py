@@ -48,7 +48,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
     """What a campaign's results depend on. Its description is no part of that, nor where its files lie, nor what only
     helps the emulator to be on time."""
-    no_part = {"name", "description", "arena", "keep_awake", "real_time", "repeat_budget_s"}
+    no_part = {"name", "description", "arena", "keep_awake", "real_time", "repeat_budget_s", "twins"}
     settings = experiment.model_dump(mode="json", exclude=no_part)
     runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
     facts = {
@@ -94,8 +94,15 @@ class Campaign:
         return record
 
     def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
-        """The runs still to do: those that are not there, or came from other settings, traces or programs."""
-        return [spec for spec in specs if (self.record(spec.run_id) or {}).get("identity") != spec.identity()]
+        """The runs still to do: those that are not there, came from other settings, traces or programs, or are void; in
+        virtual time another try would be void again."""
+        return [spec for spec in specs if not self._is_done(spec)]
+
+    def _is_done(self, spec: RunSpec) -> bool:
+        record = self.record(spec.run_id)
+        if record is None or record.get("identity") != spec.identity():
+            return False
+        return spec.is_exact or not record["fidelity"]["void"]
 
     def write_record(
         self,

@@ -13,6 +13,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from railyard.experiment.model import EXACT_ARENAS
 from railyard.run.runspec import RunSpec
 
+MANY = 24  # runs in virtual time that have a line each
+USUAL = ("complete", "time_limit")
+
 
 def _one_line(record: dict[str, Any]) -> str:
     fidelity = record["fidelity"]
@@ -36,8 +39,19 @@ class Silent:
 
 
 class PlainReporter:
+    """A line a run; of many short ones, a line for each tenth of them, and one for each that did not go as usual."""
+
     def __init__(self, console: Console, total: int, done: int = 0) -> None:
         self._console, self._total, self._done = console, total, done
+        self._watch = Stopwatch()
+
+    def _is_many(self, record: dict[str, Any]) -> bool:
+        usual = record["outcome"] in USUAL and not record["fidelity"]["void"]
+        return self._total > MANY and record["config"]["arena"] in EXACT_ARENAS and usual
+
+    def _tell_tenth(self) -> None:
+        if self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
+            self._console.print(f"[{self._done}/{self._total}] after {self._watch}", markup=False)
 
     def started(self, spec: RunSpec, attempt: int) -> None:
         """Only the end of a run is worth a line in a log."""
@@ -53,6 +67,9 @@ class PlainReporter:
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
         self._done += 1
+        if self._is_many(record):
+            self._tell_tenth()
+            return
         self._console.print(
             f"[{self._done}/{self._total}] {spec.run_id}: {_one_line(record)}", markup=False, soft_wrap=True
         )
@@ -60,6 +77,9 @@ class PlainReporter:
 
 class LiveReporter(PlainReporter):
     """The plain lines, above a bar over all runs and a line for each run under way."""
+
+    def _tell_tenth(self) -> None:
+        """The bar does."""
 
     def __init__(self, progress: Progress, total: int, done: int) -> None:
         super().__init__(progress.console, total, done)

@@ -212,7 +212,7 @@ def qlog_of(experiment: Experiment, runs: int) -> Qlog:
     return "worst" if experiment.arena in EXACT_ARENAS and runs > QLOGS_OF_ALL else "all"
 
 
-def _programs(arena: str) -> dict[str, str]:
+def programs_of(arena: str) -> dict[str, str]:
     """What runs in an arena, by content: part of each run's identity."""
     if arena == "docker":
         return containers.image_ids()
@@ -256,7 +256,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
     _refuse_foresight(experiment, document)
-    programs = _programs(experiment.arena)
+    programs = programs_of(experiment.arena)
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     machine = kernel_machine() if experiment.arena == "kernel" else None
     specs: list[RunSpec] = []

@@ -1,0 +1,208 @@
+"""What a campaign came to, on the terminal: one table and a few sentences, at most MOST_LINES lines. All of it is on
+the page, and `railyard show CAMPAIGN` prints the tables of each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from rich import box
+from rich.console import Console, JustifyMethod, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from railyard.base.words import counted
+from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.stacks import STACK_SCHEME
+from railyard.results import differences, findings, shortage, twins
+from railyard.results.aggregate import Cell, cells
+from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.tables import Column, columns_of, marked, marks_in_words, shortages
+from railyard.stats.intervals import FEWEST
+
+MOST_LINES = 30
+MOST_ROWS = 16  # of the table
+BY_PAIR = 2  # so many pairs have rows of their own; of more, each scheme has one over all of them
+MOST_APART = 3  # plays that are named because they do not agree with their twins
+LEAST = ("redundancy", "first frame s", "RCT s p95")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that is told of a campaign."""
+
+    runs: Sequence[Run]
+    not_run: Sequence[dict[str, str]]
+    found: findings.Findings | None
+    twins: Mapping[str, Sequence[Run]] | None = None
+    command: str = ""
+
+    @property
+    def table(self) -> dict[str, list[Cell]]:
+        return cells(self.runs, self.not_run, self.twins)
+
+
+def _rows(outcome: Outcome) -> list[Cell]:
+    """A row a pair and scheme, or over all pairs."""
+    table = outcome.table
+    if len(table) <= BY_PAIR and sum(map(len, table.values())) <= MOST_ROWS:
+        return [cell for row in table.values() for cell in row]
+    pooled: dict[str, list[Cell]] = {}
+    for cell in (cell for row in table.values() for cell in row):
+        pooled.setdefault(cell.label, []).append(cell)
+    return [_pooled(label, of_label) for label, of_label in pooled.items()]
+
+
+def _pooled(label: str, row: Sequence[Cell]) -> Cell:
+    runs, void = ([run for cell in row for run in side(cell)] for side in (attrgetter("runs"), attrgetter("void_runs")))
+    stand_ins = () if runs else tuple(run for cell in row for run in cell.stand_ins)
+    return Cell(differences.ALL, label, runs, void, row[0].not_run, stand_ins)
+
+
+def _stalled(cell: Cell, *, with_ends: bool) -> str:
+    """In %, with its interval where the plays carry one."""
+    if cell.rebuffer_rate is None:
+        return "–"
+    level = differences.level_of(cell.runs, "rebuffer_rate") if with_ends and not cell.mark else None
+    if level is not None and level.known:
+        return differences.level_words(level, ".1f", 100)
+    return f"{100 * cell.rebuffer_rate:.1f}"
+
+
+def _apart(outcome: Outcome) -> dict[str, str]:
+    """Of the plays that do not agree with their twins: in what."""
+    known = outcome.twins or {}
+    told = {run.run_id: twins.differs(run, known[run.run_id]) for run in outcome.runs if run.run_id in known}
+    return {name: words for name, words in told.items() if words}
+
+
+def _twin_word(cell: Cell, known: Mapping[str, Sequence[Run]], apart: Mapping[str, str]) -> str:
+    told = [run.run_id in apart for run in cell.runs if run.run_id in known]
+    if len(told) > 1:
+        return f"{told.count(False)} of {len(told)}"
+    return ("differs" if told[0] else "agrees") if told else "–"
+
+
+def _on_time(cell: Cell) -> str:
+    if not cell.void_runs:
+        return "not run" if not cell.runs else "on time"
+    return f"{len(cell.void_runs)} of {len(cell.void_runs) + len(cell.runs)} void" if cell.runs else "void"
+
+
+def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list[Column]:
+    shown = [cell.shown for cell in rows]
+    if any(cell.pair != differences.ALL for cell in rows):
+        lasting = [f"{findings.stalled(cell).value:.1f}" if cell.runs else "–" for cell in shown]
+        columns = [Column(("", "pair"), [cell.pair for cell in rows], number=False)]
+        columns += [Column(("", "scheme"), [cell.label for cell in rows], number=False)]
+        columns += [Column(("stalled", "s a play"), lasting)]
+    else:
+        columns = [Column(("", "scheme"), [cell.label for cell in rows], number=False)]
+        columns += [Column(("stalled", "%"), [_stalled(cell, with_ends=with_ends) for cell in shown])]
+    known, same = columns_of(rows)
+    every = {column.name: column for column in (*known, *same)}
+    tail: list[str] = [name for name in ("RCT s p95", "RCT s p99") if name in every and not every[name].is_nowhere]
+    names = ("RCT s median", *(tail or ["RCT s max"]), "first frame s", "redundancy")
+    columns = [column if not column.number else marked(column, rows) for column in columns]
+    columns += [every[name] for name in names if set(every[name].texts) != {"–"}]
+    if outcome.twins is not None:
+        apart = _apart(outcome)
+        words = [_twin_word(cell, outcome.twins, apart) for cell in rows]
+        columns += [Column(("virtual", "time"), words, number=False)]
+    if any(run.config["arena"] not in EXACT_ARENAS for run in outcome.runs):
+        columns += [Column(("", "emulator"), [_on_time(cell) for cell in rows], number=False)]
+    return columns
+
+
+def _table(columns: Sequence[Column]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    seen = ""
+    for column in columns:
+        first, seen = "" if column.head[0] == seen else column.head[0], column.head[0]
+        justify: JustifyMethod = "right" if column.number else "left"
+        table.add_column(f"{first}\n{column.head[1]}", justify=justify, no_wrap=True)
+    last = ""
+    for row in zip(*(column.texts for column in columns), strict=True):
+        again = columns[0].name == "pair" and row[0] == last
+        last = row[0]
+        table.add_row(*(Text("" if again and not place else text) for place, text in enumerate(row)))
+    return table
+
+
+def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[Column]]:
+    """The widest table that there is room for: without intervals, then without the columns that say the least."""
+    wide = any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in rows)
+    for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:
+        columns = [column for column in _columns(outcome, rows, with_ends=with_ends) if column.name not in left_out]
+        table = _table(columns)
+        if Measurement.get(console, console.options.update(width=100_000), table).maximum <= console.width:
+            break
+    return table, columns
+
+
+def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
+    """What went wrong, and what helps: sentence and style."""
+    told: list[tuple[str, str]] = []
+    void = [run for run in outcome.runs if run.void]
+    if void:
+        causes = dict.fromkeys(str(run.record["fidelity"].get("cause") or "The emulator was late.") for run in void)
+        again = f" `{outcome.command}` repeats them." if outcome.command else ""
+        count = f"{len(void)} of {counted(len(outcome.runs), 'run')} void, and in no figure"
+        told.append((f"{count}: {' '.join(causes)}{again}", "red"))
+    if apart := _apart(outcome):
+        some = "; ".join(f"{name} ({words})" for name, words in list(apart.items())[:MOST_APART])
+        more = f"; and {len(apart) - MOST_APART} more" if len(apart) > MOST_APART else ""
+        told.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
+    if marks := marks_in_words(rows):
+        told.append((marks, "yellow"))
+    faulty = [run for run in outcome.runs if not run.void and run.outcome not in RESULT_OUTCOMES]
+    if faulty:
+        first = faulty[0]
+        more = f" (and in {len(faulty) - 1} more)" if len(faulty) > 1 else ""
+        told.append((f"A program failed in {first.run_id}{more}: {first.outcome}: {first.record['message']}", "red"))
+    of_stacks = [row for row in outcome.not_run if row["scheme"] == STACK_SCHEME]
+    told += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
+    reasons: dict[str, list[str]] = {}
+    for row in (row for row in outcome.not_run if row not in of_stacks):
+        reasons.setdefault(row["reason"], []).append(row["label"])
+    for why, labels in reasons.items():
+        remedy = "run the same experiment with --arena kernel or mpshell"
+        told.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))
+    return told
+
+
+def _lines(console: Console, part: RenderableType) -> list[str]:
+    """As they would be printed, with their styles."""
+    with console.capture() as caught:
+        console.print(part, markup=False) if isinstance(part, str) else console.print(part)
+    return caught.get().splitlines()
+
+
+def summary_lines(console: Console, outcome: Outcome) -> list[str]:
+    """At most MOST_LINES - 1, so that a line for the page is left."""
+    rows = _rows(outcome)
+    table, columns = _fitting(console, outcome, rows[:MOST_ROWS])
+    few = shortage.note(shortages(columns))
+    parts: list[RenderableType] = [table]
+    if len(rows) > MOST_ROWS:
+        parts.append(Text(f"… and {len(rows) - MOST_ROWS} more schemes, on the page.", style="dim"))
+    answers = outcome.found.answers if outcome.found is not None else []
+    parts += [Text(sentence, style="bold" if not place else "") for place, sentence in enumerate(answers)]
+    parts += [Text(few, style="dim")] if few else []
+    parts += [Text(sentence, style=style) for sentence, style in _trouble(outcome, rows)]
+    told: list[str] = []
+    for part in parts:
+        lines = _lines(console, part)
+        left = MOST_LINES - 1 - len(told)
+        if len(lines) > left:
+            told += [*lines[: left - 1], "… the rest is on the page."]
+            break
+        told += lines
+    return told
+
+
+def print_summary(console: Console, outcome: Outcome) -> None:
+    for line in summary_lines(console, outcome):
+        console.out(line, highlight=False)

@@ -1,0 +1,148 @@
+"""What `railyard run` prints at its end: short, whole, and as the figures say; and twins in virtual time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from conftest import Command, FakeRun
+from railyard.report import write_report
+from railyard.results import findings
+from railyard.results.records import Run, load_campaign
+from railyard.results.summary import MOST_LINES, Outcome, summary_lines
+from railyard.results.twins import differs, load_twins
+
+Make = Callable[..., Path]
+PAIRS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+
+
+def lines_of(out: Path, width: int = 100, twins: dict[str, list[Run]] | None = None) -> list[str]:
+    record, runs = load_campaign(out)
+    outcome = Outcome(runs, record.get("not_run", []), findings.find(runs), twins, str(record["command"]))
+    return summary_lines(Console(width=width, highlight=False), outcome)
+
+
+def played(
+    labels: Sequence[str], pairs: Sequence[str] = PAIRS, stalled_s: Callable[[str], float] = len
+) -> list[FakeRun]:
+    return [
+        FakeRun(pair=pair, label=label, scheme=label.partition(":")[0].partition(",")[0], seed=seed,
+                start_offset_ms=60_000 * seed, rebuffer_time_s=stalled_s(label) * (1 + 0.1 * seed))
+        for pair in pairs for label in labels for seed in (1, 2)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("many", [1, 30])
+def test_a_summary_has_at_most_thirty_lines_with_the_page_among_them(
+    make_campaign: Make, width: int, many: int
+) -> None:
+    labels = ["sp", "vanilla-mp", *(f"xlink,t_th1_ms={number}" for number in range(many))]
+    out = make_campaign(*played(labels))
+    lines = lines_of(out, width)
+    assert len(lines) < MOST_LINES == 30
+    assert all(len(line.rstrip()) <= width for line in lines)
+    assert any(line.strip().startswith("sp ") for line in lines), "the table comes first"
+    assert (f"… and {many + 2 - 16} more schemes, on the page." in lines) == (many > 14)
+
+
+def test_a_run_of_many_plays_prints_less_than_a_screen_or_two(tmp_path: Path, command_line: Command) -> None:
+    """A line for each of the runs would be thirty-six more."""
+    (tmp_path / "many.yaml").write_text(
+        "name: many\narena: sim\npairs: [subway-1, subway-2, subway-3]\nschemes: [sp, vanilla-mp, xlink]\nseeds: 3\n"
+        "start_offset_ms: spread\nplayer: {duration_s: 2, bitrate_bps: 500000, chunk_bytes: 65536}\ntime_limit_s: 10\n"
+    )
+    done = command_line("run", str(tmp_path / "many.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    summary = lines[next(number for number, line in enumerate(lines) if line.startswith("The runs took")) + 1 :]
+    assert len(summary) <= MOST_LINES and "report:" in summary[-1]
+    assert len(lines) - len(summary) <= 20, "of 36 runs not each has its line"
+
+
+def verdicts(make_campaign: Make, stalled_s: dict[str, float]) -> str:
+    out = make_campaign(*played(list(stalled_s), stalled_s=stalled_s.__getitem__))
+    return " ".join(" ".join(lines_of(out, 300)).split())
+
+
+def test_the_sentences_follow_from_the_figures(make_campaign: Make) -> None:
+    said = verdicts(make_campaign, {"sp": 5.0, "vanilla-mp": 3.0, "xlink": 0.5})
+    assert "xlink stalls least." in said
+    assert "Multipath is better than single path on the primary path: holds (xlink: rebuffer rate −" in said
+    assert "Re-injection is better than none (vanilla-mp): holds (xlink: rebuffer rate −" in said
+
+
+def test_the_sentences_say_what_does_not_hold(make_campaign: Make) -> None:
+    said = verdicts(make_campaign, {"sp": 0.5, "vanilla-mp": 3.0, "xlink": 5.0})
+    assert "sp stalls least." in said
+    assert "Multipath is better than single path on the primary path: does not hold (xlink: rebuffer rate +" in said
+    assert "Re-injection is better than none (vanilla-mp): does not hold (xlink: rebuffer rate +" in said
+
+
+def test_the_sentences_say_what_is_not_decided_and_what_would_decide(make_campaign: Make) -> None:
+    out = make_campaign(*played(["sp", "xlink"], pairs=PAIRS[:1]))
+    said = " ".join(" ".join(lines_of(out)).split())
+    assert (
+        "is not decided: n too small (2 of 5 windows of trace; 3 more: seeds: 5 with start_offset_ms: spread)" in said
+    )
+    assert "holds" not in said
+
+
+# --- twins ------------------------------------------------------------------------------------------------------------
+
+
+def with_twins(out: Path, *twins: FakeRun) -> dict[str, list[Run]]:
+    """Puts them beside the campaign as its twins."""
+    record: dict[str, Any] = json.loads((out / "campaign.json").read_text())
+    record["experiment"]["twins"] = True
+    (out / "campaign.json").write_text(json.dumps(record))
+    for twin in twins:
+        twin.write(out / "twins" / "0" / "runs")
+    return load_twins(out)
+
+
+def test_on_a_machine_that_is_late_every_cell_has_a_value_and_says_where_it_is_from(make_campaign: Make) -> None:
+    late = [FakeRun(label=label, scheme=label, void=True, rct_s=[9.0] * 8) for label in ("sp", "xlink", "mptcp")]
+    good = FakeRun(label="vanilla-mp", scheme="vanilla-mp")
+    out = make_campaign(*late, good)
+    twins = with_twins(out, *(replace(run, void=False, rct_s=[0.5] * 8) for run in late[:2]))
+    lines = lines_of(out, 120, twins)
+    cells = {
+        line.split()[1 if "subway" in line else 0]: line
+        for line in lines
+        if re.match(r" (subway|   ).* (void|on time)", line)
+    }
+    assert cells["sp"].count("°") >= 3 and "0.500°" in cells["sp"] and "void" in cells["sp"]
+    assert "0.500°" in cells["xlink"] and "9.000†" in cells["mptcp"], "without a twin: the void run's own"
+    assert "°" not in cells["vanilla-mp"] and "on time" in cells["vanilla-mp"]
+    said = " ".join(" ".join(lines).split())
+    assert (
+        "3 of 4 runs void, and in no figure: The emulator was late. `railyard run unit --seeds 2` repeats them" in said
+    )
+    assert "°: no run of this scheme counts here: the value is that of the same run in virtual time" in said
+    page = write_report(*load_campaign(out), out).read_text()
+    assert "<b>1 of 4 runs counts</b>, 3 void" in page
+    assert page.count("0.500°") >= 4 and "9.000†" in page, "in the abstract, and in the pair's table"
+    assert "Every run is void" not in page and ">void</td>" not in page
+
+
+def test_a_stand_in_is_in_no_comparison(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(label="sp", scheme="sp"), FakeRun(label="xlink", void=True))
+    twins = with_twins(out, FakeRun(label="xlink", rebuffer_time_s=0.0))
+    assert twins and findings.find(load_campaign(out)[1]) is None
+
+
+def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campaign: Make) -> None:
+    runs = [
+        FakeRun(seed=seed, rct_s=[rct] * 8, rebuffer_time_s=1.0) for seed, rct in enumerate((1.0, 1.2, 1.04, 1.3), 1)
+    ]
+    low, high, within, beyond = load_campaign(make_campaign(*runs))[1]
+    assert differs(within, [low, high]) == ""
+    assert differs(beyond, [low, high]) == "RCT median 1.300 s, there 1.000 to 1.200"
