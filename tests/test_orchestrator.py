@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from railyard.run import campaign as campaign_module
 from railyard.run import confine
 from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.fidelity import MAX_TRIES
+from railyard.run.probe import Probe, Timers
+from railyard.run.quiet import Quiet
 from railyard.run.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
@@ -206,6 +209,54 @@ def test_a_campaign_ends_when_its_time_for_repetitions_is_used_up(
     assert all("45 s for repetitions were used up" in record["not_repeated"] for record in records)
     assert 0 < repetitions.count < 3 * (MAX_TRIES - 1)
     assert "used up" in repetitions.sentence()
+
+
+def test_repetitions_wait_until_the_machine_is_quiet(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round of them; what is waited leaves the time for one more try."""
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(3))
+    told, asked, said = Told(), list[float](), list[str]()
+
+    def wait(budget_s: float, heard: Callable[[Probe], None], *, keep_awake: str) -> bool:
+        asked.append(budget_s)
+        told.events.append(("waited", keep_awake))
+        heard(late_probe(2.0))
+        heard(late_probe(0.0))
+        return True
+
+    run_campaign(folder, specs[:2], 1, told, 60.0, Quiet(said.append, wait=wait))
+    words = [word for word, _ in told.events if word in ("started", "waited")]
+    assert words == ["started", "started", "waited", "started", "started", "waited", "started"]
+    assert all(0 < budget <= 60.0 - planned_s(specs[:1], 1) for budget in asked)
+    assert "Waiting for a quiet moment, at most" in said[0] and said[1].startswith("Quiet after ")
+
+
+def late_probe(late_ms: float) -> Probe:
+    timers = Timers(True, 50.0, 1000 * late_ms, 2000 * late_ms, 0.0)
+    return Probe(1.5, timers, late_ms / 15.0, 0.0, 0.5, 2)
+
+
+def test_a_machine_that_is_late_is_noticed_before_the_start() -> None:
+    said: list[str] = []
+    assert not Quiet(said.append, measure=lambda seconds, *, keep_awake: late_probe(3.0)).look()
+    assert "woke timers late: p99 3.00 ms" in said[0] and "runs may be void" in said[0]
+    assert Quiet(said.append, measure=lambda seconds, *, keep_awake: late_probe(0.0)).look() and len(said) == 1
+
+
+def test_a_void_run_is_repeated_by_the_same_command_later(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(1))
+    run_campaign(folder, specs[:2], 1, Told(), 0.0)
+    assert folder.pending(specs[:2]) == specs[:1]
+    run_campaign(folder, folder.pending(specs[:2]), 1, Told(), 0.0)
+    assert folder.pending(specs[:2]) == []
+    exact = specs[0].model_copy(update={"arena": "kernel"})
+    record = FakeRun(void=True, identity=exact.identity()).write(folder.runs / "made")
+    shutil.rmtree(folder.runs / exact.run_id)
+    record.rename(folder.runs / exact.run_id)
+    assert folder.pending([exact]) == [], "in virtual time it would be void again"
 
 
 def test_without_time_for_repetitions_every_run_is_tried_once(

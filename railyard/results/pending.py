@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from railyard.results.twins import make_twins
 from railyard.run.campaign import Campaign, default_jobs, identity_of, run_campaign
 from railyard.run.folders import Tell, results_folder
 from railyard.run.progress import Silent, Stopwatch, reporter
+from railyard.run.quiet import Quiet
 from railyard.run.repetition import default_budget_s
 from railyard.run.resolve import qlog_of
 from railyard.run.runspec import RunSpec
@@ -144,6 +146,10 @@ def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str
         )
 
 
+def _tell_of_machine(console: Console, sentence: str) -> None:
+    console.print(sentence, style="yellow", markup=False, soft_wrap=True)
+
+
 def _run(
     console: Console | None, campaign: Campaign, specs: list[RunSpec], jobs: int | None, repeat_budget_s: float | None
 ) -> dict[str, str]:
@@ -166,10 +172,13 @@ def _run(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",
             soft_wrap=True,
         )
+    quiet = None if exact else Quiet(partial(_tell_of_machine, console), pending[0].keep_awake)
+    if quiet is not None:
+        quiet.look()
     watch = Stopwatch()
     try:
         with reporter(console, len(specs), len(specs) - len(pending)) as told:
-            repetitions = run_campaign(campaign, pending, side_by_side, told, budget_s)
+            repetitions = run_campaign(campaign, pending, side_by_side, told, budget_s, quiet)
     except KeyboardInterrupt:
         stopped()
         raise

@@ -34,7 +34,8 @@ from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.run import folders, kernel, sim
 from railyard.run.folders import Identity
 from railyard.run.outcome import RunRefusedError
-from railyard.run.repetition import Repetitions, Tries, default_budget_s
+from railyard.run.quiet import Quiet
+from railyard.run.repetition import Repetitions, Tries, default_budget_s, planned_s
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
 
 CAMPAIGN_SCHEMA = 1
@@ -330,15 +331,18 @@ async def _round(
 
 
 async def run_all(
-    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter, budget_s: float
+    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter, budget_s: float, quiet: Quiet | None = None
 ) -> Repetitions:
-    """All runs, then the void ones again, round after round, as long as the time for repetitions lasts."""
+    """All runs, then the void ones again, round after round, as long as the time for repetitions lasts. A round begins
+    when the machine is quiet, or when there is just the time for one more try."""
     told = Repetitions(budget_s)
     left: list[Tries] = []
     try:
         left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, told, math.inf)
         begin = monotonic()
         while left and monotonic() < begin + budget_s:
+            if quiet is not None:
+                await quiet.moment(max(0.0, begin + budget_s - monotonic() - planned_s([left[0].spec], 1)))
             left = await _round(campaign, left, jobs, reporter, told, begin + budget_s)
         told.spent_s = monotonic() - begin
         told.used_up = bool(left) and budget_s > 0
@@ -357,6 +361,7 @@ def run_campaign(
     jobs: int,
     reporter: Reporter,
     repeat_budget_s: float | None = None,
+    quiet: Quiet | None = None,
 ) -> Repetitions:
     """Runs everything; void runs again for up to `repeat_budget_s`, by default repetition.default_budget_s. SIGINT and
     SIGTERM end it cleanly, as KeyboardInterrupt."""
@@ -364,7 +369,7 @@ def run_campaign(
     campaign.forget_tables()
 
     async def main() -> Repetitions:
-        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter, budget_s))
+        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter, budget_s, quiet))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, work.cancel)

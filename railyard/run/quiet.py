@@ -1,0 +1,57 @@
+"""Whether this machine can be on time now: asked before a campaign on the wall clock, and waited for before void runs
+are repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from railyard.run import probe
+from railyard.run.probe import Probe
+
+LOOK_S = 1.5
+
+
+class _StoppedError(Exception):
+    """The campaign was stopped meanwhile."""
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Asks the machine. `tell` gets the sentences; `measure` and `wait` are those of probe.py."""
+
+    tell: Callable[[str], None]
+    keep_awake: str = "auto"
+    measure: Callable[..., Probe] = probe.measure
+    wait: Callable[..., bool] = probe.wait_until_quiet
+
+    def look(self) -> bool:
+        """Before the start."""
+        found = self.measure(LOOK_S, keep_awake=self.keep_awake)
+        if not found.is_quiet:
+            self.tell(f"{found.sentence} On such a machine runs may be void; each is repeated once it is quieter.")
+        return found.is_quiet
+
+    async def moment(self, budget_s: float) -> bool:
+        """Waits for a quiet moment, at most for the budget. When it is cancelled, the probe ends within two looks."""
+        begin, stop = monotonic(), threading.Event()
+        late: list[Probe] = []
+
+        def heard(found: Probe) -> None:
+            if stop.is_set():
+                raise _StoppedError
+            if not found.is_quiet and not late:
+                self.tell(f"{found.sentence} Waiting for a quiet moment, at most {budget_s:.0f} s.")
+            late.extend([] if found.is_quiet else [found])
+
+        try:
+            is_quiet = await asyncio.to_thread(self.wait, budget_s, heard, keep_awake=self.keep_awake)
+        finally:
+            stop.set()
+        if late:
+            how = "Quiet" if is_quiet else "Still late"
+            self.tell(f"{how} after {monotonic() - begin:.0f} s; void runs are repeated now.")
+        return is_quiet
