@@ -167,6 +167,7 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     xl_config c;
     http3_service_configure(config, &c);
     c.limits.issue_tokens = !config->without_tickets;
+    c.epoch_us = xl_udp_time_of_day_ns() / 1000 - now;
     if (server_get_deployment(s->owner) && !join_deployment(s, &c, error))
         return false;
     c.preferred_address_v4 = config->preferred[0];

@@ -81,6 +81,48 @@ static void a_token_that_came_before_proves_nothing(void **state) {
     pair_free(&w.p);
 }
 
+/* Starts the server's machine again, and with it its clock, `us` after what the client last saw. Its secret stays. */
+static void restart_machine(world *w, uint64_t us) {
+    pair *p = &w->p;
+    int error;
+    xl_endpoint_free(p->server);
+    p->server_config.epoch_us += p->now + us - PAIR_START;
+    set_back_ns -= (p->now + us - PAIR_START) * 1000;
+    p->now = PAIR_START;
+    p->server = xl_endpoint_new(&p->server_config, p->now, &error);
+    assert_non_null(p->server);
+}
+
+static void a_token_keeps_its_age_when_the_machine_starts_again(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t lives_us, away_us;
+        bool is_known;
+    } table[] = {
+        {10 * UINT64_C(60000000), 60000000, true},               /* the new clock is behind the token's time */
+        {0, 10 * UINT64_C(60000000), true},                      /* and now not */
+        {0, 24 * XL_TOKEN_LIFETIME_US, false},                   /* the new clock shows nearly the token's time */
+        {XL_TOKEN_LIFETIME_US / 2, XL_TOKEN_LIFETIME_US, false}, /* too old, and the new clock behind its time */
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        world w;
+        world_init(&w, 25);
+        w.p.server_config.limits.issue_tokens = true;
+        w.p.server_config.limits.retry_always = true;
+        w.p.server_config.epoch_us = MIDNIGHT_NS / 1000;
+        w.p.now += table[i].lives_us;
+        pair_connect(&w.p);
+        pair_handshake(&w.p);
+        pair_run(&w.p, 500000);
+        xl_endpoint_free(w.p.client);
+        w.p.client = NULL;
+        drop_queue(&w.p);
+        restart_machine(&w, table[i].away_us);
+        assert_int_equal(table[i].is_known, is_known_at_once(&w));
+        pair_free(&w.p);
+    }
+}
+
 static void a_token_is_good_for_an_hour(void **state) {
     (void)state;
     const uint8_t key[XL_TOKEN_KEY_BYTES] = {1}, other[XL_TOKEN_KEY_BYTES] = {2}, nonce[XL_TOKEN_NONCE_BYTES] = {3};
@@ -107,6 +149,7 @@ int main(void) {
         cmocka_unit_test(a_client_that_moved_has_a_token_for_its_new_address),
         cmocka_unit_test(a_new_port_brings_no_other_token),
         cmocka_unit_test(a_token_that_came_before_proves_nothing),
+        cmocka_unit_test(a_token_keeps_its_age_when_the_machine_starts_again),
         cmocka_unit_test(a_token_is_good_for_an_hour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

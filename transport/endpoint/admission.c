@@ -17,8 +17,8 @@ static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
 }
 
 /* A token of NEW_TOKEN that did not come before, as far as is remembered (RFC 9000 section 8.1.4). */
-static bool is_fresh_token(xl_endpoint *ep, const xl_packet_header *h, const xl_addr *client, uint64_t now) {
-    if (!xl_token_is_valid(ep->keys.retry, h->token, h->token_len, client, now))
+static bool is_fresh_token(xl_endpoint *ep, const xl_packet_header *h, const xl_addr *client, uint64_t date) {
+    if (!xl_token_is_valid(ep->keys.retry, h->token, h->token_len, client, date))
         return false;
     if (!ep->used_tokens && !(ep->used_tokens = calloc(1, sizeof(*ep->used_tokens))))
         return false;
@@ -34,9 +34,10 @@ bool xl_endpoint_admit(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     *odcid = h->dcid;
     const xl_limits *limits = &ep->config.limits;
     const xl_client *client = limits->max_per_client ? xl_clients_find(&ep->clients, &in->remote) : NULL;
-    xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, now, odcid);
+    uint64_t date = xl_endpoint_date(ep, now);
+    xl_token_verdict verdict = xl_retry_check(ep->keys.retry, h, &in->remote, date, odcid);
     *is_retried = verdict == XL_TOKEN_VALID;
-    *is_proven = *is_retried || is_fresh_token(ep, h, &in->remote, now);
+    *is_proven = *is_retried || is_fresh_token(ep, h, &in->remote, date);
     if (!*is_retried && h->dcid.len < MIN_INITIAL_DCID)
         return false;
     if (verdict == XL_TOKEN_INVALID) {

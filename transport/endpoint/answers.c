@@ -46,8 +46,8 @@ void xl_answer_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_hea
         return;
     xl_cid scid;
     xl_endpoint_make_cid(ep, &ep->stray_cids, &scid);
-    s->to.len = xl_retry_put(ep->keys.retry, h, &in->remote, &scid, (uint8_t)xl_drbg_next(&ep->headers), now, s->data,
-                             sizeof(s->data));
+    s->to.len = xl_retry_put(ep->keys.retry, h, &in->remote, &scid, (uint8_t)xl_drbg_next(&ep->headers),
+                             xl_endpoint_date(ep, now), s->data, sizeof(s->data));
     ep->stateless_count += s->to.len > 0;
     ep->stats.retries += s->to.len > 0;
 }

@@ -73,7 +73,7 @@ static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW
     xl_endpoint *ep = user;
     uint8_t nonce[XL_TOKEN_NONCE_BYTES];
     xl_drbg_bytes(&ep->tokens, nonce, sizeof(nonce));
-    return xl_token_make(ep->keys.retry, nonce, client, ep->now, token) == 0 ? 0 : XL_ERR_CRYPTO;
+    return xl_token_make(ep->keys.retry, nonce, client, xl_endpoint_date(ep, ep->now), token) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
 xl_connection_hooks xl_endpoint_hooks(xl_endpoint *ep) {

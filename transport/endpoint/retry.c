@@ -32,11 +32,11 @@ static int token_mac(const uint8_t *key, const uint8_t *token, size_t len, const
 }
 
 size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial, const xl_addr *remote,
-                    const xl_cid *scid, uint8_t random, uint64_t now, uint8_t *buf, size_t cap) {
+                    const xl_cid *scid, uint8_t random, uint64_t date, uint8_t *buf, size_t cap) {
     uint8_t token[TOKEN_MOST], mac[MAC_BYTES], tag[XL_AEAD_TAG];
     xl_writer t = xl_writer_of(token, sizeof(token));
     xl_write_u8(&t, TOKEN_KIND);
-    put_u64(&t, now);
+    put_u64(&t, date);
     xl_packet_put_cid(&t, &initial->dcid);
     if (t.failed || token_mac(key, token, (size_t)(t.p - token), remote, scid, mac) != 0)
         return 0;
@@ -50,7 +50,7 @@ size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_heade
 }
 
 xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial,
-                                const xl_addr *remote, uint64_t now, xl_cid *odcid) {
+                                const xl_addr *remote, uint64_t date, xl_cid *odcid) {
     const uint8_t *token = initial->token;
     if (initial->token_len < TOKEN_LEAST || initial->token_len > TOKEN_MOST || token[0] != TOKEN_KIND)
         return XL_TOKEN_NONE;
@@ -65,7 +65,7 @@ xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_
     uint8_t mac[MAC_BYTES];
     if (token_mac(key, token, len, remote, &initial->dcid, mac) != 0 || !xl_is_equal(mac, token + len, MAC_BYTES))
         return XL_TOKEN_INVALID;
-    return issued <= now && now - issued <= XL_RETRY_LIFETIME_US ? XL_TOKEN_VALID : XL_TOKEN_INVALID;
+    return issued <= date && date - issued <= XL_RETRY_LIFETIME_US ? XL_TOKEN_VALID : XL_TOKEN_INVALID;
 }
 
 size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code, uint8_t *buf, size_t cap) {

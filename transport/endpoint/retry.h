@@ -16,12 +16,12 @@ typedef enum {
 } xl_token_verdict;
 
 /* The Retry that answers `initial` from `remote`; scid: the CID that the client is to send to from now on. `random`
- * fills bits without meaning. Returns its length, 0 when cap is short or the cryptography fails. */
+ * fills bits without meaning; date: xl_endpoint_date(). Returns its length, 0 when cap is short or the cryptography fails. */
 size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial, const xl_addr *remote,
-                    const xl_cid *scid, uint8_t random, uint64_t now, uint8_t *buf, size_t cap);
+                    const xl_cid *scid, uint8_t random, uint64_t date, uint8_t *buf, size_t cap);
 /* The verdict on an Initial's token. When valid, *odcid is the CID that the client's very first packet went to. */
 xl_token_verdict xl_retry_check(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial,
-                                const xl_addr *remote, uint64_t now, xl_cid *odcid);
+                                const xl_addr *remote, uint64_t date, xl_cid *odcid);
 /* The Initial with CONNECTION_CLOSE that answers an Initial without a connection: INVALID_TOKEN (section 8.1.3) or
  * CONNECTION_REFUSED (section 5.2.2). Returns its length, 0 as above. */
 size_t xl_retry_put_refusal(const xl_packet_header *initial, uint64_t error_code, uint8_t *buf, size_t cap);

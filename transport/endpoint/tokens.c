@@ -22,11 +22,11 @@ static size_t bound_to(const xl_addr *client, uint8_t bound[BOUND_BYTES]) {
 }
 
 int xl_token_make(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t nonce[XL_TOKEN_NONCE_BYTES],
-                  const xl_addr *client, uint64_t now, uint8_t token[XL_TOKEN_BYTES]) {
+                  const xl_addr *client, uint64_t date, uint8_t token[XL_TOKEN_BYTES]) {
     uint8_t own[32], bound[BOUND_BYTES], issued[8];
     const size_t bound_len = bound_to(client, bound);
     for (size_t i = 0; i < sizeof issued; i++)
-        issued[i] = (uint8_t)(now >> (56 - 8 * i));
+        issued[i] = (uint8_t)(date >> (56 - 8 * i));
     token[0] = KIND;
     memcpy(token + 1, nonce, XL_TOKEN_NONCE_BYTES);
     return token_key(key, own) != 0
@@ -35,7 +35,7 @@ int xl_token_make(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t nonce[XL_
 }
 
 bool xl_token_is_valid(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t *token, size_t len, const xl_addr *client,
-                       uint64_t now) {
+                       uint64_t date) {
     uint8_t own[32], bound[BOUND_BYTES], issued[8];
     const size_t bound_len = bound_to(client, bound);
     if (len != XL_TOKEN_BYTES || token[0] != KIND || token_key(key, own) != 0 ||
@@ -44,5 +44,5 @@ bool xl_token_is_valid(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t *tok
     uint64_t at = 0;
     for (size_t i = 0; i < sizeof issued; i++)
         at = at << 8 | issued[i];
-    return at <= now && now - at <= XL_TOKEN_LIFETIME_US;
+    return at <= date && date - at <= XL_TOKEN_LIFETIME_US;
 }

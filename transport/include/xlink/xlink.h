@@ -329,6 +329,11 @@ typedef struct {
     xl_scheme scheme;
     xl_limits limits;
 
+    /* Server: the time of day, µs since 1970, at which `now` is 0. By it address tokens are dated: a clock that starts
+     * again with the machine would take old ones for new, and new ones for future ones. Default: 0, which is enough
+     * where the secret does not outlive the clock. */
+    uint64_t epoch_us;
+
     /* Server: addresses that it listens at too, and that clients shall move to after the handshake (RFC 9000 section
      * 9.6), one for each IP version. Family 0: none. */
     xl_addr preferred_address_v4, preferred_address_v6;
