@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,8 +25,15 @@ typedef union {
     struct cmsghdr align;
 } control_buffer;
 
+typedef struct {
+    int fd; /* -1: none */
+} probe_socket;
+
 struct forwarder {
     int epoll, front;
+    forwarder_options options;
+    health health;
+    probe_socket probe[LB_SERVERS_MAX];
     xl_addr bound;
     router *router;
     flows *flows;
@@ -75,12 +83,21 @@ static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
            net_from_sockaddr((struct sockaddr *)&sa, &w->bound) && watch(w, w->front, w);
 }
 
-static bool open_flow(forwarder *w, flow *f) {
+/* A socket that is connected to the server; -1: none. */
+static int open_to_server(const forwarder *w, size_t server, void *what) {
     struct sockaddr_storage sa;
-    const xl_addr *server = &router_file(w->router)->server[f->server].address;
-    socklen_t len = net_to_sockaddr(server, &sa);
-    f->fd = open_socket(server->family);
-    return f->fd >= 0 && connect(f->fd, (struct sockaddr *)&sa, len) == 0 && watch(w, f->fd, f);
+    const xl_addr *address = &router_file(w->router)->server[server].address;
+    socklen_t len = net_to_sockaddr(address, &sa);
+    int fd = open_socket(address->family);
+    if (fd < 0 || (connect(fd, (struct sockaddr *)&sa, len) == 0 && watch(w, fd, what)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool open_flow(const forwarder *w, flow *f) {
+    f->fd = open_to_server(w, f->server, f);
+    return f->fd >= 0;
 }
 
 static void on_flow_closed(void *user, flow *f) {
@@ -90,6 +107,65 @@ static void on_flow_closed(void *user, flow *f) {
     for (int i = 0; i < w->event_count; i++)
         if (w->events[i].data.ptr == f)
             w->events[i].data.ptr = NULL;
+}
+
+/* ---- Servers that are there or not ---- */
+
+static void on_change(forwarder *w, size_t server, bool has_changed, uint64_t now) {
+    if (!has_changed)
+        return;
+    bool is_down = w->health.server[server].is_down;
+    router_set_down(w->router, server, is_down);
+    if (w->options.changed)
+        w->options.changed(w->options.user, &router_file(w->router)->server[server], !is_down, now);
+}
+
+static void on_refused(forwarder *w, size_t server, uint64_t now) {
+    on_change(w, server, health_refuse(&w->health, server), now);
+}
+
+static void on_heard(forwarder *w, size_t server, uint64_t now) {
+    on_change(w, server, health_hear(&w->health, server, now), now);
+}
+
+static void from_probed(forwarder *w, size_t server, uint64_t now) {
+    uint8_t data[DATAGRAM_BYTES];
+    ssize_t n = recv(w->probe[server].fd, data, sizeof data, MSG_DONTWAIT);
+    if (n < 0 && errno == ECONNREFUSED)
+        on_refused(w, server, now);
+    else if (n > 0 && health_is_answer(&w->health, server, data, (size_t)n))
+        on_heard(w, server, now);
+}
+
+/* Without a socket or random bytes nothing can be said of a server: it counts as heard. */
+static void ask(forwarder *w, size_t server, uint64_t now) {
+    uint8_t probe[HEALTH_PROBE_BYTES], random[2 * HEALTH_ID_BYTES];
+    probe_socket *p = &w->probe[server];
+    if (p->fd < 0)
+        p->fd = open_to_server(w, server, p);
+    bool can_ask = p->fd >= 0 && getrandom(random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random;
+    if (!health_probe(&w->health, server, random, now, probe))
+        return;
+    if (!can_ask)
+        on_heard(w, server, now);
+    else if (send(p->fd, probe, sizeof probe, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED)
+        on_refused(w, server, now);
+}
+
+static void ask_servers(forwarder *w, uint64_t now) {
+    for (size_t i = 0; health_next(&w->health) <= now && i < w->health.count; i++) {
+        on_change(w, i, health_check(&w->health, i, now), now);
+        if (w->health.server[i].probe_at <= now)
+            ask(w, i, now);
+    }
+}
+
+static void close_probes(forwarder *w) {
+    for (size_t i = 0; i < LB_SERVERS_MAX; i++) {
+        if (w->probe[i].fd >= 0)
+            close(w->probe[i].fd);
+        w->probe[i].fd = -1;
+    }
 }
 
 /* ---- Datagrams ---- */
@@ -133,6 +209,25 @@ static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local,
     return f;
 }
 
+/* False where the server's port was closed when an earlier datagram came: this one was not sent. */
+static bool forward(forwarder *w, const xl_addr *client, const xl_addr *local, route r, const uint8_t *data, size_t len,
+                    uint64_t now) {
+    flow *f = flow_for(w, client, local, r.server, now);
+    if (!f) {
+        w->stats.no_flow++;
+        return true;
+    }
+    flows_used_by_client(w->flows, f, r.kind == ROUTE_BY_CID, now);
+    bool sent = send(f->fd, data, len, MSG_NOSIGNAL) >= 0;
+    if (!sent && errno == ECONNREFUSED) {
+        on_refused(w, r.server, now);
+        return false;
+    }
+    w->stats.to_server[r.server] += sent;
+    w->stats.unsent += !sent;
+    return true;
+}
+
 static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint64_t now) {
     xl_addr client, local = local_address(w, &m->msg_hdr);
     if (!net_from_sockaddr(m->msg_hdr.msg_name, &client))
@@ -144,17 +239,11 @@ static void to_server(forwarder *w, struct mmsghdr *m, const uint8_t *data, uint
     w->stats.kinds[r.kind]++;
     if (r.kind != ROUTE_BY_CID && r.kind != ROUTE_BY_HASH)
         return;
-    flow *f = flow_for(w, &client, &local, r.server, now);
-    if (!f) {
-        w->stats.no_flow++;
+    if (forward(w, &client, &local, r, data, m->msg_len, now))
         return;
-    }
-    flows_used_by_client(w->flows, f, r.kind == ROUTE_BY_CID, now);
-    /* A server that was not there for an earlier datagram is told by the next send, which then has not happened. */
-    bool sent = send(f->fd, data, m->msg_len, MSG_NOSIGNAL) >= 0 ||
-                (errno == ECONNREFUSED && send(f->fd, data, m->msg_len, MSG_NOSIGNAL) >= 0);
-    w->stats.to_server[f->server] += sent;
-    w->stats.unsent += !sent;
+    /* Perhaps by another server now; or the same is there again. */
+    r = router_route(w->router, &client, data, m->msg_len, now);
+    w->stats.unsent += !forward(w, &client, &local, r, data, m->msg_len, now);
 }
 
 static bool send_to_client(const forwarder *w, const flow *f, const uint8_t *data, size_t len) {
@@ -191,14 +280,18 @@ static void from_clients(forwarder *w, uint64_t now) {
 static void from_server(forwarder *w, flow *f, uint64_t now) {
     for (int round = 0, n = BATCH; round < ROUNDS && n == BATCH; round++) {
         n = receive(w, f->fd);
+        if (n < 0 && errno == ECONNREFUSED)
+            on_refused(w, f->server, now);
         for (int i = 0; i < n; i++) {
             bool sent = !(w->messages[i].msg_hdr.msg_flags & MSG_TRUNC) &&
                         send_to_client(w, f, w->data[i], w->messages[i].msg_len);
             w->stats.from_server[f->server] += sent;
             w->stats.unsent += !sent;
         }
-        if (n > 0)
+        if (n > 0) {
             flows_used_by_server(w->flows, f, now);
+            on_heard(w, f->server, now);
+        }
     }
 }
 
@@ -207,8 +300,13 @@ void forwarder_step(forwarder *w, uint64_t now) {
     w->event_count = n > 0 ? n : 0;
     for (int i = 0; i < w->event_count; i++) {
         void *what = w->events[i].data.ptr;
+        size_t server = 0;
+        while (server < w->health.count && what != &w->probe[server])
+            server++;
         if (what == w)
             from_clients(w, now);
+        else if (server < w->health.count)
+            from_probed(w, server, now);
         else if (what)
             from_server(w, what, now);
     }
@@ -217,11 +315,15 @@ void forwarder_step(forwarder *w, uint64_t now) {
 
 /* ---- Life ---- */
 
-forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_addr *bound, char *error) {
+forwarder *forwarder_new(const forwarder_options *o, const lb_file *file, xl_addr *bound, uint64_t now, char *error) {
     forwarder *w = calloc(1, sizeof *w);
     snprintf(error, LB_ERROR_BYTES, "out of memory");
     if (!w)
         return NULL;
+    w->options = *o;
+    for (size_t i = 0; i < LB_SERVERS_MAX; i++)
+        w->probe[i].fd = -1;
+    health_init(&w->health, o->probe_interval_us, file->server_count, now);
     xl_static_keys keys = {0};
     bool has_keys = xl_static_keys_from(file->secret, &keys) == 0;
     w->front = -1;
@@ -242,6 +344,7 @@ void forwarder_free(forwarder *w) {
         return;
     flows_free(w->flows);
     router_free(w->router);
+    close_probes(w);
     if (w->front >= 0)
         close(w->front);
     if (w->epoll >= 0)
@@ -253,8 +356,10 @@ int forwarder_fd(const forwarder *w) {
     return w->epoll;
 }
 
-uint64_t forwarder_expire(forwarder *w, uint64_t now) {
-    return flows_expire(w->flows, now);
+uint64_t forwarder_tick(forwarder *w, uint64_t now) {
+    ask_servers(w, now);
+    uint64_t a = flows_expire(w->flows, now), b = health_next(&w->health);
+    return a < b ? a : b;
 }
 
 /* Counts follow their servers. */
@@ -267,13 +372,15 @@ static void move_counts(uint64_t counts[LB_SERVERS_MAX], const size_t moved[], s
             counts[moved[i]] = old[i];
 }
 
-bool forwarder_update(forwarder *w, const lb_file *file) {
+bool forwarder_update(forwarder *w, const lb_file *file, uint64_t now) {
     size_t moved[LB_SERVERS_MAX], servers = router_file(w->router)->server_count;
     if (!router_update(w->router, file, moved))
         return false;
     flows_move(w->flows, moved);
     move_counts(w->stats.to_server, moved, servers);
     move_counts(w->stats.from_server, moved, servers);
+    close_probes(w);
+    health_init(&w->health, w->options.probe_interval_us, file->server_count, now);
     return true;
 }
 

@@ -22,7 +22,9 @@
 typedef struct {
     forwarder_options forward;
     const char *config_file, *out_file;
+    jsonl *log;
     uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* key of the hashes where the configuration has no secret */
+    size_t server_id_bytes;
     bool help;
 } options;
 
@@ -58,13 +60,17 @@ static const setting rows[] = {
      .fallback = "4096", .help = "Maximum number of client addresses. Each has a socket."},
     {"idle_timeout", SETTING_WHOLE, FIELD(forward.idle_timeout_us), .least = 1, .most = 86400, .scale = 1000000,
      .value = "S", .fallback = "120", .help = "Remove a client address that was silent for this long."},
+    {"probe_interval_ms", SETTING_WHOLE, FIELD(forward.probe_interval_us), .most = 60000, .scale = 1000, .value = "MS",
+     .fallback = "1000",
+     .help = "Interval at which each server is asked whether it is there. New clients do not go to one that is silent "
+             "for three of them. 0: servers are not asked."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
     {0},
 };
 
 static bool parse(int argc, char **argv, options *o, char *error) {
     int rest;
-    *o = (options){.forward = {.max_flows = 4096, .idle_timeout_us = 120000000}};
+    *o = (options){.forward = {.max_flows = 4096, .idle_timeout_us = 120000000, .probe_interval_us = 1000000}};
     const setting_tables s = {.table = {{rows, o, 0}}, .count = 1};
     if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
         return o->help;
@@ -88,11 +94,12 @@ static bool read_config(const options *o, lb_file *file, char *error) {
     return file->server_count > 0 || fail(error, "%s: there is no server under servers.", o->config_file);
 }
 
-static void reload(forwarder *w, const options *o, jsonl *log) {
+static void reload(forwarder *w, options *o, jsonl *log) {
     char error[LB_ERROR_BYTES] = "out of memory.";
     lb_file *file = malloc(sizeof *file);
     reload_wanted = 0;
-    if (file && read_config(o, file, error) && forwarder_update(w, file)) {
+    if (file && read_config(o, file, error) && forwarder_update(w, file, xl_udp_now())) {
+        o->server_id_bytes = file->server_id_bytes;
         jsonl_write(log, "reloaded", json_pack("{s:I}", "servers", (json_int_t)file->server_count), xl_udp_now());
     } else {
         fprintf(stderr, PROGRAM ": %s\n", error);
@@ -103,13 +110,29 @@ static void reload(forwarder *w, const options *o, jsonl *log) {
     free(file);
 }
 
+static void write_server_id(const lb_server *s, size_t bytes, char id[2 * XL_LB_SERVER_ID_MAX + 1]) {
+    id[0] = '\0';
+    for (size_t k = 0; k < bytes; k++)
+        snprintf(id + 2 * k, 3, "%02x", s->id[k]);
+}
+
+static void on_changed(void *user, const lb_server *server, bool is_up, uint64_t now) {
+    const options *o = user;
+    char id[2 * XL_LB_SERVER_ID_MAX + 1], text[64];
+    write_server_id(server, o->server_id_bytes, id);
+    xl_addr_format(&server->address, text, sizeof text);
+    fprintf(stderr, PROGRAM ": server %s at %s is %s.\n", id, text, is_up ? "there again" : "down");
+    jsonl_write(o->log, is_up ? "server_up" : "server_down", json_pack("{s:s, s:s}", "server", id, "address", text),
+                now);
+    jsonl_flush(o->log);
+}
+
 static json_t *describe_servers(const forwarder *w, const forwarder_stats *stats) {
     const lb_file *file = forwarder_file(w);
     json_t *servers = json_array();
     for (size_t i = 0; i < file->server_count; i++) {
-        char id[2 * XL_LB_SERVER_ID_MAX + 1] = "", text[64];
-        for (size_t k = 0; k < file->server_id_bytes; k++)
-            snprintf(id + 2 * k, 3, "%02x", file->server[i].id[k]);
+        char id[2 * XL_LB_SERVER_ID_MAX + 1], text[64];
+        write_server_id(&file->server[i], file->server_id_bytes, id);
         json_array_append_new(servers,
                               json_pack("{s:s, s:s, s:b, s:I, s:I}", "id", id, "address",
                                         xl_addr_format(&file->server[i].address, text, sizeof text), "drain",
@@ -134,13 +157,13 @@ static void summarise(const forwarder *w, jsonl *log) {
     jsonl_write(log, "summary", fields, xl_udp_now());
 }
 
-static void run(forwarder *w, const options *o, jsonl *log, const sigset_t *unblocked) {
+static void run(forwarder *w, options *o, jsonl *log, const sigset_t *unblocked) {
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event e = {.events = EPOLLIN};
     if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, forwarder_fd(w), &e) != 0)
         return;
     while (!end_wanted) {
-        uint64_t now = xl_udp_now(), next = forwarder_expire(w, now), left = next > now ? next - now : 0;
+        uint64_t now = xl_udp_now(), next = forwarder_tick(w, now), left = next > now ? next - now : 0;
         struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
         (void)epoll_pwait2(epoll, &e, 1, next == XL_NEVER ? NULL : &timeout, unblocked);
         if (reload_wanted)
@@ -187,7 +210,10 @@ static forwarder *start(options *o, xl_addr *bound, char *error) {
         free(file);
         return NULL;
     }
-    forwarder *w = forwarder_new(&o->forward, file, bound, error);
+    o->forward.changed = on_changed;
+    o->forward.user = o;
+    o->server_id_bytes = file->server_id_bytes;
+    forwarder *w = forwarder_new(&o->forward, file, bound, xl_udp_now(), error);
     if (!w)
         strncat(error, ".", LB_ERROR_BYTES - strlen(error) - 1);
     free(file);
@@ -215,7 +241,7 @@ int main(int argc, char **argv) {
         print_usage();
         return 0;
     }
-    ok = ok && (!o.out_file || (log = open_log(&o, argc, argv, error)));
+    ok = ok && (!o.out_file || (log = o.log = open_log(&o, argc, argv, error)));
     forwarder *w = ok ? start(&o, &bound, error) : NULL;
     if (!w) {
         fprintf(stderr, PROGRAM ": %s\n", error);

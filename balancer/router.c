@@ -21,6 +21,7 @@ struct router {
     xl_lb *codec;
     uint64_t key;
     uint64_t server_hash[LB_SERVERS_MAX];
+    bool is_down[LB_SERVERS_MAX];
     remembered choice[REMEMBERED];
 };
 
@@ -57,6 +58,7 @@ static bool take_file(router *r, const lb_file *file) {
     r->codec = codec;
     r->file = *file;
     r->key = keys.balancer[0];
+    memset(r->is_down, 0, sizeof r->is_down);
     for (size_t i = 0; i < file->server_count; i++)
         r->server_hash[i] = hash_bytes(r->key, file->server[i].id, file->server_id_bytes);
     return true;
@@ -113,24 +115,26 @@ static size_t find_server(const router *r, const uint8_t *id) {
     return i;
 }
 
+/* The best of those that are up, or else of all. */
 static uint16_t best_server(const router *r, uint64_t hash) {
-    uint16_t best = NO_SERVER;
-    uint64_t most = 0;
+    uint16_t best[2] = {NO_SERVER, NO_SERVER};
+    uint64_t most[2] = {0, 0};
     for (size_t i = 0; i < r->file.server_count; i++) {
         uint64_t weight = mix(hash ^ r->server_hash[i]);
-        if (!r->file.server[i].drain && (best == NO_SERVER || weight > most)) {
-            best = (uint16_t)i;
-            most = weight;
+        bool down = r->is_down[i];
+        if (!r->file.server[i].drain && (best[down] == NO_SERVER || weight > most[down])) {
+            best[down] = (uint16_t)i;
+            most[down] = weight;
         }
     }
-    return best;
+    return best[false] != NO_SERVER ? best[false] : best[true];
 }
 
 static route by_hash(router *r, const xl_addr *client, const uint8_t *cid, size_t cid_len, uint64_t now) {
     uint64_t hash = hash_bytes(r->key, cid, cid_len);
     uint64_t tag = hash_bytes(hash ^ client->port, client->ip, client->family == 4 ? 4 : 16);
     remembered *m = &r->choice[tag % REMEMBERED];
-    if (m->tag != tag || m->until <= now)
+    if (m->tag != tag || m->until <= now || r->is_down[m->server])
         *m = (remembered){.tag = tag, .server = best_server(r, hash)};
     m->until = m->server == NO_SERVER ? 0 : now + REMEMBER_US;
     return m->server == NO_SERVER ? (route){ROUTE_DROP_NO_SERVER, 0} : (route){ROUTE_BY_HASH, m->server};
@@ -154,6 +158,10 @@ route router_route(router *r, const xl_addr *client, const uint8_t *data, size_t
 }
 
 /* ---- Changes ---- */
+
+void router_set_down(router *r, size_t server, bool is_down) {
+    r->is_down[server] = is_down;
+}
 
 bool router_update(router *r, const lb_file *file, size_t moved[]) {
     lb_file *old = malloc(sizeof *old);

@@ -34,6 +34,9 @@ void router_free(router *); /* NULL is fine */
 const lb_file *router_file(const router *);
 route router_route(router *, const xl_addr *client, const uint8_t *data, size_t len, uint64_t now);
 
+/* A server that is down gets new clients only when all are. All are up at first, and after an update. */
+void router_set_down(router *, size_t server, bool is_down);
+
 /* A new list of servers, or new configurations. moved[i], of LB_SERVERS_MAX, becomes the new index of the server that
  * had index i, SIZE_MAX when it is gone. False, and nothing has changed, when memory is short. */
 bool router_update(router *, const lb_file *, size_t moved[]);

@@ -103,6 +103,32 @@ static void a_change_of_servers_moves_their_own_share_only(void **state) {
     router_free(after);
 }
 
+static void new_clients_go_to_servers_that_are_up_and_to_all_when_none_is(void **state) {
+    (void)state;
+    lb_file f = file_of(3);
+    router *r = router_new(&f);
+    uint8_t cid[8];
+    for (int i = 0; i < CIDS / 10; i++) {
+        random_bytes(cid, sizeof cid);
+        cid[0] |= 0xe0;
+        route before = ask(r, cid, 0);
+        router_set_down(r, 1, true);
+        route during = ask(r, cid, 0); /* its handshake too, which has no answer */
+        assert_int_equal(during.kind, ROUTE_BY_HASH);
+        assert_true(during.server != 1);
+        if (before.server != 1)
+            assert_int_equal(during.server, before.server);
+        router_set_down(r, 1, false);
+        assert_int_equal(ask(r, cid, 0).server, during.server); /* where the handshake is now */
+        for (size_t k = 0; k < 3; k++)
+            router_set_down(r, k, true);
+        assert_int_equal(ask(r, cid, 0).server, before.server);
+        for (size_t k = 0; k < 3; k++)
+            router_set_down(r, k, false);
+    }
+    router_free(r);
+}
+
 static void a_handshake_under_way_stays_where_it_is(void **state) {
     (void)state;
     lb_file four = file_of(4), five = file_of(5), without = file_of(4);
@@ -215,6 +241,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cid_names_its_server_in_every_configuration),
         cmocka_unit_test(a_change_of_servers_moves_their_own_share_only),
+        cmocka_unit_test(new_clients_go_to_servers_that_are_up_and_to_all_when_none_is),
         cmocka_unit_test(a_handshake_under_way_stays_where_it_is),
         cmocka_unit_test(a_draining_server_keeps_what_it_has),
         cmocka_unit_test(what_no_server_would_take_is_dropped),

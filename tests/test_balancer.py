@@ -186,7 +186,10 @@ def test_servers_are_silent_about_the_connections_of_one_that_was_taken_away(tmp
 def placement(folder: Path, config: Path, servers: Sequence[socket.socket], cids: Sequence[bytes]) -> list[int]:
     """Which server each of these destination CIDs of a client's first datagram is sent to."""
     chosen = []
-    with Balancer(folder, config) as balancer, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    with (
+        Balancer(folder, config, "--probe-interval-ms", "0") as balancer,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
+    ):
         for cid in cids:
             first = bytes([0xC0, 0, 0, 0, 1, len(cid)]) + cid
             client.sendto(first.ljust(1200, b"\0"), ("127.0.0.1", balancer.port))
@@ -272,3 +275,58 @@ def test_a_balancer_that_cannot_start_says_why(
         *arguments,
     ]
     one_sentence(command, "xlink-balancer: ", *words)
+
+
+def connect_all(folder: Path, balancer: Balancer, name: str) -> dict[str, int]:
+    """20 new clients, one after the other, and how they ended."""
+    home = folder / name
+    home.mkdir()
+    finish(start_load(home, balancer.port, 20, "--interval-us", "20000", "--time-limit", "15"))
+    return outcomes(home)
+
+
+def states(balancer: Balancer) -> list[tuple[str, str]]:
+    """What the balancer has noticed: the event and the server's ID."""
+    records = read_jsonl(balancer.out)
+    return [(record["event"], record["server"]) for record in records if record["event"].startswith("server_")]
+
+
+def test_new_clients_do_not_go_to_a_server_that_was_killed(tmp_path: Path) -> None:
+    with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "200") as balancer:
+        assert connect_all(tmp_path, balancer, "both") == {"complete": 20}
+        place.servers[1].process.kill()
+        assert connect_all(tmp_path, balancer, "one") == {"complete": 20}
+        assert states(balancer) == [("server_down", "a002")]
+
+
+def test_new_clients_do_not_go_to_a_server_that_is_silent_until_it_speaks_again(tmp_path: Path) -> None:
+    with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "200") as balancer:
+        place.servers[0].process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: states(balancer) == [("server_down", "a001")], "the silence is not noticed")
+        assert connect_all(tmp_path, balancer, "one") == {"complete": 20}
+        place.servers[0].process.send_signal(signal.SIGCONT)
+        wait_until(lambda: ("server_up", "a001") in states(balancer), "its return is not noticed")
+        assert connect_all(tmp_path, balancer, "both") == {"complete": 20}
+    assert min(place.connections()) > 0
+
+
+def sockets(process: Child) -> int:
+    return len(list(Path(f"/proc/{process.process.pid}/fd").iterdir()))
+
+
+def test_with_all_servers_down_all_get_new_clients(tmp_path: Path) -> None:
+    with (
+        site(tmp_path, 2) as place,
+        Balancer(tmp_path, place.config, "--probe-interval-ms", "200") as balancer,
+        contextlib.ExitStack() as stack,
+    ):
+        for server in place.servers:
+            server.process.send_signal(signal.SIGSTOP)
+            stack.callback(server.process.send_signal, signal.SIGCONT)
+        wait_until(lambda: len(states(balancer)) == 2, "the silence is not noticed")
+        before = sockets(balancer)
+        load = start_load(tmp_path, balancer.port, 20, "--time-limit", "20")
+        wait_until(lambda: sockets(balancer) >= before + 20, "nothing is forwarded")
+        stack.close()
+        assert finish(load) == 0
+        assert outcomes(tmp_path) == {"complete": 20}

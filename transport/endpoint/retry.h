@@ -16,7 +16,8 @@ typedef enum {
 } xl_token_verdict;
 
 /* The Retry that answers `initial` from `remote`; scid: the CID that the client is to send to from now on. `random`
- * fills bits without meaning; date: xl_endpoint_date(). Returns its length, 0 when cap is short or the cryptography fails. */
+ * fills bits without meaning; date: xl_endpoint_date(). Returns its length, 0 when cap is short or the cryptography
+ * fails. */
 size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial, const xl_addr *remote,
                     const xl_cid *scid, uint8_t random, uint64_t date, uint8_t *buf, size_t cap);
 /* The verdict on an Initial's token. When valid, *odcid is the CID that the client's very first packet went to. */

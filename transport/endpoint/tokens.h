@@ -12,7 +12,8 @@
 #define XL_TOKEN_BYTES       XL_NEW_TOKEN_BYTES /* kind, nonce, time, tag */
 #define XL_TOKEN_LIFETIME_US UINT64_C(3600000000)
 
-/* For the address of a client, whatever its port; date: xl_endpoint_date(). 0, or negative when the cryptography fails. */
+/* For the address of a client, whatever its port; date: xl_endpoint_date(). 0, or negative when the cryptography
+ * fails. */
 int xl_token_make(const uint8_t key[XL_TOKEN_KEY_BYTES], const uint8_t nonce[XL_TOKEN_NONCE_BYTES],
                   const xl_addr *client, uint64_t date, uint8_t token[XL_TOKEN_BYTES]);
 /* Whether it is one of ours, of this address, and not too old. Any other one is as none. */

@@ -1,0 +1,94 @@
+/* When a server counts as down, and when not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "balancer/health.h"
+
+#define INTERVAL_US UINT64_C(1000000)
+
+static const uint8_t random_bytes[2 * HEALTH_ID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+static void a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks(void **state) {
+    (void)state;
+    static health h;
+    health_init(&h, INTERVAL_US, 2, 500);
+    assert_false(health_check(&h, 0, 500 + 3 * INTERVAL_US));
+    assert_false(health_hear(&h, 1, 500 + 2 * INTERVAL_US));
+    assert_true(health_check(&h, 0, 501 + 3 * INTERVAL_US));
+    assert_false(health_check(&h, 0, 502 + 3 * INTERVAL_US)); /* no news */
+    assert_false(health_check(&h, 1, 501 + 3 * INTERVAL_US));
+    assert_true(h.server[0].is_down && !h.server[1].is_down);
+    assert_true(health_hear(&h, 0, 600 + 3 * INTERVAL_US));
+    assert_false(health_hear(&h, 0, 700 + 3 * INTERVAL_US));
+    assert_false(h.server[0].is_down);
+}
+
+static void a_closed_port_is_down_at_once(void **state) {
+    (void)state;
+    static health h;
+    health_init(&h, INTERVAL_US, 1, 500);
+    assert_true(health_refuse(&h, 0));
+    assert_false(health_refuse(&h, 0));
+    assert_true(health_hear(&h, 0, 600));
+}
+
+static void servers_that_are_not_asked_are_never_down(void **state) {
+    (void)state;
+    static health h;
+    uint8_t probe[HEALTH_PROBE_BYTES];
+    health_init(&h, 0, 1, 500);
+    assert_false(health_refuse(&h, 0));
+    assert_false(health_check(&h, 0, UINT64_MAX / 2));
+    assert_false(health_probe(&h, 0, random_bytes, 500, probe));
+    assert_true(health_next(&h) == XL_NEVER);
+}
+
+static void each_server_is_asked_once_an_interval(void **state) {
+    (void)state;
+    static health h;
+    uint8_t probe[HEALTH_PROBE_BYTES];
+    health_init(&h, INTERVAL_US, 2, 500);
+    assert_true(health_probe(&h, 0, random_bytes, 500, probe));
+    assert_false(health_probe(&h, 0, random_bytes, 500, probe));
+    assert_int_equal(health_next(&h), 500); /* of the other one */
+    assert_true(health_probe(&h, 1, random_bytes, 600, probe));
+    assert_int_equal(health_next(&h), 500 + INTERVAL_US);
+    assert_true(health_probe(&h, 0, random_bytes, 500 + INTERVAL_US, probe));
+}
+
+static void only_who_saw_the_probe_can_answer_it(void **state) {
+    (void)state;
+    static health h;
+    uint8_t probe[HEALTH_PROBE_BYTES], answer[32] = {0x80, 0, 0, 0, 0, HEALTH_ID_BYTES};
+    health_init(&h, INTERVAL_US, 1, 500);
+    assert_true(health_probe(&h, 0, random_bytes, 500, probe));
+    const uint8_t *scid = probe + 6 + HEALTH_ID_BYTES + 1;
+    memcpy(answer + 6, scid, HEALTH_ID_BYTES);
+    assert_true(health_is_answer(&h, 0, answer, sizeof answer));
+    assert_true(health_is_answer(&h, 0, answer, 6 + HEALTH_ID_BYTES + 1));
+    assert_false(health_is_answer(&h, 0, answer, 6 + HEALTH_ID_BYTES));
+    for (size_t i = 0; i < 6 + HEALTH_ID_BYTES; i++) {
+        answer[i] ^= 0x80;
+        assert_false(health_is_answer(&h, 0, answer, sizeof answer));
+        answer[i] ^= 0x80;
+    }
+    uint8_t other[2 * HEALTH_ID_BYTES] = {9};
+    assert_true(health_probe(&h, 0, other, 500 + INTERVAL_US, probe));
+    assert_false(health_is_answer(&h, 0, answer, sizeof answer)); /* to the one before */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks),
+        cmocka_unit_test(a_closed_port_is_down_at_once),
+        cmocka_unit_test(servers_that_are_not_asked_are_never_down),
+        cmocka_unit_test(each_server_is_asked_once_an_interval),
+        cmocka_unit_test(only_who_saw_the_probe_can_answer_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
