@@ -38,7 +38,7 @@ works() { timeout 20 bash -c "$1" >/dev/null 2>&1 </dev/null; }
 # --- in the new root --------------------------------------------------------------------------------------------------
 
 run_targets() {
-    local targets=$1 probes=$2 probe name status
+    local targets=$1 probes=$2 probe name status used
     while read -r probe; do
         works "$probe" || cannot "what works on this machine does not work in a root of its own: $probe"
     done <<<"$probes"
@@ -52,11 +52,13 @@ run_targets() {
         echo "fresh-machine: make $name"
         SECONDS=0 status=0
         make "$name" || status=$?
+        times >/tmp/times # not in a subshell, which has times of its own
+        used="$((SECONDS / 60)) min $((SECONDS % 60)) s; processor time of all so far: $(tail -n 1 /tmp/times)"
         if [ $status -ne 0 ]; then
-            echo "fresh-machine: make $name failed after $((SECONDS / 60)) min $((SECONDS % 60)) s" >&2
+            echo "fresh-machine: make $name failed after $used" >&2
             exit $status
         fi
-        echo "fresh-machine: make $name took $((SECONDS / 60)) min $((SECONDS % 60)) s"
+        echo "fresh-machine: make $name took $used"
     done
 }
 
@@ -64,13 +66,14 @@ run_targets() {
 
 # All of this tree: what is committed, changed, and new.
 clone_tree() {
-    local clone=$1 git=(git -c safe.directory='*')
-    "${git[@]}" clone --quiet --no-hardlinks . "$clone" || return
-    "${git[@]}" diff --binary HEAD >"$clone.diff"
+    local clone=$1
+    printf '[safe]\n\tdirectory = *\n' >"$clone.gitconfig" # the tree may be another user's
+    local -x GIT_CONFIG_GLOBAL=$clone.gitconfig
+    git clone --quiet --no-hardlinks . "$clone" || return
+    git diff --binary HEAD >"$clone.diff"
     [ ! -s "$clone.diff" ] || git -C "$clone" apply "$clone.diff" || return
-    rm "$clone.diff"
-    "${git[@]}" ls-files -z --others --exclude-standard |
-        tar --create --null --files-from=- | tar --extract --directory "$clone"
+    git ls-files -z --others --exclude-standard | tar --create --null --files-from=- | tar --extract --directory "$clone"
+    rm "$clone.diff" "$clone.gitconfig"
 }
 
 take_over_clients() {

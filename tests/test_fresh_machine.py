@@ -64,6 +64,7 @@ def test_the_machine_has_make_and_git_and_nothing_of_this_one(tmp_path: Path) ->
         "look:\n\t@git --version; pwd; ls /work; ls /outer /opt; command -v gcc curl; ps; mount | wc -l\n"
         "\t@unshare --user true && unshare --net true && echo namespaces\nfails:\n\t@exit 7\n"
     )
+    subprocess.run(["chown", "--recursive", "nobody", tmp_path / "tree"], check=True)
     machines = tmp_path / "machines"
     done = subprocess.run(
         [tmp_path / "tree" / "scripts" / "fresh-machine.sh", "look,fails"],
