@@ -163,14 +163,18 @@ def test_temporary_files_have_a_place_inside(tmp_path: Path) -> None:
     assert done.stdout.startswith("/run/tmp/")
 
 
+FETCH = """
+import os, urllib.request
+url = "http://" + os.environ["MPSHELL_GATEWAY"] + ":8080/file"
+print(urllib.request.urlopen(url).read().decode(), end="")
+"""
+
+
 @needs_kernel
 def test_mpshell_inside_does_not_keep_the_core_awake_and_reaches_a_server_outside_its_paths(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("content\n")
     mpshell = f"{program('mpshell')} --path a:up=12mbps,down=12mbps,delay=20 --summary summary.json --"
-    script = (
-        f"{sys.executable} -m http.server 8080 >/dev/null & sleep 1; "
-        f"exec {mpshell} sh -c 'exec curl -sS http://$MPSHELL_GATEWAY:8080/file'"
-    )
+    script = f"{sys.executable} -m http.server 8080 >/dev/null & sleep 1; exec {mpshell} {sys.executable} -c '{FETCH}'"
     done = vk(tmp_path, "--stall-limit", "10", "--", "sh", "-c", script)
     assert (done.returncode, done.stdout) == (0, "content\n"), done.stderr
     awake = json.loads((tmp_path / "summary.json").read_text())["keep_awake"]
@@ -261,14 +265,18 @@ def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path:
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_cache_that_cannot_be_written_is_said_and_serves_where_it_has_the_kernel(tmp_path: Path) -> None:
-    recipe, cache = recipe_in(tmp_path / "recipe"), tmp_path / "cache"
+@pytest.mark.long  # does not take long, but `make test-long` installs what a build needs
+def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    refused = build_sh(recipe, tmp_path / "file" / "cache")
+    refused = build_sh(recipe_in(tmp_path / "recipe"), tmp_path / "file" / "cache")
     assert refused.returncode == 2
     assert refused.stderr == (
         f"kernel: {tmp_path}/file/cache cannot be written; name another folder with RAILYARD_KERNEL_CACHE.\n"
     )
+
+
+def test_a_cache_is_written_to_once_where_it_has_the_kernel(tmp_path: Path) -> None:
+    recipe, cache = recipe_in(tmp_path / "recipe"), tmp_path / "cache"
     folder = cache / build_sh(recipe, cache, "--key").stdout.strip()
     folder.mkdir(parents=True)
     (folder / "linux").write_text("#!/bin/sh\n")
@@ -283,7 +291,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_serves_where_it_has_the_kern
 SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
 
 
-@pytest.mark.skipif(not SOURCE.exists(), reason=f"needs {SOURCE} (Debian package linux-source-6.12)")
+@pytest.mark.long  # likewise
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_of_a_build_runs_on_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
     building = subprocess.Popen(
