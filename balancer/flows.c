@@ -107,17 +107,24 @@ void flows_remove(flows *t, flow *f) {
     free(f);
 }
 
+bool flows_evict(flows *t, const flow *keep) {
+    flow *oldest = t->class[NEW].first;
+    if (oldest && oldest == keep)
+        oldest = oldest->next;
+    if (!oldest)
+        return false;
+    t->stats.evicted++;
+    flows_remove(t, oldest);
+    return true;
+}
+
 static bool make_room(flows *t) {
     bool full = t->stats.now >= t->stats.most, too_many_new = t->class[NEW].count >= (t->stats.most + 1) / 2;
     if (!full && !too_many_new)
         return true;
-    if (!t->class[NEW].first) {
-        t->stats.refused++;
-        return false;
-    }
-    t->stats.evicted++;
-    flows_remove(t, t->class[NEW].first);
-    return true;
+    bool has_room = flows_evict(t, NULL);
+    t->stats.refused += !has_room;
+    return has_room;
 }
 
 flow *flows_add(flows *t, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now) {

@@ -39,6 +39,8 @@ flow *flows_find(const flows *, const xl_addr *client, const xl_addr *local, siz
 /* Adds one (fd -1), after making room for it. NULL when there is no room. */
 flow *flows_add(flows *, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now);
 void flows_remove(flows *, flow *);
+/* Removes the new flow that is unused for longest, but not `keep`. False: there is none. */
+bool flows_evict(flows *, const flow *keep);
 /* The client sent something; by_cid: with a CID of the server's. */
 void flows_used_by_client(flows *, flow *, bool by_cid, uint64_t now);
 void flows_used_by_server(flows *, flow *, uint64_t now);

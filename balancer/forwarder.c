@@ -95,8 +95,11 @@ static int open_to_server(const forwarder *w, size_t server, void *what) {
     return -1;
 }
 
-static bool open_flow(const forwarder *w, flow *f) {
+/* Where no descriptor is left, a new flow gives up its own, as where the table is full. */
+static bool open_flow(forwarder *w, flow *f) {
     f->fd = open_to_server(w, f->server, f);
+    if (f->fd < 0 && (errno == EMFILE || errno == ENFILE) && flows_evict(w->flows, f))
+        f->fd = open_to_server(w, f->server, f);
     return f->fd >= 0;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import resource
 import select
 import signal
 import socket
@@ -330,3 +331,17 @@ def test_with_all_servers_down_all_get_new_clients(tmp_path: Path) -> None:
         stack.close()
         assert finish(load) == 0
         assert outcomes(tmp_path) == {"complete": 20}
+
+
+def test_forged_clients_leave_room_for_others_where_descriptors_are_few(tmp_path: Path) -> None:
+    with (
+        site(tmp_path, 1) as place,
+        Balancer(tmp_path, place.config) as balancer,
+        contextlib.ExitStack() as stack,
+    ):
+        resource.prlimit(balancer.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        for number in range(100):
+            forged = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            first = bytes([0xC0, 0, 0, 0, 1, 8]) + number.to_bytes(8, "big")
+            forged.sendto(first.ljust(1200, b"\0"), ("127.0.0.1", balancer.port))
+        assert finish(start_load(tmp_path, balancer.port, 2, "--time-limit", "10")) == 0
