@@ -43,10 +43,13 @@ static int open_below(const server_files *files, const char *path) {
     return (int)syscall(SYS_openat2, files->root, path, &how, sizeof how);
 }
 
-static void close_oldest(server_files *files) {
+bool server_files_release(server_files *files) {
+    if (files->open_count == 0)
+        return false;
     served_file *f = &files->file[files->open[--files->open_count]];
     close(f->fd);
     f->fd = -1;
+    return true;
 }
 
 /* Where no descriptor is left, takes one from the file that was read longest ago, or else the spare one: then *is_spare
@@ -54,10 +57,8 @@ static void close_oldest(server_files *files) {
 static int acquire(server_files *files, const char *path, bool *is_spare) {
     int fd = open_below(files, path);
     *is_spare = false;
-    if (fd < 0 && is_shortage(errno) && files->open_count > 0) {
-        close_oldest(files);
+    if (fd < 0 && is_shortage(errno) && server_files_release(files))
         fd = open_below(files, path);
-    }
     if (fd < 0 && is_shortage(errno) && files->spare >= 0) {
         close(files->spare);
         files->spare = -1;
@@ -181,7 +182,7 @@ static void unlist(server_files *files, int handle) {
 static void list_first(server_files *files, int handle) {
     unlist(files, handle);
     if (files->open_count == SERVER_FILES_KEPT_OPEN)
-        close_oldest(files);
+        (void)server_files_release(files);
     memmove(files->open + 1, files->open, files->open_count * sizeof files->open[0]);
     files->open[0] = handle;
     files->open_count++;

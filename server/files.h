@@ -29,6 +29,8 @@ typedef struct {
 /* False with errno set; server_files_close() is due in any case. */
 bool server_files_open(server_files *, const char *root);
 void server_files_close(server_files *);
+/* Closes the descriptor that was used longest ago; the file is opened again for the next read. False: none is open. */
+bool server_files_release(server_files *);
 /* `files` must outlive the catalogue. */
 catalogue_files server_files_table(server_files *files);
 

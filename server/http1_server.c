@@ -385,11 +385,11 @@ static int accept_one(const service *s, xl_addr *remote) {
     return fd;
 }
 
-/* No descriptor is left for the connection that waits: the one that has been idle longest gives up its own, or the new
- * one is turned away by the spare one. False when not even that helps. */
+/* No descriptor is left for the connection that waits: a file that is kept open gives up its own, or the connection
+ * that has been idle longest, or the new one is turned away by the spare one. False when not even that helps. */
 static bool accept_without_descriptor(service *s, uint64_t now) {
     xl_addr remote;
-    if (evict(s, NULL, now))
+    if (server_release_descriptor(s->server) || evict(s, NULL, now))
         return true;
     if (s->spare < 0)
         return false;

@@ -70,6 +70,10 @@ catalogue *server_get_catalogue(server *s) {
     return s->catalogue;
 }
 
+bool server_release_descriptor(server *s) {
+    return server_files_release(&s->files);
+}
+
 void server_log(server *s, const char *event, json_t *fields, uint64_t now) {
     jsonl_write(s->log, event, fields, now);
 }

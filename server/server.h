@@ -79,6 +79,8 @@ const server_config *server_get_config(const server *);
 const xl_deployment *server_get_deployment(const server *); /* NULL: none */
 const server_worker *server_get_worker(const server *);     /* NULL: the server is this process alone */
 catalogue *server_get_catalogue(server *);
+/* Gives up a descriptor that is not needed now. False: there is none. */
+bool server_release_descriptor(server *);
 
 /* One JSON Lines record: `fields` (its reference is taken, also on failure) gets "t" and "event" in front. A server
  * without --out drops it. */

@@ -102,3 +102,24 @@ def test_without_a_descriptor_left_and_nobody_idle_the_answer_is_503(tmp_path: P
             assert answer.startswith(b"HTTP/1.1 200 ") or b"\r\nRetry-After: " in answer
         assert 0 < busy < 40
         assert fetch(server.http1, "/3.bin").startswith(b"HTTP/1.1 503 ")
+
+
+def test_files_that_are_kept_open_make_room_for_connections(tmp_path: Path) -> None:
+    async def fill(server: FileServer) -> None:
+        async with slow_readers(server.quic, 1) as (reader,):
+            await reader.ask([f"/{number}.bin" for number in range(FILES)])
+            assert server.descriptors() == 48
+            await asyncio.to_thread(visit, server)
+
+    def visit(server: FileServer) -> None:
+        with ExitStack() as stack:
+            visitors = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", server.http1), timeout=10))
+                for _ in range(20)
+            ]
+            for visitor in [*visitors, *visitors]:
+                visitor.sendall(b"HEAD /3.bin HTTP/1.1\r\nHost: test\r\n\r\n")
+                assert visitor.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+    with FileServer(tmp_path, 48) as server:
+        asyncio.run(fill(server))
