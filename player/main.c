@@ -17,12 +17,16 @@
 #define PROGRAM    "xlink-player"
 #define MAX_EVENTS 64
 
+/* Whoever follows the log sees events so long after they happened, at most. */
+#define FLUSH_US 250000
+
 typedef struct {
     player_options options;
     player_session session;
     jsonl *log;
     uint64_t start_us;
     int epoll, save_fd;
+    uint64_t next_flush_us;
 } driver;
 
 static volatile sig_atomic_t interrupted;
@@ -80,6 +84,10 @@ static void run(driver *d, const sigset_t *unblocked) {
             break;
         }
         player_session_step(&d->session, now);
+        if (now >= d->next_flush_us) {
+            jsonl_flush(d->log);
+            d->next_flush_us = now + FLUSH_US;
+        }
         if (!player_session_over(&d->session))
             wait_for_events(d, unblocked);
     }

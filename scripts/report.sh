@@ -23,8 +23,8 @@ for name in $names; do
     echo "== $name"
     .venv/bin/railyard run "$name" "${options[@]}" || failed+=("$name")
 done
-if [ -e "$out/demo/campaign.json" ]; then
-    .venv/bin/railyard report "$out/demo" --replay || failed+=(demo)
+if [ -e "$out/demo-live/campaign.json" ]; then
+    .venv/bin/railyard report "$out/demo-live" --replay || failed+=(demo-live)
 fi
 pdf=--pdf
 if ! .venv/bin/python -c 'import sys; from railyard.report.chromium import find_chromium; sys.exit(find_chromium() is None)'; then

@@ -109,11 +109,18 @@ def test_parameters_reach_the_programs(specs: list[RunSpec], tmp_path: Path) -> 
     assert shell[shell.index("--start-offset") + 1] == str(xlink.start_offset_ms)
 
 
-@pytest.mark.parametrize("name", ["demo", "smoke"])
-def test_the_projects_experiments_are_valid(name: str, programs: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "played"),
+    [
+        ("demo", {"sp", "cm", "vanilla-mp", "xlink", "xlink-lean", "xlink+"}),
+        ("demo-live", {"sp", "mptcp", "vanilla-mp", "xlink"}),
+        ("smoke", {"sp", "cm", "mptcp", "vanilla-mp", "xlink"}),
+    ],
+)
+def test_the_projects_experiments_are_valid(name: str, played: set[str], programs: Path) -> None:
     experiment, document = load_experiment(EXPERIMENTS_DIR / f"{name}.yaml")
     schemes = {spec.scheme for spec in resolve(experiment, document)}
-    assert schemes == {"sp", "cm", "mptcp", "vanilla-mp", "xlink"}
+    assert schemes == played
 
 
 def test_the_first_pair_that_is_found_is_taken(programs: Path, tmp_path: Path) -> None:

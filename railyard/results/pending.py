@@ -177,7 +177,7 @@ def _run(
         quiet.look()
     watch = Stopwatch()
     try:
-        with reporter(console, len(specs), len(specs) - len(pending)) as told:
+        with reporter(console, len(specs), len(specs) - len(pending), None if exact else campaign.runs) as told:
             repetitions = run_campaign(campaign, pending, side_by_side, told, budget_s, quiet)
     except KeyboardInterrupt:
         stopped()

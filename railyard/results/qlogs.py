@@ -18,7 +18,8 @@ from railyard.base.words import counted
 from railyard.experiment.model import Qlog
 from railyard.results.aggregate import quantile
 from railyard.results.records import Run, load_run
-from railyard.run.campaign import PARTIAL, Campaign, run_once
+from railyard.run.campaign import Campaign, run_once
+from railyard.run.progress import PARTIAL
 from railyard.run.runspec import RunSpec
 
 ABOUT = ("run.json", "job.json")  # what says how a run was done, and not how it came out

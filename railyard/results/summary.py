@@ -205,4 +205,4 @@ def summary_lines(console: Console, outcome: Outcome) -> list[str]:
 
 def print_summary(console: Console, outcome: Outcome) -> None:
     for line in summary_lines(console, outcome):
-        console.out(line, highlight=False)
+        console.print(Text.from_ansi(line), soft_wrap=True)

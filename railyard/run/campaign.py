@@ -34,12 +34,12 @@ from railyard.experiment.model import EXACT_ARENAS, Experiment
 from railyard.run import folders, kernel, sim
 from railyard.run.folders import Identity
 from railyard.run.outcome import RunRefusedError
+from railyard.run.progress import PARTIAL
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import Repetitions, Tries, default_budget_s, planned_s
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
 
 CAMPAIGN_SCHEMA = 1
-PARTIAL = ".partial-"
 STOP_LIMIT_S = 25.0  # a worker stops its own children within less
 SLACK_S = 60.0  # set-up and collection around a run
 SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it

@@ -5,14 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from railyard.experiment.model import EXACT_ARENAS
+from railyard.run.live import Picture
 from railyard.run.runspec import RunSpec
 
+FRAMES_A_SECOND = 4
+PARTIAL = ".partial-"  # before the name of a run's folder while the run goes on
 MANY = 24  # runs in virtual time that have a line each
 USUAL = ("complete", "time_limit")
 
@@ -81,9 +86,9 @@ class LiveReporter(PlainReporter):
     def _tell_tenth(self) -> None:
         """The bar does."""
 
-    def __init__(self, progress: Progress, total: int, done: int) -> None:
+    def __init__(self, progress: Progress, total: int, done: int, picture: Picture | None) -> None:
         super().__init__(progress.console, total, done)
-        self._progress = progress
+        self._progress, self._picture = progress, picture
         self._all = progress.add_task("all runs", total=total, completed=done)
         self._active: dict[str, TaskID] = {}
 
@@ -93,6 +98,12 @@ class LiveReporter(PlainReporter):
         self._active[spec.run_id] = self._progress.add_task(
             f"{spec.pair}: {spec.label}, seed {spec.seed}{again}", total=None
         )
+        if self._picture is not None:
+            self._picture.begin(spec)
+
+    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
+        self._forget(spec, void=True)
+        super().repeated(spec, attempt, reasons)
 
     def refused(self, spec: RunSpec, sentence: str) -> None:
         self._forget(spec)
@@ -100,23 +111,29 @@ class LiveReporter(PlainReporter):
         super().refused(spec, sentence)
 
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
-        self._forget(spec)
+        self._forget(spec, void=bool(record["fidelity"]["void"]))
         self._progress.advance(self._all)
         super().finished(spec, record)
 
-    def _forget(self, spec: RunSpec) -> None:
+    def _forget(self, spec: RunSpec, *, void: bool = True) -> None:
+        if self._picture is not None:
+            self._picture.end(spec, void=void)
         if spec.run_id in self._active:
             self._progress.remove_task(self._active.pop(spec.run_id))
 
 
 @contextmanager
-def reporter(console: Console, total: int, done: int) -> Iterator[PlainReporter]:
+def reporter(console: Console, total: int, done: int, runs: Path | None = None) -> Iterator[PlainReporter]:
+    """`runs`: the folder of runs on the wall clock, of which a picture is shown while they play."""
     if not console.is_terminal:
         yield PlainReporter(console, total, done)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield LiveReporter(progress, total, done)
+    progress = Progress(*columns, console=console)
+    picture = Picture(runs, PARTIAL) if runs is not None else None
+    shown = Group(progress, picture) if picture is not None else progress
+    with Live(shown, console=console, transient=True, refresh_per_second=FRAMES_A_SECOND):
+        yield LiveReporter(progress, total, done, picture)
 
 
 class Stopwatch:
