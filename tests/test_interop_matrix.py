@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from interop import cases, cell, matrix, peers, relay
-from railyard.base.paths import program
+from interop.defects import DEFECTS
+from railyard.base.paths import ROOT, program
 from railyard.run import vkernel
 
 
@@ -184,3 +185,14 @@ def test_the_page_and_the_table_have_a_cell_for_each_direction() -> None:
     assert "retry, aioquic serves xlink: a &lt; b" in page
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_a_known_error_of_a_peer_is_no_failure_of_the_matrix_and_any_other_is() -> None:
+    names = {peer.name for peer in (peers.XLINK, *peers.FOREIGN)}
+    for case, server, client in DEFECTS:
+        assert case in cases.BY_NAME and {server, client} <= names
+        page = (ROOT / "docs" / "reference" / "interop.md").read_text()
+        assert f"`{case}`" in page, "the page says what the peer does"
+        known = matrix.Cell(case, server, client, "failed", "its error")
+        other = matrix.Cell(case, client, server, "failed", "an error")
+        assert matrix.unexplained([known, other]) == [other]
