@@ -18,7 +18,7 @@ read -ra server_options <<<"${XLINK_SERVER_OPTIONS:-} ${XLINK_OPTIONS:-}"
 read -ra client_options <<<"${XLINK_OPTIONS:-}"
 preferred=()
 case "${TESTCASE:-}" in
-handshake | transfer | longrtt | multiplexing | ipv6 | ecn) ;;
+handshake | transfer | longrtt | multiplexing | ipv6 | ecn | p256) ;;
 blackhole | amplificationlimit | transferloss | transfercorruption | rebind-port | rebind-addr) ;;
 multiconnect | handshakeloss | handshakecorruption) split=each ;;
 chacha20)

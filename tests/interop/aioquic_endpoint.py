@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from aioquic import tls
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.asyncio.server import serve
@@ -25,6 +26,7 @@ UNSUPPORTED = 127
 KNOWN = ("handshake", "transfer", "longrtt", "ipv6", "http3", "multiconnect", "retry", "chacha20", "resumption")
 ALSO = ("zerortt", "keyupdate", "v2")
 OF_SERVERS = ("connectionmigration",)  # the client has no call to move
+OF_CLIENTS = ("p256",)  # the server sends no HelloRetryRequest
 
 
 class Server(QuicConnectionProtocol):
@@ -122,6 +124,12 @@ def configuration(*, is_client: bool) -> QuicConfiguration:
     return result
 
 
+def share_p256_alone(buf: Any, hello: tls.ClientHello, push: Any = tls.push_client_hello) -> None:
+    """It knows X25519, too, but not what to do with a HelloRetryRequest."""
+    hello.key_share = [share for share in hello.key_share or [] if share[0] == tls.Group.SECP256R1]
+    push(buf, hello)
+
+
 async def run_server() -> int:
     tickets: dict[bytes, SessionTicket] = {}
     await serve(
@@ -179,8 +187,11 @@ async def run_client(urls: list[str]) -> int:
 
 def main() -> int:
     is_server = os.environ.get("ROLE") == "server"
-    if os.environ.get("TESTCASE") not in KNOWN + ALSO + (OF_SERVERS if is_server else ()):
+    testcase = os.environ.get("TESTCASE")
+    if testcase not in KNOWN + ALSO + (OF_SERVERS if is_server else OF_CLIENTS):
         return UNSUPPORTED
+    if testcase == "p256":
+        tls.push_client_hello = share_p256_alone
     if is_server:
         return asyncio.run(run_server())
     return asyncio.run(run_client(sys.argv[1:]))

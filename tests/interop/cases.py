@@ -53,7 +53,7 @@ def dark(which: str, link: str, second_link: str, options: str = "") -> Case:
         share=0.05,
         options=options,
         chance=True,
-        timeout_s=15,  # without a stall it takes 4 s
+        timeout_s=25,  # without a stall it takes 4 s; an idle connection ends after 30 s
     )
 
 
@@ -71,6 +71,7 @@ CASES = (
     Case("ipv6", "over IPv6", "ipv6", (MB // 2,), family=6),
     Case("retry", "the server asks for Retry", "retry", (1024,), needs=("server v1 retry",), connections=None),
     Case("chacha20", "ChaCha20-Poly1305 is all that is offered", "chacha20", (MB,)),
+    Case("p256", "the peer sends a key share of P-256, or accepts no other group", "p256", (1024,)),
     Case(
         "resumption",
         "the second connection resumes the first one's session",

@@ -123,14 +123,20 @@ def run_cell(case: Case, server: Peer, client: Peer, keep: Path | None = None, a
 
 
 def run_often(case: Case, server: Peer, client: Peer, keep: Path, arena: Arena, times: int) -> Cell:
-    """Runs a cell once, or `times` times if it depends on chance, each with a seed and a folder of its own."""
+    """Runs a cell once, or `times` times if it depends on chance, each with a seed and a folder of its own.
+
+    In real time its tries are side by side: they wait most of the time.
+    """
     if not case.chance:
         return run_cell(case, server, client, keep, arena)
-    cells: list[Cell] = []
-    for i in range(times):
-        cells.append(run_cell(case, server, client, keep / str(i + 1), replace(arena, seed=arena.seed + i)))
-        if cells[-1].verdict == "unsupported":
-            return cells[-1]
+
+    def one(i: int) -> Cell:
+        return run_cell(case, server, client, keep / str(i + 1), replace(arena, seed=arena.seed + i))
+
+    with ThreadPoolExecutor(1 if arena.is_virtual else 1 + (os.cpu_count() or 1)) as pool:
+        cells = list(pool.map(one, range(times)))
+    if cells[0].verdict == "unsupported":
+        return cells[0]
     failed = [(i + 1, cell) for i, cell in enumerate(cells) if cell.verdict == "failed"]
     reasons = "; ".join(f"try {i}: {cell.reason}" for i, cell in failed)
     seconds = [cell.seconds for cell in cells if cell.seconds is not None]

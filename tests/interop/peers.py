@@ -24,6 +24,9 @@ CERTIFICATE, KEY = "/certs/cert.pem", "/certs/priv.key"
 CHACHA20 = "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+CHACHA20-POLY1305:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1"
 
 
+P256 = "--groups=-GROUP-ALL:+GROUP-SECP256R1"
+
+
 @dataclass(frozen=True)
 class Command:
     words: Sequence[str]
@@ -140,6 +143,7 @@ def _ngtcp2_server(request: Request) -> Command | None:
         return None  # of its time: the draft of v2
     more = ["--validate-addr"] if request.case.testcase == "retry" else []
     more += [f"--ciphers={CHACHA20}"] if request.case.testcase == "chacha20" else []
+    more += [P256] if request.case.testcase == "p256" else []
     preferred = f"--preferred-ipv4-addr={PREFERRED_ADDRESS}:{PREFERRED_PORT}"
     more += [preferred] if request.case.testcase == "preferredaddress" else []
     return Command(["gtlsserver", "--quiet", "--htdocs=/www", *more, "*", "443", KEY, CERTIFICATE])
@@ -158,6 +162,8 @@ def _ngtcp2_client(request: Request) -> Command | None:
             base.append(f"--ciphers={CHACHA20}")
         case "keyupdate":
             base.append("--key-update=300ms")
+        case "p256":
+            base.append(P256)
         case "multiconnect":
             base.append("--handshake-timeout=30s")  # the loss of 30 % takes some handshakes over its default of 10 s
             script = 'n=$1; shift; for url; do eval "$n \\"$url\\"" || exit 1; done'
@@ -190,6 +196,7 @@ https:// {
 
 def _caddy(request: Request) -> Command | None:
     if request.case.testcase in (
+        "p256",
         "retry",
         "chacha20",
         "v2",
