@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from railyard.base.paths import program
-from railyard.run import probe
-from railyard.run.lateness import Chain
+from railyard.run import fidelity, probe
+from railyard.run.lateness import Chain, Lateness, added, on_endpoints
 from railyard.run.probe import Timers
 
 
@@ -58,8 +58,8 @@ def test_a_delay_below_a_slot_counts_lateness_as_often_as_a_chain_fits_into_it()
 
 
 def test_timers_cost_is_not_the_endpoints_lateness() -> None:
-    assert probe.on_endpoints([40.0, 40.0, 41.0, 900.0, 38.0]) == [0.0, 0.0, 1.0, 860.0, 0.0]
-    assert probe.on_endpoints([]) == []
+    assert on_endpoints([40.0, 40.0, 41.0, 900.0, 38.0]) == [0.0, 0.0, 1.0, 860.0, 0.0]
+    assert on_endpoints([]) == []
 
 
 def test_a_probe_measures_every_core_in_slots() -> None:
@@ -117,3 +117,69 @@ def test_a_probe_runs_alone() -> None:
         [str(program("mpshell")), "--probe", "1", "--", "true"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (2, "mpshell: --probe takes no --path and no COMMAND; run it alone\n")
+
+
+def play(*rcts: float, first_frame_s: float | None = 0.2) -> list[dict[str, object]]:
+    """A player's log: one chunk after the other, the first at 0.1 s."""
+    events: list[dict[str, object]] = []
+    now = 0.1
+    for chunk, rct_s in enumerate(rcts):
+        events.append({"t": now, "event": "request", "chunk": chunk})
+        now += rct_s
+        events.append({"t": now, "event": "chunk_done", "chunk": chunk, "rct_s": rct_s})
+    return [*events, {"t": now, "event": "summary", "first_frame_s": first_frame_s}]
+
+
+def stalled(at_s: float, us: float, *, links: bool = True) -> Lateness:
+    """2 s in which links (else endpoints) were late once."""
+    series = [us if k == round(at_s / 0.005) else 0.0 for k in range(400)]
+    none = [0.0] * 400
+    return Lateness(series if links else none, none, none if links else series, 15.0)
+
+
+def verdict(lateness: Lateness, events: list[dict[str, object]]) -> fidelity.Fidelity:
+    bounds = added(lateness, events, 0.0)
+    return fidelity.judge({"paths": [], "sched_fifo": True}, lateness=lateness, added=bounds)
+
+
+def test_a_stall_voids_what_it_can_have_changed_and_nothing_else() -> None:
+    """5 ms are 1.3 % of a chunk of 400 ms, and 25 % of one of 20 ms."""
+    assert not verdict(stalled(0.5, 5_000), play(0.4, 0.4, 0.4)).void
+    found = verdict(stalled(0.5, 5_000), play(*[0.02] * 50))
+    assert found.void is False, "of 50 chunks one was hit: neither the median nor the largest moves by more than 2 %"
+    found = verdict(stalled(0.505, 5_000), play(0.4, 0.02, 0.01))
+    assert found.reasons == ["lateness can have added 25.0 % to the median RCT (5.0 ms of 0.020 s)"]
+    assert verdict(stalled(0.7, 12_000), play(0.4, 0.5, 0.4)).reasons == [
+        "lateness can have added 2.4 % to the largest RCT (12.0 ms of 0.500 s)"
+    ]
+    assert verdict(stalled(0.1, 5_000, links=False), play(0.4)).reasons == [
+        "lateness can have added 2.5 % to the first frame (5.0 ms of 0.200 s)"
+    ]
+
+
+def test_a_play_without_a_frame_reports_its_end() -> None:
+    assert (
+        verdict(stalled(0.5, 200_000), play(1.0, first_frame_s=None))
+        .reasons[0]
+        .startswith("lateness can have added 18.2 % to the time to its end")
+    )
+    assert not verdict(stalled(0.5, 10_000), play(1.0, first_frame_s=None)).void
+
+
+def test_the_record_has_the_bound_of_each_chunk_and_figure() -> None:
+    record = verdict(stalled(0.5, 5_000), play(0.3, 0.3)).as_json()["added"]
+    assert record["chunk_s"] == {"0": 0.0, "1": 0.005}
+    assert record["figures"]["first frame"] == {"value_s": 0.2, "added_s": 0.0}
+    assert record["figures"]["median RCT"] == pytest.approx({"value_s": 0.3, "added_s": 0.005})
+    assert record["share"] == pytest.approx(0.005 / 0.3, abs=1e-5)
+
+
+def test_timers_that_are_late_count_for_endpoints_beyond_what_timers_cost() -> None:
+    timers = Lateness([0.0] * 100, [40.0] * 50 + [3040.0] + [40.0] * 49, [0.0] * 100, 15.0)
+    assert timers.chain.bound_us(0, 0.5) == pytest.approx(3000)
+
+
+def test_a_record_of_before_is_judged_by_its_deliveries(tmp_path: Path) -> None:
+    assert Lateness.read(tmp_path / "lateness.txt", 15.0) is None
+    (tmp_path / "lateness.txt").write_text("# slot_us 5000\n10 20 30\n1 2 3\n")
+    assert Lateness.read(tmp_path / "lateness.txt", 15.0) == Lateness([10, 1], [20, 2], [30, 3], 15.0)

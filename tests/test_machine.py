@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from railyard.run import confine
+from railyard.run.causes import cause
 from railyard.run.fidelity import judge
-from railyard.run.machine import Machine, Watch, cause, parse
+from railyard.run.lateness import Lateness
+from railyard.run.machine import Machine, Watch, parse
 
 BEFORE = "cpu  100 10 50 900 5 1 4 30 20 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n"
 
@@ -24,32 +26,43 @@ def machine(steal_s: float = 0.0, others_s: float = 0.0, cores: int = 2, *, own_
     return Machine(10.0, cores, own_s + others_s, steal_s, 0.0, own_s if own_known else None)
 
 
+SLOTS = 400  # 2 s
+TIMERS = {"p50": 30, "p99": 2300, "max": 9800, "over_1ms": 9, "count": 900}
+
+
+def late(links: float = 0.0, timers: float = 0.0, waits: float = 0.0) -> Lateness:
+    """Every fourth slot by so much, µs."""
+    series = [[value if k % 4 == 0 else 0.0 for k in range(SLOTS)] for value in (links, timers, waits)]
+    return Lateness(series[0], series[1], series[2], 15.0)
+
+
 @pytest.mark.parametrize(
-    ("found", "kept_awake", "words"),
+    ("lateness", "found", "fifo", "words"),
     [
-        (machine(steal_s=3.6), False, "The host took 18 % of both cores (steal)."),
-        (machine(steal_s=8.0, cores=4), False, "The host took 20 % of the 4 cores (steal)."),
-        (machine(others_s=9.0), False, "Other processes took 0.9 of 2 cores."),
-        (machine(2.0, 9.0), True, "The host took 10 % of both cores (steal) and other processes took 0.9 of 2 cores."),
+        (late(links=2000, timers=2000), machine(others_s=9.0), True, "woke timers late: p99 2.30 ms, at most 9.8 ms."),
+        (late(timers=2000), machine(steal_s=3.6), True, "The host took 18 % of the cores (steal) and woke timers late"),
         (
-            machine(0.5, 1.0),
+            late(waits=2000),
+            machine(others_s=9.0),
             False,
-            "Neither the host (steal) nor other processes: timers woke late; try --keep-awake on.",
+            "Player, server or relays waited 0.20 s for a core, without real-time priority. "
+            "Other processes took 0.9 of 2 cores.",
         ),
-        (
-            machine(),
-            True,
-            "Neither the host (steal) nor other processes: timers woke late although the cores were kept awake.",
-        ),
-        (
-            machine(own_known=False),
-            False,
-            "The host took 0 % (steal); what other processes took is not known here.",
-        ),
+        (late(waits=2000), machine(own_known=False), True, "Player, server or relays waited 0.20 s for a core."),
+        (late(links=2000), machine(others_s=9.0), True, "Timers were on time and mpshell was not: the links have more"),
+        (late(), machine(others_s=9.0), True, "Neither timers nor endpoints were late."),
+        (None, machine(steal_s=3.6), True, "The host took 18 % of the cores (steal)."),
+        (None, machine(others_s=9.0), True, "Why is not known: nothing watched the timers."),
     ],
 )
-def test_a_void_run_names_its_cause(found: Machine, kept_awake: bool, words: str) -> None:
-    assert cause(found, kept_awake=kept_awake) == words
+def test_a_void_run_names_what_its_record_shows(
+    lateness: Lateness | None, found: Machine, fifo: bool, words: str
+) -> None:
+    """Other processes only where an endpoint waited for a core: they delay neither timers nor links."""
+    record = {"timers": {"sched_fifo": True, "late_s": 1.0, "run_delay_s": 0.1, "lateness_us": TIMERS}}
+    told = cause(record | {"sched_fifo": True}, lateness, found, endpoints_fifo=fifo)
+    assert words in told
+    assert ("Other processes" in told) == ("Other processes" in words)
 
 
 def summary(p99: float, *, kept_awake: bool) -> dict[str, Any]:
@@ -64,7 +77,7 @@ def summary(p99: float, *, kept_awake: bool) -> dict[str, Any]:
 
 def test_only_a_void_run_has_a_cause() -> None:
     void = judge(summary(4000, kept_awake=True), (), machine(steal_s=3.6))
-    assert void.cause == "The host took 18 % of both cores (steal)."
+    assert void.cause == "The host took 18 % of the cores (steal)."
     assert void.kept_awake
     assert void.machine is not None
     assert void.machine["others_s"] == 0
@@ -72,7 +85,7 @@ def test_only_a_void_run_has_a_cause() -> None:
     assert (on_time.void, on_time.cause) == (False, None)
     old = summary(4000, kept_awake=False)
     del old["keep_awake"]
-    assert (judge(old).kept_awake, judge(old).cause, judge(old).machine) == (None, None, None)
+    assert (judge(old).kept_awake, judge(old).machine) == (None, None)
 
 
 def test_the_kernels_counts_are_read_by_column() -> None:

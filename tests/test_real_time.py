@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ POLICIES = "cut -d' ' -f40,41 /proc/self/stat; sh -c \"cut -d' ' -f40,41 /proc/s
 EXPERIMENT = """\
 name: priorities
 pairs: [flat]
-schemes: [xlink, {stack: libxlink}]
+schemes: SCHEMES
 start_offset_ms: 0
-player: {duration_s: 3, bitrate_bps: 2000000, chunk_bytes: 131072, max_buffer_ms: 1000}
+player: {duration_s: DURATION, bitrate_bps: 2000000, chunk_bytes: 131072, max_buffer_ms: 1000}
 time_limit_s: 12
 """
 
@@ -74,9 +75,9 @@ def below(pid: str) -> list[str]:
     return found
 
 
-def of_run(folder: Path) -> dict[str, int]:
-    """The scheduling policy of each program of the run, by its name."""
-    found = {}
+def of_run(folder: Path) -> tuple[dict[str, int], int]:
+    """The scheduling policy of each program of the run, by its name; the process ID of mpshell."""
+    found, shell = {}, 0
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -84,14 +85,25 @@ def of_run(folder: Path) -> dict[str, int]:
                 for pid in below(entry.name):
                     name = Path(f"/proc/{pid}/comm").read_text().strip()
                     found[name] = os.sched_getscheduler(int(pid))
-    return {name: policy for name, policy in found.items() if name.startswith(("xlink", "relay"))}
+                    shell = int(pid) if name == "mpshell" else shell
+    return {name: policy for name, policy in found.items() if name.startswith(("xlink", "relay"))}, shell
 
 
-def play(folder: Path, *options: str) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, Any]]]:
+def nothing(_: int) -> None:
+    """Disturbs no run."""
+
+
+def play(
+    folder: Path,
+    *options: str,
+    schemes: str = "[xlink, {stack: libxlink}]",
+    duration_s: int = 3,
+    disturb: Callable[[int], None] = nothing,
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, Any]]]:
     """By run, the largest set of programs that were seen at once, and the record."""
     (folder / "index.yaml").write_text(INDEX)
     (folder / "t").write_text("1\n")
-    (folder / "priorities.yaml").write_text(EXPERIMENT)
+    (folder / "priorities.yaml").write_text(EXPERIMENT.replace("SCHEMES", schemes).replace("DURATION", f"{duration_s}"))
     out = folder / "out"
     words = ["run", str(folder / "priorities.yaml"), "--out", str(out), "--repeat-budget", "0", *options]
     there = os.environ | {"RAILYARD_TRACE_PATH": str(folder)}
@@ -99,7 +111,9 @@ def play(folder: Path, *options: str) -> tuple[dict[str, dict[str, int]], dict[s
     with subprocess.Popen([sys.executable, "-m", "railyard", *words], stdout=subprocess.DEVNULL, env=there) as running:
         while running.poll() is None:
             for partial in out.glob("runs/.partial-*--s1"):
-                found = of_run(partial)
+                found, shell = of_run(partial)
+                if "xlink-player" in found and shell:
+                    disturb(shell)
                 if len(found) >= len(seen.get(partial.name, {})):
                     seen[partial.name] = found
             time.sleep(0.02)
@@ -123,3 +137,72 @@ def test_real_time_can_be_switched_off(tmp_path: Path) -> None:
     seen, records = play(tmp_path, "--no-real-time")
     assert {policy for found in seen.values() for policy in found.values()} == {os.SCHED_OTHER}
     assert {record["fidelity"]["endpoints_fifo"] for record in records.values()} == {False}
+
+
+def stop_for_50_ms(shell: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(shell, signal.SIGSTOP)
+        time.sleep(0.05)
+        os.kill(shell, signal.SIGCONT)
+    time.sleep(0.1)
+
+
+HOG = (
+    "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])}); "
+    "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))\n"
+    "for _ in range(40):\n"
+    " end = time.monotonic() + 0.04\n"
+    " while time.monotonic() < end: pass\n"
+    " time.sleep(0.06)"
+)
+
+
+class Hogs:
+    """Occupy the cores for 40 ms of each 100, below mpshell and above the endpoints."""
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def __call__(self, _: int) -> None:
+        if not self.started:
+            cores = os.sched_getaffinity(0)
+            self.started = [subprocess.Popen([sys.executable, "-c", HOG, str(core)]) for core in cores]
+
+    def end(self) -> None:
+        for hog in self.started:
+            hog.kill()
+            hog.wait()
+
+
+def only(records: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    (record,) = records.values()
+    fidelity: dict[str, Any] = record["fidelity"]
+    return fidelity
+
+
+@pytest.mark.slow
+def test_a_run_whose_links_are_made_late_is_caught(tmp_path: Path) -> None:
+    found = only(play(tmp_path, schemes="[xlink]", disturb=stop_for_50_ms)[1])
+    assert found["void"]
+    assert any("lateness can have added" in reason for reason in found["reasons"])
+    assert found["added"]["share"] > 0.1
+
+
+@pytest.mark.slow
+def test_a_run_whose_endpoints_are_made_late_is_caught_though_its_links_are_on_time(tmp_path: Path) -> None:
+    hogs = Hogs()
+    try:
+        found = only(play(tmp_path, schemes="[xlink]", duration_s=8, disturb=hogs)[1])
+    finally:
+        hogs.end()
+    assert found["void"]
+    assert any("lateness can have added" in reason for reason in found["reasons"])
+    assert "for a core" in found["cause"]
+
+
+@pytest.mark.slow
+def test_each_chunk_of_a_run_has_its_bound(tmp_path: Path) -> None:
+    found = only(play(tmp_path, schemes="[xlink]")[1])
+    assert len(found["added"]["chunk_s"]) == 6
+    assert {"first frame", "median RCT", "largest RCT"} == set(found["added"]["figures"])
+    assert all(0 <= each["added_s"] <= each["value_s"] for each in found["added"]["figures"].values())

@@ -137,7 +137,7 @@ def test_parquet_files_have_a_row_a_run_and_a_row_a_chunk(make_campaign: Make) -
     out = make_campaign(FakeRun(), FakeRun(label="sp", scheme="sp", unfinished_s=[2.0]), FakeRun(seed=9, void=True))
     write_parquet(load_campaign(out)[1], out)
     runs, rows = pq.read_table(out / "runs.parquet"), pq.read_table(out / "chunks.parquet")
-    assert runs.schema.metadata[b"railyard_schema"] == rows.schema.metadata[b"railyard_schema"] == b"3"
+    assert runs.schema.metadata[b"railyard_schema"] == rows.schema.metadata[b"railyard_schema"] == b"4"
     assert runs.column("void").to_pylist() == [False, False, True]
     assert runs.column("chunks_requested").to_pylist() == [4, 5, 4]
     assert runs.column("paths").to_pylist()[0][0]["down_bytes"] == 700_000
@@ -177,6 +177,28 @@ def test_a_pair_without_a_valid_run_still_has_its_section(make_campaign: Make) -
     out = make_campaign(FakeRun(void=True))
     page = write_report(*load_campaign(out), out).read_text()
     assert "1 of 1 run void, and in no figure" in page
+
+
+def test_what_lateness_can_have_added_stands_beside_the_figures(make_campaign: Make) -> None:
+    """0.5, 0.25, 0.75 and 1 s, of which 10 ms of the second, the median, may be lateness."""
+    out = make_campaign(FakeRun())
+    file = out / "runs" / FakeRun().run_id / "run.json"
+    record = json.loads(file.read_text())
+    figures = {"first frame": {"value_s": 0.4, "added_s": 0.006}}
+    bounds = {"0": 0.01, "1": 0.002, "2": 0.0, "3": 0.004}
+    record["fidelity"]["added"] = {"share": 0.015, "figures": figures, "chunk_s": bounds}
+    file.write_text(json.dumps(record))
+    campaign, runs = load_campaign(out)
+    assert [chunk.late_bound_s for chunk in runs[0].chunks] == [0.01, 0.002, 0.0, 0.004]
+    [[cell]] = cells(runs).values()
+    assert cell.late_bound_s(0.5) == pytest.approx(0.01) and cell.late_bound_s(1.0) == pytest.approx(0.004)
+    assert cell.fidelity == "ok, late ≤ 1.5 %"
+    write_parquet(runs, out)
+    assert pq.read_table(out / "chunks.parquet").column("late_bound_s").to_pylist() == [0.01, 0.002, 0.0, 0.004]
+    [row] = pq.read_table(out / "runs.parquet").to_pylist()
+    assert (row["late_share"], row["first_frame_late_s"]) == (0.015, 0.006)
+    page = write_report(campaign, runs, out).read_text()
+    assert {"late ≤ 0.010", "late ≤ 0.004", "late ≤ 0.006"} <= set(re.findall(r"late ≤ [0-9.]+", page))
 
 
 def test_a_page_of_void_runs_says_so_and_tells_each_reason_once(make_campaign: Make) -> None:

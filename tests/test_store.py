@@ -72,8 +72,8 @@ def test_questions_are_answered_over_all_campaigns(results: Path) -> None:
     assert (path["down_bytes"], path["is_primary"], path["queue_drops"]) == (700_000, True, 4)
     assert path["down_share"] == pytest.approx(7 / 11)
     assert len(ask(results, "FROM first_frames")) == 2, "a void run is no measurement"
-    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 3")
-    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 3}
+    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 4")
+    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 4}
     assert ask(results, "SELECT exhibit, id, verdict FROM claims") == [
         {"exhibit": "fig8", "id": "fastest-ack-wins-more", "verdict": "holds"}
     ]
@@ -231,10 +231,14 @@ def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, command
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     record, runs = load_campaign(tmp_path / "old")
     write_parquet(runs, tmp_path / "old")
-    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"3"
+    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"4"
     [first, *_] = ask(tmp_path / "old", "SELECT started, bitrate_bps FROM runs")
     assert first["bitrate_bps"] == 2_000_000 and first["started"] is not None
     assert record["schema"] == 1
+    unknown = (
+        "SELECT count(*) AS n FROM chunks JOIN runs USING (run_id) WHERE late_bound_s IS NULL AND late_share IS NULL"
+    )
+    assert ask(tmp_path / "old", unknown) == [{"n": 18}], "a record of before has no lateness over time"
 
 
 def test_files_of_a_later_schema_are_refused_by_name(results: Path) -> None:

@@ -126,12 +126,15 @@ static void fix_t0(struct loop *loop) {
  * something is to be sent. */
 static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
-    if (now > since && now - since >= MISSED_BLIND_US)
+    const bool blind = now > since && now - since >= MISSED_BLIND_US;
+    if (blind)
         link_count_missed(direction->link, since, now);
     enum mp_read_result result = MP_READ_ONE;
     for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
         result = mp_traffic_read(loop->shell, direction, &now);
         loop->reads++;
+        if (i == 0 && blind && result == MP_READ_ONE)
+            mp_late_record(&loop->shell->late, since, now - since);
         if (i == 0) { /* what comes later is not due earlier */
             uint64_t due = link_next_deadline(direction->link);
             loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;

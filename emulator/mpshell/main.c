@@ -125,6 +125,11 @@ static void tell_awake(const struct mp_awake *awake) {
     fputc('\n', stderr);
 }
 
+static void begin(struct mp_shell *shell) {
+    mp_late_begin(&shell->late, shell->t0_us);
+    mp_outputs_begin(shell);
+}
+
 static int start_and_run(struct mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
     struct mp_command command;
     struct helpers helpers = {.control = NULL, .live = NULL};
@@ -143,13 +148,16 @@ static int start_and_run(struct mp_shell *shell, int *status, bool *complete, ch
     int rc = mp_outputs_open(shell, error);
     if (rc == 0)
         rc = start_helpers(&helpers, shell, error);
+    if (rc == 0)
+        mp_late_start(&shell->late, command.init, shell->options.watched, shell->options.watched_count);
     if (rc == 0) {
-        rc = mp_loop_run(shell, &command, signal_fd, mp_outputs_begin, status, error);
+        rc = mp_loop_run(shell, &command, signal_fd, begin, status, error);
     } else {
         mp_command_kill(&command);
         mp_command_finish(&command, &shell->command_cpu_s);
     }
     stop_helpers(&helpers, shell);
+    mp_late_stop(&shell->late);
     *complete = mp_outputs_close(shell) == 0;
     close(signal_fd);
     return rc;
@@ -172,6 +180,11 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         warn_of_device_drops(shell);
         tell_spinning(shell, status);
         if (shell->options.netstat && mp_netns_write_counters(shell, error) != 0) {
+            complain(error);
+            complete = false;
+        }
+        if (mp_late_write(&shell->late) != 0) {
+            mp_fail(error, "cannot write the lateness %s: %s", shell->options.lateness, strerror(errno));
             complain(error);
             complete = false;
         }

@@ -109,6 +109,22 @@ static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) 
     return good;
 }
 
+static bool read_watched(void *into, const char *text, char *reason, size_t cap) {
+    struct mp_options *options = into;
+    char *end;
+    unsigned long pid = strtoul(text, &end, 10);
+    bool good = text[0] >= '1' && text[0] <= '9' && *end == '\0' && pid <= INT32_MAX;
+    if (!good) {
+        snprintf(reason, cap, "takes a process ID, not '%.40s'", text);
+    } else if (options->watched_count == MP_MAX_WATCHED) {
+        snprintf(reason, cap, "may be given %d times", MP_MAX_WATCHED);
+        good = false;
+    } else {
+        options->watched[options->watched_count++] = (pid_t)pid;
+    }
+    return good;
+}
+
 /* ---- The tables ---- */
 
 const char *const mp_keep_awake_names[4] = {"auto", "on", "off", NULL};
@@ -162,6 +178,11 @@ const setting mp_option_rows[] = {
      .help = "Set a sysctl (net.…) of the inside network. May be repeated."},
     {"netstat", SETTING_TEXT, FIELD(netstat), .value = "FILE",
      .help = "Write the protocol counters of the inside network to FILE at the end."},
+    {"lateness", SETTING_TEXT, FIELD(lateness), .value = "FILE",
+     .help = "Write to FILE at the end how late links, timers and the processes of COMMAND were, every 5 ms."},
+    {"watch", SETTING_OWN, .read = read_watched, .repeats = true, .value = "PID",
+     .help = "With --lateness: this process outside and those that it starts count too, for example a server. May be "
+             "repeated."},
     {0},
 };
 

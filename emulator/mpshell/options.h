@@ -5,9 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/settings.h"
 #include "emulator/link/settings.h"
+#include "emulator/mpshell/waits.h"
 
 #define MP_MAX_PATHS        32
 #define MP_MAX_SUBFLOWS     8  /* the kernel's own limit */
@@ -47,8 +49,11 @@ struct mp_options {
     uint64_t snaplen;
     uint64_t busy_poll_us;
     enum mp_keep_awake keep_awake;
-    const char *user;                    /* NULL = who called sudo, else as mpshell itself */
-    const char *netstat;                 /* file for the inside's protocol counters; NULL = none */
+    const char *user;              /* NULL = who called sudo, else as mpshell itself */
+    const char *netstat;           /* file for the inside's protocol counters; NULL = none */
+    const char *lateness;          /* file for the lateness over time; NULL = none */
+    pid_t watched[MP_MAX_WATCHED]; /* processes outside whose run delay is in it */
+    size_t watched_count;
     const char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
     size_t sysctl_count;
     bool live;

@@ -152,6 +152,9 @@ int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "cannot write the summary %s: %s", options->summary, why(errno));
     if (options->netstat && mp_result_open(&shell->netstat, options->netstat) != 0)
         return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
+    if (options->lateness && mp_result_open(&shell->late.file, options->lateness) != 0)
+        return mp_fail(error, "cannot write the lateness %s: %s", options->lateness, why(errno));
+    shell->late.wanted = options->lateness;
     return 0;
 }
 
@@ -170,6 +173,7 @@ void mp_setup_free(struct mp_shell *shell) {
     }
     mp_result_close(&shell->summary);
     mp_result_close(&shell->netstat);
+    mp_late_free(&shell->late);
     link_pool_free(shell->pool);
     json_decref(shell->events);
 }

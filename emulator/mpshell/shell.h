@@ -9,6 +9,7 @@
 
 #include "emulator/link/link.h"
 #include "emulator/mpshell/awake.h"
+#include "emulator/mpshell/late.h"
 #include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/options.h"
 #include "emulator/mpshell/result.h"
@@ -92,6 +93,7 @@ struct mp_shell {
     bool nat[2];                /* rules are in place for IPv4, for IPv6 */
     struct mp_mailbox *mailbox; /* requests of other threads; NULL: there are none */
     struct mp_result summary, netstat;
+    struct mp_late late;
     struct json_t *events; /* what the control socket changed; NULL: nothing */
 };
 

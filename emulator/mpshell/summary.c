@@ -116,6 +116,11 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "exit", exit_object(status));
     json_object_set_new(object, "sched_fifo", json_boolean(shell->sched_fifo));
     json_object_set_new(object, "command_fifo", json_boolean(shell->command_fifo));
+    if (shell->late.wanted) {
+        json_object_set_new(object, "timers", mp_timers_report(&shell->late.timers_found));
+        json_object_set_new(object, "run_delay_s",
+                            shell->late.waits_found.known ? json_real(shell->late.waits_found.total_s) : json_null());
+    }
     json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);
     if (shell->events)

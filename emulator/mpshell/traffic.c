@@ -106,6 +106,8 @@ static void send_group(struct mp_shell *shell, struct mp_direction *direction, s
             mp_stream_capture(direction->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
         if (direction->departures)
             mp_stream_departure(direction->departures, group->packets[i], now);
+        uint64_t due = group->packets[i]->due_us;
+        mp_late_record(&shell->late, due, now > due ? now - due : 0);
         link_departed(direction->link, group->packets[i], now);
     }
     group->count = 0;

@@ -32,7 +32,7 @@ from railyard.results.tables import (
     seconds,
 )
 from railyard.results.twins import load_twins
-from railyard.run import fidelity
+from railyard.run import fidelity, lateness
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
 SERIES_PADDING_S = 0.5
@@ -150,6 +150,8 @@ class _Shown:
     head: tuple[str, str] = ("", "")
     short: Shortage | None = None
     """Why a value or an interval of it is "n too small", of the scheme that lacks the most."""
+    late: dict[str, str] = field(default_factory=dict)
+    """What lateness can have added to the value; not in virtual time."""
 
     @property
     def without_interval(self) -> bool:
@@ -164,6 +166,18 @@ def _ends(context: Context, row: list[Cell], cell: Cell, figure: str) -> str:
         return ""
     scale, form = (100.0, ".1f") if figure in PERCENT else (1.0, ".3f")
     return f"[{found.mapped(lambda value: scale * value).ends(lambda end: format(end, form))}]"
+
+
+QUANTILE_OF = {"RCT s median": 0.5, "RCT s p95": 0.95, "RCT s p99": 0.99, "RCT s max": 1.0}
+
+
+def _late(cell: Cell, name: str) -> str:
+    """ "late ≤ 0.005": what lateness can have added to a quantile of the RCT, or to the first frame, s."""
+    q = QUANTILE_OF.get(name)
+    first = [run.first_frame_late_s for run in cell.runs] if name == "first frame s" else []
+    known = max((late_s for late_s in first if late_s is not None), default=None)
+    bound_s = cell.late_bound_s(q) if q is not None else known if None not in first else None
+    return f"late ≤ {bound_s:.3f}" if bound_s else ""
 
 
 def _best(row: list[Cell], name: str) -> frozenset[str]:
@@ -193,6 +207,7 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
             column.number,
             column.head,
             _short(context, row, column),
+            {cell.label: _late(cell, column.name) for cell in row},
         )
         for column in told
     ], same
@@ -406,6 +421,7 @@ def _with_intervals(found: list[Interval | None]) -> str:
 def on_time(context: Context) -> Iterator[Section]:
     """Was the emulator on time, run by run?"""
     limits = {
+        "added": lateness.MAX_ADDED,
         "p99_ms": fidelity.MAX_P99_LATENESS_US / 1000,
         "share_late": fidelity.MAX_SHARE_OVER_1MS,
         "share_missed": fidelity.MAX_SHARE_MISSED,

@@ -170,13 +170,30 @@ class Cell:
         return max((run.record["fidelity"]["lateness_p99_us"] for run in runs), default=0.0)
 
     @property
+    def late_share(self) -> float | None:
+        """The most that lateness can have added to a figure of one of the runs, as a share; none where unknown."""
+        known = [run.late_share for run in self.runs or self.void_runs]
+        return None if not known or None in known else max(share for share in known if share is not None)
+
+    def late_bound_s(self, q: float) -> float | None:
+        """What lateness can have added to `rct(q)`; none where that was not recorded."""
+        bounds = [chunk.late_bound_s for chunk in self.chunks]
+        if not bounds or None in bounds:
+            return None
+        times = [chunk.rct_s for chunk in self.chunks]
+        on_time = [rct_s - (late_s or 0.0) for rct_s, late_s in zip(times, bounds, strict=True)]
+        return nearest_rank(times, q) - nearest_rank(on_time, q)
+
+    @property
     def fidelity(self) -> str:
         if self.not_run and not self.runs and not self.void_runs:
             return "–"
         if self.runs and all(run.config["arena"] in EXACT_ARENAS for run in self.runs):
             return "exact"
         word = "ok" if self.runs else "void"
-        return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
+        if self.late_share is None:
+            return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
+        return f"{word}, late ≤ {self.late_share * 100:.1f} %"
 
 
 def _stand_ins(cell: Cell, twins: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:
@@ -250,6 +267,7 @@ def _chunk_rows(run: Run) -> list[dict[str, Any]]:
         | {"chunk": chunk.index, "request_s": chunk.request_s, "rct_s": chunk.rct_s}
         | {"completed": chunk.completed, "bytes": chunk.bytes}
         | {"oracle_s": chunk.oracle_s, "efficiency": chunk.efficiency, "oracle_play_s": chunk.oracle_play_s}
+        | {"late_bound_s": chunk.late_bound_s}
         for chunk in run.chunks
     ]
 

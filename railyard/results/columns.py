@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-SCHEMA = 3
+SCHEMA = 4
 METADATA_KEY = "railyard_schema"
 
 STRING, BOOL, DOUBLE = pa.string(), pa.bool_(), pa.float64()
@@ -98,6 +98,8 @@ RUNS = Table(
         Column("first_frame_counted_s", DOUBLE, "as tables count it: the time limit where no frame was shown", since=3),
         Column("rebuffer_counted_s", DOUBLE, "as tables count it: of a play that failed all that it waited", since=3),
         Column("given_up_bytes", LONG, "of the stream bytes, sent again after a path was given up", since=3),
+        Column("late_share", DOUBLE, "most that lateness can have added to a figure of the run, as a share", since=4),
+        Column("first_frame_late_s", DOUBLE, "most that it can have added to `first_frame_s`, s", since=4),
     ),
     stored=True,
 )
@@ -119,6 +121,7 @@ CHUNKS = Table(
         Column("oracle_s", DOUBLE, "the earliest completion that the links allow, as an RCT, s; null without traces"),
         Column("efficiency", DOUBLE, "oracle_s / rct_s, 0 to 1"),
         Column("oracle_play_s", DOUBLE, "RCT in a play whose transport is the oracle: requests share the links, s"),
+        Column("late_bound_s", DOUBLE, "most that lateness can have added to `rct_s`, s; 0: virtual time", since=4),
     ),
     stored=True,
 )

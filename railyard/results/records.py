@@ -11,6 +11,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl, summary_of
+from railyard.experiment.model import EXACT_ARENAS
 from railyard.results import oracle
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
@@ -32,6 +33,8 @@ class Chunk:
     requested: bool = True
     # The earliest completion that the links allow, as a request completion time; none where the traces are gone.
     oracle_s: float | None = None
+    # What lateness can have added to `rct_s`; none where that was not recorded.
+    late_bound_s: float | None = None
     # Of the same request in a play whose transport is the oracle: its requests share the links, in their order.
     oracle_play_s: float | None = None
 
@@ -126,6 +129,29 @@ class Run:
     def void(self) -> bool:
         return bool(self.record["fidelity"]["void"])
 
+    @cached_property
+    def added(self) -> dict[str, Any] | None:
+        """What lateness can have added to the run's figures (railyard.run.lateness.Added); none where that was not
+        recorded."""
+        found: dict[str, Any] | None = self.record["fidelity"].get("added")
+        return found
+
+    @property
+    def late_share(self) -> float | None:
+        """The largest share of a figure of this run that lateness can have added to it."""
+        return 0.0 if self.is_exact else None if self.added is None else float(self.added["share"])
+
+    @property
+    def first_frame_late_s(self) -> float | None:
+        """What lateness can have added to the first-frame latency."""
+        figure = self.added["figures"].get("first frame") if self.added else None
+        return 0.0 if self.is_exact else None if figure is None else float(figure["added_s"])
+
+    @property
+    def is_exact(self) -> bool:
+        """It ran in virtual time, on time."""
+        return self.config.get("arena") in EXACT_ARENAS and not self.void
+
     @property
     def void_words(self) -> str:
         """Why a void run stayed void: what was late, what made it late, why there was no further try."""
@@ -181,6 +207,14 @@ def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
         else:
             chunks.append(Chunk(index, request["t"], max(0.0, end_s - request["t"]), False, size))
     return chunks
+
+
+def _with_bounds(chunks: list[Chunk], record: dict[str, Any]) -> list[Chunk]:
+    """The chunks with what lateness can have added to them."""
+    if record["config"].get("arena") in EXACT_ARENAS:
+        return [replace(chunk, late_bound_s=0.0) for chunk in chunks]
+    known = (record["fidelity"].get("added") or {}).get("chunk_s", {})
+    return [replace(chunk, late_bound_s=known.get(str(chunk.index))) for chunk in chunks]
 
 
 def _with_oracle(chunks: list[Chunk], config: dict[str, Any], player_start_s: float | None) -> list[Chunk]:
@@ -283,7 +317,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     return Run(
         run_id=record["run_id"],
         record=record,
-        chunks=_with_oracle(chunks, record["config"], start_s),
+        chunks=_with_bounds(_with_oracle(chunks, record["config"], start_s), record),
         paths=paths,
         first_frame_s=first_frame_s,
         handshake_s=summary.get("handshake_s"),

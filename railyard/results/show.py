@@ -75,6 +75,8 @@ def _print_outcome(console: Console, run: Run) -> None:
         soft_wrap=True,
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
+    if fidelity.get("added"):
+        verdict += f"; lateness can have added {fidelity['added']['share'] * 100:.1f} % to a figure at most"
     verdict += f". {fidelity['cause'].removesuffix('.')}" if fidelity.get("cause") else ""
     lateness = (
         f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "

@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from railyard.base.words import counted
+from railyard.run.causes import cause
+from railyard.run.lateness import MAX_ADDED, Added, Lateness
 from railyard.run.linkevents import DoneEvent
-from railyard.run.machine import Machine, cause
+from railyard.run.machine import Machine
 
 # The limits, all of them. A run that exceeds one on any link or device is void, is repeated, and is never averaged in.
+# The first is lateness.MAX_ADDED: the share of a figure that lateness can have added to it. Where a run has no record
+# of lateness over time, deliveries count instead:
 MAX_P99_LATENESS_US = 1000  # per link: p99 of actual departure − scheduled departure
 MAX_SHARE_OVER_1MS = 0.01  # per link: deliveries more than 1 ms late / deliveries
 MAX_SHARE_MISSED = 0.001  # per link: opportunities missed by the emulator's own fault / opportunities
@@ -39,6 +43,8 @@ class Fidelity:
     # What the processors did meanwhile, and of a void run what made it late; none in records of before.
     machine: dict[str, Any] | None = None
     endpoints_fifo: bool | None = None  # player, server and relays ran under SCHED_FIFO
+    # What lateness can have added to the figures that the run reports: lateness.Added.
+    added: dict[str, Any] | None = None
     kept_awake: bool | None = None
     cause: str | None = None
 
@@ -65,10 +71,13 @@ def judge(
     *,
     exact: bool = False,
     endpoints_fifo: bool = False,
+    lateness: Lateness | None = None,
+    added: Added | None = None,
 ) -> Fidelity:
     """The verdict on the summary that mpshell wrote, and on the link events of the run; `machine`: what the processors
-    did meanwhile; `endpoints_fifo`: whether what ran outside of mpshell was real-time. `exact`: mpshell ran in virtual
-    time, where it may miss nothing and be late by microseconds only."""
+    did meanwhile; `endpoints_fifo`: whether what ran outside of mpshell was real-time; `lateness` and `added`: what
+    mpshell recorded over time, and the bounds that follow. `exact`: mpshell ran in virtual time, where it may miss
+    nothing and be late by microseconds only."""
     kept_awake = summary.get("keep_awake", {}).get("done")
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
@@ -88,9 +97,9 @@ def judge(
                 reasons.append(f"{name}: lateness {late['max']:.0f} us in virtual time")
             if exact and link["missed"]:
                 reasons.append(f"{name}: {link['missed']} opportunities missed in virtual time")
-            if late["count"] and late["p99"] > MAX_P99_LATENESS_US:
+            if added is None and late["count"] and late["p99"] > MAX_P99_LATENESS_US:
                 reasons.append(f"{name}: p99 lateness {late['p99'] / 1000:.2f} ms")
-            if late["over_1ms"] > MAX_SHARE_OVER_1MS * late["count"]:
+            if added is None and late["over_1ms"] > MAX_SHARE_OVER_1MS * late["count"]:
                 reasons.append(f"{name}: {late['over_1ms']} of {late['count']} deliveries over 1 ms late")
             if link["missed"] > max(MISSED_FLOOR, MAX_SHARE_MISSED * link["opportunities"]):
                 reasons.append(f"{name}: {link['missed']} of {link['opportunities']} opportunities missed")
@@ -100,6 +109,8 @@ def judge(
                 reasons.append(
                     f"{path['name']} {device.replace('_', ' ')}: {counted(dropped, 'packet')} dropped by the device"
                 )
+    reasons += [str(figure) for figure in (added.figures if added else ()) if figure.share > MAX_ADDED]
+    in_real_time = endpoints_fifo and bool(summary.get("command_fifo"))
     return Fidelity(
         void=bool(reasons),
         reasons=reasons,
@@ -112,7 +123,8 @@ def judge(
         device_drops=drops,
         sched_fifo=bool(summary["sched_fifo"]),
         machine=machine.as_json() if machine is not None else None,
-        endpoints_fifo=None if exact else endpoints_fifo and bool(summary.get("command_fifo")),
+        endpoints_fifo=None if exact else in_real_time,
+        added=added.as_json() if added is not None else None,
         kept_awake=kept_awake,
-        cause=cause(machine, kept_awake=bool(kept_awake)) if reasons and machine is not None else None,
+        cause=cause(summary, lateness, machine, endpoints_fifo=in_real_time) if reasons and machine else None,
     )

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from railyard.base.jsonl import Event
+from railyard.stats.statistics import nearest_rank
 
 SLOT_MS = 5.0  # of mpshell's record of lateness
+MAX_ADDED = 0.02  # of what a run reports: more voids it
 
 
 @dataclass(frozen=True)
@@ -55,3 +63,111 @@ class Chain:
             then = min(slots, i + int(late / slot_us))
             before_link[i] = max(before_link[i + 1], before_endpoint[i], late + before_endpoint[then])
         return min(before_link[0], 1e6 * (end_s - begin_s))
+
+
+def on_endpoints(timers_us: Sequence[float]) -> list[float]:
+    """The lateness that endpoints may have had where timers woke late: what a timer always costs is none of theirs."""
+    usual = median(timers_us) if timers_us else 0.0
+    return [max(0.0, value - usual) for value in timers_us]
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """What mpshell recorded of a run, µs in each slot: `--lateness` (docs/reference/mpshell.md)."""
+
+    links_us: list[float]
+    timers_us: list[float]
+    waits_us: list[float]  # run delay of player, server and relays
+    delay_ms: float
+
+    @classmethod
+    def read(cls, file: Path, delay_ms: float) -> Lateness | None:
+        """None where there is no file. `delay_ms`: the shortest one-way delay of the links."""
+        if not file.is_file():
+            return None
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+        rows = [[float(word) for word in line.split()] for line in lines]
+        links, timers, waits = ([row[k] for row in rows] for k in range(3))
+        return cls(links, timers, waits, delay_ms)
+
+    @cached_property
+    def chain(self) -> Chain:
+        endpoints = [max(pair) for pair in zip(self.waits_us, on_endpoints(self.timers_us), strict=True)]
+        return Chain(self.links_us, endpoints, self.delay_ms)
+
+    def shares(self) -> tuple[float, float, float]:
+        """Of links, of timers and of endpoints' waiting alone: the bound over the whole run, as a share of it."""
+        end_s = len(self.links_us) * SLOT_MS / 1000
+        none = [0.0] * len(self.links_us)
+        alone = (
+            Chain(on_endpoints(self.links_us), none, self.delay_ms),
+            Chain(none, on_endpoints(self.timers_us), self.delay_ms),
+            Chain(none, self.waits_us, self.delay_ms),
+        )
+        links, timers, waits = (chain.bound_us(0, end_s) / max(1.0, 1e6 * end_s) for chain in alone)
+        return links, timers, waits
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A figure that a run reports, and what lateness can have added to it."""
+
+    name: str
+    value_s: float
+    added_s: float
+
+    @property
+    def share(self) -> float:
+        return self.added_s / self.value_s if self.value_s > 0 else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"lateness can have added {self.share * 100:.1f} % to the {self.name} "
+            f"({1000 * self.added_s:.1f} ms of {self.value_s:.3f} s)"
+        )
+
+
+@dataclass(frozen=True)
+class Added:
+    """The bounds of a run."""
+
+    figures: list[Reported]
+    chunk_s: dict[int, float] = field(default_factory=dict)  # by index of the chunk
+
+    @property
+    def worst(self) -> Reported | None:
+        return max(self.figures, key=lambda figure: figure.share, default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        figures = {each.name: {"value_s": each.value_s, "added_s": round(each.added_s, 6)} for each in self.figures}
+        chunks = {str(index): round(value, 6) for index, value in self.chunk_s.items()}
+        return {"share": round(self.worst.share, 5) if self.worst else 0.0, "figures": figures, "chunk_s": chunks}
+
+
+def _spans(events: Sequence[Event], end_s: float) -> dict[int, tuple[float, float]]:
+    """Of each chunk that was requested: from the request to its last byte, or to the end of the log."""
+    asked = {event["chunk"]: event["t"] for event in events if event.get("event") == "request"}
+    done = {event["chunk"]: event["t"] for event in events if event.get("event") == "chunk_done"}
+    return {chunk: (begin, done.get(chunk, end_s)) for chunk, begin in sorted(asked.items())}
+
+
+def added(lateness: Lateness, events: Sequence[Event], start_s: float) -> Added:
+    """What lateness can have added to what the player's log reports; `start_s`: its time 0, since t0 of the links."""
+    chain = lateness.chain
+    end_s = max((float(event["t"]) for event in events if "t" in event), default=0.0)
+    summary = next((event for event in reversed(events) if event.get("event") == "summary"), {})
+    first_frame_s = summary.get("first_frame_s")
+    spans = _spans(events, end_s)
+    late = {chunk: chain.bound_us(start_s + a, start_s + b) / 1e6 for chunk, (a, b) in spans.items()}
+    times = {chunk: b - a for chunk, (a, b) in spans.items()}
+    figures = []
+    if first_frame_s is None:  # what such a play reports is its end
+        figures.append(Reported("time to its end", end_s, chain.bound_us(start_s, start_s + end_s) / 1e6))
+    else:
+        bound_s = chain.bound_us(start_s, start_s + first_frame_s) / 1e6
+        figures.append(Reported("first frame", first_frame_s, bound_s))
+    for name, q in (("median RCT", 0.5), ("largest RCT", 1.0)) if times else ():
+        value_s = nearest_rank(list(times.values()), q)
+        on_time_s = nearest_rank([max(0.0, times[chunk] - late[chunk]) for chunk in times], q)
+        figures.append(Reported(name, value_s, value_s - on_time_s))
+    return Added(figures, late)

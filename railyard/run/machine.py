@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-MIN_STEAL = 0.05  # of all cores: below that the host is no cause
-MIN_OTHERS = 0.10  # of all cores, likewise
 _BUSY = ("user", "nice", "system", "irq", "softirq")  # guest time is in user time, too
 _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 
@@ -79,26 +77,3 @@ class Watch:
             guest_s=spent["guest"] + spent["guest_nice"],
             own_s=_own_s() - self._own_before if own_children else None,
         )
-
-
-def _all(cores: int) -> str:
-    return {1: "the core", 2: "both cores"}.get(cores, f"the {cores} cores")
-
-
-def cause(machine: Machine, *, kept_awake: bool) -> str:
-    """One sentence: what made timers late, as far as the counts tell."""
-    found = []
-    if machine.steal_share >= MIN_STEAL:
-        found.append(f"the host took {machine.steal_share * 100:.0f} % of {_all(machine.cores)} (steal)")
-    others = machine.others_cores
-    if others is not None and others >= MIN_OTHERS * machine.cores:
-        found.append(f"other processes took {others:.1f} of {machine.cores} cores")
-    if found:
-        words = " and ".join(found)
-    elif others is None:
-        words = f"the host took {machine.steal_share * 100:.0f} % (steal); what other processes took is not known here"
-    elif kept_awake:
-        words = "neither the host (steal) nor other processes: timers woke late although the cores were kept awake"
-    else:
-        words = "neither the host (steal) nor other processes: timers woke late; try --keep-awake on"
-    return words[0].upper() + words[1:] + "."

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.paths import program
-from railyard.run.lateness import Chain
+from railyard.run.lateness import Chain, on_endpoints
 
 QUIET_SHARE = 0.015  # of the time: three quarters of what voids a run
 USUAL_DELAY_MS = 15.0  # one way, of a path: what late_share is for
@@ -79,12 +78,6 @@ class Probe:
         if self.is_quiet:
             return f"Timers are on time: {_lateness(self.timers)}."
         return cause(self.timers, self.steal_share)
-
-
-def on_endpoints(late_us: Sequence[float]) -> list[float]:
-    """The lateness that endpoints may have had where timers woke late: what a timer always costs is none of theirs."""
-    usual = median(late_us) if late_us else 0.0
-    return [max(0.0, value - usual) for value in late_us]
 
 
 def _lateness(timers: Timers) -> str:

@@ -27,7 +27,9 @@ def _one_line(record: dict[str, Any]) -> str:
     if record["config"]["arena"] in EXACT_ARENAS:
         void = ", VOID" if fidelity["void"] else ""
         return f"{record['outcome'].replace('_', ' ')}, {record['wall_s']:.2f} s on the wall clock{void}"
-    word = "VOID" if fidelity["void"] else f"on time, p99 {fidelity['lateness_p99_us'] / 1000:.2f} ms"
+    added = fidelity.get("added")
+    late = f"late ≤ {added['share'] * 100:.1f} %" if added else f"p99 {fidelity['lateness_p99_us'] / 1000:.2f} ms"
+    word = "VOID" if fidelity["void"] else f"on time, {late}"
     return f"{record['outcome'].replace('_', ' ')} in {record['wall_s']:.1f} s ({word})"
 
 

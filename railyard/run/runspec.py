@@ -22,9 +22,11 @@ from railyard.experiment.model import (
 )
 from railyard.experiment.settings import SETTINGS
 from railyard.experiment.stacks import StackRun
+from railyard.traces.delay import read_delay_trace
 from railyard.traces.names import DeviceName
 from railyard.traces.settings import Value, mpshell_keys
 
+LATENESS_FILE = "lateness.txt"  # of mpshell --lateness
 QUIC_PORT = 4433
 HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
@@ -297,6 +299,8 @@ def mpshell_command(
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
+    if not spec.is_exact:
+        command += ["--lateness", str(run_dir / LATENESS_FILE)]
     command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]
     if spec.keep_awake != "auto":
         command += ["--keep-awake", spec.keep_awake]
@@ -313,6 +317,16 @@ def mpshell_command(
         for name, limit in spec.mptcp_limits.items():
             command += [MPTCP_LIMITS[name], str(limit)]
     return [*command, "--", *inner]
+
+
+def shortest_delay_ms(spec: RunSpec) -> float:
+    """The least one-way delay that a link of the run has at any time."""
+    delays = [event.delay_ms for event in spec.link_events if event.delay_ms is not None]
+    for path in spec.paths:
+        of_path = [float(read_delay_trace(file)[1].min()) for file in path.delay_traces.values()] or [path.delay_ms]
+        jitter = [float(value) for key, value in path.settings.items() if key.endswith("jitter_ms")]
+        delays.append(min(of_path) - max(jitter, default=0.0))
+    return max(0.0, min(delays))
 
 
 def mptcp_limits_command(paths: int, limits: dict[str, int]) -> list[str]:

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -28,10 +28,12 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
-from railyard.run import confine, containers, fidelity, realtime, runspec
-from railyard.run.linkevents import Conductor
-from railyard.run.machine import Watch
+from railyard.run import confine, containers, fidelity, lateness, realtime, runspec
+from railyard.run.lateness import Lateness
+from railyard.run.linkevents import Conductor, DoneEvent
+from railyard.run.machine import Machine, Watch
 from railyard.run.outcome import StartError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
 from railyard.run.runspec import RunSpec
 
@@ -432,6 +434,23 @@ def execute(spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     return record
 
 
+def _watching(shell: Start, outside: Sequence[subprocess.Popen[bytes]]) -> Start:
+    """mpshell records how long these wait for a core, too."""
+    program, *rest = shell.command
+    return replace(shell, command=[program, *(word for each in outside for word in ("--watch", str(each.pid))), *rest])
+
+
+def _verdict(
+    site: Site, run_dir: Path, emulator: dict[str, Any], events: Sequence[DoneEvent], machine: Machine, *, fifo: bool
+) -> fidelity.Fidelity:
+    """From what mpshell recorded, and what that means for what the player reports. `fifo`: of the server's side."""
+    late = Lateness.read(run_dir / runspec.LATENESS_FILE, runspec.shortest_delay_ms(site.spec))
+    start_s = start_lag_s(run_dir, emulator)
+    played = read_jsonl(run_dir / "player.jsonl")
+    bounds = lateness.added(late, played, start_s) if late is not None and start_s is not None else None
+    return fidelity.judge(emulator, events, machine, endpoints_fifo=fifo, lateness=late, added=bounds)
+
+
 def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
     conductor = Conductor(spec.link_events, site.control_folder)
     starting = site.server()
@@ -446,6 +465,8 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
             relay = _start_relay(site, run_dir, commands)
             inner = site.mpshell(conductor.control)
             commands["mpshell"] = inner.recorded
+            if site.own_children:
+                inner = _watching(inner, [server, relay] if relay else [server])
             with (run_dir / "player.stdout").open("wb") as stdout:
                 fds = [conductor.folder_fd] if spec.link_events else []
                 shell = _spawn(inner, run_dir / "mpshell.stderr", stdout=stdout, fds=fds)
@@ -487,7 +508,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         "outcome": outcome,
         "message": message,
         "start_lag_s": start_lag_s(run_dir, emulator),
-        "fidelity": fidelity.judge(emulator, events, machine, endpoints_fifo=in_real_time).as_json(),
+        "fidelity": _verdict(site, run_dir, emulator, events, machine, fifo=in_real_time).as_json(),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
         "exit": {name: exit_state(code) for name, code in ends.items()} | {"player": emulator["exit"]},
         "config": spec.model_dump(mode="json"),

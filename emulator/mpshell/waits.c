@@ -1,0 +1,189 @@
+#include "emulator/mpshell/waits.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emulator/mpshell/clock.h"
+
+#define MOST_THREADS  256u
+#define MOST_DEPTH    16u /* of a tree of processes */
+#define LOOK_SLOTS    20u /* new threads are looked for once in so many slots */
+#define FIFO_PRIORITY 49  /* the packet loop has 50 */
+
+struct sampled {
+    pid_t tid;
+    int schedstat;
+    uint64_t waited_ns; /* up to the last sample */
+    bool seen;
+};
+
+struct mp_waits {
+    _Atomic uint64_t t0_us; /* 0: not yet */
+    atomic_bool ended;
+    pthread_t thread;
+    pid_t init;
+    pid_t watched[MP_MAX_WATCHED];
+    size_t watched_count;
+    struct sampled sampled[MOST_THREADS];
+    size_t count;
+    struct mp_waits_found found;
+};
+
+static bool read_run_delay(int fd, uint64_t *waited_ns) {
+    char text[96];
+    unsigned long long ran;
+    unsigned long long waited;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    if (sscanf(text, "%llu %llu", &ran, &waited) != 2)
+        return false;
+    *waited_ns = waited;
+    return true;
+}
+
+/* A thread that came since the last look counts from its first moment. */
+static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
+    char name[64];
+    for (size_t i = 0; i < waits->count; i++) {
+        if (waits->sampled[i].tid == tid) {
+            waits->sampled[i].seen = true;
+            return;
+        }
+    }
+    if (waits->count == MOST_THREADS)
+        return;
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        waits->sampled[waits->count++] = (struct sampled){.tid = tid, .schedstat = fd, .seen = true};
+}
+
+static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned depth);
+
+static void look_at_children(struct mp_waits *waits, pid_t pid, pid_t tid, unsigned depth) {
+    char name[64];
+    int child;
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)pid, (int)tid);
+    FILE *children = fopen(name, "re");
+    while (children && fscanf(children, "%d", &child) == 1)
+        look_below(waits, (pid_t)child, true, depth);
+    if (children)
+        fclose(children);
+}
+
+static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned depth) {
+    char name[64];
+    snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+    DIR *tasks = depth < MOST_DEPTH ? opendir(name) : NULL;
+    if (!tasks)
+        return;
+    for (const struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks)) {
+        pid_t tid = (pid_t)atoi(entry->d_name);
+        if (tid <= 0)
+            continue;
+        if (itself)
+            meet(waits, pid, tid);
+        look_at_children(waits, pid, tid, depth + 1);
+    }
+    closedir(tasks);
+}
+
+static void look(struct mp_waits *waits) {
+    for (size_t i = 0; i < waits->count; i++)
+        waits->sampled[i].seen = false;
+    look_below(waits, waits->init, false, 0);
+    for (size_t i = 0; i < waits->watched_count; i++)
+        look_below(waits, waits->watched[i], true, 0);
+    for (size_t i = waits->count; i-- > 0;) {
+        if (!waits->sampled[i].seen) {
+            close(waits->sampled[i].schedstat);
+            waits->sampled[i] = waits->sampled[--waits->count];
+        }
+    }
+}
+
+/* What all threads have waited since the last sample. */
+static uint64_t sample_ns(struct mp_waits *waits) {
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < waits->count; i++) {
+        struct sampled *each = &waits->sampled[i];
+        uint64_t now_ns;
+        if (!read_run_delay(each->schedstat, &now_ns))
+            continue; /* it has ended */
+        waits->found.known = true;
+        sum_ns += now_ns - each->waited_ns;
+        each->waited_ns = now_ns;
+    }
+    return sum_ns;
+}
+
+static void sleep_until(uint64_t at_us) {
+    struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0) {
+    }
+}
+
+static void *watch(void *context) {
+    struct mp_waits *waits = context;
+    struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
+    prctl(PR_SET_NAME, "mpshell-waits");
+    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters);
+    uint64_t due = mp_clock_us();
+    for (unsigned turn = 1; !atomic_load(&waits->ended); turn++) {
+        if (turn % LOOK_SLOTS == 0)
+            look(waits);
+        due = mp_clock_us() > due + MP_SLOT_US ? mp_clock_us() : due + MP_SLOT_US;
+        sleep_until(due);
+        uint64_t waited_ns = sample_ns(waits);
+        uint64_t t0 = atomic_load(&waits->t0_us);
+        if (t0 > 0 && due > t0 + MP_SLOT_US && waited_ns > 0) { /* of the slot that has just passed */
+            mp_series_add(&waits->found.series, due - t0 - MP_SLOT_US, waited_ns / 1000u);
+            waits->found.total_s += (double)waited_ns / 1e9;
+        }
+    }
+    return NULL;
+}
+
+struct mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) {
+    struct mp_waits *waits = calloc(1, sizeof(*waits));
+    if (!waits)
+        return NULL;
+    waits->init = init;
+    waits->watched_count = count < MP_MAX_WATCHED ? count : MP_MAX_WATCHED;
+    memcpy(waits->watched, watched, waits->watched_count * sizeof(watched[0]));
+    look(waits);
+    sample_ns(waits); /* what they waited before does not count */
+    if (pthread_create(&waits->thread, NULL, watch, waits) != 0) {
+        free(waits);
+        return NULL;
+    }
+    return waits;
+}
+
+void mp_waits_begin(struct mp_waits *waits, uint64_t t0_us) {
+    if (waits)
+        atomic_store(&waits->t0_us, t0_us);
+}
+
+void mp_waits_stop(struct mp_waits *waits, struct mp_waits_found *found) {
+    *found = (struct mp_waits_found){.known = false};
+    if (!waits)
+        return;
+    atomic_store(&waits->ended, true);
+    pthread_join(waits->thread, NULL);
+    *found = waits->found;
+    for (size_t i = 0; i < waits->count; i++)
+        close(waits->sampled[i].schedstat);
+    free(waits);
+}
