@@ -144,9 +144,10 @@ static void judge_silent(xl_connection *c, xl_path *p) {
 }
 
 static void reopen(xl_connection *c, xl_path *p) {
+    xl_addr local = p->local, remote = p->remote; /* the new path may take the place of p */
     p->watch.reopen_at = 0;
     log_decision(c, p, "open anew: perhaps it is back");
-    if (xl_connection_add_path(c, &p->local, &p->remote, p->technology, c->now) < 0)
+    if (xl_connection_add_path(c, &local, &remote, p->technology, c->now) < 0)
         p->watch.reopen_at = c->now + c->config->limits.path_management.reopen_us; /* no slot yet */
 }
 

@@ -174,6 +174,25 @@ static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) 
     pair_free(&p);
 }
 
+/* All slots were in use once: the new path has no other place than that of the old one. */
+static void a_path_that_returns_to_its_own_place_has_its_addresses(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 208, true, false);
+    for (int i = 2; i < XL_MAX_PATHS; i++)
+        assert_int_equal(i, xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_LTE, p.now));
+    pair_run(&p, 1000000);
+    set_dark(&p.link[1], true);
+    pair_run(&p, 16000000);
+    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[1].state);
+    assert_true(xl_addr_equal(&p.link[1].client, &p.cc->path[1].local));
+    assert_true(xl_addr_equal(&p.link[1].server, &p.cc->path[1].remote));
+    set_dark(&p.link[1], false);
+    pair_run(&p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    pair_free(&p);
+}
+
 static void nothing_of_this_happens_unless_asked_for(void **state) {
     (void)state;
     pair p;
@@ -199,6 +218,7 @@ int main(void) {
         cmocka_unit_test(the_time_away_does_not_double_without_end),
         cmocka_unit_test(the_only_usable_path_is_never_put_away),
         cmocka_unit_test(a_dead_path_is_abandoned_and_comes_back_with_a_new_id),
+        cmocka_unit_test(a_path_that_returns_to_its_own_place_has_its_addresses),
         cmocka_unit_test(nothing_of_this_happens_unless_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,7 @@ xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, 
         return c->is_server ? accept_path(c, local_id, local, remote) : NULL;
     p->local_id = local_id;
     p->has_local_id = true;
+    xl_conn_open_paths(c);
     return p;
 }
 
@@ -209,6 +210,9 @@ void xl_conn_open_paths(xl_connection *c) {
         /* RFC 10069 section 2.2: the parameter is of the address of the handshake, and of no other. */
         bool may_open = !c->is_server &&
                         (!c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server));
+        /* By connection IDs alone two paths over one pair of addresses are told apart only one after the other. */
+        if (!c->path_ids && path_without_local_cid(c, &p->local, &p->remote))
+            continue;
         if (may_open && p->state == XL_PATH_NEW)
             open_path(c, p);
         else if (xl_conn_take_dcid(c, p))
@@ -253,6 +257,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
         abandon_path_id(c, p, error);
     else if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->dcid_sequence))
         xl_cids_retire(&c->remote_cids, p->dcid_sequence);
+    xl_conn_open_paths(c);
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].has_proven))
             return;
@@ -329,6 +334,8 @@ void xl_conn_path_timer(xl_connection *c, xl_path *p) {
         /* The path was dark when it was opened. Its radio may come back: keep asking, at the longest interval. */
         p->challenge_tries = CHALLENGE_TRIES_MAX - 1;
         xl_conn_start_challenge(c, p);
+    } else if (c->multipath && p->state == XL_PATH_VALIDATING) {
+        p->challenge_outstanding = p->challenge_pending = false; /* until the peer is heard on it again */
     } else if (c->multipath) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "validation failed");
     } else {
@@ -368,9 +375,10 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
         xl_conn_path_rebind(c, p, local, remote);
     if (moved && c->path_ids && has_new_cid)
         follow_with_new_dcid(c, p);
-    if (c->multipath)
-        return;
-    if (p->index == c->active || !c->handshake.is_confirmed)
+    bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validated;
+    if (is_unproven && !p->challenge_outstanding && c->handshake.is_confirmed) /* it was dark, and is heard again */
+        xl_conn_start_challenge(c, p);
+    if (c->multipath || p->index == c->active || !c->handshake.is_confirmed)
         return;
     xl_path *left = &c->path[c->active];
     xl_conn_migrate_to(c, p, "the peer moved");

@@ -1,6 +1,7 @@
 /* A NAT that moves several paths at once: paths over one pair of addresses (RFC 10069 section 5.2), opened before,
  * while and after their addresses change. Whatever the order, both ends use every path once the links are whole. */
 #include "connection/pair.h"
+#include "connection/path_table.h"
 
 typedef struct {
     uint64_t moves_at;  /* µs after the second path was registered */
@@ -110,8 +111,89 @@ static void a_path_that_moves_to_an_address_that_another_one_has_proven_works(vo
     pair_free(&p);
 }
 
+static void both_dialects(void (*each)(pair *)) {
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        pair p;
+        begin(&p, (xl_dialect)dialect, &(nat_story){0});
+        each(&p);
+        pair_free(&p);
+    }
+}
+
+/* The client goes on to ask, so the server does not close what it was not heard on. */
+static void opened_while_nothing_comes_back(pair *p) {
+    pair_link *l = &p->link[0];
+    l->dark[1] = true;
+    assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, 20000000);
+    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1].state);
+    l->dark[1] = false;
+    pair_run(p, 15000000);
+    check_that_all_work(p);
+}
+
+static void a_path_that_was_opened_in_a_long_outage_works_afterwards(void **state) {
+    (void)state;
+    both_dialects(opened_while_nothing_comes_back);
+}
+
+/* In the dialect `xlink` the client learns from the first packet which connection ID the server gave a path. */
+static void opened_at_once(pair *p) {
+    pair_link *l = &p->link[0];
+    l->reorder = 0.5;
+    for (int i = 1; i < XL_MAX_PATHS; i++)
+        assert_int_equal(i, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, 3000000);
+    for (size_t i = 0; i < XL_MAX_PATHS; i++) {
+        const xl_path *ours = &p->cc->path[i], *theirs = xl_conn_path_by_local_id(p->sc, ours->remote_id);
+        assert_int_equal(XL_PATH_ACTIVE, ours->state);
+        assert_non_null(theirs);
+        assert_int_equal(XL_PATH_ACTIVE, theirs->state);
+        assert_int_equal(theirs->remote_id, ours->local_id);
+    }
+}
+
+static void paths_over_one_pair_of_addresses_are_not_confused(void **state) {
+    (void)state;
+    both_dialects(opened_at_once);
+}
+
+/* A client that has just moved is moved again by its NAT, and then hears nothing for a while. */
+static void a_single_path_that_was_dark_while_it_moved_works_afterwards(void **state) {
+    (void)state;
+    for (uint64_t after = 0; after <= 60000; after += 10000) {
+        pair p;
+        pair_init(&p, 60, 2, 20000);
+        p.client_config.scheme.enable_migration = true;
+        p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = 200000000;
+        p.link[0].bytes_per_s[1] = p.link[1].bytes_per_s[1] = 500000;
+        pair_connect(&p);
+        pair_handshake(&p);
+        size_t i = pair_ask(&p, 2000000);
+        pair_run(&p, 500000);
+        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        while (p.sc->active == 0)
+            assert_true(pair_step(&p));
+        pair_run(&p, after);
+        p.link[1].nat = pair_addr(77, 9999);
+        p.link[1].dark[1] = true;
+        xl_connection_ping(p.cc, p.now);
+        pair_run(&p, 20000000);
+        p.link[1].dark[1] = false;
+        for (int k = 0; k < 10; k++) { /* as one does who keeps a binding alive */
+            xl_connection_ping(p.cc, p.now);
+            pair_run(&p, 2000000);
+        }
+        assert_true(p.request[i].done && !p.request[i].failed);
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_that_was_opened_in_a_long_outage_works_afterwards),
+        cmocka_unit_test(paths_over_one_pair_of_addresses_are_not_confused),
+        cmocka_unit_test(a_single_path_that_was_dark_while_it_moved_works_afterwards),
         cmocka_unit_test(a_path_that_moves_to_an_address_that_another_one_has_proven_works),
         cmocka_unit_test(a_second_path_opened_while_a_nat_moves_both_works),
         cmocka_unit_test(a_second_path_works_when_the_old_binding_comes_back),
