@@ -200,7 +200,7 @@ $(BIN)/vkernel: $(OUT)/emulator/kernel/main.o $(LIBHOUSE)
 # into the kernel.
 $(BIN)/vkernel-init: emulator/kernel/init/main.c emulator/kernel/job.h
 	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -static $< -o $@
-$(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c
+$(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c emulator/kernel/job.h
 	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -fPIC -shared $< -o $@
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)

@@ -182,6 +182,12 @@ def test_mpshell_inside_does_not_keep_the_core_awake_and_reaches_a_server_outsid
     assert awake["because"] == "no timer is late in virtual time"
 
 
+def test_the_help_says_which_bytes_and_which_rights_are_promised(tmp_path: Path) -> None:
+    said = " ".join(vk(tmp_path, "--help").stdout.split())
+    assert "RDTSC, RDRAND and CPUID are those of the host" in said
+    assert "may read on the host what you may" in said
+
+
 def test_what_is_no_kernel_is_refused_in_one_sentence(tmp_path: Path) -> None:
     for named, says in ((tmp_path / "none", "no kernel"), (Path("/bin/true"), "no kernel of x86-64 with time travel")):
         done = vk(tmp_path, "--", "true", RAILYARD_KERNEL=str(named))

@@ -7,6 +7,8 @@
 #define VK_JOB "/job"
 /* A variable of COMMAND's environment: the host's folder cannot be written inside, /run is the machine's own. */
 #define VK_TEMPORARY "TMPDIR=/run/tmp"
+/* What the kernel's process takes for the folder of its memory's file, and is that file: vkernel opened it. */
+#define VK_MEMORY "/proc/self/fd/7"
 /* How init's lines in the kernel's log begin. The last of them says how it ended: "exit N" or "signal N" of COMMAND,
  * or "cannot " and why COMMAND was not started. */
 #define VK_INIT_SAYS "railyard-init: "

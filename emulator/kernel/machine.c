@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,17 +19,24 @@
 #include <unistd.h>
 
 #include "emulator/kernel/archive.h"
+#include "emulator/kernel/confine.h"
 #include "emulator/kernel/job.h"
 #include "emulator/kernel/look.h"
 
-/* Descriptors of the kernel's process. */
-enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, FIRST_OTHER_FD };
+/* Descriptors of the kernel's process, which may not enter the folders of its files. */
+enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, SEED_FD, KERNEL_FD, FIRST_OTHER_FD };
+#define LOG_READ_BYTES (4 << 20)
+enum { PLACES = FIRST_OTHER_FD - LOG_FD };
 
 __attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(error, VK_ERROR_SIZE, format, args);
     va_end(args);
+    for (char *byte = error; *byte;
+         byte++) /* programs inside can write to the log, and these would be for a terminal */
+        if ((unsigned char)*byte < ' ' || (unsigned char)*byte > '~')
+            *byte = '?';
     return false;
 }
 
@@ -149,14 +157,14 @@ static void pin(int64_t core) {
 }
 
 struct words {
-    char seed[48], preload[4160], memory[32], clock[64];
+    char seed[48], memory[32], clock[64];
 };
 
 /* The environment decides nothing, but it must be the same in every run, since the log has it: no variable of the
  * caller, and no name of a folder. */
 static void boot(const struct vk_machine *machine, struct words *words) {
-    char *const environment[] = {words->seed, words->preload,           "PATH=/usr/bin:/bin",
-                                 "HOME=/",    "TMPDIR=/proc/self/fd/7", NULL};
+    char *const environment[] = {words->seed, "LD_PRELOAD=/proc/self/fd/8", "PATH=/usr/bin:/bin",
+                                 "HOME=/",    "TMPDIR=" VK_MEMORY,          NULL};
     char *const command[] = {
         "linux",
         words->memory,
@@ -172,43 +180,79 @@ static void boot(const struct vk_machine *machine, struct words *words) {
         NULL,
     };
     snprintf(words->seed, sizeof(words->seed), "RAILYARD_SEED=%llu", (unsigned long long)machine->seed);
-    snprintf(words->preload, sizeof(words->preload), "LD_PRELOAD=%s", machine->seed_library);
     snprintf(words->memory, sizeof(words->memory), "mem=%lluM", (unsigned long long)machine->memory_mb);
     snprintf(words->clock, sizeof(words->clock), "time-travel-start=%llu000000000",
              (unsigned long long)machine->clock_s);
-    execve(machine->kernel, command, environment);
+    fexecve(KERNEL_FD, command, environment);
 }
 
 /* Descriptors at their places; they are first moved out of each other's way. */
-static bool place_descriptors(int log, int archive, int memory) {
-    const int from[] = {log, STDOUT_FILENO, STDERR_FILENO, archive, memory};
-    int moved[5];
-    for (size_t k = 0; k < 5; k++) {
+static bool place_descriptors(const int from[PLACES]) {
+    int moved[PLACES];
+    for (int k = 0; k < PLACES; k++) {
         moved[k] = fcntl(from[k], F_DUPFD, FIRST_OTHER_FD);
         if (moved[k] < 0)
             return false;
     }
-    for (size_t k = 0; k < 5; k++)
-        if (dup2(moved[k], LOG_FD + (int)k) < 0)
+    for (int k = 0; k < PLACES; k++)
+        if (dup2(moved[k], LOG_FD + k) < 0)
             return false;
     const int nothing = open("/dev/null", O_RDONLY);
     return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(LOG_FD, STDOUT_FILENO) >= 0 &&
            dup2(LOG_FD, STDERR_FILENO) >= 0 && close_range(FIRST_OTHER_FD, ~0u, 0) == 0;
 }
 
+/* Its memory's file has no name, and is on the host where the caller may write, but this process may not. */
+static int open_memory(const char *folder) {
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        char name[PATH_MAX];
+        snprintf(name, sizeof(name), "%s/vkernel-XXXXXX", folder);
+        fd = mkostemp(name, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(name);
+    }
+    return fd;
+}
+
+static bool confine(const struct vk_machine *machine) {
+    const char *unconfined = getenv(VK_UNCONFINED);
+    const int kept = vk_confine(machine->folder);
+    if (kept > 0 || (kept == 0 && unconfined && strcmp(unconfined, "1") == 0))
+        return true;
+    if (kept == 0)
+        dprintf(STDERR_FILENO,
+                "%scannot be confined: this host has no Landlock (Linux 6.2) and lets you have no user namespace, so a "
+                "program inside could change your files; " VK_UNCONFINED "=1 runs it all the same\n",
+                VK_INIT_SAYS);
+    else
+        dprintf(STDERR_FILENO, "%scannot be confined: %s\n", VK_INIT_SAYS, strerror(errno));
+    return false;
+}
+
 __attribute__((noreturn)) static void become_kernel(const struct vk_machine *machine, int log, int archive,
                                                     pid_t parent) {
     static struct words words;
+    const int from[PLACES] = {log,
+                              STDOUT_FILENO,
+                              STDERR_FILENO,
+                              archive,
+                              open_memory(machine->memory_folder),
+                              open(machine->seed_library, O_RDONLY | O_CLOEXEC),
+                              open(machine->kernel, O_RDONLY | O_CLOEXEC)};
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(127);
     pin(machine->core);
-    const int memory = open(machine->memory_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (place_descriptors(log, archive, memory) && personality(ADDR_NO_RANDOMIZE) >= 0 && chdir(machine->folder) == 0)
+    if (place_descriptors(from) && personality(ADDR_NO_RANDOMIZE) >= 0) {
+        if (!confine(machine))
+            _exit(127);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which takes it back */
+        if (getppid() != parent)
+            _exit(127);
+        fcntl(KERNEL_FD, F_SETFD, FD_CLOEXEC);
         boot(machine, &words);
+    }
     dprintf(STDERR_FILENO, "%scannot start: %s\n", VK_INIT_SAYS, strerror(errno));
     _exit(127);
 }
@@ -325,11 +369,24 @@ static bool had_no_room(const struct watch *watch, const char *log, int kernel_s
            free_megabytes(&room) < watch->machine->memory_mb;
 }
 
+/* A remark on a command that ran to its end: a program that was killed for want of memory says nothing itself. */
+static void remark_memory(const struct watch *watch, const char *log, char *error) {
+    static const char killed_says[] = "Out of memory: Killed process ";
+    const char *killed = strstr(log, killed_says);
+    char program[32] = "a program";
+    if (!killed)
+        return;
+    sscanf(killed + strlen(killed_says), "%*d (%31[^)])", program);
+    fail(error, "the machine's memory of %llu MB was used up, and %s was killed; give it more with --memory",
+         (unsigned long long)watch->machine->memory_mb, program);
+}
+
 static bool judge_log(const struct watch *watch, const char *log, int kernel_status, int *status, char *error) {
     static const char panic_says[] = "Kernel panic - not syncing: ";
     const char *said = last_of(log, VK_INIT_SAYS), *panic = last_of(log, panic_says);
     const char *words = said ? said + strlen(VK_INIT_SAYS) : "";
     int number;
+    remark_memory(watch, log, error);
     if (had_no_room(watch, log, kernel_status, words))
         return fail(error, "no room for the machine's memory in %s; make room, or name another folder with TMPDIR",
                     watch->machine->memory_folder);
@@ -356,11 +413,13 @@ static bool judge_log(const struct watch *watch, const char *log, int kernel_sta
                 command_s(watch), line_length(last), last);
 }
 
+/* Its last part: a program inside can write as much to it as it likes. */
 static char *log_text(int fd) {
     struct stat facts;
-    const size_t size = fstat(fd, &facts) == 0 ? (size_t)facts.st_size : 0;
+    const off_t whole = fstat(fd, &facts) == 0 ? facts.st_size : 0;
+    const size_t size = whole < LOG_READ_BYTES ? (size_t)whole : LOG_READ_BYTES;
     char *text = calloc(1, size + 1);
-    if (text && pread(fd, text, size, 0) != (ssize_t)size)
+    if (text && pread(fd, text, size, whole - (off_t)size) != (ssize_t)size)
         text[0] = '\0';
     for (size_t k = 0; text && k < size; k++)
         text[k] = text[k] ? text[k] : ' ';

@@ -33,9 +33,9 @@ char *vk_job_text(const struct vk_machine *, size_t *length);
 /* The host's folder for so much memory of a machine: $TMPDIR, else /dev/shm, or /tmp where only that one is fit. */
 const char *vk_memory_folder(uint64_t megabytes);
 
-/* Runs COMMAND in a new kernel. *status as of waitpid(). False with one sentence in error[VK_ERROR_SIZE]: it did not
- * run to its end. SIGINT, SIGTERM and SIGHUP, which the caller has blocked, end the machine: *interrupted is the
- * signal's number, else 0. */
+/* Runs COMMAND in a new kernel. *status as of waitpid(); a sentence in error[VK_ERROR_SIZE], empty before, is a remark
+ * then. False with one sentence there: it did not run to its end. SIGINT, SIGTERM and SIGHUP, which the caller has
+ * blocked, end the machine: *interrupted is the signal's number, else 0. */
 bool vk_machine_run(const struct vk_machine *, int *status, int *interrupted, char *error);
 
 #endif

@@ -58,8 +58,12 @@ static int help(void) {
     printf("usage: vkernel [options] -- COMMAND...\n"
            "\n"
            "Runs COMMAND in a Linux kernel of its own, in virtual time: computation takes none, and time jumps to the\n"
-           "next timer when all sleep. The same command with the same seed writes the same bytes again. The host's\n"
-           "files are there, read-only but for one folder; its network is not. Needs no privileges.\n"
+           "next timer when all sleep. The same command with the same seed writes the same bytes again, as long as it\n"
+           "takes time and randomness from system calls: RDTSC, RDRAND and CPUID are those of the host.\n"
+           "\n"
+           "The host's files are there, read-only but for one folder; its network is not. Needs no privileges, and\n"
+           "has none: COMMAND is root inside, and may read on the host what you may. If root starts it, that is what\n"
+           "the folder's owner may.\n"
            "\n"
            "%s"
            "\n"
@@ -158,8 +162,10 @@ static int run(const struct vk_machine *machine) {
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGHUP);
     sigprocmask(SIG_BLOCK, &taken, NULL);
-    if (vk_machine_run(machine, &status, &interrupted, error))
-        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (vk_machine_run(machine, &status, &interrupted, error)) {
+        const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        return error[0] ? complain(error, code) : code;
+    }
     return interrupted ? 128 + interrupted : complain(error, EXIT_NOT_TO_END);
 }
 

@@ -3,6 +3,7 @@
  * libraries can be seen. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,13 +24,11 @@
 
 #include "emulator/kernel/job.h"
 
-#define ROOT      "/root" /* of the host, before it becomes the root */
-#define MOST_ARGS 4096
+#define ROOT "/root" /* of the host, before it becomes the root */
 
 struct job {
     char *at; /* the folder to start in */
-    char *environment[MOST_ARGS];
-    char *command[MOST_ARGS];
+    char **environment, **command;
 };
 
 /* One line in the kernel's log, which outlives this process. */
@@ -105,17 +104,23 @@ static char *read_whole(const char *path, size_t *length) {
     return text;
 }
 
+/* The texts of the job in one array; the empty one behind the environment, and the last, are its ends. */
 static void read_job(struct job *job) {
     size_t length = 0, count = 0;
     char *text = read_whole(VK_JOB, &length);
     const char *end = text + length;
-    job->at = text;
-    text += strlen(text) + 1;
-    for (; text < end && *text && count + 1 < MOST_ARGS; text += strlen(text) + 1)
-        job->environment[count++] = text;
-    count = 0;
-    for (text++; text < end && count + 1 < MOST_ARGS; text += strlen(text) + 1)
-        job->command[count++] = text;
+    for (const char *at = text; at < end; at++)
+        count += *at == '\0';
+    char **texts = calloc(count + 1, sizeof(*texts));
+    if (!texts)
+        give_up("read", VK_JOB);
+    for (char **next = texts; text < end; text += strlen(text) + 1)
+        *next++ = text;
+    job->at = texts[0];
+    job->environment = job->command = &texts[1];
+    while (**job->command)
+        job->command++;
+    *job->command++ = NULL;
 }
 
 static void bring_up_loopback(void) {
@@ -145,9 +150,18 @@ static void open_terminal(int number, int fd) {
         give_up("open", name);
 }
 
+/* What concerns the machine as a whole: no program that it is for needs these rights. Nothing on the host depends on
+ * this, but the record of a run does: a machine that a program turns off has no end. */
+static void drop_rights_over_machine(void) {
+    static const unsigned long rights[] = {CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_MKNOD};
+    for (size_t k = 0; k < sizeof(rights) / sizeof(rights[0]); k++)
+        prctl(PR_CAPBSET_DROP, rights[k], 0, 0, 0);
+}
+
 __attribute__((noreturn)) static void become(const struct job *job) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setsid();
+    drop_rights_over_machine();
     prctl(PR_SET_TIMERSLACK, 1ul); /* and its children: a timer may be 50 us late otherwise, to save wake-ups */
     dup2(nothing, STDIN_FILENO);
     open_terminal(VK_STDOUT_TERMINAL, STDOUT_FILENO);
