@@ -89,6 +89,12 @@ def run_yaml(
         ("  - xlink", "  - {scheme: mptcp, scheduler: ecf}", 6, ("'scheduler' is a parameter of QUIC",)),
         ("  - xlink", "  - {scheme: xlink, sysctls: {net.mptcp.enabled: 1}}", 6, ("'sysctls' is for mptcp and tcp",)),
         ("  - xlink", "  - {scheme: mptcp, sysctls: {net.core.rmem_max: 1}}", 6, ("net.core.rmem_max",)),
+        (
+            "  - xlink",
+            "  - {scheme: mptcp, sysctls: {net.ipv4.tcp_congestion_control: bbr}}",
+            6,
+            ("has no effect", "give 'cc: bbr' instead"),
+        ),
         ("  - xlink", "  - {scheme: mptcp, cc: lia}", 6, ("the kernel has no 'lia'", "cubic, newreno, bbr")),
         ("  - xlink", "  - {scheme: xlink, scheduler: best}", 6, ("unknown scheduler 'best'", "did you mean 'blest'?")),
         ("  - xlink", "  - {scheme: mptcp, ack_path: fastest}", 6, ("'ack_path' is a parameter of QUIC",)),

@@ -265,6 +265,18 @@ def test_sysctls_of_a_scheme_decide_its_run_and_an_unknown_one_gets_one_sentence
 
 
 @needs_kernel
+def test_a_sysctl_that_the_kernel_refuses_ends_its_row_and_no_other(tmp_path: Path) -> None:
+    rows = "schemes: [{scheme: tcp, path: primary}, {scheme: mptcp, sysctls: {net.mptcp.nothing: 1}, label: odd}] #"
+    (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", rows))
+    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "this kernel does not take net.mptcp.nothing=1" in " ".join((done.stdout + done.stderr).split())
+    campaign, runs = load_campaign(tmp_path / "out")
+    assert [run.label for run in runs] == ["tcp"]
+    assert [(row["label"], "net.mptcp.nothing=1" in row["reason"]) for row in campaign["not_run"]] == [("odd", True)]
+
+
+@needs_kernel
 def test_limits_of_the_path_manager_decide_how_many_subflows_there_are(tmp_path: Path) -> None:
     rows = "schemes: [mptcp, {scheme: mptcp, mptcp_limits: {subflows: 0}}] #"
     plain, alone = specs_of(tmp_path, YAML.replace("schemes:", rows))

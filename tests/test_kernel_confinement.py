@@ -164,7 +164,17 @@ def test_a_user_without_rights_is_confined_as_well(outside: Path) -> None:
     before = facts_of(outside / "victim")
     nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all")
     inside = "mount -o remount,rw /; echo x >>$0; chmod 777 $0; touch file; echo $?"
-    command = [*nobody, str(program("vkernel")), "--folder", str(folder), "--", "sh", "-c", inside, outside / "victim"]
+    command = [
+        *nobody,
+        str(program("vkernel")),
+        "--folder",
+        str(folder),
+        "--",
+        "sh",
+        "-c",
+        inside,
+        str(outside / "victim"),
+    ]
     own = {"RAILYARD_KERNEL": str(outside / "linux"), "HOME": "/"}
     done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

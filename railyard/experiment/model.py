@@ -49,6 +49,7 @@ KERNEL_CONGESTION = ("cubic", "newreno", "bbr")
 _PATH_EVENT = r"[0-9]+(\.[0-9]{1,3})?:(add|remove|standby|available):[^:,]+"
 PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
 # Settings of the kernel's transports; they go before those of the experiment's `buffers`.
+CONTROLLER_SYSCTL = "net.ipv4.tcp_congestion_control"
 SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 
@@ -166,6 +167,12 @@ class _SchemeEntry(Strict):
             raise FieldError("cc", no_kernel_congestion(self.cc, self.scheme))
         if self.sysctls and self.scheme not in ("mptcp", "tcp"):
             raise FieldError("sysctls", f"'sysctls' is for mptcp and tcp; {self.scheme} does not use the kernel's TCP.")
+        if CONTROLLER_SYSCTL in self.sysctls:
+            raise FieldError(
+                "sysctls",
+                f"'{CONTROLLER_SYSCTL}' has no effect, because the programs choose the controller of each socket; give "
+                f"'cc: {self.sysctls[CONTROLLER_SYSCTL]}' instead.",
+            )
         if self.mptcp_limits and self.scheme != "mptcp":
             raise FieldError("mptcp_limits", f"'mptcp_limits' is for mptcp; {self.scheme} has no path manager.")
         given = self.quic_parameters()

@@ -298,8 +298,8 @@ async def _round(
     campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, told: Repetitions, until: float
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
-    were not tried. The first error ends it; what is whole stays for the next start. A stack of other people's that does
-    not start is told of, and the others go on."""
+    were not tried. The first error ends it; what is whole stays for the next start. A run that
+    its machine refuses (RunSpec.may_be_refused) is told of, and the others go on."""
     waiting = iter(runs)
     left: list[Tries] = []
 
@@ -312,7 +312,7 @@ async def _round(
             try:
                 await _try_once(campaign, tries, reporter)
             except RunRefusedError as error:
-                if tries.spec.stack is None:
+                if not tries.spec.may_be_refused:
                     raise
                 told.refused[tries.spec.run_id] = str(error)
                 reporter.refused(tries.spec, str(error))

@@ -71,7 +71,7 @@ class Repetitions:
     spent_s: float = 0.0
     void: list[str] = field(default_factory=list)  # runs that stayed so
     used_up: bool = False  # a run that might have been repeated was not
-    refused: dict[str, str] = field(default_factory=dict)  # runs of other people's stacks that did not start, and why
+    refused: dict[str, str] = field(default_factory=dict)  # runs that did not start, and why
 
     def sentence(self) -> str:
         """Empty when there is nothing to tell."""

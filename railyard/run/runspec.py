@@ -130,6 +130,11 @@ class RunSpec(BaseModel):
         return self.arena in EXACT_ARENAS
 
     @property
+    def may_be_refused(self) -> bool:
+        """Whether it needs what a machine may lack: a stack of other people's, or a sysctl."""
+        return self.stack is not None or bool(self.kernel_sysctls)
+
+    @property
     def is_same_with_qlogs(self) -> bool:
         """Whether a run that keeps qlogs comes out as one that does not."""
         return self.arena == "sim"
