@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Done
+from in_process import railyard
 from kernel_machine import needs_kernel, vk
 from railyard.base.paths import program
+from railyard.experiment.stacks import resolve_stack
 from railyard.run import vkernel
 
 pytestmark = needs_kernel
@@ -211,6 +215,49 @@ def test_no_byte_of_the_log_reaches_the_terminal_as_an_escape(tmp_path: Path) ->
     named = "import ctypes; ctypes.CDLL(None).prctl(15, b'\\033[2Jx\\a'); x = [bytearray(1 << 20) for _ in range(500)]"
     done = vk(tmp_path, "--memory", "64", "--", sys.executable, "-c", named)
     assert "used up, and ?[2Jx? was killed" in done.stderr
+
+
+RUN = """\
+name: hostile
+arena: kernel
+pairs: [subway-1]
+schemes: [{stack: ./peer.yaml, label: hostile}, sp:primary]
+player: {duration_s: 2, bitrate_bps: 2000000, chunk_bytes: 131072}
+time_limit_s: 20
+"""
+
+
+def play_over(script: str, folder: Path) -> tuple[Done, Path]:
+    """A run over a relay whose server's side does that first, and one without."""
+    good = resolve_stack("libxlink", {}, folder)
+    sides = {"client": list(good.client), "server": ["sh", "-c", f'{script}; exec "$@"', "sh", *good.server]}
+    (folder / "peer.yaml").write_text(json.dumps({"name": "mine", "about": "a test's", "licence": "MIT"} | sides))
+    (folder / "hostile.yaml").write_text(RUN)
+    done = railyard("run", str(folder / "hostile.yaml"), "--out", str(folder / "out"))
+    return done, folder / "out" / "runs" / "subway-1--hostile--s1"
+
+
+def test_a_relay_cannot_lead_the_record_of_its_run_to_another_file(outside: Path) -> None:
+    victim = outside / "victim"
+    victim.chmod(0o666)
+    names = "run.json kernel.log spec.json links/x"
+    done, run = play_over(f"for name in {names}; do ln -sf {victim} $name; done; ln {victim} hard", outside)
+    assert done.returncode == 0, done.stderr
+    assert victim.read_text() == "secret\n"
+    assert json.loads((run / "run.json").read_text())["outcome"] == "complete"
+    assert [file.name for file in run.rglob("*") if file.is_symlink()] == []
+    assert "Linux version" in (run / "kernel.log").read_text()
+    assert not (run / ".machine").exists()
+    if os.geteuid() == 0:
+        assert json.loads((run / "run.json").read_text())["user"] == "nobody"
+
+
+def test_a_relay_that_spoils_the_records_ends_its_run_alone(outside: Path) -> None:
+    done, run = play_over("echo '[' >listening.json", outside)
+    assert done.returncode == 0, done.stderr
+    assert not run.exists()
+    assert "left files that are no records of one" in " ".join(done.stdout.split())
+    assert (run.parent / "subway-1--sp--s1" / "run.json").is_file()
 
 
 def test_memory_that_is_used_up_is_said(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Player and server of a wall-clock run are not root: whom they run as, and where they write.
+"""Player and server of a run are not root: whom they run as, and where they write.
 
 They find their programs and folders through descriptors and the current directory, because that user may not enter the
 folders above (root's own, a test's).
@@ -64,7 +64,7 @@ def make_folder(folder: Path, who: pwd.struct_passwd) -> None:
 
 def gather(folder: Path, run_dir: Path) -> None:
     """What was written there joins the run's files and becomes this process's. Only plain files do: a link that the
-    user made could lead anywhere."""
+    user made could lead anywhere. None takes the place of a file that the run has already."""
     if not folder.is_dir():
         return
     for file in sorted(folder.rglob("*")):
@@ -74,6 +74,6 @@ def gather(folder: Path, run_dir: Path) -> None:
         if os.geteuid() == 0:
             os.chown(file, 0, 0, follow_symlinks=False)
         target = run_dir / file.relative_to(folder)
-        if target.parent.is_dir():
+        if target.parent.is_dir() and not os.path.lexists(target):
             file.rename(target)
     shutil.rmtree(folder, ignore_errors=True)

@@ -2,8 +2,9 @@
 and player run in virtual time. It leaves the same files as a wall-clock run. docs/explanation/virtual-time.md says what
 that leaves out, docs/howto/kernel.md how to use it.
 
-The run's folder is the only one that can be written inside. Programs and traces are found through links in it, so that
-no name of a folder of this machine gets into logs or command lines: they would be other bytes elsewhere.
+A folder in the run's is the only one that can be written inside. Programs and traces are found through links in it, so
+that no name of a folder of this machine gets into logs or command lines: they would be other bytes elsewhere. What is
+in it after the run is not trusted: only plain files join the run's (confine.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import shlex
 import shutil
 import time
@@ -22,7 +24,7 @@ from typing import Any
 from railyard.base import provenance
 from railyard.base.paths import program
 from railyard.experiment.stacks import StackRun
-from railyard.run import fidelity, runspec
+from railyard.run import confine, fidelity, runspec
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
 from railyard.run.outcome import RunRefusedError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
@@ -30,7 +32,8 @@ from railyard.run.runspec import KernelMachine, RunSpec
 
 SCHEMA = 1
 PROGRAMS = ("vkernel", "vkernel-init", "vkernel-seed.so", "mpshell", "xlink-server", "xlink-player")
-LINKS = Path(".inside")  # in the run's folder while it goes on: what the machine finds by these names
+FOLDER = ".machine"  # in the run's folder while it goes on: the machine's own
+LINKS = Path(".inside")  # in that one: what the machine finds by these names
 # Time inside costs time outside: so much of the host's for all, and none without progress for longer than this.
 WALL_LIMIT_S, WALL_SHARE = 120.0, 20.0
 STALL_LIMIT_S = 60
@@ -44,10 +47,10 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 # ---- what runs inside
 
 
-def inside(spec: RunSpec, run_dir: Path) -> RunSpec:
-    """The run as the machine sees it; makes the links to its files."""
-    links = run_dir / LINKS
-    links.mkdir(exist_ok=True)
+def inside(spec: RunSpec, folder: Path) -> RunSpec:
+    """The run as the machine sees it; makes the links to its files in the machine's folder."""
+    links = folder / LINKS
+    links.mkdir()
 
     def put(file: Path, name: str) -> Path:
         (links / name).symlink_to(file.resolve())
@@ -162,10 +165,10 @@ def script(spec: RunSpec, settings: dict[str, str]) -> tuple[str, dict[str, list
 # ---- the machine
 
 
-def _command(spec: RunSpec, machine: KernelMachine, run_dir: Path, core: int | None) -> list[str]:
+def _command(spec: RunSpec, machine: KernelMachine, run_dir: Path, folder: Path, core: int | None) -> list[str]:
     limit_s = WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s
     return [
-        *(str(program("vkernel")), "--kernel", str(machine.file), "--seed", str(spec.seed), "--folder", str(run_dir)),
+        *(str(program("vkernel")), "--kernel", str(machine.file), "--seed", str(spec.seed), "--folder", str(folder)),
         *("--memory", str(machine.memory_mb), "--clock", str(machine.clock_s), "--log", str(run_dir / "kernel.log")),
         *("--stall-limit", str(STALL_LIMIT_S), "--limit", f"{limit_s:.0f}"),
         *(["--core", str(core)] if core is not None else []),
@@ -282,32 +285,53 @@ def _record(spec: RunSpec, run_dir: Path, settings: dict[str, str], end: str | N
     }
 
 
-def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
-    for folder in ("links", "qlog"):
-        (run_dir / folder).mkdir(exist_ok=True)
+def _owner(spec: RunSpec, folder: Path) -> pwd.struct_passwd | None:
+    """Whose the machine's folder is instead of root's, so that vkernel becomes that user. None: it stays this process's
+    user's, because no other one reaches all files of the run."""
+    files = [link.resolve() for link in (folder / LINKS).iterdir()] + (spec.stack.files() if spec.stack else [])
+    return confine.user() if confine.can_reach(files) else None
+
+
+def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, list[str]], str | None]:
+    """Makes the machine's folder; the name of its owner is the last of the three."""
+    folder = run_dir / FOLDER
+    for each in (folder, *(place / name for place in (run_dir, folder) for name in ("links", "qlog"))):
+        each.mkdir()
     settings = runspec.sysctls(spec)
-    text, inner = script(inside(spec, run_dir), settings)
-    (run_dir / "job.sh").write_text(text)
-    return settings, inner
+    text, inner = script(inside(spec, folder), settings)
+    (folder / "job.sh").write_text(text)
+    user = _owner(spec, folder)
+    if user is None:
+        return settings, inner, None
+    for each in (folder, folder / "links", folder / "qlog"):
+        os.chown(each, user.pw_uid, user.pw_gid)
+    return settings, inner, user.pw_name
 
 
 async def execute(spec: RunSpec, run_dir: Path) -> None:
     """Carries the run out and writes `run.json`. Raises RunRefusedError when one of the programs does not start."""
     if spec.kernel is None:
         raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
-    settings, inner = _prepare(spec, run_dir)
+    settings, inner, user = _prepare(spec, run_dir)
     async with one_core() as core:
         started, begin = datetime.now(UTC), time.monotonic()
-        code, words = await _boot(_command(spec, spec.kernel, run_dir.resolve(), core), run_dir)
+        whole = run_dir.resolve()
+        code, words = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
         wall_s = time.monotonic() - begin
-    shutil.rmtree(run_dir / LINKS, ignore_errors=True)
+    shutil.rmtree(run_dir / FOLDER / LINKS, ignore_errors=True)
+    confine.gather(run_dir / FOLDER, run_dir)
     words = words.removeprefix("vkernel: ")
     ended = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
     if code != 0 and not ended:
         raise RunRefusedError(f"the run {spec.run_id} could not be done: {words}")
-    record = _record(spec, run_dir, settings, words if ended else None)
+    try:
+        record = _record(spec, run_dir, settings, words if ended else None) | {"user": user}
+    except (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError) as error:
+        raise RunRefusedError(f"the run {spec.run_id} left files that are no records of one: {error!r:.200}") from None
+    if not ended and code == 0 and words.startswith("the machine's memory"):
+        record["message"] = "; ".join(filter(None, (record["message"], words)))
     times = {"started": started.isoformat(timespec="seconds"), "wall_s": round(wall_s, 3)}
-    words_of_machine = _command(spec, spec.kernel, run_dir, None)
+    words_of_machine = _command(spec, spec.kernel, run_dir, run_dir, None)
     (run_dir / "run.json").write_text(
         json.dumps(record | times | {"commands": {"kernel": words_of_machine} | inner}, indent=1) + "\n"
     )

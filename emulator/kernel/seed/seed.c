@@ -1,9 +1,12 @@
 /* A library for LD_PRELOAD: getrandom() of the program becomes a function of RAILYARD_SEED. The time-travel kernel
  * takes its hardware randomness from getrandom(), and the system calls of the programs in it for randomness get theirs
- * from the kernel. And its memory is a file that vkernel opened: it may make none itself. */
+ * from the kernel. Names of temporary files, which the kernel's log has, are counted. And its memory is a file that
+ * vkernel opened: it may make none itself. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -12,7 +15,10 @@
 
 #include "emulator/kernel/job.h"
 
+#define NAMES 1000000u /* of temporary files: six digits */
+
 ssize_t getrandom(void *into, size_t length, unsigned flags);
+int mkstemp64(char *name);
 
 static uint64_t state;
 
@@ -39,6 +45,21 @@ ssize_t getrandom(void *into, size_t length, unsigned flags) {
         done += part;
     }
     return (ssize_t)length;
+}
+
+int mkstemp64(char *name) {
+    const size_t length = strlen(name);
+    if (length < 6) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (unsigned k = 0; k < NAMES; k++) {
+        snprintf(name + length - 6, 7, "%06u", k);
+        const int fd = open64(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
 }
 
 /* The file for its memory, which it opens without a name in a folder, is there already. */
