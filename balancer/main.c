@@ -15,6 +15,7 @@
 #include "base/settings.h"
 #include "base/jsonl.h"
 #include "base/net.h"
+#include "base/wait.h"
 #include "xlink/udp.h"
 
 #define PROGRAM "xlink-balancer"
@@ -164,8 +165,7 @@ static void run(forwarder *w, options *o, jsonl *log, const sigset_t *unblocked)
         return;
     while (!end_wanted) {
         uint64_t now = xl_udp_now(), next = forwarder_tick(w, now), left = next > now ? next - now : 0;
-        struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
-        (void)epoll_pwait2(epoll, &e, 1, next == XL_NEVER ? NULL : &timeout, unblocked);
+        (void)wait_events(epoll, &e, 1, next == XL_NEVER ? WAIT_FOREVER : left, unblocked);
         if (reload_wanted)
             reload(w, o, log);
         forwarder_step(w, xl_udp_now());

@@ -12,6 +12,7 @@
 #include "base/descriptors.h"
 #include "base/jsonl.h"
 #include "base/text_file.h"
+#include "base/wait.h"
 #include "load/options.h"
 #include "xlink/udp.h"
 
@@ -125,8 +126,7 @@ static void wait_for_events(load *l, uint64_t next) {
     for (uint64_t i = 0; i < l->started; i++)
         next = l->slots[i].client && l->slots[i].timeout < next ? l->slots[i].timeout : next;
     uint64_t now = xl_udp_now(), left = next > now ? next - now : 0;
-    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
-    int n = epoll_pwait2(l->epoll, ready, MAX_EVENTS, &timeout, NULL);
+    int n = wait_events(l->epoll, ready, MAX_EVENTS, left, NULL);
     for (int i = 0; i < n; i++)
         step(l, ready[i].data.u64);
     now = xl_udp_now();

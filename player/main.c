@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/jsonl.h"
+#include "base/wait.h"
 #include "player/options.h"
 #include "player/session.h"
 
@@ -71,9 +72,8 @@ static bool save(void *user, uint64_t at, const uint8_t *data, size_t len) {
 static void wait_for_events(driver *d, const sigset_t *unblocked) {
     uint64_t next = player_session_next_timeout(&d->session);
     uint64_t now = clock_us(), left = next > now ? next - now : 0;
-    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
     struct epoll_event events[MAX_EVENTS];
-    epoll_pwait2(d->epoll, events, MAX_EVENTS, next == XL_NEVER ? NULL : &timeout, unblocked);
+    wait_events(d->epoll, events, MAX_EVENTS, next == XL_NEVER ? WAIT_FOREVER : left, unblocked);
 }
 
 static void run(driver *d, const sigset_t *unblocked) {

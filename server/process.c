@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "server/deployment.h"
 #include "server/ffprobe.h"
 #include "server/options.h"
@@ -292,8 +293,7 @@ static void wait_for_events(server *s) {
         next = t < next ? t : next;
     }
     uint64_t now = server_clock_us(), left = next > now ? next - now : 0;
-    struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
-    int n = epoll_pwait2(s->epoll, s->ready, SERVER_MAX_EVENTS, next == XL_NEVER ? NULL : &timeout, &s->unblocked);
+    int n = wait_events(s->epoll, s->ready, SERVER_MAX_EVENTS, next == XL_NEVER ? WAIT_FOREVER : left, &s->unblocked);
     s->ready_count = n > 0 ? n : 0;
 }
 

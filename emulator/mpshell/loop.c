@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/mailbox.h"
 #include "emulator/mpshell/outputs.h"
@@ -245,9 +246,8 @@ static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64
         *wanted -= poll_us;
         left_us -= poll_us;
     }
-    struct timespec left = {.tv_sec = (time_t)(left_us / 1000000u), .tv_nsec = (long)(left_us % 1000000u) * 1000};
-    const struct timespec *limit = deadline == LINK_NEVER && pause == 0 && !loop->more ? NULL : &left;
-    return epoll_pwait2(loop->epoll_fd, events, EVENTS, limit, NULL);
+    const bool is_endless = deadline == LINK_NEVER && pause == 0 && !loop->more;
+    return wait_events(loop->epoll_fd, events, EVENTS, is_endless ? WAIT_FOREVER : left_us, NULL);
 }
 
 static void handle(struct loop *loop, const struct epoll_event *event, bool at_once, uint64_t seen) {

@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/net.h"
+#include "base/wait.h"
 
 #define MAX_EVENTS     64
 #define BACKLOG        64
@@ -454,8 +455,7 @@ bool relay_watch(relay *r, int fd) {
 static void wait_and_handle(relay *r) {
     struct epoll_event events[MAX_EVENTS];
     const uint64_t at = r->ops.next_timeout(r->stack), now = clock_us(), left = at > now ? at - now : 0;
-    const struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
-    const int n = epoll_pwait2(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? NULL : &timeout, NULL);
+    const int n = wait_events(r->epoll, events, MAX_EVENTS, at == XL_NEVER ? WAIT_FOREVER : left, NULL);
     r->now = clock_us();
     for (int i = 0; i < n && !r->is_over; i++) {
         void *of = events[i].data.ptr;

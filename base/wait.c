@@ -1,0 +1,22 @@
+#include "base/wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <time.h>
+
+int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked) {
+    static bool is_missing;
+    const struct timespec some = {.tv_sec = (time_t)(timeout_us / 1000000),
+                                  .tv_nsec = (long)(timeout_us % 1000000) * 1000};
+    const struct timespec *timeout = timeout_us == WAIT_FOREVER ? NULL : &some;
+    if (!is_missing) {
+        const int count = epoll_pwait2(epoll, events, most, timeout, unblocked);
+        if (count >= 0 || errno != ENOSYS)
+            return count;
+        is_missing = true;
+    }
+    struct pollfd ready = {.fd = epoll, .events = POLLIN};
+    const int count = ppoll(&ready, 1, timeout, unblocked);
+    return count > 0 ? epoll_wait(epoll, events, most, 0) : count;
+}

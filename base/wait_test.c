@@ -1,0 +1,102 @@
+#include "base/wait.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void take_epoll_pwait2_away(void) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(99);
+}
+
+static uint64_t clock_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number) {
+    (void)number;
+    signals++;
+}
+
+/* 0: it waits, returns events, and is interrupted by what it unblocks; else the line at which it does not. */
+static int what_is_wrong(void) {
+#define CHECK(condition)                                                                                               \
+    if (!(condition))                                                                                                  \
+    return __LINE__
+    const int epoll = epoll_create1(0), counter = eventfd(0, 0);
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 7}, events[2];
+    sigset_t blocked, none;
+    CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, counter, &event) == 0);
+    for (int k = 0; k < 2; k++) {
+        const uint64_t begin = clock_us();
+        CHECK(wait_events(epoll, events, 2, 2300, NULL) == 0 && clock_us() - begin >= 2300);
+    }
+    CHECK(eventfd_write(counter, 1) == 0);
+    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, NULL) == 1 && events[0].data.u64 == 7);
+    CHECK(eventfd_read(counter, &(eventfd_t){0}) == 0);
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = count_signal}, NULL);
+    raise(SIGUSR1);
+    CHECK(wait_events(epoll, events, 2, 100, NULL) == 0 && signals == 0);
+    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, &none) == -1 && errno == EINTR && signals == 1);
+    return 0;
+}
+
+static void check_in_a_process_of_its_own(bool is_missing) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        if (is_missing)
+            take_epoll_pwait2_away();
+        _exit(what_is_wrong());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void it_waits_for_events_time_and_signals(void **state) {
+    (void)state;
+    check_in_a_process_of_its_own(false);
+}
+
+static void it_does_so_where_the_kernel_has_no_epoll_pwait2(void **state) {
+    (void)state;
+    check_in_a_process_of_its_own(true);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_waits_for_events_time_and_signals),
+        cmocka_unit_test(it_does_so_where_the_kernel_has_no_epoll_pwait2),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
