@@ -95,6 +95,27 @@ def test_the_sentences_say_what_is_not_decided_and_what_would_decide(make_campai
     assert "holds" not in said
 
 
+def test_a_page_begins_with_the_answer_of_the_campaign_that_it_names(
+    make_campaign: Make, tmp_path: Path, command_line: Command
+) -> None:
+    yaml = (
+        "name: {name}\narena: sim\ndescription: Of {name}.\npairs: [subway-1]\nschemes: [sp, xlink]\nseeds: {seeds}\n"
+        "start_offset_ms: spread\nplayer: {{duration_s: 2, bitrate_bps: 500000, chunk_bytes: 65536}}\n"
+        "time_limit_s: 10\n{further}\n"
+    )
+    results = tmp_path / "results"
+    for name, seeds, further in (("many", 6, ""), ("few", 1, "answer_of: many")):
+        (tmp_path / f"{name}.yaml").write_text(yaml.format(name=name, seeds=seeds, further=further))
+        done = command_line("run", str(tmp_path / f"{name}.yaml"), "--out", str(results / name))
+        assert done.returncode == 0, done.stderr
+    page = (results / "few" / "report.html").read_text()
+    section = page.split('<section id="answer"')[1].split("</section>")[0]
+    assert page.index('<section id="answer"') < page.index('<section id="abstract"')
+    assert "Of many." in section and "12 of 12 runs count" not in section and "18 of 18 runs count" in section
+    assert 'href="../many/report.html"' in section and section.count('<th scope="row">') == 3
+    assert 'id="answer"' not in (results / "many" / "report.html").read_text()
+
+
 # --- twins ------------------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,7 @@ from railyard.results.campaigns import find_run
 from railyard.results.pending import Place, Plan, make_whole, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
-from railyard.results.summary import Outcome, print_summary
+from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run import vkernel
 from railyard.run.campaign import default_jobs, identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
@@ -147,6 +147,7 @@ def run(
         context = Context(whole.record, whole.runs, folder=whole.folder)
         outcome = Outcome(whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"])
         print_summary(console, outcome)
+        write_answer(answer_of(outcome, checked.description), whole.folder)
         page = write_page_of(context, whole.folder)
         console.print(f"report: {shown(page)}", soft_wrap=True)
 

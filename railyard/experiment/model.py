@@ -351,6 +351,8 @@ class Experiment(Strict):
     real_time: bool = True
     # Whether each run on the wall clock has a twin in virtual time, which its figures are compared with.
     twins: bool = False
+    # Another experiment, whose newest answer in the same results stands first on the page.
+    answer_of: str | None = None
     # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
 

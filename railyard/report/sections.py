@@ -21,6 +21,7 @@ from railyard.results.findings import Compared, Findings, compared, find, over_a
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
+from railyard.results.summary import Answer, read_answer
 from railyard.results.tables import (
     Column,
     aligned,
@@ -84,6 +85,18 @@ class Context:
     def twins(self) -> dict[str, list[Run]] | None:
         """By the names of runs on the wall clock: the same in virtual time; None where they were not asked for."""
         return load_twins(self.folder) if self.folder is not None and self.experiment.get("twins") else None
+
+    @cached_property
+    def answer(self) -> tuple[str, Answer] | None:
+        """Of another campaign that the experiment names, in the same results: the address of its page, and what it came
+        to."""
+        name = self.experiment.get("answer_of")
+        if not name or self.folder is None:
+            return None
+        other = (self.folder.resolve().parent / name).resolve()
+        found = read_answer(other)
+        page = (self.page_folder or self.folder).resolve()
+        return (quote(Path(os.path.relpath(other / "report.html", page)).as_posix()), found) if found else None
 
     @property
     def void_runs(self) -> list[Run]:
@@ -228,6 +241,15 @@ def _pooled(context: Context) -> list[Cell]:
         for cell in row:
             runs.setdefault(cell.label, []).extend(cell.runs)
     return [Cell("all", label, of_label, []) for label, of_label in runs.items() if of_label]
+
+
+def answered(context: Context) -> Iterator[Section]:
+    """The answer of another campaign, which decides what these few plays cannot."""
+    if context.answer is not None:
+        address, answer = context.answer
+        words = ("scheme", "pair", "virtual time", "emulator")
+        data = {"address": address, "answer": answer, "words": words}
+        yield Section("answer", "Answer", "answer.html.j2", data)
 
 
 def abstract(context: Context) -> Iterator[Section]:
@@ -516,6 +538,7 @@ def established(context: Context) -> Iterator[Section]:
 
 
 SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
+    answered,
     abstract,
     established,
     pairs,

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
 from rich import box
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.measure import Measurement
@@ -22,6 +24,7 @@ from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.tables import Column, columns_of, marked, marks_in_words, shortages
 from railyard.stats.intervals import FEWEST
 
+ANSWER = "answer.json"
 MOST_LINES = 30
 MOST_ROWS = 16  # of the table
 BY_PAIR = 2  # so many pairs have rows of their own; of more, each scheme has one over all of them
@@ -131,9 +134,14 @@ def _table(columns: Sequence[Column]) -> Table:
     return table
 
 
+def _carry(rows: Sequence[Cell]) -> bool:
+    """Whether the plays of any scheme are enough for intervals."""
+    return any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in rows)
+
+
 def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[Column]]:
     """The widest table that there is room for: without intervals, then without the columns that say the least."""
-    wide = any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in rows)
+    wide = _carry(rows)
     for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:
         columns = [column for column in _columns(outcome, rows, with_ends=with_ends) if column.name not in left_out]
         table = _table(columns)
@@ -206,3 +214,43 @@ def summary_lines(console: Console, outcome: Outcome) -> list[str]:
 def print_summary(console: Console, outcome: Outcome) -> None:
     for line in summary_lines(console, outcome):
         console.print(Text.from_ansi(line), soft_wrap=True)
+
+
+class Answer(BaseModel):
+    """What a campaign came to, as `answer.json` in its folder: for the page of another one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    description: str
+    runs: int
+    void: int
+    columns: list[str]
+    rows: list[list[str]]
+    sentences: list[str]
+
+
+def answer_of(outcome: Outcome, description: str) -> Answer:
+    rows = _rows(outcome)
+    columns = _columns(outcome, rows, with_ends=_carry(rows))
+    return Answer(
+        description=description,
+        runs=len(outcome.runs),
+        void=sum(run.void for run in outcome.runs),
+        columns=[column.name for column in columns],
+        rows=[list(row) for row in zip(*(column.texts for column in columns), strict=True)],
+        sentences=outcome.found.answers if outcome.found is not None else [],
+    )
+
+
+def write_answer(answer: Answer, folder: Path) -> None:
+    partial = folder / f".{ANSWER}.partial"
+    partial.write_text(answer.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    partial.rename(folder / ANSWER)
+
+
+def read_answer(folder: Path) -> Answer | None:
+    """None where there is none that can be read."""
+    try:
+        return Answer.model_validate_json((folder / ANSWER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

@@ -49,7 +49,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
     """What a campaign's results depend on. Its description is no part of that, nor where its files lie, nor what only
     helps the emulator to be on time."""
-    no_part = {"name", "description", "arena", "keep_awake", "real_time", "repeat_budget_s", "twins"}
+    no_part = {"name", "description", "arena", "keep_awake", "real_time", "repeat_budget_s", "twins", "answer_of"}
     settings = experiment.model_dump(mode="json", exclude=no_part)
     runs = "".join(f"{spec.run_id} {spec.identity()}\n" for spec in sorted(specs, key=lambda spec: spec.run_id))
     facts = {
