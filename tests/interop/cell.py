@@ -14,6 +14,7 @@ import hashlib
 import ipaddress
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -156,6 +157,9 @@ def problem_with_files(folder: Path, names: list[str]) -> str | None:
 
 def problem_with_qlog(case: Case, folder: Path) -> str | None:
     """Our end's, whichever it is: the other one writes others, or none."""
+    for qlog in (folder / "server-logs" / "qlog").glob("*_server.sqlog") if case.server_qlog_lacks else ():
+        if re.search(case.server_qlog_lacks or "", qlog.read_text(encoding="utf-8")):
+            return f"the server's qlog has {case.server_qlog_lacks}"
     if case.qlog_event is None:
         return None
     for side in ("server", "client"):

@@ -13,10 +13,13 @@
 #include "crypto/random.h"
 
 /* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
- * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). X25519 is what is sent;
- * P-256 is there for peers that know nothing else, at the price of a HelloRetryRequest. */
+ * QUIC has no change_cipher_spec records to make middleboxes happy with (RFC 9001 section 8.4). A client shares a key
+ * of X25519; a server that has P-256 alone asks for the other one by a HelloRetryRequest. A server takes a key of P-256
+ * if the client shares no other: P256_FIRST. */
 #define PRIORITY_BEGIN "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:"
-#define PRIORITY_END   "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
+#define PRIORITY_END   ":%SERVER_PRECEDENCE:%DISABLE_TLS13_COMPAT_MODE"
+#define X25519_FIRST   "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1" PRIORITY_END
+#define P256_FIRST     "-GROUP-ALL:+GROUP-SECP256R1:+GROUP-X25519" PRIORITY_END
 #define ALL_CIPHERS    "aes128,aes256,chacha20"
 
 #define ED25519_KEY_BYTES  32
@@ -76,26 +79,34 @@ static const char *suite_named(const char *text, size_t len) {
     return NULL;
 }
 
+static int replace_priority(gnutls_priority_t *into, const char *text) {
+    gnutls_priority_t priority;
+    if (gnutls_priority_init(&priority, text, NULL) != 0)
+        return XL_ERR_CRYPTO;
+    if (*into)
+        gnutls_priority_deinit(*into);
+    *into = priority;
+    return 0;
+}
+
 int xl_credentials_set_ciphers(xl_credentials *c, const char *names) {
     char text[256] = PRIORITY_BEGIN;
     for (const char *at = names;; at++) {
         const size_t len = strcspn(at, ",");
         const char *suite = suite_named(at, len);
-        if (!suite || strlen(text) + strlen(suite) + sizeof PRIORITY_END > sizeof text)
+        if (!suite || strlen(text) + strlen(suite) + sizeof X25519_FIRST > sizeof text)
             return XL_ERR_ARGUMENT;
         strcat(text, suite);
         at += len;
         if (*at == '\0')
             break;
     }
-    strcat(text, PRIORITY_END);
-    gnutls_priority_t priority;
-    if (gnutls_priority_init(&priority, text, NULL) != 0)
+    char *groups = text + strlen(text);
+    strcpy(groups, P256_FIRST);
+    if (replace_priority(&c->p256_first, text) != 0)
         return XL_ERR_CRYPTO;
-    if (c->priority)
-        gnutls_priority_deinit(c->priority);
-    c->priority = priority;
-    return 0;
+    strcpy(groups, X25519_FIRST);
+    return replace_priority(&c->priority, text);
 }
 
 void xl_credentials_free(xl_credentials *c) {
@@ -103,6 +114,8 @@ void xl_credentials_free(xl_credentials *c) {
         return;
     if (c->priority)
         gnutls_priority_deinit(c->priority);
+    if (c->p256_first)
+        gnutls_priority_deinit(c->p256_first);
     if (c->certificates)
         gnutls_certificate_free_credentials(c->certificates);
     if (c->anti_replay)

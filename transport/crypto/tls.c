@@ -19,6 +19,9 @@
 #include "crypto/kdf.h"
 #include "crypto/tls_internal.h"
 
+#define EXT_KEY_SHARE                 51     /* RFC 8446 section 4.2 */
+#define GROUP_P256                    0x0017 /* section 4.2.7 */
+#define GROUP_X25519                  0x001d
 #define EXT_QUIC_TRANSPORT_PARAMETERS 0x39                      /* RFC 9001 section 8.2 */
 #define MAX_CLIENT_MESSAGE            (16 * 1024)               /* the longest that a client may send to a server */
 #define MAX_SERVER_MESSAGE            (64 * 1024)               /* certificate chains */
@@ -216,13 +219,37 @@ static int check_negotiated(xl_tls *tls) {
     return 0;
 }
 
-/* GnuTLS calls this after it has parsed a ClientHello, but before it parses EncryptedExtensions: a client looks when
- * the message after those arrives. */
+typedef struct {
+    bool p256, x25519;
+} key_shares;
+
+/* RFC 8446 section 4.2.8: the length of the list, then of each share the group, the length of the key, and the key. */
+static int on_extension(void *user, unsigned id, const unsigned char *data, unsigned len) {
+    key_shares *shares = user;
+    for (size_t at = 2; id == EXT_KEY_SHARE && at + 4 <= len; at += 4 + ((size_t)data[at + 2] << 8 | data[at + 3])) {
+        const unsigned group = (unsigned)data[at] << 8 | data[at + 1];
+        shares->p256 |= group == GROUP_P256;
+        shares->x25519 |= group == GROUP_X25519;
+    }
+    return 0;
+}
+
+/* The group of a key that is there costs no HelloRetryRequest; GnuTLS goes by its order of groups alone. */
+static int prefer_shared_group(const xl_tls *tls, const gnutls_datum_t *client_hello) {
+    key_shares shares = {0};
+    if (gnutls_ext_raw_parse(&shares, on_extension, client_hello, GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO) != 0)
+        return 0; /* the handshake itself says what is wrong */
+    return shares.p256 && !shares.x25519 ? gnutls_priority_set(tls->session, tls->credentials->p256_first) : 0;
+}
+
+/* GnuTLS calls this before and after it parses a message; of a ClientHello after it is parsed, but before
+ * EncryptedExtensions are: a client looks when the message after those arrives. */
 static int on_message(gnutls_session_t session, unsigned int type, unsigned int when, unsigned int incoming,
                       const gnutls_datum_t *message) {
-    (void)when;
-    (void)message;
     xl_tls *tls = gnutls_session_get_ptr(session);
+    if (when == GNUTLS_HOOK_PRE)
+        return tls->is_server && incoming && type == GNUTLS_HANDSHAKE_CLIENT_HELLO ? prefer_shared_group(tls, message)
+                                                                                   : 0;
     tls->was_retried |= type == GNUTLS_HANDSHAKE_HELLO_RETRY_REQUEST;
     const unsigned int trigger = tls->is_server ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_CERTIFICATE_PKT;
     return incoming && type == trigger ? check_negotiated(tls) : 0;
@@ -283,7 +310,7 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
     gnutls_handshake_set_secret_function(tls->session, on_secret);
     gnutls_handshake_set_read_function(tls->session, on_outgoing_message);
     gnutls_alert_set_read_function(tls->session, on_outgoing_alert);
-    gnutls_handshake_set_hook_function(tls->session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST, on_message);
+    gnutls_handshake_set_hook_function(tls->session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_BOTH, on_message);
     if (tls->verify_peer)
         gnutls_session_set_verify_function(tls->session, on_verify);
     const bool ok =

@@ -96,6 +96,31 @@ static void hello_retry_request_leads_to_a_handshake(void **state) {
     close_pair(&p);
 }
 
+/* It knows X25519 as well, which the server prefers. */
+static void a_server_takes_the_key_of_p256_that_a_client_shares(void **state) {
+    (void)state;
+    static const char *const groups[] = {"+GROUP-SECP256R1", "+GROUP-SECP256R1:+GROUP-X25519",
+                                         "+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-X25519"};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        char text[256];
+        pair p;
+        open_pair(&p);
+        close_end(&p.client);
+        memset(&p.client, 0, sizeof p.client);
+        snprintf(text, sizeof text, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:-GROUP-ALL:%s%s", groups[i],
+                 ":%DISABLE_TLS13_COMPAT_MODE");
+        replace_priority(p.client_credentials, text);
+        open_end(&p.client, false, p.client_credentials, "h3");
+        assert_int_equal(xl_tls_start(p.client.tls), 0);
+        assert_int_equal(deliver(&p.client, &p.server, 50), 0);
+        assert_true(p.server.out_len[XL_LEVEL_HANDSHAKE] > 0); /* no HelloRetryRequest */
+        assert_int_equal(deliver(&p.server, &p.client, 50), 0);
+        assert_int_equal(deliver(&p.client, &p.server, 50), 0);
+        assert_agreed(&p, XL_AEAD_AES_128_GCM);
+        close_pair(&p);
+    }
+}
+
 static void handshake_sizes_do_not_vary(void **state) {
     (void)state;
     size_t client_len = 0, server_initial_len = 0, server_handshake_len = 0;
@@ -224,6 +249,7 @@ int main(void) {
         cmocka_unit_test(every_cipher_suite_can_be_negotiated),
         cmocka_unit_test(the_servers_order_of_cipher_suites_counts),
         cmocka_unit_test(hello_retry_request_leads_to_a_handshake),
+        cmocka_unit_test(a_server_takes_the_key_of_p256_that_a_client_shares),
         cmocka_unit_test(handshake_sizes_do_not_vary),
         cmocka_unit_test(the_server_takes_the_first_of_its_protocols_that_the_client_offers),
         cmocka_unit_test(key_log_lines_are_well_formed_and_the_same_at_both_ends),
