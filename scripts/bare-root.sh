@@ -17,10 +17,18 @@ shift
 export PATH=$PATH:/usr/sbin:/sbin
 command -v debootstrap >/dev/null || die "debootstrap is not there; install the Debian package debootstrap."
 
-# URI and suite of each source of Debian 12 that this machine's apt has.
-# shellcheck disable=SC2016  # apt fills these in
-sources=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Identifier: Packages' 2>/dev/null |
-    awk -v suite="$SUITE" '$3 == "main" && ($2 == suite || $2 ~ "^" suite "-(updates|security)$") { print $1, $2 }' | sort -u) || true
+# URI and suite of each source of Debian 12 that this machine's apt has, as far as it has read their lists.
+sources() {
+    # shellcheck disable=SC2016  # apt fills these in
+    apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Identifier: Packages' 2>/dev/null |
+        awk -v suite="$SUITE" '$3 == "main" && ($2 == suite || $2 ~ "^" suite "-(updates|security)$") { print $1, $2 }' |
+        sort -u || true
+}
+sources=$(sources)
+if [ -z "$sources" ]; then
+    apt-get update -q >/dev/null 2>&1 || true
+    sources=$(sources)
+fi
 MIRROR=${MIRROR:-$(awk -v suite="$SUITE" '$2 == suite { print $1; exit }' <<<"$sources")}
 [ -n "$MIRROR" ] || die "apt of this machine has no mirror of $SUITE; name one with MIRROR=."
 eval "$(apt-config shell proxy Acquire::http::Proxy)"
@@ -30,6 +38,9 @@ log=$(mktemp -t railyard-root.XXXXXX)
 trap 'rm -f "$log"' EXIT
 include=$(IFS=,; echo "$*")
 [ -z "${DEB_CACHE:-}" ] || mkdir -p "$DEB_CACHE"
+# A root that is thrown away, or packed into an image, needs no fsync of each package.
+mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/90unsafe-io"
 if ! debootstrap --variant=minbase ${include:+"--include=$include"} ${DEB_CACHE:+"--cache-dir=$DEB_CACHE"} \
     "$SUITE" "$root" "$MIRROR" >"$log" 2>&1; then
     tail -n 5 "$log" >&2

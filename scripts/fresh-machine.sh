@@ -120,7 +120,6 @@ make_and_enter() {
     echo "fresh-machine: makes a bare Debian 12 root"
     DEB_CACHE=$place/cache/apt timeout 900 "$here/bare-root.sh" "$root" make git ||
         cannot "there is no bare Debian 12 root; see above."
-    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/90machine" # a root that lives for an hour needs no fsync
     take_over_clients "$root"
     mkdir -p "$root/work"
     clone_tree "$root/work/railyard" || cannot "this tree cannot be cloned; see above."
