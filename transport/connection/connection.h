@@ -71,6 +71,7 @@ struct xl_connection {
     xl_qlog *qlog;
     uint64_t now;            /* of the call being carried out */
     unsigned acks_in_packet; /* ACK frames, of the packet that is being taken */
+    uint64_t frame_type;     /* of the frame that is being taken; 0 = none is */
     xl_connection_stats stats;
 
     xl_level_state level[XL_LEVEL_COUNT];

@@ -37,6 +37,7 @@ static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const u
         return XL_QERR_PROTOCOL_VIOLATION; /* RFC 9000 section 12.4 */
     while (xl_reader_left(&r) > 0) {
         uint64_t error = xl_frame_parse(&r, c->qoe.has_field, &f);
+        c->frame_type = f.type;
         if (error)
             return error;
         if (!xl_frame_is_allowed(f.type, ctx->type))
@@ -44,6 +45,7 @@ static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const u
         *eliciting |= xl_frame_is_ack_eliciting(f.type);
         *probing &= xl_frame_is_probing(f.type);
     }
+    c->frame_type = 0;
     return 0;
 }
 
@@ -67,6 +69,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     uint64_t error = classify(c, ctx, payload, len, &eliciting, &probing);
     if (error) {
         xl_conn_fail(c, error, "malformed or forbidden frame");
+        c->frame_type = 0;
         return;
     }
     log_received(c, ctx, payload, len, packet_bytes);
@@ -79,12 +82,14 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
     c->acks_in_packet = 0;
     while (xl_reader_left(&r) > 0 && xl_conn_is_live(c)) {
         xl_frame_parse(&r, c->qoe.has_field, &f);
+        c->frame_type = f.type;
         error = xl_conn_take_frame(c, &f, ctx);
-        if (error) {
+        if (error)
             xl_conn_fail(c, error, xl_frame_name(f.type));
-            return;
-        }
     }
+    c->frame_type = 0;
+    if (!xl_conn_is_live(c))
+        return;
     if (c->level_discarded[ctx->level])
         return;
     bool immediate = ctx->level != XL_LEVEL_APP || d->ecn == XL_IP_CE || /* RFC 9000 section 13.2.1 */

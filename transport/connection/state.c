@@ -70,6 +70,7 @@ void xl_conn_fail(xl_connection *c, uint64_t transport_error, const char *reason
         return;
     c->closing.is_application = false;
     c->closing.code = transport_error;
+    c->closing.frame_type = c->frame_type;
     note_closed(c, reason);
     enter_closing(c);
 }

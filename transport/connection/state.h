@@ -31,6 +31,7 @@ typedef struct {
     uint64_t code;
     char words[96];
     xl_close_reason reason;    /* of XL_EVENT_CLOSED at the end of a closing period */
+    uint64_t frame_type;       /* of the received frame that caused the error; 0 = none */
     uint64_t packets_received; /* since then: each power of two is answered */
     uint64_t deadline;         /* then the connection is gone */
     bool is_reported;          /* XL_EVENT_CLOSED was emitted */

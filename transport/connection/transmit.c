@@ -503,7 +503,8 @@ static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *b
     /* RFC 9000 section 10.2.3: an application close is not for the eyes of the handshake's levels. */
     bool application = c->closing.is_application && level == XL_LEVEL_APP;
     bool masked = c->closing.is_application && !application;
-    xl_frame_put_close(&b.w, application, masked ? 0x0c : c->closing.code, 0, masked ? "" : c->closing.words);
+    xl_frame_put_close(&b.w, application, masked ? 0x0c : c->closing.code, c->closing.frame_type,
+                       masked ? "" : c->closing.words);
     if (pad)
         xl_builder_pad_to(&b, room);
     return xl_builder_finish(&b);
