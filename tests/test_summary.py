@@ -17,7 +17,7 @@ from railyard.report import write_report
 from railyard.results import findings
 from railyard.results.records import Run, load_campaign
 from railyard.results.summary import MOST_LINES, Outcome, summary_lines
-from railyard.results.twins import differs, load_twins
+from railyard.results.twins import all_agreements, differs, load_twins
 
 Make = Callable[..., Path]
 PAIRS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
@@ -151,6 +151,7 @@ def test_on_a_machine_that_is_late_every_cell_has_a_value_and_says_where_it_is_f
     page = write_report(*load_campaign(out), out).read_text()
     assert "<b>1 of 4 runs counts</b>, 3 void" in page
     assert page.count("0.500°") >= 4 and "9.000†" in page, "in the abstract, and in the pair's table"
+    assert page.count('<th scope="col">Virtual time</th>') == 1, "run by run, beside the lateness"
     assert "Every run is void" not in page and ">void</td>" not in page
 
 
@@ -166,4 +167,6 @@ def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campai
     ]
     low, high, within, beyond = load_campaign(make_campaign(*runs))[1]
     assert differs(within, [low, high]) == ""
+    known = {within.run_id: [low, high], beyond.run_id: [low, high]}
+    assert all_agreements([within, beyond], known)[within.run_id] == "agrees"
     assert differs(beyond, [low, high]) == "RCT median 1.300 s, there 1.000 to 1.200"

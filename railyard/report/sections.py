@@ -32,7 +32,7 @@ from railyard.results.tables import (
     same_in_words,
     seconds,
 )
-from railyard.results.twins import load_twins
+from railyard.results.twins import all_agreements, load_twins
 from railyard.run import fidelity, lateness
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
@@ -452,7 +452,8 @@ def on_time(context: Context) -> Iterator[Section]:
         "event_ms": fidelity.MAX_EVENT_LATENESS_US / 1000,
         "tries": fidelity.MAX_TRIES,
     }
-    yield Section("fidelity", "Fidelity", "fidelity.html.j2", {"limits": limits})
+    apart = None if context.twins is None else all_agreements(context.runs, context.twins)
+    yield Section("fidelity", "Fidelity", "fidelity.html.j2", {"limits": limits, "apart": apart})
 
 
 def provenance(context: Context) -> Iterator[Section]:

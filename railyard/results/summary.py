@@ -76,9 +76,8 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
 
 def _apart(outcome: Outcome) -> dict[str, str]:
     """Of the plays that do not agree with their twins: in what."""
-    known = outcome.twins or {}
-    told = {run.run_id: twins.differs(run, known[run.run_id]) for run in outcome.runs if run.run_id in known}
-    return {name: words for name, words in told.items() if words}
+    told = twins.all_agreements(outcome.runs, outcome.twins or {})
+    return {name: words for name, words in told.items() if words != twins.AGREES}
 
 
 def _twin_word(cell: Cell, known: Mapping[str, Sequence[Run]], apart: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ run of a scheme is void, tables show its value in place of the missing one, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from railyard.stats.statistics import nearest_rank
 
 FOLDER = "twins"
 SHIFTS_MS = (0, 1, 2, 5, 10)  # when the player of a twin starts
+AGREES = "agrees"
 NEAR = 0.05  # medians within so much of the twins' range agree
 NEAR_STALL_S = 0.5  # and time stalled within so much
 
@@ -100,3 +101,9 @@ def differs(run: Run, twins: Sequence[Run]) -> str:
             ends = [format(end, one.form) for end in (low, high)]
             told.append(f"{one.title} {value:{one.form}} s, there {' to '.join(dict.fromkeys(ends))}")
     return "; ".join(told)
+
+
+def all_agreements(runs: Sequence[Run], known: Mapping[str, Sequence[Run]]) -> dict[str, str]:
+    """Of each run that counts and has twins: "agrees", or in what it differs."""
+    there = [run for run in runs if not run.void and run.run_id in known]
+    return {run.run_id: differs(run, known[run.run_id]) or AGREES for run in there}
