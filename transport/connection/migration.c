@@ -13,6 +13,9 @@
 #define MIGRATION_SILENCE_PTOS 3
 #define MIGRATION_SILENCE_US   1000000
 #define PRIMARY_ASK_US         1000000 /* between challenges to the first path while another one is in use */
+/* Challenges to a candidate that leave the server where it is. Further ones come with a PING, by which it follows (RFC
+ * 9000 section 9.2): it may have no connection ID to answer with before, and on the old path nothing reaches it. */
+#define PROBES_ALONE 2
 
 #define OLD_CID_PTOS 3 /* from the peer's first packet on the new path to the end of the old CID */
 
@@ -120,6 +123,7 @@ static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
     }
     p->validated = true; /* no amplification limit towards a server that we know */
     p->challenge_tries = 0;
+    p->ping_pending = false;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, why);
     xl_conn_start_challenge(c, p);
     return true;
@@ -242,8 +246,12 @@ bool xl_conn_migration_unanswered(xl_connection *c, xl_path *p) {
         forget_challenge(c, p, "no answer to PATH_CHALLENGE");
         return true;
     }
-    if (p->index != c->migration.to || !answers_again(c))
+    if (p->index != c->migration.to)
         return false;
+    if (!answers_again(c)) {
+        p->ping_pending = p->challenge_tries >= PROBES_ALONE;
+        return false;
+    }
     abandon_probe(c, p, "the active path answers again");
     return true;
 }

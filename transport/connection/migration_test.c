@@ -97,6 +97,41 @@ static void the_old_connection_id_stays_until_the_server_has_followed(void **sta
     pair_free(&p);
 }
 
+/* Steps of a server that answers no path on which it is only probed: such as one that has no connection ID to spare. */
+static void step_without_answers_to_probes(pair *p) {
+    p->link[1].dark[1] = p->sc->active == 0;
+    assert_true(pair_step(p));
+}
+
+static void a_client_whose_probes_are_not_answered_moves_all_the_same(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 11, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    for (uint64_t end = p.now + 10000000; p.now < end && !p.request[i].done;)
+        step_without_answers_to_probes(&p);
+    assert_true(p.request[i].done && !p.request[i].failed);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
+/* What is only slow, or lost once, shall not take the server along. */
+static void the_first_probes_leave_the_server_where_it_is(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 12, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    ask_and_lose_the_first_path(&p);
+    while (p.cc->path[1].challenge_tries < 2)
+        step_without_answers_to_probes(&p);
+    pair_run(&p, 100000);
+    assert_int_equal(0, p.sc->active);
+    pair_free(&p);
+}
+
 typedef struct {
     size_t largest; /* datagram to the client */
 } sizes;
@@ -180,6 +215,8 @@ static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(v
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_whose_probes_are_not_answered_moves_all_the_same),
+        cmocka_unit_test(the_first_probes_leave_the_server_where_it_is),
         cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
         cmocka_unit_test(a_client_of_multipath_migrates_where_the_server_knows_none),
         cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),

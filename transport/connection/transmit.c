@@ -179,6 +179,9 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
         if (!b.ack_eliciting)
             xl_content_put_ping(&b);
         p->ping_pending = false;
+    } else if (p->ping_pending) {
+        xl_content_put_ping(&b);
+        p->ping_pending = false;
     }
     if (validates && room >= XL_MIN_DATAGRAM)
         xl_builder_pad_to(&b, XL_MIN_DATAGRAM); /* RFC 9000 section 8.2.1: proves the path's MTU as well */
