@@ -13,10 +13,11 @@ import pytest
 from rich.console import Console
 
 from conftest import Command, FakeRun
+from railyard.base.terminal import MOST_LINES, first_lines
 from railyard.report import write_report
 from railyard.results import findings
 from railyard.results.records import Run, load_campaign
-from railyard.results.summary import MOST_LINES, Outcome, summary_lines
+from railyard.results.summary import Outcome, summary_lines
 from railyard.results.twins import all_agreements, differs, load_twins
 
 Make = Callable[..., Path]
@@ -51,6 +52,14 @@ def test_a_summary_has_at_most_thirty_lines_with_the_page_among_them(
     assert all(len(line.rstrip()) <= width for line in lines)
     assert any(line.strip().startswith("sp ") for line in lines), "the table comes first"
     assert (f"… and {many + 2 - 16} more schemes, on the page." in lines) == (many > 14)
+
+
+@pytest.mark.parametrize("lengths", [(29, 5), (30, 1), (31,), (10, 20), (10, 19, 1, 1), (60,)])
+def test_what_is_cut_is_cut_to_the_line(lengths: tuple[int, ...]) -> None:
+    parts = ["\n".join(f"line {k}" for k in range(length)) for length in lengths]
+    lines = first_lines(Console(width=80), parts)
+    assert len(lines) == min(sum(lengths), MOST_LINES)
+    assert (lines[-1] == "… the rest is on the page.") == (sum(lengths) > MOST_LINES)
 
 
 def test_a_run_of_many_plays_prints_less_than_a_screen_or_two(tmp_path: Path, command_line: Command) -> None:

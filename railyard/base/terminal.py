@@ -13,12 +13,16 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Column, Table
+from rich.text import Text
 
 from railyard.base.errors import UserError
 from railyard.base.words import printable
 
 LOG_WIDTH = 150
 """A file or a pipe has no width: tables need not be squeezed into the 80 columns that are assumed otherwise."""
+
+MOST_LINES = 30
+"""What a command prints at its end of what a page has whole: a screen or less."""
 
 TEXT_WIDTH = 20
 """Text may be broken into lines of so many letters, frame included; figures and words may not."""
@@ -109,3 +113,21 @@ def _part(table: Table, columns: Sequence[Column]) -> Table:
     for row, cells in zip(table.rows, zip(*(column.cells for column in columns), strict=True), strict=True):
         part.add_row(*cells, style=row.style, end_section=row.end_section)
     return part
+
+
+def first_lines(console: Console, parts: Sequence[RenderableType], most: int = MOST_LINES) -> list[str]:
+    """At most so many lines of these, as they would be printed, with their styles; the last one says that there is
+    more."""
+    told: list[str] = []
+    for part in parts:
+        with console.capture() as caught:
+            console.print(part)
+        told += caught.get().splitlines()
+        if len(told) > most:
+            return [*told[: most - 1], "… the rest is on the page."]
+    return told
+
+
+def print_lines(console: Console, lines: Sequence[str]) -> None:
+    for line in lines:
+        console.print(Text.from_ansi(line), soft_wrap=True)

@@ -15,6 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from railyard.base.terminal import MOST_LINES, first_lines, print_lines
 from railyard.base.words import counted
 from railyard.experiment.model import EXACT_ARENAS
 from railyard.experiment.stacks import STACK_SCHEME
@@ -25,7 +26,6 @@ from railyard.results.tables import Column, columns_of, marked, marks_in_words, 
 from railyard.stats.intervals import FEWEST
 
 ANSWER = "answer.json"
-MOST_LINES = 30
 MOST_ROWS = 16  # of the table
 BY_PAIR = 2  # so many pairs have rows of their own; of more, each scheme has one over all of them
 MOST_APART = 3  # plays that are named because they do not agree with their twins
@@ -180,13 +180,6 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
     return told
 
 
-def _lines(console: Console, part: RenderableType) -> list[str]:
-    """As they would be printed, with their styles."""
-    with console.capture() as caught:
-        console.print(part, markup=False) if isinstance(part, str) else console.print(part)
-    return caught.get().splitlines()
-
-
 def summary_lines(console: Console, outcome: Outcome) -> list[str]:
     """At most MOST_LINES - 1, so that a line for the page is left."""
     rows = _rows(outcome)
@@ -199,20 +192,11 @@ def summary_lines(console: Console, outcome: Outcome) -> list[str]:
     parts += [Text(sentence, style="bold" if not place else "") for place, sentence in enumerate(answers)]
     parts += [Text(few, style="dim")] if few else []
     parts += [Text(sentence, style=style) for sentence, style in _trouble(outcome, rows)]
-    told: list[str] = []
-    for part in parts:
-        lines = _lines(console, part)
-        left = MOST_LINES - 1 - len(told)
-        if len(lines) > left:
-            told += [*lines[: left - 1], "… the rest is on the page."]
-            break
-        told += lines
-    return told
+    return first_lines(console, parts, MOST_LINES - 1)
 
 
 def print_summary(console: Console, outcome: Outcome) -> None:
-    for line in summary_lines(console, outcome):
-        console.print(Text.from_ansi(line), soft_wrap=True)
+    print_lines(console, summary_lines(console, outcome))
 
 
 class Answer(BaseModel):

@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
-from railyard.base.terminal import print_table
+from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
 from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.model import ARENAS
 from railyard.report.exhibit import Exhibit
@@ -125,22 +125,23 @@ def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
 
 
 def print_exhibit(console: Console, exhibit: Exhibit) -> None:
-    """The exhibit in the terminal: its tables, then each claim with its verdict."""
-    console.print(Text.assemble("\n", (exhibit.title, "bold"), f" ({exhibit.paper_ref})"))
-    console.print(exhibit.summary, markup=False)
+    """The exhibit in the terminal, as far as there is room for it: each claim with its verdict, then its tables."""
+    parts: list[RenderableType] = [Text.assemble("\n", (exhibit.title, "bold"), f" ({exhibit.paper_ref})")]
+    parts.append(Text(exhibit.summary))
+    for claim in exhibit.claims:
+        parts.append(
+            Text.assemble(
+                f"{claim.id}: ",
+                (claim.verdict, VERDICT_STYLE[claim.verdict]),
+                f". {claim.ours} (paper: {claim.theirs}); {claim.because}",
+            )
+        )
+        told = (("to decide it", claim.needs), ("rule", claim.rule))
+        parts += [Text(f"  {what}: {words}", style="dim") for what, words in told if words]
     for table in exhibit.tables:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")
         for row in aligned(table.rows):
             shown.add_row(*(Text(text) for text in row))
-        print_table(console, shown)
-    for claim in exhibit.claims:
-        said = Text.assemble(
-            f"{claim.id}: ",
-            (claim.verdict, VERDICT_STYLE[claim.verdict]),
-            f". {claim.ours} (paper: {claim.theirs}); {claim.because}",
-        )
-        console.print(said, soft_wrap=True)
-        for what, words in (("to decide it", claim.needs), ("rule", claim.rule)):
-            if words:
-                console.print(f"  {what}: {words}", style="dim", markup=False, soft_wrap=True)
+        parts += fitted(console, shown)
+    print_lines(console, first_lines(console, parts, MOST_LINES - 1))
