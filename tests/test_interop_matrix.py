@@ -196,3 +196,9 @@ def test_a_known_error_of_a_peer_is_no_failure_of_the_matrix_and_any_other_is() 
         known = matrix.Cell(case, server, client, "failed", "its error")
         other = matrix.Cell(case, client, server, "failed", "an error")
         assert matrix.unexplained([known, other]) == [other]
+
+
+def test_a_cell_that_depends_on_chance_fails_the_matrix_if_it_failed_half_of_the_times() -> None:
+    cell = matrix.Cell("transferloss", "xlink", "noq", "failed", "try 1: lost", tries=4)
+    passed = [dataclasses.replace(cell, passed=count) for count in range(4)]
+    assert matrix.unexplained(passed) == passed[:3]
