@@ -65,6 +65,42 @@ def test_the_limit_counts_only_time_without_sleeping(trace: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+# A process that waits for its rivals on one core, is a real-time one then, and says that it is ready, all in 60 ms.
+CONTENDED = """
+import os, signal, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+rivals = []
+for _ in range(6):
+    rivals.append(os.fork())
+    while rivals[-1] == 0: pass
+player = os.fork()
+if player == 0:
+    end = time.monotonic() + 0.06
+    while time.monotonic() < end: pass
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(30))
+    for rival in rivals: os.kill(rival, signal.SIGKILL)
+    while any(os.path.exists(f"/proc/{rival}") for rival in rivals): time.sleep(0.001)
+    ready = int(os.environ["MPSHELL_READY_FD"])
+    os.write(ready, b"r")
+    os.read(ready, 1)
+    time.sleep(0.3)
+    os._exit(0)
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(30))
+for child in [*rivals, player]: os.waitpid(child, 0)
+"""
+
+
+def test_what_the_command_waited_before_the_links_started_is_no_lateness(trace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "lateness.txt"
+    for _ in range(6):  # a look at the processes every 100 ms may come in between
+        options: list[str | Path] = ["--start-when-ready", "--lateness", file]
+        done = run(*path_option("wifi", trace), *options, "--", sys.executable, "-c", CONTENDED)
+        assert done.returncode == 0, done.stderr
+        rows = [line.split() for line in file.read_text().splitlines() if not line.startswith("#")]
+        assert max(int(row[2]) for row in rows) < 25_000, "it waited some 50 ms for its rivals"
+        assert 0.3 <= 0.005 * len(rows) < 5
+
+
 def below(pid: str) -> list[str]:
     """Its descendants."""
     found = []

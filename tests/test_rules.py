@@ -16,7 +16,7 @@ from railyard.run.linkevents import DoneEvent
 from railyard.stats import intervals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
-from railyard.studies.agreement import compare, compare_exact
+from railyard.studies.agreement import compare, compare_exact, within_bounds
 from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th
 
 TENTHS = [i / 10 for i in range(1, 11)]
@@ -199,6 +199,28 @@ def test_the_ratio_of_medians_has_an_interval_over_the_runs(tmp_path: Path) -> N
     assert row.ratio_interval is not None
     assert row.ratio_interval.value == row.ratio == 1.0
     assert 0.25 < row.ratio_interval.low < 0.875 and 1.125 < row.ratio_interval.high < 1.875
+
+
+def test_a_figure_of_the_wall_clock_is_within_the_range_of_sims_starts_and_its_bound(tmp_path: Path) -> None:
+    """Chunks of 1 s; sim has 1.00 and 1.02 s, by the start of the player."""
+    sims = [
+        written(tmp_path / str(k), FakeRun(rct_s=[rct] * 3, first_frame_s=rct)) for k, rct in enumerate((1.0, 1.02))
+    ]
+    folder = FakeRun(rct_s=[1.025, 1.025, 1.05], first_frame_s=1.03).write(tmp_path / "wall")
+    record = json.loads((folder / "run.json").read_text())
+    figures = {"first frame": {"value_s": 1.03, "added_s": 0.002}}
+    added: dict[str, Any] = {"share": 0.01, "figures": figures, "chunk_s": {"0": 0.005, "1": 0.001, "2": 0.01}}
+    record["fidelity"]["added"] = added
+    (folder / "run.json").write_text(json.dumps(record))
+    [row] = within_bounds(sims, [load_run(folder)])
+    assert (row.runs, row.chunks, row.chunks_within) == (1, 3, 1), "1.02 + 0.005 + 1 ms of resolution reaches 1.025"
+    assert (row.first_frames, row.largest_bound_ms) == (0, 2.0)
+    assert row.farthest_ms == pytest.approx(10.0)
+    added["figures"]["first frame"]["added_s"] = 0.0091
+    added["chunk_s"] = {"0": 0.005, "1": 0.005, "2": 0.01}
+    (folder / "run.json").write_text(json.dumps(record))
+    [row] = within_bounds(sims, [load_run(folder)])
+    assert (row.first_frames, row.medians, row.chunks_within) == (1, 1, 2)
 
 
 def test_arenas_agree_within_five_per_cent_of_the_median(tmp_path: Path) -> None:

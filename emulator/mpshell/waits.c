@@ -140,13 +140,19 @@ static void *watch(void *context) {
     prctl(PR_SET_NAME, "mpshell-waits");
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters);
     uint64_t due = mp_clock_us();
+    bool begun = false;
     for (unsigned turn = 1; !atomic_load(&waits->ended); turn++) {
         if (turn % LOOK_SLOTS == 0)
             look(waits);
         due = mp_clock_us() > due + MP_SLOT_US ? mp_clock_us() : due + MP_SLOT_US;
         sleep_until(due);
-        uint64_t waited_ns = sample_ns(waits);
         uint64_t t0 = atomic_load(&waits->t0_us);
+        if (t0 > 0 && !begun)
+            look(waits);
+        uint64_t waited_ns = sample_ns(waits);
+        if (!begun)
+            waited_ns = 0; /* what they waited before the links started delayed nothing */
+        begun = t0 > 0;
         if (t0 > 0 && due > t0 + MP_SLOT_US && waited_ns > 0) { /* of the slot that has just passed */
             mp_series_add(&waits->found.series, due - t0 - MP_SLOT_US, waited_ns / 1000u);
             waits->found.total_s += (double)waited_ns / 1e9;

@@ -30,9 +30,10 @@ from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 
-SCHEMA = 2
+SCHEMA = 3
 ARENAS = ("sim", "kernel", "mpshell")
 EXACT_S = 0.000_1  # a chunk is the same in two arenas in virtual time where its RCT differs by no more than this
+RESOLUTION_S = 0.001  # of traces: a packet is moved by as much where the player starts within a millisecond
 LIMIT = 0.05  # medians within so much agree
 SHIFTS_MS = (5, 10, 15, 20, 25, 30, 35, 40)  # how much later the player starts, for the yardstick
 
@@ -89,6 +90,24 @@ class Agreement:
     @property
     def agrees(self) -> bool:
         return abs(self.ratio - 1) <= LIMIT
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """One scheme on one pair: whether figures of accepted runs on the wall clock lie in the range of virtual time, with
+    what lateness can have added on either side. The range is over the same job and its later starts."""
+
+    pair: str
+    label: str
+    runs: int
+    first_frames: int  # runs whose first frame is within its bound
+    largest_bound_ms: float  # of a first frame
+    farthest_ms: float  # of a first frame from the range; 0: all are in it
+    medians: int  # runs whose median RCT is within its bound
+    chunks: int
+    chunks_within: int
+    chunks_of_sim: int  # the same of virtual time itself: each start against the range of the others
+    chunks_of_sim_within: int
 
 
 def ks_distance(a: Sequence[float], b: Sequence[float]) -> float:
@@ -218,6 +237,96 @@ def _start_lag_ms(runs: Sequence[Run]) -> float:
     return 1000 * sum(lags) / len(lags) if lags else 0.0
 
 
+def _beyond(value_s: float, range_s: Sequence[float], bound_s: float) -> bool:
+    return not min(range_s) - bound_s - RESOLUTION_S <= value_s <= max(range_s) + bound_s + RESOLUTION_S
+
+
+def _starts_of(run: Run, sims: Sequence[Sequence[Run]]) -> list[Run]:
+    return [other for runs in sims for other in runs if other.run_id == run.run_id]
+
+
+def _leave_one_out(starts: Sequence[Run], index: int) -> tuple[int, int]:
+    """Of a chunk in virtual time: how many starts have it, and how many lie in the range of the others."""
+    times = [run.chunks[index].rct_s for run in starts if index < len(run.chunks)]
+    within = [not _beyond(time, times[:k] + times[k + 1 :], 0.0) for k, time in enumerate(times) if len(times) > 1]
+    return len(within), sum(within)
+
+
+def _bounded(pair: str, label: str, runs: Sequence[Run], sims: Sequence[Sequence[Run]]) -> Bounded:
+    frames, medians, bounds, far, chunks, of_sim = 0, 0, [0.0], [0.0], [], []
+    for run in runs:
+        starts = _starts_of(run, sims)
+        range_s = [start.first_frame_counted_s for start in starts]
+        value_s, bound_s = run.first_frame_counted_s, run.first_frame_late_s or 0.0
+        frames += not _beyond(value_s, range_s, bound_s)
+        bounds.append(bound_s)
+        far.append(max(min(range_s) - value_s, value_s - max(range_s)))
+        median_s, late_s = Cell(pair, label, [run], []).rct(0.5), Cell(pair, label, [run], []).late_bound_s(0.5)
+        of_starts = [cell.value for cell in (Cell(pair, label, [start], []).rct(0.5) for start in starts) if cell]
+        medians += median_s is not None and not _beyond(median_s.value, of_starts, late_s or 0.0)
+        for index, chunk in enumerate(run.chunks):
+            there = [start.chunks[index].rct_s for start in starts if index < len(start.chunks)]
+            if there:
+                chunks.append(not _beyond(chunk.rct_s, there, chunk.late_bound_s or 0.0))
+                of_sim.append(_leave_one_out(starts, index))
+    return Bounded(
+        pair,
+        label,
+        len(runs),
+        frames,
+        1000 * max(bounds),
+        1000 * max(far),
+        medians,
+        len(chunks),
+        sum(chunks),
+        sum(count for count, _ in of_sim),
+        sum(within for _, within in of_sim),
+    )
+
+
+def within_bounds(sims: Sequence[Sequence[Run]], wall: Sequence[Run]) -> list[Bounded]:
+    """A row a pair and scheme, over the runs on the wall clock that are not void. `sims`: the campaign in virtual time,
+    and those with the player started later."""
+    known = {run.run_id for run in sims[0]}
+    rows: dict[tuple[str, str], list[Run]] = {}
+    for run in wall:
+        if not run.void and run.run_id in known:
+            rows.setdefault((run.pair, run.label), []).append(run)
+    return [_bounded(pair, label, runs, sims) for (pair, label), runs in rows.items()]
+
+
+def print_bounded(console: Console, rows: Sequence[Bounded]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name in ("\npair", "\nscheme"):
+        table.add_column(name, no_wrap=True)
+    of_frames = ("first frames\nwithin", "bound ms\nat most", "farthest\nms")
+    for name in ("\nruns", *of_frames, "medians\nwithin", "chunks\nwithin", "sim itself\n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.pair,
+            row.label,
+            f"{row.runs}",
+            f"{row.first_frames} of {row.runs}",
+            f"{row.largest_bound_ms:.1f}",
+            f"{row.farthest_ms:.1f}",
+            f"{row.medians} of {row.runs}",
+            f"{row.chunks_within} of {row.chunks}",
+            f"{row.chunks_of_sim_within / max(1, row.chunks_of_sim):.1%}",
+        )
+    console.print("accepted runs on the wall clock against the range of sim's starts, by the bound on lateness")
+    print_table(console, table, keys=2)
+    chunks, within = sum(row.chunks for row in rows), sum(row.chunks_within for row in rows)
+    frames, runs = sum(row.first_frames for row in rows), sum(row.runs for row in rows)
+    medians = sum(row.medians for row in rows)
+    of_sim = sum(row.chunks_of_sim_within for row in rows) / max(1, sum(row.chunks_of_sim for row in rows))
+    console.print(
+        f"{frames} of {runs} first frames, {medians} of {runs} medians and {within} of {chunks} chunks are within "
+        f"their bounds; of virtual time itself {of_sim:.1%} of the chunks are.",
+        soft_wrap=True,
+    )
+
+
 def print_exact(console: Console, rows: Sequence[Exact]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in ("\npair", "\nscheme"):
@@ -301,11 +410,13 @@ def _figure(found: Campaigns) -> go.Figure:
     return figure
 
 
-def write(out: Path, exact: Sequence[Exact], rows: Sequence[Agreement], found: Campaigns) -> Path:
+def write(
+    out: Path, exact: Sequence[Exact], rows: Sequence[Agreement], bounded: Sequence[Bounded], found: Campaigns
+) -> Path:
     """`agreement.json` and `agreement.html`, the distributions; returns the page."""
     walls = [asdict(row) | {"ratio": row.ratio, "agrees": row.agrees} for row in rows]
     members = {"schema": SCHEMA, "limit": LIMIT, "exact_s": EXACT_S, "shifts_ms": SHIFTS_MS}
-    tables = {"exact": [asdict(row) for row in exact], "rows": walls}
+    tables = {"exact": [asdict(row) for row in exact], "rows": walls, "bounded": [asdict(row) for row in bounded]}
     (out / "agreement.json").write_text(json.dumps(members | tables, indent=1) + "\n")
     page = out / "agreement.html"
     page.write_text(_figure(found).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
@@ -324,4 +435,7 @@ def tell(console: Console, out: Path, found: Campaigns, later: Sequence[Sequence
             here = compare(found[arena], found["mpshell"], later if arena == "sim" else (), arena)
             print_agreement(console, here)
             rows += here
-    return write(out, exact, rows, found)
+    bounded = within_bounds([found["sim"], *later], found["mpshell"]) if "sim" in found and "mpshell" in found else []
+    if bounded:
+        print_bounded(console, bounded)
+    return write(out, exact, rows, bounded, found)
