@@ -183,8 +183,10 @@ $(BIN)/tcp-relay: $(OUT)/peers/tcp/main.o $(LIBHOUSE) $(LIBXLINK)
 # Relays over stacks that are installed elsewhere; `make peers` builds those whose folder is named. -isystem: their headers
 # are not for our warnings.
 $(OUT)/peers/picoquic/main.o: PRIVATE = $(if $(PICOQUIC_DIR),-isystem $(PICOQUIC_DIR)/include,$(error PICOQUIC_DIR names no build of picoquic))
+# Its fast AEAD is a library of its own, which a build on x86-64 has by default.
+PICOQUIC_AEAD = $(if $(wildcard $(PICOQUIC_DIR)/lib/libpicotls-fusion.a),picotls-fusion.a)
 build/peers/picoquic/relay: $(OUT)/peers/picoquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
-	$(LINK) $(addprefix $(PICOQUIC_DIR)/lib/lib,picoquic-core.a picotls-openssl.a picotls-minicrypto.a picotls-core.a) -lssl -lcrypto
+	$(LINK) $(addprefix $(PICOQUIC_DIR)/lib/lib,picoquic-core.a $(PICOQUIC_AEAD) picotls-openssl.a picotls-minicrypto.a picotls-core.a) -lssl -lcrypto
 
 $(OUT)/peers/xquic/main.o: PRIVATE = $(if $(XQUIC_DIR),-isystem $(XQUIC_DIR)/include,$(error XQUIC_DIR names no build of XQUIC))
 build/peers/xquic/relay: $(OUT)/peers/xquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
@@ -240,6 +242,7 @@ test-long: EXTRAS := kernel browser test machine
 # The kernel of the arena of that name, in a cache outside of the tree: emulator/kernel/build.sh.
 .PHONY: kernel
 kernel: setup ## build the time-travel kernel (8 minutes of processor time, once; KERNEL_SOURCE=DIR: your own source)
+	@emulator/kernel/check-source.sh
 	@emulator/kernel/build.sh
 
 UPGRADE ?=

@@ -514,3 +514,19 @@ def test_relay_run_ends_its_children_with_itself(tmp_path: Path) -> None:
         assert process.wait(timeout=10) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_picoquic_is_linked_with_its_fast_aead_where_the_build_has_it(tmp_path: Path, is_there: bool) -> None:
+    (tmp_path / "lib").mkdir()
+    if is_there:
+        (tmp_path / "lib" / "libpicotls-fusion.a").touch()
+    words = ["make", "-n", "build/peers/picoquic/relay", f"PICOQUIC_DIR={tmp_path}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if "libpicoquic-core.a" in line)
+    libraries = re.findall(r"lib/lib(\S+)\.a", line)
+    fusion = ["picotls-fusion"] if is_there else []
+    assert libraries[-4 - len(fusion) :] == [
+        "picoquic-core", *fusion, "picotls-openssl", "picotls-minicrypto", "picotls-core",
+    ]  # fmt: skip

@@ -215,6 +215,27 @@ def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("kind", ["junk", "folder", "other archive"])
+def test_what_is_no_source_of_a_kernel_gets_one_sentence(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "source"
+    if kind == "junk":
+        source.write_bytes(b"no archive\n" * 1000)
+    elif kind == "folder":
+        source.mkdir()
+    else:
+        subprocess.run(["tar", "-cf", source, "-C", ROOT, "emulator"], check=True)
+    monkeypatch.setenv("KERNEL_SOURCE", str(source))
+    monkeypatch.setenv("RAILYARD_KERNEL_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UserError, match="there is no kernel"):
+        vkernel.build()
+    said = capfd.readouterr().err
+    assert said.startswith(f"kernel: KERNEL_SOURCE: {source} is no ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "cache").exists()
+
+
 def build_sh(folder: Path, cache: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """That folder's build.sh, with a source that is an empty file."""
     if not (folder / "source.tar").exists():  # its time of change is part of what a kernel is made from

@@ -92,7 +92,9 @@ def why_not() -> str | None:
 def build() -> Path:
     """Builds the kernel, which shows its progress on standard error. Raises UserError with the reason where it cannot;
     the program has said it then."""
-    done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([RECIPE / "check-source.sh"], check=False)
+    if done.returncode == 0:
+        done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise UserError("there is no kernel for the kernel arena; see above, or name one with RAILYARD_KERNEL.")
     return Path(done.stdout.strip())
