@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 BIN = ROOT / "build" / "bin"
 BUILT = {
     "quic-go": "relay",
+    "quic-go-10": "relay",
     "noq": "release/noq-peer",
     "tquic": "release/tquic-relay",
 }  # by `make peers`, in build/peers
