@@ -92,7 +92,7 @@ def why_not() -> str | None:
 def build() -> Path:
     """Builds the kernel, which shows its progress on standard error. Raises UserError with the reason where it cannot;
     the program has said it then."""
-    done = subprocess.run([RECIPE / "check-source.sh"], check=False)
+    done = subprocess.run([RECIPE / "check-source.sh"], text=True, check=False)
     if done.returncode == 0:
         done = subprocess.run([RECIPE / "build.sh"], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
