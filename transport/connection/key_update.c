@@ -8,6 +8,8 @@
 /* Packets that the keys have to last for after the connection began to close: the close is repeated. */
 #define CLOSE_RESERVE 16
 
+#define UPDATE_INTERVAL_US 10000
+
 /* ---- Generations ---- */
 
 static bool takes_part(const xl_connection *c, const xl_path *p) {
@@ -111,6 +113,11 @@ ssize_t xl_conn_open_1rtt(xl_connection *c, const xl_packet_context *ctx, uint64
     return -1;
 }
 
+/* configured: 0 = not. */
+static uint64_t least(uint64_t limit, uint64_t configured) {
+    return configured && configured < limit ? configured : limit;
+}
+
 static uint64_t shortest_pto(const xl_connection *c) {
     uint64_t shortest = XL_NEVER;
     for (size_t i = 0; i < c->path_count; i++) {
@@ -122,12 +129,14 @@ static uint64_t shortest_pto(const xl_connection *c) {
 }
 
 /* The peer must have an acknowledgement of a packet of the present phase before it begins another (section 6.1), which
- * takes a round trip; and no faster than one in the shortest PTO, so that updates cannot be made to keep us busy. */
+ * takes a round trip. Updates must not keep us busy: no two of them come within the shortest PTO, or within
+ * UPDATE_INTERVAL_US where that is less. Our PTO may be much longer than the peer's: on a new path, or behind our own
+ * queue. */
 static bool may_peer_update(const xl_connection *c) {
     if (c->key_update.generation == 0)
         return true;
     return c->key_update.phase_answered && c->key_update.phase_seen_at != XL_NEVER &&
-           c->now - c->key_update.phase_seen_at >= shortest_pto(c);
+           c->now - c->key_update.phase_seen_at >= least(UPDATE_INTERVAL_US, shortest_pto(c));
 }
 
 static void note_of_phase(xl_connection *c, xl_space *space, uint64_t pn) {
@@ -173,10 +182,6 @@ void xl_conn_phase_was_acked(xl_connection *c) {
 }
 
 /* ---- How often keys are used (section 6.6) ---- */
-
-static uint64_t least(uint64_t limit, uint64_t configured) {
-    return configured && configured < limit ? configured : limit;
-}
 
 void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
     c->key_update.forged_packets++;
