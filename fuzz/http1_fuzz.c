@@ -11,7 +11,7 @@ static int open_file(void *user, const char *path, uint64_t *size) {
     FUZZ_CHECK(path[0] != '/' && strstr(path, "..") != path && !strstr(path, "/../"));
     *size = 10000;
     (*(int *)user)++;
-    return path[0] == 'n' ? -1 : 3;
+    return path[0] == 'n' ? CATALOGUE_ABSENT : path[0] == 'b' ? CATALOGUE_BUSY : 3;
 }
 
 static ssize_t read_file(void *user, int handle, uint64_t offset, uint8_t *buf, size_t len) {
@@ -38,7 +38,7 @@ static void answer(const http1_request *request) {
     catalogue_response r;
     catalogue_respond(c, request->method, strlen(request->method), request->target, strlen(request->target),
                       request->range[0] ? request->range : NULL, strlen(request->range), &r);
-    FUZZ_CHECK(http1_reason(r.status)[0] != 0);
+    FUZZ_CHECK(http1_reason(r.status)[0] != 0 && r.retry_after == (r.status == 503));
     fuzz_note_number((uint64_t)r.status);
     fuzz_note_number(r.content_length);
     if (r.content_length > 0 && (r.status == 200 || r.status == 206)) {
