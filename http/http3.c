@@ -226,6 +226,17 @@ static h3_stream *accept_stream(h3_session *s, uint64_t id) {
     return h3_stream_new(s, (int64_t)id);
 }
 
+/* Whether n more bytes of a request may be kept; then they are counted. */
+static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
+    if (!s->is_server || st->head_done)
+        return true;
+    if (st->head_bytes + n > H3_MAX_HEAD_BYTES || s->heads_bytes + n > H3_MAX_HEADS_BYTES)
+        return false;
+    st->head_bytes += n;
+    s->heads_bytes += n;
+    return true;
+}
+
 static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
     uint8_t buf[READ_BYTES];
     bool fin = false;
@@ -246,6 +257,10 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             st->read_ended = fin;
             if (st->over)
                 continue; /* given up: its bytes are read only to give the credit back */
+            if (!has_room_for(s, st, (size_t)n)) {
+                h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
+                continue;
+            }
         }
         take_settings(s, id, buf, (size_t)n, now);
         if (s->failed)

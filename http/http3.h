@@ -6,7 +6,8 @@
  *
  * QPACK's dynamic table is not used in either direction (table capacity 0), so no stream ever blocks on another one and
  * a peer can make this side hold no more than H3_MAX_FIELD_SECTION_BYTES a stream, and what nghttp3 sets aside for a
- * field as soon as its length is known: 64 KiB for the longest value that it takes, 128 KiB in Huffman code.
+ * field as soon as its length is known: address space of 64 KiB for the longest value that it takes, 128 KiB in Huffman
+ * code, of which H3_MAX_HEAD_BYTES are ever written, and H3_MAX_HEADS_BYTES over all of a connection's.
  *
  * Functions that return int give 0 or a negative xl_error. Nothing is thread safe. */
 #ifndef HTTP_HTTP3_H
@@ -22,6 +23,9 @@
 #define H3_DATA_FRAME_BYTES 16383
 /* Largest field section (RFC 9114 section 4.2.2) taken from a peer; a larger one costs the stream. */
 #define H3_MAX_FIELD_SECTION_BYTES 16384
+/* What a server takes of a request until its head is complete, and of all such requests of a connection. */
+#define H3_MAX_HEAD_BYTES  (2 * H3_MAX_FIELD_SECTION_BYTES)
+#define H3_MAX_HEADS_BYTES (256 * 1024)
 
 /* Error codes of RFC 9114 section 8.1 that callers name. */
 #define H3_NO_ERROR          0x0100

@@ -31,7 +31,14 @@ void h3_stream_close_body(h3_stream *st) {
     st->has_body = false;
 }
 
+/* The head is complete, or gone. */
+static void forget_head_bytes(h3_session *s, h3_stream *st) {
+    s->heads_bytes -= st->head_bytes;
+    st->head_bytes = 0;
+}
+
 void h3_stream_free(h3_session *s, h3_stream *st) {
+    forget_head_bytes(s, st);
     for (h3_stream **at = &s->streams; *at; at = &(*at)->next) {
         if (*at == st) {
             *at = st->next;
@@ -203,6 +210,7 @@ static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, voi
         return 0;
     if (s->is_server) {
         st->head_done = true;
+        forget_head_bytes(s, st);
         apply_priority(s, st);
         h3_request request = {.method = st->method,
                               .path = st->path ? st->path : "",

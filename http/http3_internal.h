@@ -17,6 +17,7 @@ typedef struct h3_stream {
     bool read_ended; /* the FIN was handed to nghttp3 */
     bool over;       /* aborted or cancelled: nothing more is told to the caller */
     size_t field_section_bytes;
+    size_t head_bytes; /* server: that came until the head was complete; 0 once it is */
 
     /* Server: fields of the request. */
     char method[H3_METHOD_BYTES];
@@ -57,6 +58,7 @@ struct h3_session {
     h3_peer_settings peer, peer_remembered; /* client: what requests keep to; of the session that is resumed */
     bool has_remembered;
     uint64_t max_client_streams;
+    size_t heads_bytes; /* server: sum of the streams' head_bytes */
     /* Where nghttp3 is told that the payload of a DATA frame lies, of whichever stream: it looks at addresses only. The
      * bytes that the transport takes are read from the body's source when it takes them. */
     uint8_t payload[H3_DATA_FRAME_BYTES];

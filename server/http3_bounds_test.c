@@ -36,8 +36,8 @@ typedef struct {
     xl_connection *connection;
     h3_session *session;
     bool connected, closed;
-    bool reads_nothing;                                             /* so that no credit goes back */
-    uint64_t ended, aborted, abort_code, received, served, put_off; /* put_off: 503 */
+    bool reads_nothing;                                                        /* so that no credit goes back */
+    uint64_t ended, aborted, abort_code, received, served, put_off, overloads; /* put_off: 503 */
 } client;
 
 struct world {
@@ -207,6 +207,7 @@ static void act(world *w) {
         client *c = xl_connection_user(e.connection);
         c->connected |= e.type == XL_EVENT_CONNECTED;
         c->closed |= e.type == XL_EVENT_CLOSED;
+        c->overloads += e.type == XL_EVENT_STREAM_STOPPED && e.error_code == H3_EXCESSIVE_LOAD;
         if (!c->closed && !(c->reads_nothing && e.type == XL_EVENT_STREAM_READABLE))
             h3_on_event(c->session, &e, w->now);
     }
@@ -317,6 +318,45 @@ static void a_client_gets_its_share_of_responses_while_others_leave_theirs_open(
     run(w, 100000);
     assert_int_equal(20, late->served);
     world_free(w);
+}
+
+/* HEADERS of a field whose value is said to have 65,000 bytes, of which `sent` come. */
+static void begin_request(client *c, size_t sent) {
+    static const uint8_t begin[] = {0x01, 0x80, 0x00, 0xfd, 0xf0, 0x00, 0x00, 0x21, 'x', 0x7f, 0xe9, 0xfa, 0x03};
+    static uint8_t value[60000];
+    uint64_t stream;
+    memset(value, 'v', sizeof value);
+    assert_int_equal(0, xl_stream_open(c->connection, true, &stream));
+    assert_int_equal(sizeof begin, xl_stream_send(c->connection, stream, begin, sizeof begin, false, NULL));
+    assert_int_equal(sent, xl_stream_send(c->connection, stream, value, sent, false, NULL));
+}
+
+static void requests_that_are_never_complete_hold_little(void **state) {
+    (void)state;
+    static const struct {
+        size_t each;
+        uint64_t refused;
+    } table[] = {
+        {30000, 12}, /* 8 of 20 fit into 256 KiB */
+        {40000, 20}, /* each is too long */
+        {300, 0},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        xl_limits limits;
+        xl_limits_init(&limits);
+        world *w = world_new(&limits, 0);
+        client *c = connect_client(w), *honest = connect_client(w);
+        for (int k = 0; k < 20; k++) {
+            begin_request(c, table[i].each);
+            run(w, 500000);
+        }
+        assert_int_equal(table[i].refused, c->overloads);
+        get(honest, "/synthetic/100", NULL);
+        run(w, 500000);
+        assert_int_equal(1, honest->ended);
+        assert_false(c->closed);
+        world_free(w);
+    }
 }
 
 /* Flow control lets everything go, the network nothing: the congestion windows are what counts. */
@@ -486,6 +526,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
         cmocka_unit_test(a_client_gets_its_share_of_responses_while_others_leave_theirs_open),
+        cmocka_unit_test(requests_that_are_never_complete_hold_little),
         cmocka_unit_test(what_waits_for_the_congestion_window_is_not_read_yet),
         cmocka_unit_test(a_thousand_requests_that_are_reset_leave_nothing),
         cmocka_unit_test(a_download_that_is_cancelled_gives_its_memory_back),
