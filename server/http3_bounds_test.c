@@ -50,6 +50,7 @@ struct world {
     size_t client_count;
     flight *first, **last;
     uint64_t file_bytes_read, request_records, numbers;
+    uint64_t failure_records, failures, failure_code;
     size_t send_bytes_most; /* that the server has held at any time */
     bool server_unheard;    /* what the server sends gets lost */
 };
@@ -79,7 +80,13 @@ static void file_close(void *user, int handle) {
 
 static void count_record(void *user, const char *event, json_t *fields, uint64_t now) {
     (void)now;
-    ((world *)user)->request_records += strcmp(event, "request") == 0;
+    world *w = user;
+    w->request_records += strcmp(event, "request") == 0;
+    if (strcmp(event, "handshake_failed") == 0) {
+        w->failure_records++;
+        w->failures += (uint64_t)json_integer_value(json_object_get(fields, "count"));
+        w->failure_code = (uint64_t)json_integer_value(json_object_get(fields, "error_code"));
+    }
     json_decref(fields);
 }
 
@@ -242,7 +249,7 @@ static void run(world *w, uint64_t us) {
     }
 }
 
-static client *connect_client(world *w) {
+static client *start_client(world *w) {
     client *c = &w->client[w->client_count];
     const xl_addr local = {.family = 4, .ip = {10, 0, 1, (uint8_t)w->client_count}, .port = 50000};
     const xl_addr remote = {.family = 4, .ip = {10, 0, 0, 1}, .port = 443};
@@ -256,6 +263,11 @@ static client *connect_client(world *w) {
     assert_non_null(c->session);
     w->client_count++;
     run(w, 100000);
+    return c;
+}
+
+static client *connect_client(world *w) {
+    client *c = start_client(w);
     assert_true(c->connected);
     return c;
 }
@@ -267,6 +279,28 @@ static uint64_t get(client *c, const char *path, const h3_header *header) {
 }
 
 /* ---- tests ---- */
+
+/* Client and server have no cipher suite in common: TLS alert handshake_failure (RFC 9001 section 4.8). */
+static void handshakes_that_fail_leave_a_record_a_second_at_most(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    assert_int_equal(0, xl_credentials_set_ciphers(w->server_credentials, "chacha20"));
+    assert_int_equal(0, xl_credentials_set_ciphers(w->client_credentials, "aes128"));
+    assert_false(start_client(w)->connected);
+    run(w, 5000000);
+    assert_int_equal(1, w->failure_records);
+    assert_int_equal(0x100 + 40, w->failure_code);
+    for (int i = 0; i < 40; i++)
+        start_client(w);
+    run(w, 5000000);
+    start_client(w);
+    run(w, 5000000);
+    assert_in_range(w->failure_records, 3, 8);
+    assert_int_equal(42, w->failures);
+    world_free(w);
+}
 
 /* 400 requests for 100 MiB each, where the client lets 300 bytes of each answer be sent. */
 static void requests_without_flow_control_credit_hold_next_to_nothing(void **state) {
@@ -524,6 +558,7 @@ static void rooms_are_shared_out_as_the_options_say(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handshakes_that_fail_leave_a_record_a_second_at_most),
         cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
         cmocka_unit_test(a_client_gets_its_share_of_responses_while_others_leave_theirs_open),
         cmocka_unit_test(requests_that_are_never_complete_hold_little),

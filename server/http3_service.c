@@ -16,13 +16,16 @@
 #define OPEN_RESERVED 16
 #define OPEN_SHARED   4096
 
+#define FAILURE_RECORD_US 1000000
+
 struct http3_service {
     xl_endpoint *endpoint;
     catalogue *videos;
     http3_service_hooks hooks;
     struct connection *connections;
     size_t open_responses;
-    uint64_t now; /* of the running call, for callbacks */
+    uint64_t now;                                /* of the running call, for callbacks */
+    uint64_t failure_noted_at, failures_unnoted; /* handshakes that failed */
     server_totals totals;
 };
 
@@ -321,6 +324,20 @@ static void account(connection *c, const xl_event *closed) {
     note(s, "connection_closed", fields);
 }
 
+/* What a client that could not connect leaves behind: at most a record a second, however many come. */
+static void note_failed_handshake(http3_service *s, const xl_event *closed) {
+    bool is_first = s->failure_noted_at == 0 && s->failures_unnoted == 0;
+    s->failures_unnoted++;
+    if (!is_first && s->now - s->failure_noted_at < FAILURE_RECORD_US)
+        return;
+    json_t *fields =
+        json_pack("{s:s, s:I, s:s, s:I}", "reason", reason_word(closed->close_reason), "error_code",
+                  (json_int_t)closed->error_code, "detail", closed->reason, "count", (json_int_t)s->failures_unnoted);
+    s->failure_noted_at = s->now;
+    s->failures_unnoted = 0;
+    note(s, "handshake_failed", fields);
+}
+
 static void forget_connection(connection *c) {
     if (c->prev)
         c->prev->next = c->next;
@@ -345,8 +362,10 @@ static void on_event(http3_service *s, const xl_event *event) {
             xl_connection_close(event->connection, H3_INTERNAL_ERROR, "out of memory", s->now);
     }
     if (!c) { /* it ended before, or could not become, an HTTP/3 connection */
-        if (event->type == XL_EVENT_CLOSED)
+        if (event->type == XL_EVENT_CLOSED) {
+            note_failed_handshake(s, event);
             xl_connection_free(event->connection);
+        }
         return;
     }
     if (event->type == XL_EVENT_CLOSED) {
