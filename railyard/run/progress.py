@@ -65,7 +65,7 @@ class PlainReporter:
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
         self._console.print(
-            f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons)}), again at the end", soft_wrap=True
+            f"{spec.run_id}: void at try {attempt} ({'; '.join(reasons[:1])}), again at the end", soft_wrap=True
         )
 
     def refused(self, spec: RunSpec, sentence: str) -> None:
