@@ -16,6 +16,7 @@ from conftest import Command, FakeRun
 from railyard.base.terminal import MOST_LINES, first_lines
 from railyard.report import write_report
 from railyard.results import findings
+from railyard.results.causes import causes
 from railyard.results.records import Run, load_campaign
 from railyard.results.summary import Outcome, summary_lines
 from railyard.results.twins import all_agreements, differs, load_twins
@@ -162,6 +163,29 @@ def test_on_a_machine_that_is_late_every_cell_has_a_value_and_says_where_it_is_f
     assert page.count("0.500°") >= 4 and "9.000†" in page, "in the abstract, and in the pair's table"
     assert page.count('<th scope="col">Virtual time</th>') == 1, "run by run, beside the lateness"
     assert "Every run is void" not in page and ">void</td>" not in page
+
+
+def test_a_cause_is_told_once_with_its_largest_figures(make_campaign: Make) -> None:
+    told = [
+        "The host woke timers late: p99 6.72 ms, at most 22.5 ms.",
+        "The host woke timers late: p99 8.7 ms, at most 9.0 ms.",
+    ]
+    told += ["Other real-time processes or the kernel held the cores: timers woke late, p99 3.00 ms, at most 4.0 ms."]
+    out = make_campaign(*(FakeRun(label=f"s{k}", void=True) for k in range(3)), FakeRun())
+    for k, cause in enumerate(told):
+        file = out / "runs" / f"subway-1--s{k}--s1" / "run.json"
+        record = json.loads(file.read_text())
+        record["fidelity"]["cause"] = cause
+        file.write_text(json.dumps(record))
+    once = "The host woke timers late: p99 8.7 ms, at most 22.5 ms."
+    runs = load_campaign(out)[1]
+    assert {cause: len(of) for cause, of in causes(runs).items()} == {once: 2, told[2]: 1}
+    said = " ".join(" ".join(lines_of(out)).split())
+    assert said.count("The host woke timers late") == 1 and once in said
+    box = write_report(*load_campaign(out), out).read_text().split('<aside class="void"')[1].split("</aside>")[0]
+    assert (
+        box.count("The host woke timers late") == 1 and f"{once} subway-1, s0 (seed 1); subway-1, s1 (seed 1)." in box
+    )
 
 
 def test_a_stand_in_is_in_no_comparison(make_campaign: Make) -> None:

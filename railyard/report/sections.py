@@ -17,6 +17,7 @@ from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import figures
 from railyard.results import differences, shortage
 from railyard.results.aggregate import Cell, cells
+from railyard.results.causes import causes
 from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
@@ -298,9 +299,8 @@ def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
     """Why runs are void: under each cause, by pair and scheme, their seeds. What was late in each of them stands in the
     table of fidelity."""
     found: dict[str, dict[tuple[str, str], list[int]]] = {}
-    for run in runs:
-        if run.void:
-            cause = str(run.record["fidelity"].get("cause") or "The emulator was late.")
+    for cause, of_cause in causes(runs).items():
+        for run in of_cause:
             found.setdefault(cause, {}).setdefault((run.pair, run.label), []).append(run.seed)
     return found
 

@@ -21,6 +21,7 @@ from railyard.experiment.model import EXACT_ARENAS
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.results import differences, findings, shortage, twins
 from railyard.results.aggregate import Cell, cells
+from railyard.results.causes import causes
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.tables import Column, columns_of, marked, marks_in_words, shortages
 from railyard.stats.intervals import FEWEST
@@ -154,10 +155,9 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
     told: list[tuple[str, str]] = []
     void = [run for run in outcome.runs if run.void]
     if void:
-        causes = dict.fromkeys(str(run.record["fidelity"].get("cause") or "The emulator was late.") for run in void)
         again = f" `{outcome.command}` repeats them." if outcome.command else ""
         count = f"{len(void)} of {counted(len(outcome.runs), 'run')} void, and in no figure"
-        told.append((f"{count}: {' '.join(causes)}{again}", "red"))
+        told.append((f"{count}: {' '.join(causes(void))}{again}", "red"))
     if apart := _apart(outcome):
         some = "; ".join(f"{name} ({words})" for name, words in list(apart.items())[:MOST_APART])
         more = f"; and {len(apart) - MOST_APART} more" if len(apart) > MOST_APART else ""

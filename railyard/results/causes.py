@@ -1,0 +1,28 @@
+"""Why runs are void, each cause once: runs whose records tell the same but for its figures have one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from railyard.results.records import Run
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+UNKNOWN = "The emulator was late."
+
+
+def causes(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The void ones of these by cause, each with the largest of its figures."""
+    found: dict[str, list[tuple[str, Run]]] = {}
+    for run in runs:
+        if run.void:
+            told = str(run.record["fidelity"].get("cause") or UNKNOWN)
+            found.setdefault(NUMBER.sub("#", told.replace("p99", "p")), []).append((told, run))
+    return {_largest([told for told, _ in same]): [run for _, run in same] for same in found.values()}
+
+
+def _largest(told: Sequence[str]) -> str:
+    """The words of the first one, each number the largest of all in its place."""
+    numbers = [NUMBER.findall(one) for one in told]
+    largest = iter(max(column, key=float) for column in zip(*numbers, strict=True))
+    return NUMBER.sub(lambda _: next(largest), told[0])
