@@ -17,6 +17,7 @@
 #define OPEN_SHARED   4096
 
 #define FAILURE_RECORD_US 1000000
+#define APPLICATION_ERROR 0x0c
 
 struct http3_service {
     xl_endpoint *endpoint;
@@ -324,8 +325,11 @@ static void account(connection *c, const xl_event *closed) {
     note(s, "connection_closed", fields);
 }
 
-/* What a client that could not connect leaves behind: at most a record a second, however many come. */
+/* What a client that could not connect leaves behind: at most a record a second, however many come. Who gave up by
+ * itself did not fail: a player that races two paths does so (RFC 9000 section 10.2.3). */
 static void note_failed_handshake(http3_service *s, const xl_event *closed) {
+    if (closed->error_code == 0 || closed->error_code == APPLICATION_ERROR)
+        return;
     bool is_first = s->failure_noted_at == 0 && s->failures_unnoted == 0;
     s->failures_unnoted++;
     if (!is_first && s->now - s->failure_noted_at < FAILURE_RECORD_US)
