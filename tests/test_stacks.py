@@ -86,7 +86,7 @@ def test_the_how_to_leads_to_a_row_of_the_report(tmp_path: Path) -> None:
     assert commands == ["railyard run first.yaml"]
     done = run(tmp_path, "first.yaml", tmp_path / "results")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^ sp .*\n my-stack ", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^ \S+ +sp .*\n +my-stack ", done.stdout, re.MULTILINE), done.stdout
     record = json.loads(next((tmp_path / "results").glob("first-*/runs/*my-stack*/run.json")).read_text())
     assert record["config"]["stack"]["name"] == "aioquic"
     assert set(record["config"]["stack"]["sha256"]) >= {"peer.yaml", "relay.py"}

@@ -28,7 +28,8 @@ PAIRS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 def lines_of(out: Path, width: int = 100, twins: dict[str, list[Run]] | None = None) -> list[str]:
     record, runs = load_campaign(out)
     outcome = Outcome(runs, record.get("not_run", []), findings.find(runs), twins, str(record["command"]))
-    return summary_lines(Console(width=width, highlight=False), outcome)
+    terminal = Console(width=width, highlight=False, force_terminal=True, color_system=None)
+    return summary_lines(terminal, outcome)
 
 
 def played(

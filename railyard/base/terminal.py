@@ -117,11 +117,11 @@ def _part(table: Table, columns: Sequence[Column]) -> Table:
 
 def first_lines(console: Console, parts: Sequence[RenderableType], most: int = MOST_LINES) -> list[str]:
     """At most so many lines of these, as they would be printed, with their styles; the last one says that there is
-    more."""
+    more. In a log a sentence is one line."""
     told: list[str] = []
     for part in parts:
         with console.capture() as caught:
-            console.print(part)
+            console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
         told += caught.get().splitlines()
         if len(told) > most:
             return [*told[: most - 1], "… the rest is on the page."]
