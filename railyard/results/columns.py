@@ -66,7 +66,7 @@ RUNS = Table(
             "outcome", STRING, "`complete`, `time_limit`, `connection_lost`, `connect_failed`; else a program failed"
         ),
         Column("message", STRING, "a phrase about the outcome"),
-        Column("void", BOOL, "the emulator was late: the run is no measurement, leave it out"),
+        Column("void", BOOL, "emulator or endpoints were late: the run is no measurement, leave it out"),
         Column("tries", INT, "how often the run was done until it was on time"),
         Column("chunks_requested", INT, "requests made"),
         Column("chunks_completed", INT, "requests answered whole"),
