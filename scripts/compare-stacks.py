@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,13 @@ from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import RESULTS_DIR
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
+from railyard.figures.figure import Values
+from railyard.figures.play import Play
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, first_frames, rcts
 from railyard.results.differences import layout_of
 from railyard.results.records import Run, load_campaign
 from railyard.stats import rates
 from railyard.stats.intervals import METHOD, Interval, Layout, bootstrap, interval, paired, quantile_of
-from railyard.stats.statistics import nearest_rank
 
 NOT_KNOWN = "–"
 REFERENCE = "vanilla-mp"
@@ -47,24 +49,15 @@ class Row:
     def layout(self) -> Layout:
         return layout_of(self.runs)
 
-    @property
-    def chunks(self) -> list[list[float]]:
-        return [[chunk.rct_s for chunk in run.chunks] for run in self.runs]
-
-    def rct(self, q: float) -> Interval | None:
-        return bootstrap(self.chunks, quantile_of(q), self.layout) if self.runs else None
-
-    @property
-    def first_frame(self) -> Interval | None:
-        first = [[run.first_frame_counted[0]] for run in self.runs]
-        return bootstrap(first, quantile_of(0.5), self.layout) if self.runs else None
+    def quantile(self, values: Callable[[Play], Values], q: float) -> Interval | None:
+        groups = [[value for value, _ in values(run)] for run in self.runs]
+        return bootstrap(groups, quantile_of(q), self.layout) if self.runs else None
 
     @property
     def rebuffer(self) -> Interval | None:
-        """Time stalled / time played, in percent."""
-        stalled = [100 * run.rebuffer_counted_s for run in self.runs]
-        played = [run.play_time_s for run in self.runs]
-        return rates.level(rates.Sums.of(stalled, played), self.layout) if self.runs else None
+        """In percent."""
+        found = REBUFFER_RATE.level(self.runs, self.layout) if self.runs else None
+        return None if found is None else found.mapped(lambda share: 100 * share)
 
     @property
     def wire(self) -> Interval | None:
@@ -108,8 +101,14 @@ def _text(found: Interval | None, form: str) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    times = [_text(row.rct(q), ".3f") for q in (0.5, 0.95, 0.99)]
-    return [*times, _text(row.first_frame, ".3f"), _text(row.rebuffer, ".1f"), _text(row.wire, ".3f"), row.ends]
+    times = [_text(row.quantile(rcts, q), ".3f") for q in (0.5, 0.95, 0.99)]
+    return [
+        *times,
+        _text(row.quantile(first_frames, 0.5), ".3f"),
+        _text(row.rebuffer, ".1f"),
+        _text(row.wire, ".3f"),
+        row.ends,
+    ]
 
 
 HEAD = ["RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %", "wire / delivered", "ends"]
@@ -133,8 +132,8 @@ def print_matrix(runs: Sequence[Run]) -> None:
 
 
 def _median_and_most(row: Row | None) -> str:
-    times = [time for chunks in row.chunks for time in chunks] if row is not None else []
-    return f"{nearest_rank(times, 0.5):.2f} / {max(times):.2f}" if times else "void"
+    both = [figure.point(row.runs if row is not None else []) for figure in (RCT_MEDIAN, RCT_MAX)]
+    return " / ".join("void" if point is None else f"{point.value:.2f}" for point in (both if all(both) else both[:1]))
 
 
 def troubles(runs: Sequence[Run], folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
@@ -25,9 +26,10 @@ from railyard.base.paths import RESULTS_DIR
 from railyard.base.plotfile import write_drawn
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
+from railyard.figures import rows
+from railyard.figures.figure import Figure, Quantile
 from railyard.results import bounds, differences
-from railyard.results.aggregate import median_efficiency
-from railyard.results.differences import ALL, BEST, Figure
+from railyard.results.differences import ALL, BEST
 from railyard.results.failures import failures
 from railyard.results.records import Run, load_campaign
 from railyard.stats import intervals
@@ -40,13 +42,9 @@ CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference, and none of
 TOO_SMALL = "n too small"
 EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
 
-FIGURES = {figure.name: figure for figure in differences.FIGURES}
-MEDIAN, P99 = FIGURES["rct_median"], FIGURES["rct_p99"]
-FRAME_P99 = differences.figure_of_sample("first_frame_p99", "first frame p99", differences.first_frames, 0.99)
-COLUMNS = (
-    *(FIGURES[name] for name in ("rct_median", "rct_p95", "rct_p99", "first_frame", "first_frame_p95")),
-    *(FIGURES[name] for name in ("rebuffer_rate", "redundancy")),
-)
+MEDIAN, P99 = rows.RCT_MEDIAN, rows.RCT_P99
+FRAME_P99 = Figure("first_frame_p99", "first frame p99", "s", Quantile(rows.first_frames, 0.99))
+COLUMNS = (*rows.COMPARED, rows.REDUNDANCY)
 
 
 _BEST: dict[tuple[int, str], list[Run]] = {}
@@ -101,16 +99,15 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 def cell(figure: Figure, runs: Sequence[Run]) -> str:
     found = figure.level(runs, differences.layout_of(runs))
-    if figure.relative:
+    if figure.is_relative:
         return differences.level_words(found)
     return differences.level_words(found, ".2f", 100.0)
 
 
 def efficiency(runs: Sequence[Run]) -> str:
     """In percent; ≤ where it rests on requests that never completed."""
-    known = [chunk for run in runs for chunk in run.chunks if chunk.efficiency is not None]
-    found = median_efficiency(known)
-    return "–" if found is None else f"{'≤ ' if found.at_most else ''}{100 * found.value:.0f}"
+    found = rows.EFFICIENCY.point(runs)
+    return "–" if found is None else replace(found, value=100 * found.value).text(".0f")
 
 
 def oracle_median(runs: Sequence[Run]) -> float:
@@ -154,11 +151,11 @@ def print_samples(runs: Sequence[Run]) -> None:
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for label in (OURS, BEST):
         for title, figure, sample in (
-            ("RCT", P99, differences.rcts),
-            ("first frame", FRAME_P99, differences.first_frames),
+            ("RCT", P99, rows.rcts),
+            ("first frame", FRAME_P99, rows.first_frames),
         ):
             own = runs_of(runs, label, figure)
-            drawn = sample(own, differences.layout_of(own))
+            drawn = Quantile(sample, 0.99).sample(own, differences.layout_of(own))
             at = value(figure, runs, label)
             count = intervals.carrying_count(drawn, at)
             enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
@@ -231,7 +228,7 @@ def print_goals(runs: Sequence[Run]) -> None:
 
     row("RCT median at most 1.15 times the oracle's", lambda label: f"{value(MEDIAN, runs, label) / oracle:.2f}")
     row("RCT p99 at least 25 % below the best other scheme's", lambda label: f"{change(P99, label, best)} ({best})")
-    row("redundancy below 2 %", lambda label: f"{100 * value(FIGURES['redundancy'], runs, label):.2f} %")
+    row("redundancy below 2 %", lambda label: f"{100 * value(rows.REDUNDANCY, runs, label):.2f} %")
     row("RCT median at most 2 % above sp:best's on every pair", lambda label: above_best(runs, label))
     row("first-frame p99 at least 50 % below sp:best's", lambda label: change(FRAME_P99, label, BEST))
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,17 @@ from railyard.base.paths import ROOT
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.model import Experiment, find_experiment, load_experiment
+from railyard.figures import rows
+from railyard.figures.figure import Figure, Plays, Point, Pool, Ratio
+from railyard.figures.play import Play
 from railyard.gate import build
 from railyard.results import differences
-from railyard.results.differences import Bounds, Difference, Figure
+from railyard.results.differences import Difference
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
-from railyard.stats import intervals
+from railyard.stats import intervals, rates
+from railyard.stats.intervals import Bounds
 from railyard.stats.statistics import nearest_rank
 from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
@@ -59,45 +63,39 @@ TRIED, BASE = "tried", "baseline"
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-def _mean(layout: intervals.Layout, tops: list[float], bottoms: list[float]) -> intervals.Reals:
-    drawn = intervals.weights(layout)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: intervals.Reals = (drawn @ np.array(tops)) / (drawn @ np.array(bottoms))
-    return found
-
-
-def _medians(runs: Sequence[Run], layout: intervals.Layout) -> Bounds:
+class _Medians(Pool):
     """The geometric mean of the pairs' medians. Each pair counts as one, however many plays it has."""
-    tops, bottoms = [0.0] * len(runs), [0.0] * len(runs)
-    for cluster in layout.clusters:
-        values = sorted(chunk.rct_s for k in cluster for chunk in runs[k].chunks)
-        for k in cluster:
-            tops[k] = math.log(nearest_rank(values, 0.5)) / len(cluster)
-            bottoms[k] = 1 / len(cluster)
-    found = np.exp(_mean(layout, tops, bottoms))
-    return found, found
+
+    def point(self, plays: Plays) -> Point | None:
+        return rows.RCT_MEDIAN.point(plays)
+
+    def bounds(self, plays: Plays, layout: intervals.Layout) -> Bounds:
+        sums = rates.Sums(np.zeros(len(plays)), np.zeros(len(plays)))
+        for cluster in layout.clusters:
+            median = nearest_rank([rct for k in cluster for rct, _ in rows.rcts(plays[k])], 0.5)
+            sums.top[list(cluster)] = math.log(median) / len(cluster)
+            sums.bottom[list(cluster)] = 1 / len(cluster)
+        found = np.exp(sums.resampled(layout))
+        return found, found
+
+    def level(self, plays: Plays, layout: intervals.Layout) -> intervals.Interval | None:
+        return intervals.interval(self.bounds(plays, layout)[0], layout)
 
 
-def _excess(runs: Sequence[Run], layout: intervals.Layout) -> Bounds:
-    """Seconds above the oracle, the mean over requests. One that did not complete counts with the time it waited."""
-    known = [[one.rct_s - one.oracle_s for one in run.chunks if one.oracle_s is not None] for run in runs]
-    found = _mean(layout, [math.fsum(of) for of in known], [float(len(of)) for of in known])
-    return found, found
+def _above_oracle(play: Play) -> list[float]:
+    """Seconds above the oracle. A request that did not complete counts with the time it waited."""
+    return [chunk.rct_s - chunk.oracle_s for chunk in play.chunks if chunk.oracle_s is not None]
 
 
-def _of_mean(name: str, title: str, bounds: Callable[[Sequence[Run], intervals.Layout], Bounds]) -> Figure:
-    return Figure(name, title, bounds, lambda runs, layout: intervals.interval(bounds(runs, layout)[0], layout))
-
-
-_KNOWN = differences.BY_NAME
+_EXCESS = Ratio(lambda play: math.fsum(_above_oracle(play)), lambda play: len(_above_oracle(play)))
 FIGURES = (
-    _of_mean("median", "median", _medians),
-    replace(_KNOWN["rct_p95"], title="p95"),
-    replace(_KNOWN["rct_p99"], title="p99"),
-    _of_mean("excess", "excess", _excess),
-    replace(_KNOWN["first_frame"], title="first frame"),
-    replace(_KNOWN["rebuffer_rate"], title="rebuffering"),
-    _KNOWN["redundancy"],
+    Figure("median", "median", "s", _Medians()),
+    replace(rows.RCT_P95, title="p95"),
+    replace(rows.RCT_P99, title="p99"),
+    Figure("excess", "excess", "s", _EXCESS),
+    replace(rows.FIRST_FRAME, title="first frame"),
+    replace(rows.REBUFFER_RATE, title="rebuffering"),
+    rows.REDUNDANCY,
 )
 
 
@@ -198,7 +196,7 @@ def cell(one: Difference) -> str:
     if one.change is None or not one.carried:
         return "–" if one.change is None else intervals.TOO_SMALL
     form, after = "+.1f", ""
-    if not one.figure.relative:
+    if not one.figure.is_relative:
         form, after = "+.2f", f", to {100 * one.ours.value:.2f}" if one.ours else ""
     return one.change.interval.mapped(lambda value: 100 * value).text(form).replace("-", "−") + after
 

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from conftest import FakeRun
+from railyard.figures.figure import Figure
+from railyard.figures.rows import RCT_P95, RCT_P99
 from railyard.report import write_report
 from railyard.results import differences
 from railyard.results.aggregate import cells
-from railyard.results.findings import Findings, carries, find, shown
+from railyard.results.findings import Findings, find
 from railyard.results.records import load_campaign
 from railyard.results.tables import columns_of, same_in_words
+from railyard.stats.intervals import TOO_SMALL
 
 Make = Callable[..., Path]
 SCHEMES = {"sp": "sp", "sp:lte": "sp", "cm": "cm", "vanilla-mp": "vanilla-mp", "xlink": "xlink"}
@@ -279,16 +282,15 @@ def test_there_is_no_sentence_where_there_is_nothing_to_compare(make_campaign: M
     assert find(load_campaign(make_campaign(FakeRun()))[1]) is None
 
 
-@pytest.mark.parametrize(("q", "least"), [(0.95, 72), (0.99, 368)])
+@pytest.mark.parametrize(("figure", "least"), [(RCT_P95, 72), (RCT_P99, 368)])
 def test_a_quantile_is_printed_only_where_its_order_statistics_lie_within_the_sample(
-    make_campaign: Make, q: float, least: int
+    make_campaign: Make, figure: Figure, least: int
 ) -> None:
-    assert (carries(q, least - 1), carries(q, least)) == (False, True)
     for count in (least - 1, least):
         values = [number / 100 for number in range(1, count + 1)]
         [cell] = cells(load_campaign(make_campaign(FakeRun(seed=count, rct_s=values)))[1])["subway-1"]
         cell = cell if len(cell.chunks) == count else type(cell)(cell.pair, cell.label, cell.runs[-1:], [])
-        assert (shown(cell, q) is not None) == (count == least)
+        assert (figure.text(cell.runs) == TOO_SMALL) == (count < least)
 
 
 def test_columns_that_are_equal_in_all_rows_are_told_once(make_campaign: Make) -> None:

@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 from conftest import FakeRun
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
+from railyard.figures.rows import GATED
 from railyard.gate import output
 from railyard.gate.compare import Row, compare
 from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.gate.testing import Railyard
-from railyard.results.paired import METRICS
 from railyard.results.qlogdiff import Decision, parting
 from railyard.results.records import Run, load_run
 from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
@@ -113,7 +113,7 @@ def sides(
 
 def verdicts(made: Sides) -> dict[str, str]:
     [row] = compare(*made, Floors(), 0.05)
-    return {comparison.metric.name: comparison.verdict for comparison in row.comparisons}
+    return {comparison.figure.name: comparison.verdict for comparison in row.comparisons}
 
 
 def test_a_planted_regression_of_a_tenth_is_found(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_shift_below_the_floor_is_no_regression_however_significant(tmp_path: 
 
     made = sides(tmp_path, slightly)
     assert verdicts(made)["rct_median"] == verdicts(made)["rct_p99"] == "below floor"
-    strict = compare(*made, Floors(rct_median=0.001), 0.05)[0]
-    assert [comparison.metric.name for comparison in strict.regressions] == ["rct_median"]
+    strict = compare(*made, Floors.model_validate({"rct_median": 0.001}), 0.05)[0]
+    assert [comparison.figure.name for comparison in strict.regressions] == ["rct_median"]
 
 
 def test_identical_is_identical(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     text = output.markdown(verdict)
     assert text.startswith("### Railyard gate: 2 regressions\n")
     table = [line for line in text.splitlines() if line.startswith("| ")]
-    assert {line.count("|") for line in table} == {len(METRICS) + 4}
+    assert {line.count("|") for line in table} == {len(GATED) + 4}
     assert (
         "+20.0 % [+20.0, +20.0]) **worse**" in text and "worse in 12 of 12 plays" in text and "first <decision>" in text
     )
@@ -240,7 +240,7 @@ def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:
     before, after, hashes = sides(tmp_path, lambda run, drawn: setattr(run, "rebuffer_time_s", 0.0))
     _, worse, _ = sides(tmp_path / "worse", stalls)
     [row] = compare(after, worse, hashes, Floors(), 0.05)
-    [stalled] = [one for one in row.comparisons if one.metric.name == "stalled"]
+    [stalled] = [one for one in row.comparisons if one.figure.name == "stalled"]
     assert (stalled.p_worse, stalled.verdict, stalled.typical) == (2.0**-8, "worse", (0.0, 8 / 12))
     low, high = 0.34888, 0.90075  # Clopper and Pearson, eight of twelve
     none = 1 - 0.025 ** (1 / 12)  # the upper end of none of twelve that got better
@@ -256,7 +256,7 @@ def test_a_tail_of_few_long_requests_is_counted_although_the_typical_play_is_the
             run.rct_s[3] = 7 * max(run.rct_s)
 
     [row] = compare(*sides(tmp_path, trails), Floors(), 0.05)
-    [tail] = [one for one in row.comparisons if one.metric.name == "tail"]
+    [tail] = [one for one in row.comparisons if one.figure.name == "tail"]
     assert (tail.p_worse, tail.typical) == (2.0**-6, (0.0, 0.5))
 
 

@@ -10,7 +10,7 @@ from railyard.base.paths import ROOT
 from railyard.studies.exhibits.registry import EXHIBITS, KINDS
 
 PACKAGE = ROOT / "railyard"
-LAYERS = ("base", "stats", "traces", "experiment", "run", "results", "report", "studies", "gate", "cli")
+LAYERS = ("base", "stats", "traces", "experiment", "run", "figures", "results", "report", "studies", "gate", "cli")
 # Within the studies likewise: what they share, then each.
 STUDIES = ("request", "agreement", "coverage", "thresholds", "cost", "population", "exhibits")
 OUTSIDE = {"__init__", "__main__"}  # the version; `python -m railyard`

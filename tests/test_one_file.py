@@ -122,3 +122,58 @@ def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
         assert "standby_probe_ms" in (tree / "docs" / "reference" / page).read_text(), page
     (tree / "e.yaml").write_text(EXPERIMENT)
     assert "standby_probe_ms" in follow("railyard run e.yaml", 2)
+
+
+FIGURE_ROW = """
+    Figure(
+        "slow_requests",
+        "slow requests",
+        "%",
+        Ratio(lambda play: sum(chunk.rct_s > 1.2 for chunk in play.chunks), lambda play: len(play.chunks)),
+        "Requests that take longer than 1.2 s.",
+        where="`chunks.rct_s`",
+        head=("slow", "requests"),
+        bar_digits=1,
+        is_compared=True,
+        gate=Gate(0.03),
+    ),
+"""
+PLAYS = """
+name: slow
+arena: sim
+pairs: [subway-1]
+schemes: [sp, vanilla-mp]
+seeds: 6
+start_offset_ms: spread
+player: {bitrate_bps: 4000000, duration_s: 3}
+qlog: none
+"""
+NEW_GATE = """
+from pathlib import Path
+from railyard.gate.compare import compare
+from railyard.gate.suite import Floors
+from railyard.results.records import load_campaign
+runs = [run for run in load_campaign(Path("out"))[1] if run.label == "sp"]
+[row] = compare(runs, runs, {run.run_id: ("a", "b") for run in runs}, Floors(), 0.05)
+print([(one.figure.name, one.floor) for one in row.comparisons])
+"""
+
+
+def test_a_figure_is_one_row(tree: Path, follow: Follow) -> None:
+    """Column, bars, comparison of schemes, metric and floor of the gate, and its definition follow from the row."""
+    file = tree / "railyard" / "figures" / "rows.py"
+    text = file.read_text(encoding="utf-8")
+    before = '    Figure(\n        "efficiency",'
+    file.write_text(text.replace(before, f"{FIGURE_ROW.strip(chr(10))}\n{before}"))
+    (tree / "slow.yaml").write_text(PLAYS)
+    follow("railyard run slow.yaml --out out")
+    assert re.search(r"\bslow\b.*\n.*\brequests\b", follow("railyard show out")), "a column in the terminal"
+    assert "slow requests, %" in follow("railyard compare out")
+    follow("railyard report out")
+    page = (tree / "out" / "report.html").read_text(encoding="utf-8")
+    for place in ("<dt>slow requests</dt>", "Slow requests: Requests that take longer", '"slow requests, %"'):
+        assert place in page, place
+    assert "('slow_requests', 0.03)" in follow(f"python -c '{NEW_GATE}'")
+    follow(f"{sys.executable} -m railyard.cli.reference")
+    for name, words in (("metrics.md", "longer than 1.2 s"), ("formats.md", "`slow_requests`")):
+        assert words in (tree / "docs" / "reference" / name).read_text(encoding="utf-8"), name

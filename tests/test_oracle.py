@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import FakeRun
+from railyard.figures.rows import EFFICIENCY
 from railyard.gate.testing import Railyard
 from railyard.results import oracle
-from railyard.results.aggregate import median_efficiency, write_parquet
+from railyard.results.aggregate import write_parquet
 from railyard.results.oracle import (
     PAYLOAD_BYTES,
     TOLERANCE_S,
@@ -26,7 +29,7 @@ from railyard.results.oracle import (
     rct_s,
     request_arrival_us,
 )
-from railyard.results.records import Chunk
+from railyard.results.records import Chunk, load_run
 from railyard.traces.trace import Trace, format_trace, read_trace
 
 
@@ -123,12 +126,17 @@ def test_more_bytes_never_arrive_earlier_and_another_path_never_hurts(
     assert completion_us(found, request_us + more, size) >= whole
 
 
-def test_the_median_efficiency_says_when_it_rests_on_an_unfinished_chunk() -> None:
+def test_the_median_efficiency_says_when_it_rests_on_an_unfinished_chunk(tmp_path: Path) -> None:
+    run = load_run(FakeRun().write(tmp_path))
+
+    def median(*chunks: Chunk) -> str:
+        return EFFICIENCY.text([replace(run, chunks=list(chunks))])
+
     done = [Chunk(i, 0.0, 1.0, True, 1, oracle_s=share) for i, share in enumerate((0.2, 0.4, 0.9))]
-    assert str(median_efficiency(done)) == "40.0 %"
+    assert median(*done) == "40.0 %"
     waiting = Chunk(3, 0.0, 2.0, False, 1, oracle_s=1.8)
-    assert str(median_efficiency([*done, waiting])) == "≤ 40.0 %"
-    assert median_efficiency([*done, Chunk(3, 0.0, 2.0, True, 1)]) is None, "without its trace a chunk has none"
+    assert median(*done, waiting) == "≤ 40.0 %"
+    assert median(*done, Chunk(3, 0.0, 2.0, True, 1)) == "–", "without its trace a chunk has none"
     early = Chunk(3, 0.0, 0.1, False, 1, oracle_s=1.0)
     assert early.efficiency == 1.0, "cut off before the oracle's time: all that is known is that it is at most 1"
 

@@ -22,6 +22,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.cli.population import rate_of
+from railyard.figures.rows import REBUFFER_RATE
 from railyard.studies.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
 from railyard.studies.population.figures import Plays, improvement
 from railyard.studies.population.model import Population, load_population
@@ -174,7 +175,7 @@ def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
 def test_a_play_that_never_showed_a_frame_stalled_all_the_time_that_was_waited() -> None:
     shown = {"day": 1, "viewer": 1, "arm": "sp", "play_time_s": 10.0, "rebuffer_time_s": 1.0, "waited_s": None}
     never = shown | {"viewer": 2, "play_time_s": 0.0, "rebuffer_time_s": 0.0, "waited_s": 40.0}
-    assert Plays([shown, never]).rebuffer_rate("sp") == pytest.approx(41 / 10)
+    assert Plays([shown, never]).value(REBUFFER_RATE, "sp") == pytest.approx(41 / 10)
 
 
 def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_the_whole_play() -> None:

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from conftest import FakeRun
 from railyard.base.errors import UserError
 from railyard.base.style import scheme_styles
+from railyard.figures.figure import Figure, Point, point_of
+from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, REDUNDANCY
 from railyard.report import write_report
 from railyard.report.sections import embedded
 from railyard.results import differences
-from railyard.results.aggregate import cells, quantile, write_parquet
+from railyard.results.aggregate import cells, write_parquet
 from railyard.results.records import Chunk, Run, load_campaign, load_run
 from railyard.results.tables import Value, aligned
 from railyard.run.fidelity import judge
@@ -35,9 +37,13 @@ def chunks(*done: float, waiting: tuple[float, ...] = ()) -> list[Chunk]:
     return finished + [Chunk(len(done) + i, 0.0, value, False, 1) for i, value in enumerate(waiting)]
 
 
+def quantile(values: Sequence[Chunk], q: float) -> Point | None:
+    return point_of([(chunk.rct_s, chunk.completed) for chunk in values], q)
+
+
 def test_quantiles_are_nearest_rank() -> None:
     values = chunks(*[i / 10 for i in range(1, 11)])
-    assert [str(quantile(values, q)) for q in (0.5, 0.95, 0.99, 1.0)] == ["0.500", "1.000", "1.000", "1.000"]
+    assert [quantile(values, q) for q in (0.5, 0.95, 0.99, 1.0)] == [Point(value) for value in (0.5, 1.0, 1.0, 1.0)]
     assert quantile([], 0.5) is None
 
 
@@ -45,7 +51,7 @@ def test_a_quantile_above_an_unfinished_chunk_is_a_lower_bound() -> None:
     values = chunks(0.1, 0.2, 0.3, waiting=(5.0,))
     median, top = quantile(values, 0.5), quantile(values, 1.0)
     assert median is not None and (median.value, median.at_least) == (0.2, False)
-    assert top is not None and str(top) == "≥ 5.000"
+    assert top is not None and top.text(".3f") == "≥ 5.000"
 
 
 def test_a_chunk_that_waited_briefly_makes_every_quantile_above_it_a_lower_bound() -> None:
@@ -104,9 +110,9 @@ def test_figures_pool_runs_and_leave_void_ones_out(make_campaign: Make) -> None:
     )
     [cell] = cells(load_campaign(out)[1])["subway-1"]
     assert (len(cell.runs), len(cell.void_runs), cell.outcomes) == (2, 1, "2 complete, 1 void")
-    assert str(cell.rct(1.0)) == "0.400"
-    assert cell.rebuffer_rate == pytest.approx(2 / 40)
-    assert cell.redundancy == pytest.approx(200_000 / 1_900_000)
+    assert cell.point(RCT_MAX) == Point(0.4)
+    assert cell.point(REBUFFER_RATE) == Point(2 / 40)
+    assert cell.point(REDUNDANCY) == Point(200_000 / 1_900_000)
     assert cell.down_bytes == {"wifi": 700_000, "lte": 400_000}
 
 
@@ -125,7 +131,7 @@ def test_a_run_without_a_first_frame_makes_the_median_a_lower_bound(
     """Left out, it would make a scheme that shows nothing look fast."""
     runs = [FakeRun(seed=seed, first_frame_s=first) for seed, first in enumerate(first_frames, start=1)]
     _, found = load_campaign(make_campaign(*runs))
-    assert str(cells(found)["subway-1"][0].first_frame) == median
+    assert FIRST_FRAME.text(cells(found)["subway-1"][0].runs) == median
 
 
 def test_redundancy_is_unknown_for_the_kernels_transports(make_campaign: Make) -> None:
@@ -191,7 +197,7 @@ def test_what_lateness_can_have_added_stands_beside_the_figures(make_campaign: M
     campaign, runs = load_campaign(out)
     assert [chunk.late_bound_s for chunk in runs[0].chunks] == [0.01, 0.002, 0.0, 0.004]
     [[cell]] = cells(runs).values()
-    assert cell.late_bound_s(0.5) == pytest.approx(0.01) and cell.late_bound_s(1.0) == pytest.approx(0.004)
+    assert cell.late_bound_s(RCT_MEDIAN) == pytest.approx(0.01) and cell.late_bound_s(RCT_MAX) == pytest.approx(0.004)
     assert cell.fidelity == "ok, late ≤ 1.5 %"
     write_parquet(runs, out)
     assert pq.read_table(out / "chunks.parquet").column("late_bound_s").to_pylist() == [0.01, 0.002, 0.0, 0.004]
@@ -331,9 +337,9 @@ def test_tables_and_figures_of_a_page_make_each_interval_once(
     made: list[tuple[str, str]] = []
     of = differences.level_of
 
-    def level_of(runs: Sequence[Run], name: str) -> Interval | None:
-        made.append((runs[0].label, name))
-        return of(runs, name)
+    def level_of(runs: Sequence[Run], figure: Figure) -> Interval | None:
+        made.append((runs[0].label, figure.name))
+        return of(runs, figure)
 
     monkeypatch.setattr(differences, "level_of", level_of)
     write_report(*load_campaign(out := make_campaign(*twelve_plays())), out)
@@ -388,4 +394,4 @@ def test_figures_have_their_intervals_where_the_plays_are_enough(make_campaign: 
     row = table.split('<th scope="row">xlink</th>')[1]
     assert re.search(r'<b>0\.560</b><br><span class="ends">\[0\.5\d\d, 0\.6\d\d\]</span>', row)
     assert "Thin lines: 95 % intervals for these traces." in page and '"name":"95 % interval"' in page
-    assert "bytes in flight on a path that was given up, which are sent again" in page
+    assert page.count("bytes in flight on a path when it was given up") == 3, "caption, alternative text, definition"

@@ -119,13 +119,13 @@ def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_pat
         for seed, (all_, twice) in enumerate(sent, start=1)
     ]
     found = Distribution([Sample("p", 1, 0.0, left) for left in (10.0, 40.0, 50.0, 60.0)], runs)
-    assert found.redundancy == pytest.approx(0.15)
+    assert found.cost == pytest.approx(0.15)
     assert found.share_below(50.0) == 0.5, "less than it, not equal to it"
     off, row = rows_of(found, [(75, 25)])
     assert (off.name, off.t_th1_ms, off.cost_most) == ("off", None, 0.0)
     assert (row.name, row.t_th1_ms, row.t_th2_ms) == ("75-25", 10.0, 50.0)
     assert (row.cost_least, row.cost_most) == pytest.approx((0.15 * 0.25, 0.15 * 0.75))
-    assert Distribution([], []).redundancy == 0.0
+    assert Distribution([], []).cost == 0.0
 
 
 @pytest.mark.parametrize(("text", "setting"), [("95,80", (95, 80)), ("1,1", (1, 1)), ("100,0", (100, 0))])

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, FakeRun
+from railyard.figures.figure import Quantile
+from railyard.figures.rows import GATED, rcts
 from railyard.gate.compare import Comparison
 from railyard.gate.output import Verdict
 from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_report
 from railyard.results import differences, shortage
-from railyard.results.findings import carries
-from railyard.results.paired import METRICS
 from railyard.results.records import Run, load_campaign
 from railyard.stats.intervals import Layout, carries_ends
 
@@ -26,10 +26,11 @@ Make = Callable[..., Path]
 @pytest.mark.parametrize("requests", [1, 5, 43, 71, 367])
 def test_so_many_seeds_as_are_named_carry_the_quantile(q: float, requests: int) -> None:
     found = shortage.of_values(q, requests, "requests", seeds=1)
-    assert (found is None) == carries(q, requests)
+    carries = Quantile(rcts, q).carries
+    assert (found is None) == carries(requests)
     if found is not None:
         seeds = int(found.setting.removeprefix("seeds: "))
-        assert carries(q, requests * seeds) and not carries(q, requests * (seeds - 1))
+        assert carries(requests * seeds) and not carries(requests * (seeds - 1))
         assert f"({requests} of {found.needed} requests; {found.needed - requests} more: seeds: {seeds})" in str(found)
 
 
@@ -74,7 +75,7 @@ def test_each_place_that_says_n_too_small_says_what_is_short(make_campaign: Make
 def test_the_gate_says_how_many_plays_an_interval_needs() -> None:
     """With five plays the rarest result of the signed-rank test has p = 6 %."""
     suite, _ = load_suite(find_suite("default"))
-    few = Comparison(METRICS[0], [1.0] * 5, [1.1, 1.2, 1.1, 1.3, 1.2], 0.02)
+    few = Comparison(GATED[0], [1.0] * 5, [1.1, 1.2, 1.1, 1.3, 1.2], 0.02)
     enough = replace(few, before=[1.0] * 6, after=[*few.after, 1.1])
 
     def legend(comparison: Comparison) -> str:

@@ -81,7 +81,7 @@ def test_the_command_measures_with_the_control_off_and_writes_what_it_found(
     server = [read_jsonl(file)[-1] for file in (tmp_path / "a" / "runs").glob("*/server.jsonl")]
     twice = sum(row["reinjected_bytes"] for row in server)
     beta = twice / (sum(row["stream_bytes_sent"] for row in server) - twice)
-    assert found["redundancy_control_off"] == pytest.approx(beta) and beta > 0.01
+    assert found["reinjection_cost_control_off"] == pytest.approx(beta) and beta > 0.01
     railyard("thresholds", *options, "--out", tmp_path / "b", "--setting", "95,80")
     again = json.loads((tmp_path / "b" / "thresholds.json").read_text())
     assert again["measured"]["sha256"] == found["measured"]["sha256"], "the same seeds give the same distribution"

@@ -24,6 +24,8 @@ from railyard.base.yamlfile import load_yaml
 from railyard.cli.main import app
 from railyard.experiment.model import Experiment
 from railyard.experiment.settings import FILE as SETTINGS_FILE
+from railyard.figures.figure import Figure
+from railyard.figures.rows import FIGURES
 from railyard.gate.suite import Suite
 from railyard.report.exhibit import ORDER, Exhibit
 from railyard.results.columns import CAMPAIGN, SCHEMA, TABLES
@@ -274,6 +276,41 @@ def experiments() -> str:
     return written_by_hand + NOTE + "\n" + "\n".join(lines)
 
 
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def metrics() -> str:
+    """The page on metrics; its last section, the figures of railyard/figures/rows.py, is written anew."""
+
+    def size(share: float, figure: Figure) -> str:
+        return f"{100 * share:g} {'%' if figure.is_relative else 'points'}"
+
+    def definition(figure: Figure) -> str:
+        return f"{figure.meaning} Example: {figure.example}" if figure.example else figure.meaning
+
+    rows = [
+        (
+            figure.title,
+            definition(figure),
+            figure.where,
+            figure.pool.rule,
+            size(figure.margin, figure) if figure.is_compared else "",
+            size(figure.gate.floor, figure) if figure.gate else "",
+        )
+        for figure in FIGURES
+    ]
+    lines = [
+        "Of many runs, a quantile is over the values of all of them, and a ratio is one of sums. *Interval*: the rule",
+        'of [statistics.md](statistics.md). *Margin*: what "no worse" allows in a comparison of schemes. *Floor*: the',
+        "smallest change for the worse that counts in the [gate](gate.md). A figure without a margin or a floor is not",
+        "compared there.",
+        "",
+        *_table(("figure", "definition", "from", "interval", "margin", "floor"), rows),
+    ]
+    written_by_hand = (FOLDER / "metrics.md").read_text(encoding="utf-8").partition(NOTE)[0]
+    return written_by_hand + NOTE + "\n" + "\n".join(lines)
+
+
 # --- the results store ------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +397,7 @@ PAGES = {
     "formats.md": formats,
     "experiment.schema.json": experiment_schema,
     "experiments.md": experiments,
+    "metrics.md": metrics,
     "tables.md": tables,
     "programs.md": programs,
 }

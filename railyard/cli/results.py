@@ -174,14 +174,14 @@ def _differences(found: Sequence[Difference], *, by_pair: bool) -> RichTable:
         column.no_wrap = True
     last = ("", "", "")
     for one in found:
-        scale, form = (1.0, ".3f") if one.figure.relative else (100.0, ".2f")
+        scale, form = (1.0, ".3f") if one.figure.is_relative else (100.0, ".2f")
         levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
         names = (one.pair, one.label, one.against)
         shown_names = names if names != last else ("", "", "")
         table.add_row(
             *(shown_names if by_pair else shown_names[1:]),
-            f"{one.figure.title}, {'s' if one.figure.relative else '%'}",
+            f"{one.figure.title}, {'s' if one.figure.is_relative else '%'}",
             *(one.words, one.verdict, one.needs.partition(" instead")[0], " / ".join(levels), rank),
             style=MARKED.get(one.verdict.split(" ")[0], ""),
         )

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 
+from railyard.figures.figure import Figure
+from railyard.figures.rows import GATED
 from railyard.gate.suite import Floors
-from railyard.results.paired import METRICS, Metric, of_pair
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.stats import statistics
 from railyard.stats.distributions import exact_share
@@ -30,7 +31,7 @@ def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
 class Comparison:
     """One metric of one scheme on one pair of traces, before and after, seed by seed."""
 
-    metric: Metric
+    figure: Figure
     before: list[float]
     after: list[float]
     floor: float
@@ -43,7 +44,7 @@ class Comparison:
     @property
     def deltas(self) -> list[float]:
         """What is tested: of times the logarithm of after / before, of rates after − before; seed by seed."""
-        return self.metric.deltas(self.before, self.after)
+        return self.figure.deltas(self.before, self.after)
 
     @property
     def moved(self) -> bool:
@@ -52,13 +53,13 @@ class Comparison:
     @property
     def typical(self) -> tuple[float, float]:
         """Before and after, as one figure: the median over the plays of a time, the mean of a rate."""
-        of = median if self.metric.relative else fmean
+        of = median if self.figure.is_relative else fmean
         return of(self.before), of(self.after)
 
     @property
     def change(self) -> float:
         """How much more it is: for a time the typical ratio of a pair − 1, for a rate the mean difference."""
-        if not self.metric.relative:
+        if not self.figure.is_relative:
             mean = fmean(self.deltas)  # none where some seeds never played before and others never do now
             return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
         return math.expm1(statistics.pseudo_median(self.deltas))
@@ -70,10 +71,10 @@ class Comparison:
         Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the exact intervals of
         the shares of plays that got worse and better; of other rates by the bootstrap.
         """
-        if self.metric.relative:
+        if self.figure.is_relative:
             shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))
             return shift.mapped(math.expm1)
-        if self.metric.counted:
+        if self.figure.is_counted:
             return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas])
         return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
 
@@ -81,7 +82,7 @@ class Comparison:
     def fewest(self) -> int:
         """The least number of plays for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
         test."""
-        return math.ceil(math.log2(2 / (1 - LEVEL))) if self.metric.relative else FEWEST
+        return math.ceil(math.log2(2 / (1 - LEVEL))) if self.figure.is_relative else FEWEST
 
     @property
     def verdict(self) -> str:
@@ -184,7 +185,7 @@ def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
     """Each pair once: seeds from one start whose figures are the same in both versions are one observation."""
     known: dict[object, tuple[Run, Run]] = {}
     for pair in pairs:
-        figures = tuple((tuple(chunk.rct_s for chunk in run.chunks), *(m.of(run) for m in METRICS)) for run in pair)
+        figures = tuple((tuple(chunk.rct_s for chunk in run.chunks), *(m.of(run) for m in GATED)) for run in pair)
         known.setdefault((pair[0].config["start_offset_ms"], figures), pair)
     return list(known.values())
 
@@ -194,15 +195,15 @@ def _comparisons(before: Sequence[Run], after: Sequence[Run], floors: Floors, al
     if not both:
         return []
     found: list[Comparison] = []
-    for metric in METRICS:
-        old, new = map(list, zip(*(of_pair(metric, b, a) for b, a in both), strict=True))
-        deltas = metric.deltas(old, new)
+    for figure in GATED:
+        old, new = map(list, zip(*(figure.of_pair(b, a) for b, a in both), strict=True))
+        deltas = figure.deltas(old, new)
         found.append(
             Comparison(
-                metric,
+                figure,
                 old,
                 new,
-                floor=getattr(floors, metric.name),
+                floor=getattr(floors, figure.name),
                 p_worse=statistics.signed_rank_p(deltas),
                 p_better=statistics.signed_rank_p([-delta for delta in deltas]),
                 alpha=alpha,

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from railyard.base.terminal import print_table
+from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
 from railyard.gate.suite import Suite
 from railyard.results import shortage
-from railyard.results.paired import METRICS, TAIL
 from railyard.results.shortage import Shortage
 
 
@@ -63,7 +63,9 @@ class Verdict:
         """By figure: how many plays an interval would need."""
         moved = [comparison for row in self.rows for comparison in row.comparisons if comparison.moved]
         unknown = [comparison for comparison in moved if not comparison.interval.known]
-        return shortage.gather([(one.metric.title, shortage.of_plays(len(one.deltas), one.fewest)) for one in unknown])
+        return shortage.gather(
+            [(one.figure.gate_title, shortage.of_plays(len(one.deltas), one.fewest)) for one in unknown]
+        )
 
     @property
     def facts(self) -> str:
@@ -81,12 +83,12 @@ class Verdict:
 def _value(comparison: Comparison, value: float) -> str:
     if math.isinf(value):
         return "never"
-    return f"{value:.3f} s" if comparison.metric.relative else f"{value * 100:.2f} %"
+    return f"{value:.3f} s" if comparison.figure.is_relative else f"{value * 100:.2f} %"
 
 
 def change(comparison: Comparison) -> str:
     """The change with its sign: a share of the baseline for times, percentage points for rates."""
-    return f"{_signed(comparison.change)} {'%' if comparison.metric.relative else 'points'}"
+    return f"{_signed(comparison.change)} {'%' if comparison.figure.is_relative else 'points'}"
 
 
 def ends(comparison: Comparison) -> str:
@@ -102,17 +104,18 @@ def _signed(share: float) -> str:
 
 
 def _floor(comparison: Comparison) -> str:
-    return f"{comparison.floor * 100:g} {'%' if comparison.metric.relative else 'points'}"
+    return f"{comparison.floor * 100:g} {'%' if comparison.figure.is_relative else 'points'}"
 
 
 def sentence(comparison: Comparison) -> str:
     """The evidence for one verdict, in one line."""
     before, after = comparison.typical
     if not comparison.moved:
-        return f"{comparison.metric.title} {_value(comparison, after)} in both, play by play"
+        return f"{comparison.figure.gate_title} {_value(comparison, after)} in both, play by play"
     worse = sum(delta > 0 for delta in comparison.deltas)
+    title, values = comparison.figure.gate_title, [_value(comparison, value) for value in (before, after)]
     return (
-        f"{comparison.metric.title} {_value(comparison, before)} → {_value(comparison, after)}, {change(comparison)} "
+        f"{title} {' → '.join(values)}, {change(comparison)} "
         f"{ends(comparison)} (floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} plays, "
         f"p = {comparison.p_worse:.2g}, corrected {comparison.adjusted_worse:.2g}"
     )
@@ -132,11 +135,11 @@ def markdown(verdict: Verdict) -> str:
         "",
         f"{verdict.legend} {verdict.facts}",
         "",
-        "| pair | scheme | " + " | ".join(metric.title for metric in METRICS) + " | verdict |",
-        "| --- | --- | " + "--- | " * len(METRICS) + "--- |",
+        "| pair | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
+        "| --- | --- | " + "--- | " * len(GATED) + "--- |",
     ]
     for row in verdict.rows:
-        figures = [_cell(comparison) for comparison in row.comparisons] or ["–"] * len(METRICS)
+        figures = [_cell(comparison) for comparison in row.comparisons] or ["–"] * len(GATED)
         word = f"**{row.verdict}**" if row.failed else row.verdict
         lines.append(f"| {row.pair} | {row.label} | {' | '.join(figures)} | {word} |")
     lines += [
@@ -181,7 +184,7 @@ def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
         fault = ElementTree.SubElement(runs, "error", message=f"seed {run.seed}: {run.outcome}")
         fault.text = str(run.record["message"])
     for comparison in row.comparisons:
-        case = ElementTree.SubElement(suite, "testcase", classname=name, name=comparison.metric.name)
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=comparison.figure.name)
         if comparison.verdict == "worse":
             failure = ElementTree.SubElement(case, "failure", message=sentence(comparison))
             failure.text = verdict.partings.get((row.pair, row.label), "")
@@ -195,14 +198,14 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     table.add_column("pair", no_wrap=True)
     table.add_column("scheme", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for metric in METRICS:
-        table.add_column(metric.title, justify="right", no_wrap=True)
+    for figure in GATED:
+        table.add_column(figure.gate_title, justify="right", no_wrap=True)
     for row in verdict.rows:
         changes = [
             f"{change(comparison)}\n{ends(comparison)}" if comparison.moved else "=" for comparison in row.comparisons
         ]
         table.add_row(
-            row.pair, row.label, row.verdict, *(changes or ["–"] * len(METRICS)), style="red" if row.failed else ""
+            row.pair, row.label, row.verdict, *(changes or ["–"] * len(GATED)), style="red" if row.failed else ""
         )
     print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from railyard.base.style import COLOURWAY
+from railyard.figures.rows import GATED
 from railyard.gate.compare import Comparison
 from railyard.gate.suite import Suite
-from railyard.results.paired import METRICS, of_pair
 from railyard.results.records import Run
 from railyard.stats import statistics
 from railyard.stats.distributions import exact_share
@@ -29,7 +29,7 @@ FACTORS = (1.2, 2.0, 7.0)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 
 Pair = list[tuple[float, float]]
-"""The figures of both versions, in the order of METRICS."""
+"""The figures of both versions, in the order of GATED."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _slower(run: Run, factor: float) -> Run:
 
 
 def _figures(before: Run, after: Run) -> Pair:
-    return [of_pair(metric, before, after) for metric in METRICS]
+    return [figure.of_pair(before, after) for figure in GATED]
 
 
 def play_of(one: Run, other: Run, factors: Sequence[float] = FACTORS) -> Play:
@@ -82,10 +82,10 @@ def rows_of(runs: Sequence[Run], shifted: Sequence[Run], factors: Sequence[float
 
 def _comparisons(pairs: Sequence[Pair], suite: Suite) -> list[Comparison]:
     found = []
-    for number, metric in enumerate(METRICS):
+    for number, figure in enumerate(GATED):
         old, new = [pair[number][0] for pair in pairs], [pair[number][1] for pair in pairs]
-        p = statistics.signed_rank_p(metric.deltas(old, new))
-        found.append(Comparison(metric, old, new, getattr(suite.floors, metric.name), p_worse=p, alpha=suite.alpha))
+        p = statistics.signed_rank_p(figure.deltas(old, new))
+        found.append(Comparison(figure, old, new, getattr(suite.floors, figure.name), p_worse=p, alpha=suite.alpha))
     return [one for one in found if one.moved]
 
 

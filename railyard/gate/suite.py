@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
 from railyard.experiment.model import EXACT_ARENAS, TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
+from railyard.figures.rows import GATED
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
 FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pairs no test could ever be significant
@@ -17,17 +18,17 @@ FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pair
 Share = Annotated[float, Field(ge=0, le=10)]
 
 
-class Floors(Strict):
-    """The smallest change for the worse that counts."""
+if TYPE_CHECKING:
 
-    rct_median: Share = 0.02  # relative to the baseline
-    rct_p99: Share = 0.05  # relative
-    first_frame: Share = 0.02  # relative
-    rebuffer_rate: Share = 0.005  # absolute: 0.005 is half a percentage point
-    redundancy: Share = 0.01  # absolute
-    failed: Share = 0.0  # absolute: share of the plays that fail
-    stalled: Share = 0.05  # absolute: share of the plays that stall
-    tail: Share = 0.05  # absolute: share of the plays whose longest request is 1.5 times as long as in the pair
+    class Floors(Strict):
+        """By the name of a figure."""
+else:
+    Floors = create_model(
+        "Floors",
+        __base__=Strict,
+        __doc__="The smallest change for the worse that counts.",
+        **{figure.name: (Share, figure.gate.floor) for figure in GATED},
+    )
 
 
 class Suite(Experiment):

@@ -12,7 +12,8 @@ from typing import Any
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import YamlDocument, near_miss, parse
 from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
-from railyard.results.aggregate import quantile
+from railyard.figures.figure import Quantile
+from railyard.figures.rows import REBUFFER_RATE, REDUNDANCY, rcts
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run, load_run
 from railyard.run import sim
 from railyard.run.resolve import resolve
@@ -59,7 +60,7 @@ class Result:
 
     def rct_quantile(self, q: float) -> float:
         """Nearest-rank quantile; infinite where nothing was requested."""
-        found = quantile(self.run.chunks, q)
+        found = Quantile(rcts, q).point([self.run])
         return float("inf") if found is None else found.value
 
     @property
@@ -78,12 +79,12 @@ class Result:
     @property
     def rebuffer_rate(self) -> float:
         """Time stalled / time played; infinite where nothing ever played."""
-        return self.run.rebuffer_counted_s / self.run.play_time_s if self.run.play_time_s > 0 else float("inf")
+        return REBUFFER_RATE.of(self.run)
 
     @property
     def redundancy(self) -> float:
-        """Re-injected bytes / other stream bytes sent."""
-        return self.run.redundancy or 0.0
+        """Bytes sent twice / other stream bytes sent; 0 where that is not known."""
+        return REDUNDANCY.of(self.run)
 
     @property
     def efficiency(self) -> list[float]:

@@ -18,8 +18,8 @@ from railyard.base.style import (
     layout,
     scheme_styles,
 )
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
-from railyard.results.findings import shown
 from railyard.results.records import Run
 from railyard.stats.intervals import Interval
 from railyard.traces.trace import Trace
@@ -124,16 +124,16 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
 
 
 RCT_MARKS = (
-    (0.5, "median", "circle"),
-    (0.95, "p95", "diamond"),
-    (0.99, "p99", "square-open"),
-    (1.0, "max", "line-ns-open"),
+    (RCT_MEDIAN, "median", "circle"),
+    (RCT_P95, "p95", "diamond"),
+    (RCT_P99, "p99", "square-open"),
+    (RCT_MAX, "max", "line-ns-open"),
 )
 
 
 def quantile_words(row: list[Cell]) -> str:
     """ "median, p95 and max": the quantiles that a pair's chunks carry."""
-    words = [word for q, word, _ in RCT_MARKS if any(shown(cell, q) is not None for cell in row)]
+    words = [word for quantile, word, _ in RCT_MARKS if any(quantile.shown(cell.runs) for cell in row)]
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
@@ -142,10 +142,9 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
     quantile's name, where there are any."""
     figure = go.Figure()
     styles = _styles(row)
-    marks = [mark for mark in RCT_MARKS if any(shown(cell, mark[0]) is not None for cell in row)]
+    marks = [mark for mark in RCT_MARKS if any(mark[0].shown(cell.runs) for cell in row)]
     for cell in row:
-        found = [(q, shown(cell, q)) for q, _, _ in marks]
-        values = [value.value for _, value in found if value is not None]
+        values = [point.value for quantile, _, _ in marks if (point := quantile.shown(cell.runs)) is not None]
         if values:
             line = {"color": styles[cell.label].colour, "width": 2, "dash": styles[cell.label].dash}
             figure.add_trace(
@@ -158,8 +157,8 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
                     hoverinfo="skip",
                 )
             )
-    for q, word, symbol in marks:
-        points = [(cell, value) for cell in row if (value := shown(cell, q)) is not None]
+    for quantile, word, symbol in marks:
+        points = [(cell, value) for cell in row if (value := quantile.shown(cell.runs)) is not None]
         figure.add_trace(
             go.Scatter(
                 x=[value.value for _, value in points],
@@ -172,7 +171,7 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
                     "color": [styles[cell.label].colour for cell, _ in points],
                     "line": {"width": 2},
                 },
-                text=[f"{word} {value} s{_ends(levels.get((cell.label, word)))}" for cell, value in points],
+                text=[f"{word} {value.text('.3f')} s{_ends(levels.get((cell.label, word)))}" for cell, value in points],
                 hovertemplate="%{y}: %{text}<extra></extra>",
             )
         )

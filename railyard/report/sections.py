@@ -14,11 +14,22 @@ from urllib.parse import quote
 import plotly.graph_objects as go
 
 from railyard.experiment.model import SCHEME_DESCRIPTION
+from railyard.figures.figure import Figure
+from railyard.figures.rows import (
+    COMPARED,
+    EFFICIENCY,
+    FIGURES,
+    FIRST_FRAME,
+    RCT_MAX,
+    RCT_MEDIAN,
+    RCT_P95,
+    RCT_P99,
+)
 from railyard.report import figures
 from railyard.results import differences, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
-from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces, shown
+from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
@@ -38,12 +49,11 @@ from railyard.run import fidelity, lateness
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
 SERIES_PADDING_S = 0.5
-QUANTILES = ("median", "p95", "p99")
-PERCENT = ("rebuffer_rate", "redundancy", "efficiency")
+QUANTILES = {"median": RCT_MEDIAN, "p95": RCT_P95, "p99": RCT_P99}
 
 
 @dataclass
-class Figure:
+class Drawing:
     """A figure of the page: its number, its caption, and the data that the page's script draws. `alt`: what it shows,
     for those who do not see it."""
 
@@ -112,15 +122,15 @@ class Context:
     def compared(self) -> Compared:
         return compared(self.runs)
 
-    def interval(self, row: list[Cell], cell: Cell, name: str) -> Interval | None:
+    def interval(self, row: list[Cell], cell: Cell, figure: Figure) -> Interval | None:
         """Of a figure of the cell, for these traces; none where the plays of every scheme of the row are too few for
         any. Tables and figures ask for the same ones, so each is made once."""
         if not any(one.runs and self._windows_of(one) >= FEWEST for one in row):
             return None
         key = (*(run.run_id for run in cell.runs),)
-        if (key, name) not in self._intervals:
-            self._intervals[key, name] = differences.level_of(cell.runs, name)
-        return self._intervals[key, name]
+        if (key, figure.name) not in self._intervals:
+            self._intervals[key, figure.name] = differences.level_of(cell.runs, figure)
+        return self._intervals[key, figure.name]
 
     def _windows_of(self, cell: Cell) -> int:
         """Stretches of trace that do not overlap."""
@@ -136,8 +146,8 @@ class Context:
         place = Path(os.path.relpath(self.folder, self.page_folder or self.folder))
         return quote((place / "runs" / run.run_id / "replay.html").as_posix())
 
-    def figure(self, drawn: go.Figure, caption: str) -> Figure:
-        return Figure(next(self.numbers), caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
+    def figure(self, drawn: go.Figure, caption: str) -> Drawing:
+        return Drawing(next(self.numbers), caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
 
 
 @dataclass
@@ -148,6 +158,7 @@ class Section:
     data: dict[str, Any]
 
 
+IN_BOLD = (RCT_MEDIAN, RCT_P95, RCT_MAX)
 AT_MOST = 2  # pairs side by side in the abstract's table; of more the table is over all of them together
 SMALL_COLUMNS = ("RCT s median", "RCT s p95", "RCT s max", "rebuffer rate")
 
@@ -173,32 +184,28 @@ class _Shown:
         return any(self.ends.values()) and set(self.ends.values()) <= {"", f"[{TOO_SMALL}]"}
 
 
-def _ends(context: Context, row: list[Cell], cell: Cell, figure: str) -> str:
+def _ends(context: Context, row: list[Cell], cell: Cell, figure: Figure | None) -> str:
     """The interval of a figure; empty where the plays are too few for any."""
-    found = context.interval(row, cell, figure) if figure else None
-    if found is None:
+    found = context.interval(row, cell, figure) if figure and figure.has_interval else None
+    if figure is None or found is None:
         return ""
-    scale, form = (100.0, ".1f") if figure in PERCENT else (1.0, ".3f")
+    scale, form = (100.0, ".1f") if figure.unit == "%" else (1.0, ".3f")
     return f"[{found.mapped(lambda value: scale * value).ends(lambda end: format(end, form))}]"
 
 
-QUANTILE_OF = {"RCT s median": 0.5, "RCT s p95": 0.95, "RCT s p99": 0.99, "RCT s max": 1.0}
-
-
-def _late(cell: Cell, name: str) -> str:
+def _late(cell: Cell, figure: Figure | None) -> str:
     """ "late ≤ 0.005": what lateness can have added to a quantile of the RCT, or to the first frame, s."""
-    q = QUANTILE_OF.get(name)
-    first = [run.first_frame_late_s for run in cell.runs] if name == "first frame s" else []
+    first = [run.first_frame_late_s for run in cell.runs] if figure is FIRST_FRAME else []
     known = max((late_s for late_s in first if late_s is not None), default=None)
-    bound_s = cell.late_bound_s(q) if q is not None else known if None not in first else None
+    is_rct = figure is RCT_MAX or figure in QUANTILES.values()
+    bound_s = cell.late_bound_s(figure) if figure and is_rct else known if None not in first else None
     return f"late ≤ {bound_s:.3f}" if bound_s else ""
 
 
-def _best(row: list[Cell], name: str) -> frozenset[str]:
+def _best(row: list[Cell], figure: Figure | None) -> frozenset[str]:
     """Of a quantile of the RCT the labels with the smallest value, unless that is a lower bound. Only schemes that ran
     on as many pairs as any are compared."""
-    q = {"RCT s median": 0.5, "RCT s p95": 0.95, "RCT s max": 1.0}.get(name)
-    values = {cell.label: cell.rct(q) if q == 0.5 else shown(cell, q) for cell in row if cell.runs} if q else {}
+    values = {cell.label: figure.shown(cell.runs) for cell in row if cell.runs} if figure in IN_BOLD else {}
     pairs = {cell.label: len({run.pair for run in cell.runs}) for cell in row}
     known = {label: value for label, value in values.items() if value and pairs[label] == max(pairs.values())}
     least = min((value.value for value in known.values()), default=0.0)
@@ -217,11 +224,11 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
             column.name,
             {cell.label: text for cell, text in zip(row, column.texts, strict=True)},
             {cell.label: _ends(context, row, cell, column.figure) for cell in row},
-            _best(row, column.name),
+            _best(row, column.figure),
             column.number,
             column.head,
             _short(context, row, column),
-            {cell.label: _late(cell, column.name) for cell in row},
+            {cell.label: _late(cell, column.figure) for cell in row},
         )
         for column in told
     ], same
@@ -229,7 +236,7 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
 
 def _short(context: Context, row: list[Cell], column: Column) -> Shortage | None:
     found = [column.short] if TOO_SMALL in column.texts else []
-    if column.figure:
+    if column.figure and column.figure.has_interval:
         levels = [(cell, context.interval(row, cell, column.figure)) for cell in row]
         found += [differences.shortage_of(cell.runs, column.figure, level) for cell, level in levels]
     return shortage.worst(found)
@@ -322,7 +329,8 @@ def pairs(context: Context) -> Iterator[Section]:
         duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
         seed = first.seed
         traces = replayed_traces(first)
-        drawn: dict[str, Figure] = {}
+        drawn: dict[str, Drawing] = {}
+        bars: list[Drawing] = []
         if traces:
             drawn["capacity"] = context.figure(
                 figures.capacity(first, traces, duration_s),
@@ -331,7 +339,8 @@ def pairs(context: Context) -> Iterator[Section]:
                 "Filled: downlink; dotted: uplink, where it has a trace of its own.",
             )
         if measured:
-            drawn |= _pair_figures(context, pair, row, seed, duration_s)
+            found, bars = _pair_figures(context, pair, row, seed, duration_s)
+            drawn |= found
         told, same = _shown_columns(context, row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
@@ -345,6 +354,7 @@ def pairs(context: Context) -> Iterator[Section]:
             "short": shortage.note(shortage.gather([(column.name, column.short) for column in told])),
             "paths": _described_paths(runs),
             "figures": drawn,
+            "bars": bars,
             "has_traces": bool(traces),
             "measured": bool(measured),
             "has_rows": any(cell.shown.runs for cell in row),
@@ -372,17 +382,13 @@ def _described_paths(runs: list[Run]) -> list[str]:
     ]
 
 
-def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, duration_s: float) -> dict[str, Figure]:
+def _pair_figures(
+    context: Context, pair: str, row: list[Cell], seed: int, duration_s: float
+) -> tuple[dict[str, Drawing], list[Drawing]]:
+    """By name, then the bars of each figure that has them."""
     figure = context.figure
 
-    def bars(value: Callable[[Cell], float | None], name: str, axis: str, digits: int, caption: str) -> Figure:
-        levels = [figures.Level(value(cell), context.interval(row, cell, name)) for cell in row]
-        return figure(figures.bars(row, levels, axis, digits), caption + _with_intervals([one.ends for one in levels]))
-
-    def efficiency(cell: Cell) -> float | None:
-        return cell.efficiency.value if cell.efficiency else None
-
-    quantiles = {(cell.label, word): context.interval(row, cell, f"rct_{word}") for cell in row for word in QUANTILES}
+    quantiles = {(cell.label, word): context.interval(row, cell, of) for cell in row for word, of in QUANTILES.items()}
     drawn = {
         "ranges": figure(
             figures.rct_ranges(row, quantiles),
@@ -394,38 +400,8 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
             f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
             "A curve that ends below 100 % left requested chunks unfinished.",
         ),
-        "first_frame": bars(
-            lambda cell: cell.first_frame.value if cell.first_frame else None,
-            "first_frame",
-            "first-frame latency, s",
-            2,
-            "First-frame latency, median over the runs. A run that never showed a frame counts with its time limit.",
-        ),
-        "rebuffer": bars(
-            lambda cell: cell.rebuffer_rate,
-            "rebuffer_rate",
-            "rebuffer rate, %",
-            1,
-            "Rebuffer rate: time stalled / time played. Start-up is not counted.",
-        ),
-        "redundancy": bars(
-            lambda cell: cell.redundancy,
-            "redundancy",
-            "redundancy, %",
-            1,
-            "Redundancy: bytes re-injected, and bytes in flight on a path that was given up, which are sent again / "
-            "other stream bytes sent. The kernel's MPTCP and other stacks do not tell it (–).",
-        ),
     }
-    if any(efficiency(cell) is not None for cell in row):
-        drawn["efficiency"] = bars(
-            efficiency,
-            "efficiency",
-            "efficiency, %",
-            0,
-            "Efficiency: oracle completion time / RCT, median over the chunks. 100 % is what the traces, delays and "
-            "headers of all paths allow.",
-        )
+    bars = [_bars(context, row, of) for of in FIGURES if of.bar_digits is not None and _has(row, of)]
     drawn["bytes"] = figure(
         figures.path_bytes(row), "Bytes that each path delivered downlink, headers included, mean of these runs."
     )
@@ -433,7 +409,23 @@ def _pair_figures(context: Context, pair: str, row: list[Cell], seed: int, durat
         figures.buffer_levels(row, seed, duration_s),
         f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
     )
-    return drawn
+    return drawn, bars
+
+
+def _has(row: list[Cell], of: Figure) -> bool:
+    """An efficiency is not known without the traces; any other figure has an en dash in its place."""
+    return of is not EFFICIENCY or any(cell.point(of) for cell in row)
+
+
+def _bars(context: Context, row: list[Cell], of: Figure) -> Drawing:
+    points = [cell.point(of) for cell in row]
+    levels = [
+        figures.Level(point.value if point else None, context.interval(row, cell, of))
+        for cell, point in zip(row, points, strict=True)
+    ]
+    name, ends = of.name_in_definition, _with_intervals([one.ends for one in levels])
+    drawn = figures.bars(row, levels, f"{name}, {of.unit}", of.bar_digits or 0)
+    return context.figure(drawn, f"{name[0].upper()}{name[1:]}: {of.meaning}{ends}")
 
 
 def _with_intervals(found: list[Interval | None]) -> str:
@@ -504,7 +496,7 @@ def definitions(context: Context) -> Iterator[Section]:
     """What exactly each figure means."""
     schemes = {run.label: run.config["scheme"] for run in context.runs}
     described = [(label, SCHEME_DESCRIPTION[scheme]) for label, scheme in schemes.items()]
-    data = {"schemes": described, "payload_bytes": PAYLOAD_BYTES}
+    data = {"schemes": described, "payload_bytes": PAYLOAD_BYTES, "figures": [of for of in FIGURES if of.head]}
     yield Section("definitions", "Schemes and metrics", "definitions.html.j2", data)
 
 
@@ -522,7 +514,7 @@ def established(context: Context) -> Iterator[Section]:
             return
         found = over_all(context.compared, usual)
         carried = {one.figure for one in found if one.words != one.verdict}
-        told = [figure for figure in differences.COMPARED if figure in carried]
+        told = [figure for figure in COMPARED if figure in carried]
         layouts = [differences.layout_of(differences.sides(runs, *names)[0]) for names in played]
         layout = max(layouts, key=lambda one: one.plays)
         data |= {

@@ -22,7 +22,7 @@ from railyard.base.style import layout
 from railyard.experiment.model import EXACT_ARENAS
 from railyard.report import page
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, newest_exhibits
-from railyard.report.sections import Context, Figure, Section, embedded
+from railyard.report.sections import Context, Drawing, Section, embedded
 from railyard.results.records import load_campaign
 
 DEFAULT_HEIGHT = 380
@@ -50,7 +50,7 @@ class ExhibitPart:
 
     exhibit: Exhibit
     folder: Path
-    figures: list[Figure]
+    figures: list[Drawing]
     runs: list[dict[str, Any]] = field(default_factory=list)
     replays: dict[str, str] = field(default_factory=dict)
     beside_others: bool = False
@@ -280,7 +280,7 @@ def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart],
         for plot in exhibit.plots:
             drawn, height = prepared(plot.figure, plot.title)
             text = embedded(json.dumps(drawn, separators=(",", ":")))
-            figures.append(Figure(next(numbers), plot.title, text, height, plot.alt))
+            figures.append(Drawing(next(numbers), plot.title, text, height, plot.alt))
         runs = _run_records(folder)
         pages = {run["run_id"]: folder / "runs" / run["run_id"] / "replay.html" for run in runs}
         # By the folder itself: its name may name another one tomorrow.

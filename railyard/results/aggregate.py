@@ -13,61 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.experiment.model import EXACT_ARENAS
+from railyard.figures.figure import Figure, Point
+from railyard.figures.rows import EFFICIENCY
 from railyard.results import columns
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
-from railyard.stats.statistics import nearest_rank
 
 VIRTUAL, LATE = "°", "†"
 """Marks of values that are not of a run that counts: of its twin in virtual time; of a void run."""
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile in seconds. `at_least`: it rests on chunks that never completed, so the true value is no smaller."""
-
-    value: float
-    at_least: bool = False
-
-    def __str__(self) -> str:
-        return f"{'≥ ' if self.at_least else ''}{self.value:.3f}"
-
-
-@dataclass(frozen=True)
-class Efficiency:
-    """A median efficiency, 0 to 1. `at_most`: it rests on chunks that never completed, so the true one is no larger."""
-
-    value: float
-    at_most: bool = False
-
-    def __str__(self) -> str:
-        return f"{'≤ ' if self.at_most else ''}{self.value * 100:.1f} %"
-
-
-def median_efficiency(chunks: Sequence[Chunk]) -> Efficiency | None:
-    """Nearest-rank median of oracle RCT / RCT over the chunks; a censored chunk counts with its upper bound."""
-    known = [(chunk.efficiency, chunk.completed) for chunk in chunks]
-    ordered = sorted(value for value, _ in known if value is not None)
-    if not ordered or len(ordered) < len(chunks):
-        return None
-    value = ordered[(len(ordered) - 1) // 2]
-    return Efficiency(value, any(not completed and bound is not None and bound >= value for bound, completed in known))
-
-
-def quantile(chunks: Sequence[Chunk], q: float) -> Quantile | None:
-    """Nearest-rank quantile of the request completion times, with censored chunks at their lower bounds.
-
-    The q-quantile is the smallest value that at least a share q of the chunks does not exceed (inverse of the empirical
-    distribution). It is exact when every censored chunk waited longer than it; otherwise it is a lower bound.
-    """
-    return _quantile([(chunk.rct_s, chunk.completed) for chunk in chunks], q)
-
-
-def _quantile(times: Sequence[tuple[float, bool]], q: float) -> Quantile | None:
-    """Of times, each with whether it is exact or a lower bound."""
-    if not times:
-        return None
-    value = nearest_rank([time for time, _ in times], q)
-    return Quantile(value, any(not exact and time <= value for time, exact in times))
 
 
 @dataclass(frozen=True)
@@ -99,35 +51,12 @@ class Cell:
     def chunks(self) -> list[Chunk]:
         return [chunk for run in self.runs for chunk in run.chunks]
 
-    def rct(self, q: float) -> Quantile | None:
-        return quantile(self.chunks, q)
-
-    @property
-    def efficiency(self) -> Efficiency | None:
-        return median_efficiency(self.chunks)
+    def point(self, figure: Figure) -> Point | None:
+        return figure.point(self.runs)
 
     @property
     def censored(self) -> int:
         return sum(not chunk.completed for chunk in self.chunks)
-
-    @property
-    def first_frame(self) -> Quantile | None:
-        """Median over the runs; one that never showed a frame counts with its time limit, a lower bound."""
-        return _quantile([run.first_frame_counted for run in self.runs], 0.5)
-
-    @property
-    def rebuffer_rate(self) -> float | None:
-        """sum(rebuffer time) / sum(play time) over the runs; none when nothing ever played. Plays that failed count."""
-        played = sum(run.play_time_s for run in self.runs)
-        return sum(run.rebuffer_counted_s for run in self.runs) / played if played > 0 else None
-
-    @property
-    def redundancy(self) -> float | None:
-        """Pooled over the runs: all bytes sent twice / (all stream bytes sent − all bytes sent twice)."""
-        known = [run for run in self.runs if run.redundancy is not None]
-        sent = sum(run.stream_bytes_sent or 0 for run in known)
-        twice = sum(run.sent_twice_bytes for run in known)
-        return twice / (sent - twice) if known and sent > twice else None
 
     def path_bytes(self, direction: Callable[[Any], int]) -> dict[str, float]:
         """Mean bytes per run that left the link of each path, one direction."""
@@ -175,14 +104,12 @@ class Cell:
         known = [run.late_share for run in self.runs or self.void_runs]
         return None if not known or None in known else max(share for share in known if share is not None)
 
-    def late_bound_s(self, q: float) -> float | None:
-        """What lateness can have added to `rct(q)`; none where that was not recorded."""
-        bounds = [chunk.late_bound_s for chunk in self.chunks]
-        if not bounds or None in bounds:
+    def late_bound_s(self, figure: Figure) -> float | None:
+        """What lateness can have added to a quantile of the RCT; none where that was not recorded."""
+        if not self.chunks or any(chunk.late_bound_s is None for chunk in self.chunks):
             return None
-        times = [chunk.rct_s for chunk in self.chunks]
-        on_time = [rct_s - (late_s or 0.0) for rct_s, late_s in zip(times, bounds, strict=True)]
-        return nearest_rank(times, q) - nearest_rank(on_time, q)
+        on_time = [replace(run, chunks=[chunk.on_time for chunk in run.chunks]) for run in self.runs]
+        return figure.value(self.runs) - figure.value(on_time)
 
     @property
     def fidelity(self) -> str:
@@ -229,7 +156,7 @@ def cells(
 def _run_row(run: Run) -> dict[str, Any]:
     record, config = run.record, run.config
     fidelity, player = record["fidelity"], config.get("player", {})
-    efficiency = median_efficiency(run.chunks)
+    efficiency = EFFICIENCY.point([run])
     own = {column.name: getattr(run, column.name, None) for column in columns.RUNS.columns}
     named = ("experiment", "arena", "scheme", "primary", "start_offset_ms", "congestion")
     return (

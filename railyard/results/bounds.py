@@ -15,34 +15,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from railyard.results import differences
-from railyard.results.differences import Figure
-from railyard.results.records import Chunk, Run
+from railyard.figures.figure import Figure, Quantile, Values
+from railyard.figures.play import Play, Request
+from railyard.results.records import Run
 from railyard.stats import intervals
-from railyard.stats.intervals import Layout, Reals, Sample
+from railyard.stats.intervals import Layout, Reals
 
 
-def rct(chunk: Chunk) -> float:
+def rct(chunk: Request) -> float:
     return chunk.rct_s
 
 
-def of_oracle(chunk: Chunk) -> float:
+def of_oracle(chunk: Request) -> float:
     """Without its traces a chunk is its own bound."""
     return chunk.rct_s if chunk.oracle_s is None else chunk.oracle_s
 
 
-def of_play(chunk: Chunk) -> float:
+def of_play(chunk: Request) -> float:
     return chunk.rct_s if chunk.oracle_play_s is None else chunk.oracle_play_s
 
 
-def figures(name: str, of: Callable[[Chunk], float]) -> tuple[Figure, Figure]:
+def figures(name: str, of: Callable[[Request], float]) -> tuple[Figure, Figure]:
     """Median and p99 of what the oracle makes of a scheme's plays."""
 
-    def sample(runs: Sequence[Run], layout: Layout) -> Sample:
-        return Sample([[of(chunk) for chunk in run.chunks] for run in runs], layout)
+    def values(play: Play) -> Values:
+        return [(of(chunk), True) for chunk in play.chunks]
 
     median, p99 = (
-        differences.figure_of_sample(f"{name} {title}", f"{name} {title}", sample, q)
+        Figure(f"{name} {title}", f"{name} {title}", "s", Quantile(values, q))
         for title, q in (("median", 0.5), ("p99", 0.99))
     )
     return median, p99
@@ -70,7 +70,7 @@ def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -
     """Of plays at the same places."""
     drawn = intervals.weights(layout)
 
-    def mean(runs: Sequence[Run], of: Callable[[Chunk], float]) -> Reals:
+    def mean(runs: Sequence[Run], of: Callable[[Request], float]) -> Reals:
         sums = drawn @ np.array([sum(of(chunk) for chunk in run.chunks) for run in runs])
         found: Reals = sums / (drawn @ np.array([len(run.chunks) for run in runs]))
         return found
@@ -82,6 +82,6 @@ def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -
     )
 
 
-def above_play_s(runs: Sequence[Run], of: Callable[[Chunk], bool]) -> float:
+def above_play_s(runs: Sequence[Run], of: Callable[[Request], bool]) -> float:
     """Mean time above the oracle's play of the chunks of that kind."""
     return float(np.mean([chunk.rct_s - of_play(chunk) for run in runs for chunk in run.chunks if of(chunk)]))

@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
+from railyard.figures.figure import Figure, Quantile
+from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
-from railyard.results.paired import METRICS, Metric
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.shortage import Shortage
 from railyard.stats import intervals, rates, statistics
-from railyard.stats.intervals import Bounds, Change, Interval, Layout, Sample
+from railyard.stats.intervals import Bounds, Change, Interval, Layout
 
 ALL = "all"
 ALPHA = 0.05
-MARGIN = 0.02  # relative; of rates 0.5 percentage points: what "no worse" allows
-RATE_MARGIN = 0.005
 SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
 BEST = "sp:best"  # of each pair the single path with the lower figure, by the figure that is compared
 NO_VALUE = "no value"
@@ -45,118 +42,6 @@ def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
     start = [float(run.config["start_offset_ms"]) / 1000 for run in runs]
     clusters = [tuple(sorted(of_pair, key=lambda number: (start[number], number))) for of_pair in by_pair.values()]
     return Layout(tuple(clusters), tuple(neighbours([start[k] for k in cluster], length_s) for cluster in clusters))
-
-
-# --- figures of a scheme ----------------------------------------------------------------------------------------------
-
-
-def rcts(runs: Sequence[Run], layout: Layout) -> Sample:
-    """Request completion times; what did not complete is censored."""
-    return Sample(
-        [[chunk.rct_s for chunk in run.chunks] for run in runs],
-        layout,
-        [[chunk.completed for chunk in run.chunks] for run in runs],
-    )
-
-
-def first_frames(runs: Sequence[Run], layout: Layout) -> Sample:
-    counted = [run.first_frame_counted for run in runs]
-    return Sample([[value] for value, _ in counted], layout, [[exact] for _, exact in counted])
-
-
-def _ratio(runs: Sequence[Run], layout: Layout, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Bounds:
-    drawn = intervals.weights(layout)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: intervals.Reals = (drawn @ np.array([top(run) for run in runs])) / (
-            drawn @ np.array([bottom(run) for run in runs])
-        )
-    return found, found
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of a scheme over many plays; more of it is worse."""
-
-    name: str
-    title: str
-    bounds: Callable[[Sequence[Run], Layout], Bounds]
-    level: Callable[[Sequence[Run], Layout], Interval | None]
-    metric: Metric | None = None  # the same of a single run
-    relative: bool = True
-    sums: Callable[[Sequence[Run]], rates.Sums] | None = None
-    """Of the rate of a rare event: its intervals are those of railyard/stats/rates.py."""
-
-    @property
-    def margin(self) -> float:
-        return MARGIN if self.relative else RATE_MARGIN
-
-
-def figure_of_sample(
-    name: str, title: str, sample: Callable[[Sequence[Run], Layout], Sample], q: float, metric: str | None = None
-) -> Figure:
-    return Figure(
-        name,
-        title,
-        lambda runs, layout: intervals.quantile_bounds(sample(runs, layout), q),
-        lambda runs, layout: intervals.quantile(sample(runs, layout), q),
-        next((one for one in METRICS if one.name == metric), None),
-    )
-
-
-def _of_ratio(name: str, title: str, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Figure:
-    def bounds(runs: Sequence[Run], layout: Layout) -> Bounds:
-        return _ratio(runs, layout, top, bottom)
-
-    def level(runs: Sequence[Run], layout: Layout) -> Interval | None:
-        return intervals.interval(bounds(runs, layout)[0], layout)
-
-    metric = next((one for one in METRICS if one.name == name), None)
-    return Figure(name, title, bounds, level, metric, relative=False)
-
-
-def _of_rare(name: str, title: str, top: Callable[[Run], float], bottom: Callable[[Run], float]) -> Figure:
-    def sums(runs: Sequence[Run]) -> rates.Sums:
-        return rates.Sums.of([top(run) for run in runs], [bottom(run) for run in runs])
-
-    def level(runs: Sequence[Run], layout: Layout) -> Interval | None:
-        return rates.level(sums(runs), layout)
-
-    return replace(_of_ratio(name, title, top, bottom), level=level, sums=sums)
-
-
-def _wasted(runs: Sequence[Run], layout: Layout) -> Sample:
-    """1 − efficiency: more is worse, and of a chunk that did not complete it is a lower bound."""
-    known = [[(1 - one.efficiency, one.completed) for one in run.chunks if one.efficiency is not None] for run in runs]
-    return Sample([[v for v, _ in of] for of in known], layout, [[exact for _, exact in of] for of in known])
-
-
-def efficiency(runs: Sequence[Run], layout: Layout) -> Interval | None:
-    """The median with its interval; none where the oracle is not known for every chunk."""
-    if not runs or any(chunk.efficiency is None for run in runs for chunk in run.chunks):
-        return None
-    found = intervals.quantile(_wasted(runs, layout), 0.5)
-    return None if found is None else replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
-
-
-FIGURES = (
-    figure_of_sample("rct_median", "RCT median", rcts, 0.5, "rct_median"),
-    figure_of_sample("rct_p95", "RCT p95", rcts, 0.95),
-    figure_of_sample("rct_p99", "RCT p99", rcts, 0.99, "rct_p99"),
-    figure_of_sample("first_frame", "first frame median", first_frames, 0.5, "first_frame"),
-    figure_of_sample("first_frame_p95", "first frame p95", first_frames, 0.95),
-    _of_rare("rebuffer_rate", "rebuffer rate", lambda run: run.rebuffer_counted_s, lambda run: run.play_time_s),
-    _of_ratio(
-        "redundancy",
-        "redundancy",
-        lambda run: run.sent_twice_bytes,
-        lambda run: (run.stream_bytes_sent or 0) - run.sent_twice_bytes,
-    ),
-)
-
-
-BY_NAME = {figure.name: figure for figure in FIGURES}
-REDUNDANCY = BY_NAME["redundancy"]
-COMPARED = tuple(figure for figure in FIGURES if figure.name != "redundancy")
 
 
 # --- differences ------------------------------------------------------------------------------------------------------
@@ -185,7 +70,7 @@ class Difference:
 
     @property
     def carried(self) -> bool:
-        if self.figure.sums is not None:  # without a stall a scheme has no interval, its difference may have one
+        if self.figure.is_rare:  # without a stall a scheme has no interval, its difference may have one
             return any(one is not None and one.interval.known for one in (self.change, self.here))
         return all(one is not None and one.known for one in (self.ours, self.theirs))
 
@@ -239,7 +124,7 @@ class Difference:
             return intervals.TOO_SMALL
         found = change.interval
         said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
-        unit = " %" if self.figure.relative else " points"
+        unit = " %" if self.figure.is_relative else " points"
         return f"{said}{unit} [{found.ends(lambda end: _signed(end, self.figure))}]"
 
     @property
@@ -285,7 +170,7 @@ def _corrected_level(change: Change, adjusted: float) -> float:
 
 
 def _signed(value: float, figure: Figure) -> str:
-    number = f"{100 * value:+.{0 if figure.relative else 2}f}"
+    number = f"{100 * value:+.{0 if figure.is_relative else 2}f}"
     return number.replace("-", "−") if float(number) else "±0"
 
 
@@ -331,10 +216,9 @@ def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPAR
 
 def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> float | None:
     """Of plays that overlap the median difference counts once."""
-    if figure.metric is None:
+    if figure.gate is None:
         return None
-    of = figure.metric.of
-    deltas = figure.metric.deltas([of(run) for run in theirs], [of(run) for run in ours])
+    deltas = figure.deltas([figure.of(run) for run in theirs], [figure.of(run) for run in ours])
     windows = [
         statistics.middle([deltas[k] for k in cluster[begin : begin + block]])
         for cluster, block in zip(layout.clusters, layout.blocks, strict=True)
@@ -358,9 +242,9 @@ class _Known:
         return self._bounds[key]
 
     def change(self, figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> Change | None:
-        if figure.sums is not None:
+        if figure.is_rare:
             return rates.change(figure.sums(ours), figure.sums(theirs), layout)
-        how = intervals.relative if figure.relative else intervals.absolute
+        how = intervals.relative if figure.is_relative else intervals.absolute
         return intervals.change(self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout), layout, how)
 
     def level(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Interval | None:
@@ -457,22 +341,20 @@ def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla
 
 def cost(runs: Sequence[Run]) -> str:
     """The redundancy with its interval; empty where the scheme does not tell it."""
-    found = level_of(runs, "redundancy")
+    found = level_of(runs, REDUNDANCY)
     return "" if found is None else level_in_unit(found, REDUNDANCY)
 
 
-def level_of(runs: Sequence[Run], name: str) -> Interval | None:
-    """A figure by its name, "efficiency" among them, with its interval for these traces; where each has too few plays
-    for that, for pairs like these."""
-    if not runs or (name == "redundancy" and any(run.redundancy is None for run in runs)):
+def level_of(runs: Sequence[Run], figure: Figure) -> Interval | None:
+    """A figure with its interval for these traces; where each has too few plays for that, for pairs like these."""
+    if not runs or not figure.is_known(runs):
         return None
-    level = efficiency if name == "efficiency" else BY_NAME[name].level
-    return _for_these_or_like_these(lambda layout: level(runs, layout), layout_of(runs))
+    return _for_these_or_like_these(lambda layout: figure.level(runs, layout), layout_of(runs))
 
 
 def level_in_unit(found: Interval | None, figure: Figure) -> str:
     """ "5.4 % [4.0, 6.1]", "1.20 s [1.10, 1.31]"; "–" or "n too small" where there is no figure to tell."""
-    scale, form, unit = (1.0, ".2f", "s") if figure.relative else (100.0, ".1f", "%")
+    scale, form, unit = (1.0, ".2f", "s") if figure.is_relative else (100.0, ".1f", "%")
     value, _, ends = level_words(found, form, scale).partition(" [")
     return f"{value} {unit} [{ends}" if ends else value
 
@@ -496,27 +378,14 @@ def sentences(found: Sequence[Difference]) -> list[str]:
     return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in told.items()]
 
 
-SAMPLES: dict[str, tuple[Callable[[Sequence[Run], Layout], Sample], float, str]] = {
-    "rct_median": (rcts, 0.5, "requests"),
-    "rct_p95": (rcts, 0.95, "requests"),
-    "rct_p99": (rcts, 0.99, "requests"),
-    "first_frame": (first_frames, 0.5, "plays"),
-    "first_frame_p95": (first_frames, 0.95, "plays"),
-    "efficiency": (_wasted, 0.5, "requests"),
-}
-"""The values of a quantile, and what they are called."""
-
-
-def shortage_of(runs: Sequence[Run], name: str, level: Interval | None) -> Shortage | None:
-    """Why a figure of a scheme has no interval, by its name; None where it has one, or no value."""
+def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> Shortage | None:
+    """Why a figure of a scheme has no interval; None where it has one, or no value."""
     if level is None or level.known:
         return None
-    layout = layout_of(runs)
-    if name in SAMPLES:
-        sample, q, things = SAMPLES[name]
-        return shortage.of_sample(sample(runs, layout), q, level, things, shortage.seeds_of(runs))
-    figure = BY_NAME[name]
-    return shortage.of_windows(layout) if figure.sums is None else shortage.of_rate(figure.sums(runs), layout, level)
+    layout, pool = layout_of(runs), figure.pool
+    if isinstance(pool, Quantile):
+        return shortage.of_sample(pool.sample(runs, layout), pool.q, level, pool.things, shortage.seeds_of(runs))
+    return shortage.of_rate(figure.sums(runs), layout, level) if figure.is_rare else shortage.of_windows(layout)
 
 
 def shortages(runs: Sequence[Run], found: Sequence[Difference]) -> dict[str, Shortage]:
@@ -526,7 +395,7 @@ def shortages(runs: Sequence[Run], found: Sequence[Difference]) -> dict[str, Sho
     for one in told:
         both = sides(runs, one.label, one.against, one.figure)
         for side, level in zip(both, (one.ours, one.theirs), strict=True):
-            found_here.append((one.figure.title, shortage_of(_over(one.pair, side), one.figure.name, level)))
+            found_here.append((one.figure.title, shortage_of(_over(one.pair, side), one.figure, level)))
     return shortage.gather(found_here)
 
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
+from railyard.figures.figure import Figure, Point
+from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.results import differences, shortage
-from railyard.results.aggregate import Cell, Quantile, cells
+from railyard.results.aggregate import Cell, cells
 from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
@@ -29,8 +31,7 @@ from railyard.traces.trace import Trace, read_trace
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
 REINJECTION = ("xlink", "xlink-lean")  # against vanilla-mp, which differs by it
 STALL_FLOOR_S = 0.1  # first frames nearer than that are not told
-TAILS = ((0.99, "p99"), (0.95, "p95"), (1.0, "longest RCT"))
-RCT_FIGURES = ("rct_p99", "rct_p95", "rct_median")
+TAILS = ((RCT_P99, "p99"), (RCT_P95, "p95"), (RCT_MAX, "longest RCT"))
 
 
 @dataclass(frozen=True)
@@ -39,25 +40,6 @@ class Findings:
     of_pair: dict[str, list[str]]
     answers: list[str]
     """The same in brief, over all pairs: who stalls least, whether multipath is better, and re-injection."""
-
-
-def carries(q: float, count: int) -> bool:
-    """Whether so many values carry a nearest-rank quantile: qⁿ ≤ 2.5 %, the rule of docs/reference/statistics.md for
-    values that are independent. With fewer the largest of them may be below the true quantile."""
-    return q == 1.0 or count >= shortage.values_for(q)
-
-
-def shown_text(cell: Cell, q: float) -> str:
-    """The quantile in seconds as a table has it."""
-    if not cell.chunks:
-        return "–"
-    found = shown(cell, q)
-    return TOO_SMALL if found is None else str(found)
-
-
-def shown(cell: Cell, q: float) -> Quantile | None:
-    """The quantile of the RCT, if the cell's chunks carry it."""
-    return cell.rct(q) if carries(q, len(cell.chunks)) else None
 
 
 def replayed_traces(run: Run) -> dict[str, tuple[Trace, Trace]]:
@@ -78,15 +60,15 @@ def _scheme(cell: Cell) -> str:
     return str(cell.runs[0].config["scheme"])
 
 
-def stalled(cell: Cell) -> Quantile:
+def stalled(cell: Cell) -> Point:
     """Mean time a play that the picture stood still; of a play that failed, all of its time limit but what it played. A
     play that was cut might have stalled for longer."""
     times = [run.rebuffer_counted_s for run in cell.runs]
-    return Quantile(sum(times) / len(times), any(run.outcome != "complete" for run in cell.runs))
+    return Point(sum(times) / len(times), any(run.outcome != "complete" for run in cell.runs))
 
 
-def _s(value: Quantile, digits: int = 1) -> str:
-    return f"{'≥ ' if value.at_least else ''}{value.value:.{digits}f} s"
+def _s(value: Point, digits: int = 1) -> str:
+    return f"{value.text(f'.{digits}f')} s"
 
 
 def _and(labels: Sequence[str]) -> str:
@@ -124,8 +106,9 @@ def over_all(found: Compared, names: Iterable[tuple[str, str]]) -> list[Differen
 
 def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
     """The rebuffer rate, and the highest quantile of the RCT that both schemes carry."""
-    tail = next((of_figures[name] for name in RCT_FIGURES if name in of_figures and of_figures[name].carried), None)
-    return [one for one in (of_figures.get("rebuffer_rate"), tail) if one is not None]
+    highest_first = (of_figures.get(figure.name) for figure in (RCT_P99, RCT_P95, RCT_MEDIAN))
+    tail = next((one for one in highest_first if one is not None and one.carried), None)
+    return [one for one in (of_figures.get(REBUFFER_RATE.name), tail) if one is not None]
 
 
 def _better(judged: Sequence[Difference]) -> Answer:
@@ -145,7 +128,7 @@ def _told(one: Difference) -> str:
 
 def _scheme_words(label: str, of_figures: dict[str, Difference]) -> str:
     """ "xlink: rebuffer rate −9.10 points [−13.2, −5.1] (lower), RCT p95 −40 % [−51, −22] (lower)"."""
-    first = of_figures.get("first_frame")
+    first = of_figures.get(FIRST_FRAME.name)
     starts = [first] if first is not None and first.verdict.split(" ")[0] in ("lower", "higher") else []
     return f"{label}: {', '.join(_told(one) for one in [*_judged(of_figures), *starts])}"
 
@@ -217,14 +200,15 @@ def _of_reinjection(pair: str, row: Sequence[Cell], found: Compared) -> list[str
 # --- too few plays: their figures, and no verdict ---------------------------------------------------------------------
 
 
-def _tail(row: Sequence[Cell]) -> tuple[float, str]:
-    """The highest quantile that the smallest sample carries."""
-    fewest = min((len(cell.chunks) for cell in row if cell.chunks), default=0)
-    return next((q, name) for q, name in TAILS if carries(q, fewest))
+def _tail(row: Sequence[Cell]) -> tuple[Figure, str]:
+    """The highest quantile that every sample carries."""
+    sent = [cell.runs for cell in row if cell.chunks]
+    carried = (tail for tail in TAILS[:-1] if sent and all(tail[0].shown(runs) is not None for runs in sent))
+    return next(carried, TAILS[-1])
 
 
-def _figures(cell: Cell, tail: tuple[float, str]) -> str:
-    longest = cell.rct(tail[0])
+def _figures(cell: Cell, tail: tuple[Figure, str]) -> str:
+    longest = cell.point(tail[0])
     return f"{_s(stalled(cell))} stalled, " + ("no request sent" if longest is None else f"{tail[1]} {_s(longest, 2)}")
 
 
@@ -245,7 +229,7 @@ def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
 
 def _of_starts(row: Sequence[Cell]) -> list[str]:
     """Start-up is no stall, so first frames are told where they differ."""
-    known = [(cell.label, cell.first_frame) for cell in row]
+    known = [(cell.label, cell.point(FIRST_FRAME)) for cell in row]
     ordered = sorted(((label, one) for label, one in known if one is not None), key=lambda pair: pair[1].value)
     if not ordered or ordered[-1][1].value - ordered[0][1].value <= STALL_FLOOR_S:
         return []
@@ -325,16 +309,13 @@ def _not_compared(all_cells: Sequence[Cell], row: Sequence[Cell]) -> list[str]:
 # --- the first sentence -----------------------------------------------------------------------------------------------
 
 
-REBUFFER = differences.BY_NAME["rebuffer_rate"]
-
-
 def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
     """The answer and its figures. Which scheme stalls least: it is established against each of the others, or it is not
     decided. Each comparison is at 5 % / their number (Bonferroni), because the least one is chosen by the same
     figures."""
     whole = differences.layout_of(next(iter(pooled.values())))
     layout = whole.within() if carries_ends(whole.within()) else whole
-    levels = {label: REBUFFER.level(plays, layout) for label, plays in pooled.items()}
+    levels = {label: REBUFFER_RATE.level(plays, layout) for label, plays in pooled.items()}
     order = sorted(levels, key=lambda label: level.value if (level := levels[label]) else math.inf)
     least = order[0]
     runs = [run for plays in pooled.values() for run in plays]
@@ -343,10 +324,10 @@ def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
         for label in order[1:]
         if not any(
             one.pair == ALL and one.is_higher(alpha=differences.ALPHA / (len(order) - 1))
-            for one in differences.differences(runs, [(label, least)], [REBUFFER])
+            for one in differences.differences(runs, [(label, least)], [REBUFFER_RATE])
         )
     ]
-    few = shortage.worst(differences.shortage_of(pooled[label], REBUFFER.name, levels[label]) for label in order)
+    few = shortage.worst(differences.shortage_of(pooled[label], REBUFFER_RATE, levels[label]) for label in order)
     figures = f"{_rates(levels, order, 'pairs of traces like these' if layout.by_cluster else 'these traces', few)}."
     if not open_ones:
         return f"{least} stalls least.", figures
@@ -380,7 +361,7 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, s
     first = next(iter(pooled.values()))
     plays = len(first)
     totals = {label: stalled(Cell("", label, runs, [])) for label, runs in pooled.items()}
-    totals = {label: Quantile(one.value * plays, one.at_least) for label, one in totals.items()}
+    totals = {label: Point(one.value * plays, one.at_least) for label, one in totals.items()}
     duration_s = first[0].config.get("player", {}).get("duration_s")
     over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
     left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""

@@ -16,14 +16,13 @@ from pathlib import Path
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.experiment.model import Qlog
-from railyard.results.aggregate import quantile
+from railyard.figures.rows import RCT_MAX, RCT_P99
 from railyard.results.records import Run, load_run
 from railyard.run.campaign import Campaign, run_once
 from railyard.run.progress import PARTIAL
 from railyard.run.runspec import RunSpec
 
 ABOUT = ("run.json", "job.json")  # what says how a run was done, and not how it came out
-QUANTILE = 0.99
 
 
 def sentence(qlog: Qlog, *, asked: bool) -> str:
@@ -39,7 +38,7 @@ def sentence(qlog: Qlog, *, asked: bool) -> str:
 
 def _tail(run: Run) -> tuple[float, float]:
     """p99, then the longest: a run that requested nothing is worse than any."""
-    found, most = quantile(run.chunks, QUANTILE), quantile(run.chunks, 1.0)
+    found, most = RCT_P99.point([run]), RCT_MAX.point([run])
     return (math.inf, math.inf) if found is None or most is None else (found.value, most.value)
 
 

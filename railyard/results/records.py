@@ -12,6 +12,7 @@ from typing import Any
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl, summary_of
 from railyard.experiment.model import EXACT_ARENAS
+from railyard.figures.rows import REDUNDANCY
 from railyard.results import oracle
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
@@ -37,6 +38,11 @@ class Chunk:
     late_bound_s: float | None = None
     # Of the same request in a play whose transport is the oracle: its requests share the links, in their order.
     oracle_play_s: float | None = None
+
+    @property
+    def on_time(self) -> Chunk:
+        """Without what lateness can have added."""
+        return replace(self, rct_s=self.rct_s - (self.late_bound_s or 0.0))
 
     @property
     def efficiency(self) -> float | None:
@@ -161,16 +167,8 @@ class Run:
 
     @property
     def redundancy(self) -> float | None:
-        """Bytes sent twice / (all stream bytes sent − bytes sent twice); none where the kernel does not tell."""
-        if self.stream_bytes_sent is None or self.reinjected_bytes is None:
-            return None
-        useful = self.stream_bytes_sent - self.sent_twice_bytes
-        return self.sent_twice_bytes / useful if useful > 0 else None
-
-    @property
-    def sent_twice_bytes(self) -> int:
-        """Re-injected, or sent again after a path was given up: a copy made in another way."""
-        return (self.reinjected_bytes or 0) + self.given_up_bytes
+        found = REDUNDANCY.point([self])
+        return None if found is None else found.value
 
 
 def is_failed(outcome: str, first_frame_s: float | None) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from railyard.results.records import Run
 from railyard.stats import intervals, rates
-from railyard.stats.intervals import FEWEST, LEVEL, TOO_SMALL, Interval, Layout, Sample
+from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval, Layout, Sample
 
 SPREAD = "start_offset_ms: spread"
 
@@ -35,14 +35,9 @@ class Shortage:
         return f"{TOO_SMALL} ({self.words})"
 
 
-def values_for(q: float) -> int:
-    """The least number of independent values that carry a quantile: qⁿ ≤ 2.5 %."""
-    return math.ceil(math.log((1 - LEVEL) / 2) / math.log(max(q, 1 - q)) - 1e-9)
-
-
 def of_values(q: float, count: int, things: str, seeds: int) -> Shortage | None:
     """Of a quantile of so many values, all taken as independent; None where they are enough."""
-    needed = values_for(q)
+    needed = intervals.values_for(q)
     if count >= needed:
         return None
     return Shortage(needed, count, things, f"seeds: {math.ceil(max(1, seeds) * needed / max(1, count))}")
@@ -80,7 +75,7 @@ def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int
     if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
         return few
     independent = intervals.carrying_count(sample, found.value)
-    return of_windows(sample.layout, values_for(q) / max(1.0, independent))
+    return of_windows(sample.layout, intervals.values_for(q) / max(1.0, independent))
 
 
 def of_rate(sums: rates.Sums, layout: Layout, found: Interval) -> Shortage | None:

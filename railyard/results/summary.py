@@ -19,6 +19,7 @@ from railyard.base.terminal import MOST_LINES, first_lines, print_lines
 from railyard.base.words import counted
 from railyard.experiment.model import EXACT_ARENAS
 from railyard.experiment.stacks import STACK_SCHEME
+from railyard.figures.rows import REBUFFER_RATE
 from railyard.results import differences, findings, shortage, twins
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
@@ -67,12 +68,13 @@ def _pooled(label: str, row: Sequence[Cell]) -> Cell:
 
 def _stalled(cell: Cell, *, with_ends: bool) -> str:
     """In %, with its interval where the plays carry one."""
-    if cell.rebuffer_rate is None:
+    rate = cell.point(REBUFFER_RATE)
+    if rate is None:
         return "–"
-    level = differences.level_of(cell.runs, "rebuffer_rate") if with_ends and not cell.mark else None
+    level = differences.level_of(cell.runs, REBUFFER_RATE) if with_ends and not cell.mark else None
     if level is not None and level.known:
         return differences.level_words(level, ".1f", 100)
-    return f"{100 * cell.rebuffer_rate:.1f}"
+    return f"{100 * rate.value:.1f}"
 
 
 def _apart(outcome: Outcome) -> dict[str, str]:

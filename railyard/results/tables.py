@@ -12,6 +12,8 @@ from rich.text import Text
 
 from railyard.base.terminal import print_table
 from railyard.experiment.stacks import STACK_SCHEME
+from railyard.figures.figure import Figure, Quantile
+from railyard.figures.rows import FIGURES
 from railyard.results import differences, findings, shortage
 from railyard.results.aggregate import LATE, VIRTUAL, Cell, cells
 from railyard.results.records import RESULT_OUTCOMES, Run
@@ -72,8 +74,7 @@ class Column:
     head: tuple[str, str]
     texts: list[str]
     number: bool = True
-    figure: str = ""
-    """The figure's name in railyard/results/differences.py, where it has an interval."""
+    figure: Figure | None = None
     short: Shortage | None = None
     """Of the scheme that lacks the most, where the requests of one do not carry the quantile."""
 
@@ -81,6 +82,11 @@ class Column:
     def tells_nothing(self) -> bool:
         """Equal in all rows, or a quantile that no scheme's requests carry."""
         return len(set(self.texts)) == 1 or self.is_nowhere
+
+    @property
+    def is_empty(self) -> bool:
+        """A quantile of requests where nothing was requested."""
+        return self.figure is not None and self.figure.is_if_carried and set(self.texts) == {"–"}
 
     @property
     def is_nowhere(self) -> bool:
@@ -116,25 +122,18 @@ def marked(column: Column, row: Sequence[Cell]) -> Column:
 def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[Column]:
     """`row`: whose values are shown; `ran`: the same cells as they ran."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
-    quantiles = [
+    of_figures = [
         Column(
-            ("RCT s", word),
-            [findings.shown_text(cell, q) for cell in row],
-            figure=f"rct_{word}",
-            short=shortage.worst(_requests_short_of(cell, q) for cell in row),
+            figure.head,
+            [figure.text(cell.runs) for cell in row],
+            figure=figure,
+            short=shortage.worst(_short_of(cell, figure) for cell in row),
         )
-        for q, word in ((0.95, "p95"), (0.99, "p99"))
+        for figure in FIGURES
+        if figure.head is not None
     ]
-    median = Column(("RCT s", "median"), [seconds(cell.rct(0.5)) for cell in row], figure="rct_median")
-    largest = Column(("RCT s", "max"), [seconds(cell.rct(1.0)) for cell in row])
     return [
-        median,
-        *(column for column in quantiles if set(column.texts) != {"–"}),
-        largest,
-        Column(("first", "frame s"), [seconds(cell.first_frame) for cell in row], figure="first_frame"),
-        Column(("rebuffer", "rate"), [percent(cell.rebuffer_rate) for cell in row], figure="rebuffer_rate"),
-        Column(("redun-", "dancy"), [percent(cell.redundancy) for cell in row], figure="redundancy"),
-        Column(("effi-", "ciency"), [str(cell.efficiency or "–") for cell in row], figure="efficiency"),
+        *(column for column in of_figures if not column.is_empty),
         Column(
             ("MB down", paths),
             ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
@@ -157,9 +156,13 @@ def marks_in_words(row: Sequence[Cell]) -> str:
     return "".join(f"{mark}: {MARKS[mark]}; it is in no figure and in no comparison. " for mark in marks).strip()
 
 
-def _requests_short_of(cell: Cell, q: float) -> Shortage | None:
-    count = len(cell.chunks)
-    return shortage.of_values(q, count, "requests", shortage.seeds_of(cell.runs)) if count else None
+def _short_of(cell: Cell, figure: Figure) -> Shortage | None:
+    """Of a quantile that is shown only if the cell's values carry it."""
+    pool = figure.pool
+    if not isinstance(pool, Quantile) or not pool.if_carried:
+        return None
+    count = pool.count(cell.runs)
+    return shortage.of_values(pool.q, count, pool.things, shortage.seeds_of(cell.runs)) if count else None
 
 
 def shortages(columns: Sequence[Column]) -> dict[str, Shortage]:

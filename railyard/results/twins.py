@@ -16,13 +16,13 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.experiment.model import TRANSPORT_OF_SCHEME
+from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.records import Run, load_run
 from railyard.run import vkernel
 from railyard.run.campaign import Campaign, default_jobs, run_campaign
 from railyard.run.progress import Silent
 from railyard.run.resolve import kernel_machine, programs_of
 from railyard.run.runspec import RunSpec
-from railyard.stats.statistics import nearest_rank
 
 FOLDER = "twins"
 SHIFTS_MS = (0, 1, 2, 5, 10)  # when the player of a twin starts
@@ -81,12 +81,8 @@ class _Judged:
     near: Callable[[float], float]
 
 
-def _median(run: Run) -> float:
-    return nearest_rank([chunk.rct_s for chunk in run.chunks], 0.5) if run.chunks else float("inf")
-
-
 JUDGED = (
-    _Judged("RCT median", _median, ".3f", lambda value: NEAR * value),
+    _Judged(RCT_MEDIAN.title, RCT_MEDIAN.of, ".3f", lambda value: NEAR * value),
     _Judged("stalled", lambda run: run.rebuffer_counted_s, ".1f", lambda _: NEAR_STALL_S),
 )
 

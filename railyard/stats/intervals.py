@@ -380,6 +380,11 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     return Interval(value, float(lower[low_rank - 1]), float(sorted(upper)[high_rank - 1]), at_least)
 
 
+def values_for(q: float) -> int:
+    """The least number of independent values that carry a quantile: qⁿ ≤ 2.5 %."""
+    return math.ceil(math.log((1 - LEVEL) / 2) / math.log(max(q, 1 - q)) - 1e-9)
+
+
 def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, float]:
     """The order statistics that enclose the q-quantile of so many independent values, as shares of their number.
 

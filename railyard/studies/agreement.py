@@ -24,6 +24,7 @@ from rich.table import Table
 
 from railyard.base.style import layout, scheme_styles
 from railyard.base.terminal import print_table
+from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
 from railyard.stats import intervals
@@ -134,7 +135,7 @@ def _by_row(runs: Sequence[Run]) -> dict[tuple[str, str], Cell]:
 
 
 def _median(cell: Cell) -> float:
-    found = cell.rct(0.5)
+    found = cell.point(RCT_MEDIAN)
     return float("inf") if found is None else found.value
 
 
@@ -261,8 +262,8 @@ def _bounded(pair: str, label: str, runs: Sequence[Run], sims: Sequence[Sequence
         frames += not _beyond(value_s, range_s, bound_s)
         bounds.append(bound_s)
         far.append(max(min(range_s) - value_s, value_s - max(range_s)))
-        median_s, late_s = Cell(pair, label, [run], []).rct(0.5), Cell(pair, label, [run], []).late_bound_s(0.5)
-        of_starts = [cell.value for cell in (Cell(pair, label, [start], []).rct(0.5) for start in starts) if cell]
+        median_s, late_s = RCT_MEDIAN.point([run]), Cell(pair, label, [run], []).late_bound_s(RCT_MEDIAN)
+        of_starts = [point.value for start in starts if (point := RCT_MEDIAN.point([start])) is not None]
         medians += median_s is not None and not _beyond(median_s.value, of_starts, late_s or 0.0)
         for index, chunk in enumerate(run.chunks):
             there = [start.chunks[index].rct_s for start in starts if index < len(start.chunks)]

@@ -2,7 +2,7 @@
 
     C_min ≥ β · P(Δt < T_th1)        C_max ≤ β · P(Δt < T_th2)
 
-β: re-injected bytes / other stream bytes with the gate always open. Δt: play-time left. The thresholds are percentiles
+β: the re-injection cost with the gate always open. Δt: play-time left. The thresholds are percentiles
 of Δt with the gate open and the paper's copy rule, the same for both rules. Lower bound: P is the share of the bytes
 copied with the gate open whose Δt was below T_th1. Upper bound: P is the share of the players' reports, in the gated
 runs, with Δt below T_th2.
@@ -20,6 +20,7 @@ import numpy as np
 
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.model import Experiment
+from railyard.figures.rows import REINJECTION_COST
 from railyard.results.differences import layout_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
@@ -46,8 +47,8 @@ class Play:
     """What one place of a pair came to, at all bit rates together."""
 
     run: Run  # the first of them
-    twice: int  # re-injected bytes
-    once: int  # other stream bytes
+    reinjected: float  # re-injected bytes
+    others: float  # other stream bytes
     left_ms: list[float]  # play-time left every 100 ms, as the player reported it
     copies: list[Copy]  # of runs that have a qlog
 
@@ -66,8 +67,8 @@ class Population:
     def ordered(self) -> list[float]:
         return sorted(left for play in self.plays for left in play.left_ms)
 
-    def redundancy(self, drawn: Reals) -> Reals:
-        return _share(drawn, [play.twice for play in self.plays], [play.once for play in self.plays])
+    def cost(self, drawn: Reals) -> Reals:
+        return _share(drawn, [play.reinjected for play in self.plays], [play.others for play in self.plays])
 
     def time_below(self, limit_ms: float, drawn: Reals) -> Reals:
         """The share of the reports below it."""
@@ -106,7 +107,7 @@ def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Populat
     low, high = limits
     layout = gated.layout
     drawn = weights(layout).astype(np.float64)
-    beta, cost = free.redundancy(drawn), gated.redundancy(drawn)
+    beta, cost = free.cost(drawn), gated.cost(drawn)
     least, most = beta * free.copies_below(low, drawn), beta * gated.time_below(high, drawn)
     by_time = float(beta[0] * free.time_below(low, drawn)[0])
     measured = interval(cost, layout)
@@ -157,16 +158,16 @@ class Study:
 
 
 def _play(run: Run, place: Path, *, qlog: bool) -> Play:
-    twice, sent = run.reinjected_bytes or 0, run.stream_bytes_sent or 0
+    sums = REINJECTION_COST.sums([run])
     left = [sample.play_time_left_ms for sample in samples_of(run, place)]
-    return Play(run, twice, sent - twice, left, list(_copies(place)) if qlog else [])
+    return Play(run, float(sums.top[0]), float(sums.bottom[0]), left, list(_copies(place)) if qlog else [])
 
 
 def _together(plays: Sequence[Play]) -> Play:
     return Play(
         plays[0].run,
-        sum(play.twice for play in plays),
-        sum(play.once for play in plays),
+        sum(play.reinjected for play in plays),
+        sum(play.others for play in plays),
         [left for play in plays for left in play.left_ms],
         [copy for play in plays for copy in play.copies],
     )

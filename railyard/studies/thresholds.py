@@ -32,13 +32,14 @@ from railyard.experiment.model import (
     find_experiment,
     load_experiment,
 )
+from railyard.figures.rows import REINJECTION_COST
 from railyard.results.pending import Place, Plan, Whole, whole_campaign
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.stats.statistics import nearest_rank
 
-SCHEMA = 1
+SCHEMA = 2
 # The settings of the paper's figure 10 and table 2, from the cheapest to the gate that is nearly always open.
 PAPER_SETTINGS = ((95, 80), (90, 80), (90, 60), (60, 50), (60, 1), (1, 1))
 DANGER_MS = 50.0  # table 2: less play-time left than this may end in a stall
@@ -68,11 +69,9 @@ class Distribution:
         return hashlib.sha256(json.dumps(self.ordered).encode()).hexdigest()
 
     @property
-    def redundancy(self) -> float:
+    def cost(self) -> float:
         """Of the measuring runs together: β, what re-injection costs while nothing closes the gate."""
-        twice = sum(run.reinjected_bytes or 0 for run in self.runs)
-        once = sum((run.stream_bytes_sent or 0) - (run.reinjected_bytes or 0) for run in self.runs)
-        return twice / once if once > 0 else 0.0
+        return REINJECTION_COST.value(self.runs)
 
     def th(self, percent: float) -> float:
         return th(self.ordered, percent)
@@ -219,7 +218,7 @@ class Row:
 
 def rows_of(distribution: Distribution, settings: Sequence[tuple[float, float]]) -> list[Row]:
     """The thresholds of each setting, and what the paper says the cost is at least and at most: β(1 − X), β(1 − Y)."""
-    beta = distribution.redundancy
+    beta = distribution.cost
     rows = [Row(None, None, None, 0.0, 0.0)]
     for x, y in settings:
         low, high = distribution.th(x), distribution.th(y)
@@ -277,7 +276,7 @@ def print_rows(console: Console, found: Distribution, rows: Sequence[Row]) -> No
     console.print(
         f"{len(ordered)} samples of play-time left in {len(found.runs)} runs with the control off: "
         f"median {th(ordered, 50):.0f} ms, {found.share_below(DANGER_MS) * 100:.1f} % below {DANGER_MS:g} ms; "
-        f"redundancy β = {found.redundancy * 100:.2f} %",
+        f"{REINJECTION_COST.title} β = {found.cost * 100:.2f} %",
         soft_wrap=True,
     )
     table = Table("(X, Y)", "T_th1 ms", "T_th2 ms", "cost at least β(1−X) %", "at most β(1−Y) %", header_style="bold")
@@ -294,7 +293,7 @@ def write(folder: Path, distribution: Distribution, rows: Sequence[Row], basis: 
     document = {
         "schema": SCHEMA,
         "measured": basis,
-        "redundancy_control_off": distribution.redundancy,
+        "reinjection_cost_control_off": distribution.cost,
         "share_below_50_ms": distribution.share_below(DANGER_MS),
         "thresholds": [
             {"setting": row.name, "t_th1_ms": row.t_th1_ms, "t_th2_ms": row.t_th2_ms}

@@ -12,7 +12,7 @@ from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import page
 from railyard.report.replay.figure import draw, key
 from railyard.report.replay.series import Replay, read_replay
-from railyard.report.sections import Figure, embedded
+from railyard.report.sections import Drawing, embedded
 
 FILE = "replay.html"
 
@@ -31,7 +31,7 @@ def render(replay: Replay) -> str:
     """The page as HTML text."""
     drawn = draw(replay)
     alt = _alt(replay)
-    figure = Figure(1, alt, embedded(drawn.to_json()), int(drawn.layout.height), alt)
+    figure = Drawing(1, alt, embedded(drawn.to_json()), int(drawn.layout.height), alt)
     template = page.environment().get_template("replay.html.j2")
     timeline: dict[str, Any] = {
         "end_s": round(replay.bins.count * replay.bins.width_s, 3),

@@ -12,6 +12,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell as PairCell
 from railyard.results.aggregate import cells
@@ -51,7 +52,7 @@ def results_of(frame: Frame) -> Results:
 
 
 def _figures(cell: PairCell) -> Figures | None:
-    median, most = cell.rct(0.5), cell.rct(1.0)
+    median, most = cell.point(RCT_MEDIAN), cell.point(RCT_MAX)
     if median is None or most is None or cell.faulty:
         return None
     return Figures(median.value, most.value, median.at_least or most.at_least)

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
+from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.stats import intervals
@@ -37,7 +38,7 @@ class Findings:
     starved_places: dict[str, int]  # of these, where the other path carries less than the video meanwhile
     stall_s: dict[str, Interval]
     copied_mb: dict[str, Interval]
-    redundancy: dict[str, float]
+    cost: dict[str, float]
     stall_saved: dict[str, Interval]  # against vanilla, %
     copies_saved: Interval  # by the control, %
 
@@ -54,12 +55,6 @@ def _required(found: Interval | None) -> Interval:
     if found is None:
         raise ValueError("an exhibit is built from at least one run of every scheme")
     return found
-
-
-def _redundancy(runs: list[Run]) -> float:
-    twice = sum(run.reinjected_bytes or 0 for run in runs)
-    once = sum((run.stream_bytes_sent or 0) - (run.reinjected_bytes or 0) for run in runs)
-    return twice / once if once else 0.0
 
 
 def starved(frame: Frame, run: Run) -> bool:
@@ -93,7 +88,7 @@ def findings(frame: Frame) -> Findings:
         },
         stall_s={label: _required(intervals.bootstrap(of, mean)) for label, of in stalls.items()},
         copied_mb={label: _required(intervals.bootstrap(of, mean)) for label, of in copies.items()},
-        redundancy={label: _redundancy(of) for label, of in runs.items()},
+        cost={label: REINJECTION_COST.value(of) for label, of in runs.items()},
         stall_saved={
             label: _required(intervals.paired(stalls[label], stalls[VANILLA], mean, better))
             for label in (ALWAYS, GATED)
@@ -229,7 +224,7 @@ def _table(found: Findings) -> Table:
         [
             *(label, found.stalled_places[label], found.starved_places[label]),
             *(found.stall_s[label].text(), found.copied_mb[label].text()),
-            round(100 * found.redundancy[label], 2),
+            round(100 * found.cost[label], 2),
         ]
         for label in COLOURS
     ]
@@ -241,7 +236,7 @@ def _table(found: Findings) -> Table:
             Column(name="of these, the other path below the video's rate"),
             Column(name="stalled a play, mean and interval", unit="s"),
             Column(name="re-injected a play, mean and interval", unit="MB"),
-            Column(name="redundancy", unit="%"),
+            Column(name=REINJECTION_COST.title, unit="%"),
         ],
         rows=rows,
     )

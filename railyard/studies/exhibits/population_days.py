@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from railyard.figures.rows import REBUFFER_RATE
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import verdicts
@@ -219,10 +220,10 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
         names += [(arm, "% of play time"), ("reduction", "%"), ("95 % interval", "%")]
     rows: list[list[Cell]] = []
     for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
-        row: list[Cell] = [name, plays.viewers(), round(100 * plays.rebuffer_rate("sp"), 4)]
+        row: list[Cell] = [name, plays.viewers(), round(100 * plays.value(REBUFFER_RATE, "sp"), 4)]
         for arm in ours:
             how = plays.rebuffer_improvement(arm, "sp")
-            row += [round(100 * plays.rebuffer_rate(arm), 4), cell(how, 1), span(how)]
+            row += [round(100 * plays.value(REBUFFER_RATE, arm), 4), cell(how, 1), span(how)]
         number = int(name) - 1 if name != ALL else -1
         rows.append([*row, theirs[number] if 0 <= number < len(theirs) else None])
     return Table(
@@ -240,9 +241,10 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
         return None if found is None else found.mapped(lambda value: 100 * value)
 
     drawn = [
-        Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).rebuffer(arm)) for day in frame.days]) for arm in arms
+        Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).level(REBUFFER_RATE, arm)) for day in frame.days])
+        for arm in arms
     ]
-    whole = ", ".join(f"{arm} {100 * frame.plays.rebuffer_rate(arm):.2f} %" for arm in arms)
+    whole = ", ".join(f"{arm} {100 * frame.plays.value(REBUFFER_RATE, arm):.2f} %" for arm in arms)
     return curves(
         f"{frame.spec.name}-rebuffer",
         "Rebuffer rate by day",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railyard.base.style import BLUE, ORANGE, LineStyle
 from railyard.experiment.model import MeasuredScheme
+from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Table
 from railyard.stats.intervals import Interval, Reals
 from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
@@ -53,7 +54,7 @@ def _percent(found: Interval | None) -> Interval | None:
 
 
 def _cost(frame: Frame, arm: str) -> Interval | None:
-    return _percent(frame.plays.redundancy_interval(arm))
+    return _percent(frame.plays.level(REINJECTION_COST, arm))
 
 
 def _raised(ours: Reals, theirs: Reals) -> Reals:

@@ -9,8 +9,9 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from railyard.base.style import INK, scheme_styles
+from railyard.figures import rows
+from railyard.figures.figure import Quantile
 from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
-from railyard.results.aggregate import quantile
 from railyard.results.records import Run
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
@@ -32,7 +33,7 @@ class Point:
 
 def _quantile_ratio(run: Run, base: Run, q: float) -> float:
     """log of a run's quantile over that of the same run without the increase."""
-    after, before = quantile(run.chunks, q), quantile(base.chunks, q)
+    after, before = (Quantile(rows.rcts, q).point([one]) for one in (run, base))
     if after is None or before is None:
         return 0.0
     return math.log(after.value / before.value)

@@ -14,6 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from railyard.figures.figure import Figure
+from railyard.figures.rows import REBUFFER_RATE
+from railyard.results.records import Chunk
 from railyard.stats import intervals, rates
 from railyard.stats.intervals import Interval, Layout, Reals, Sample
 from railyard.stats.rates import Sums
@@ -24,6 +27,48 @@ METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arm
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
 ViewerKey = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ViewersPlay:
+    """A row as figures read it. It counts no bytes of paths that were given up, and knows no oracle."""
+
+    row: Row
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        requests = zip(self.row["rct_s"], self.row["completed"], strict=True)
+        return [Chunk(number, 0.0, rct_s, bool(completed), 0) for number, (rct_s, completed) in enumerate(requests)]
+
+    @property
+    def failed(self) -> bool:
+        return self.row["first_frame_s"] is None
+
+    @property
+    def first_frame_counted(self) -> tuple[float, bool]:
+        first_s = self.row["first_frame_s"]
+        return (float(self.row.get("waited_s") or 0.0), False) if first_s is None else (float(first_s), True)
+
+    @property
+    def rebuffer_counted_s(self) -> float:
+        """A play whose first frame never came stalled for as long as was waited for it."""
+        return float(self.row["rebuffer_time_s"]) + float(self.row.get("waited_s") or 0.0)
+
+    @property
+    def play_time_s(self) -> float:
+        return float(self.row["play_time_s"])
+
+    @property
+    def stream_bytes_sent(self) -> int:
+        return int(self.row["stream_bytes_sent"])
+
+    @property
+    def reinjected_bytes(self) -> int:
+        return int(self.row["reinjected_bytes"])
+
+    @property
+    def given_up_bytes(self) -> int:
+        return 0
 
 
 def _lasted_s(row: Row) -> float:
@@ -188,35 +233,21 @@ class Plays:
         carried = all(self._carries(what, arm, keys, q) for arm in (ours, theirs))
         return found if found is None or carried else found.without_ends()
 
-    def _sums(self, arm: str, keys: Sequence[ViewerKey], name: str) -> Reals:
-        return np.array([float(self._of[arm][key][name]) for key in keys])
-
-    def _stalled(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
-        """Of the rebuffer rate. A play whose first frame never came stalled for as long as was waited for it."""
-        waited = [float(self._of[arm][key].get("waited_s") or 0.0) for key in keys]
-        return Sums(self._sums(arm, keys, "rebuffer_time_s") + waited, self._sums(arm, keys, "play_time_s"))
-
-    def _copied(self, arm: str, keys: Sequence[ViewerKey]) -> Sums:
-        twice = self._sums(arm, keys, "reinjected_bytes")
-        return Sums(twice, self._sums(arm, keys, "stream_bytes_sent") - twice)
+    def _plays(self, arm: str, keys: Sequence[ViewerKey]) -> list[ViewersPlay]:
+        return [ViewersPlay(self._of[arm][key]) for key in keys]
 
     def _below(self, arm: str, keys: Sequence[ViewerKey], limit_ms: float) -> Sums:
         samples = [self._of[arm][key]["play_time_left_ms"] for key in keys]
         under = [float(sum(value < limit_ms for value in group)) for group in samples]
         return Sums.of(under, [float(len(group)) for group in samples])
 
-    def rebuffer_rate(self, arm: str) -> float:
-        return self._stalled(arm, self._keys(arm)).value
+    def value(self, figure: Figure, arm: str) -> float:
+        """Of a ratio; nan where it has none."""
+        return figure.sums(self._plays(arm, self._keys(arm))).value
 
-    def redundancy(self, arm: str) -> float:
-        return self._copied(arm, self._keys(arm)).value
-
-    def rebuffer(self, arm: str) -> Interval | None:
-        return _rare(self._stalled(arm, self._keys(arm)))
-
-    def redundancy_interval(self, arm: str) -> Interval | None:
+    def level(self, figure: Figure, arm: str) -> Interval | None:
         keys = self._keys(arm)
-        return _interval(self._copied(arm, keys).resampled(Layout.of_independent(len(keys))), keys) if keys else None
+        return figure.level(self._plays(arm, keys), Layout.of_independent(len(keys))) if keys else None
 
     def below(self, arm: str, limit_ms: float) -> Interval | None:
         """Share of the samples of play-time left below a limit."""
@@ -225,7 +256,8 @@ class Plays:
     def rebuffer_improvement(self, ours: str, theirs: str) -> Interval | None:
         """In percent of theirs."""
         keys = self._keys(ours, theirs)
-        return _rare_improvement(self._stalled(ours, keys), self._stalled(theirs, keys))
+        sums = (REBUFFER_RATE.sums(self._plays(arm, keys)) for arm in (ours, theirs))
+        return _rare_improvement(*sums)
 
     def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:
         keys = self._keys(ours, theirs)

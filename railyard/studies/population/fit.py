@@ -38,10 +38,12 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
+from railyard.figures.rows import REINJECTION_COST
 from railyard.stats import distributions
 from railyard.stats.intervals import Reals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Batch, Executor
+from railyard.studies.population.figures import ViewersPlay
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.studies.population.scenes import Library
@@ -75,7 +77,7 @@ class Free(Strict):
 
 
 class Moment(Strict):
-    """A measured figure: of the RCT of whole requests, s; of a path's smoothed RTT, s; of all bytes sent twice, a
+    """A measured figure: of the RCT of whole requests, s; of a path's smoothed RTT, s; of the re-injection cost, a
     share; or of the viewers at places, the share whose LTE is the faster path."""
 
     what: What
@@ -175,8 +177,7 @@ def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[
         values = _values(rows, moment, chunk_bytes)
         return nearest_rank(sorted(values), moment.q) if values else math.nan
     if moment.what == "cost":
-        twice = sum(int(row["reinjected_bytes"]) for row in rows)
-        return twice / max(1, sum(int(row["stream_bytes_sent"]) for row in rows) - twice)
+        return REINJECTION_COST.value([ViewersPlay(row) for row in rows])
     rates = [row["path_mbps"] for row in rows if row["scene"] in still]
     return sum(bool(lte > wifi) for wifi, lte in rates) / max(1, len(rates))
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from railyard.base.errors import UserError
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument
+from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
@@ -51,7 +52,17 @@ def carry_out(
 def print_arms(console: Console, outcome: Outcome) -> None:
     """The arms beside each other, over all days."""
     plays = Plays(outcome.rows)
-    titles = ("arm", "plays", "RCT p50 s", "p95", "p99", "first frame p50 s", "p99", "rebuffer %", "redundancy %")
+    titles = (
+        "arm",
+        "plays",
+        "RCT p50 s",
+        "p95",
+        "p99",
+        "first frame p50 s",
+        "p99",
+        "rebuffer %",
+        f"{REINJECTION_COST.title} %",
+    )
     table = Table(*titles, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -59,7 +70,7 @@ def print_arms(console: Console, outcome: Outcome) -> None:
         rct, first = plays.flat("rct", label), plays.flat("first_frame", label)
         cells = [f"{nearest_rank(rct, q):.3f}" for q in (0.5, 0.95, 0.99)] if rct else ["-"] * 3
         cells += [f"{nearest_rank(first, q):.3f}" for q in (0.5, 0.99)] if first else ["-"] * 2
-        cells += [f"{100 * plays.rebuffer_rate(label):.3f}", f"{100 * plays.redundancy(label):.2f}"]
+        cells += [f"{100 * plays.value(REBUFFER_RATE, label):.3f}", f"{100 * plays.value(REINJECTION_COST, label):.2f}"]
         table.add_row(label, str(plays.count(label)), *cells)
     print_table(console, table)
 

@@ -1,0 +1,312 @@
+"""How a figure is computed: of one play, of many plays, and with which interval.
+
+A figure pools its plays in one of three ways:
+
+    Quantile    the nearest-rank quantile over all values of all plays
+    Ratio       sum(top) / sum(bottom) over the plays
+    Share       the share of plays in which something happened
+
+docs/reference/statistics.md has the rules of the intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Literal, Protocol
+
+from railyard.figures.play import Play
+from railyard.stats import intervals, rates, statistics
+from railyard.stats.intervals import TOO_SMALL, Bounds, Interval, Layout, Sample
+from railyard.stats.rates import Sums
+from railyard.stats.statistics import nearest_rank
+
+Plays = Sequence[Play]
+Values = Sequence[tuple[float, bool]]
+"""Values, each with whether it is exact; one that is not is a bound."""
+Unit = Literal["s", "%"]
+
+NONE = "–"
+MARGINS: dict[Unit, float] = {"s": 0.02, "%": 0.005}
+"""What "no worse" allows: of times a share of the other one, of shares percentage points (0.005 is half a point)."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A figure of these plays, without an interval. A value that rests on censored ones is a bound."""
+
+    value: float
+    at_least: bool = False
+    at_most: bool = False
+
+    def text(self, form: str) -> str:
+        return f"{'≥ ' if self.at_least else '≤ ' if self.at_most else ''}{self.value:{form}}"
+
+
+class Pool(Protocol):
+    """How the plays of a scheme come to one figure."""
+
+    @property
+    def rule(self) -> str:
+        """Of its interval, in docs/reference/metrics.md."""
+        ...
+
+    def point(self, plays: Plays) -> Point | None: ...
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds: ...
+    def level(self, plays: Plays, layout: Layout) -> Interval | None: ...
+
+
+def _always(_: Play) -> bool:
+    return True
+
+
+def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
+    """The smallest value that at least a share q does not exceed. It is exact if every censored value lies beyond it.
+    `upper`: values that are not exact are upper bounds, else lower ones."""
+    if not values:
+        return None
+    found = nearest_rank([value for value, _ in values], q)
+    if upper:
+        return Point(found, at_most=any(not exact and value >= found for value, exact in values))
+    return Point(found, at_least=any(not exact and value <= found for value, exact in values))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The nearest-rank quantile over all values of all plays. Interval: order statistics (Woodruff 1952)."""
+
+    values: Callable[[Play], Values]
+    q: float
+    upper: bool = False
+    """Values are shares, and those that are not exact are upper bounds."""
+    things: str = "requests"
+    """What a value is of."""
+    if_carried: bool = False
+    """A table shows it only if so many independent values would carry it."""
+    is_known: Callable[[Play], bool] = _always
+    """Whether all values of a play are known. Of plays of which one is not known there is no figure."""
+
+    def point(self, plays: Plays) -> Point | None:
+        if not all(self.is_known(play) for play in plays):
+            return None
+        return point_of([one for play in plays for one in self.values(play)], self.q, upper=self.upper)
+
+    @property
+    def rule(self) -> str:
+        return "order statistics" if self.q < 1 else ""
+
+    def carries(self, count: int) -> bool:
+        """Whether so many independent values carry the quantile. If not, the largest of them may be below the true
+        one."""
+        return self.q == 1.0 or count >= intervals.values_for(self.q)
+
+    def count(self, plays: Plays) -> int:
+        return sum(len(self.values(play)) for play in plays)
+
+    def sample(self, plays: Plays, layout: Layout) -> Sample:
+        """The values with their lower bounds; of shares with upper bounds, 1 − value."""
+        groups = [self.values(play) for play in plays]
+        return Sample(
+            [[1 - value if self.upper else value for value, _ in group] for group in groups],
+            layout,
+            [[exact for _, exact in group] for group in groups],
+        )
+
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds:
+        return intervals.quantile_bounds(self.sample(plays, layout), self.q)
+
+    def level(self, plays: Plays, layout: Layout) -> Interval | None:
+        found = intervals.quantile(self.sample(plays, layout), self.q)
+        if found is None or not self.upper:
+            return found
+        return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """sum(top) / sum(bottom) over the plays. Interval: the bootstrap, or for a rare event railyard/stats/rates.py."""
+
+    top: Callable[[Play], float]
+    bottom: Callable[[Play], float]
+    is_rare: bool = False
+    is_known: Callable[[Play], bool] = _always
+    """Whether a play reports both. One that does not is left out; the figure then has no interval."""
+
+    @property
+    def rule(self) -> str:
+        return "rate of events" if self.is_rare else "bootstrap"
+
+    def sums(self, plays: Plays) -> Sums:
+        return Sums.of([self.top(play) for play in plays], [self.bottom(play) for play in plays])
+
+    def point(self, plays: Plays) -> Point | None:
+        known = [play for play in plays if self.is_known(play)]
+        bottom = sum(self.bottom(play) for play in known)
+        return Point(sum(self.top(play) for play in known) / bottom) if bottom > 0 else None
+
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds:
+        found = self.sums(plays).resampled(layout)
+        return found, found
+
+    def level(self, plays: Plays, layout: Layout) -> Interval | None:
+        if self.is_rare:
+            return rates.level(self.sums(plays), layout)
+        return intervals.interval(self.bounds(plays, layout)[0], layout)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of plays in which something happened: 1 or 0 of each."""
+
+    of: Callable[[Play], float]
+    against: Callable[[float, float], bool] | None = None
+    """Of a play and its pair. Where it is given, `of` is what it compares."""
+
+    @property
+    def rule(self) -> str:
+        return "exact"
+
+    def point(self, plays: Plays) -> Point | None:
+        return Point(sum(self.of(play) for play in plays) / len(plays)) if plays else None
+
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds:
+        return Ratio(self.of, lambda _: 1.0).bounds(plays, layout)
+
+    def level(self, plays: Plays, layout: Layout) -> Interval | None:
+        return Ratio(self.of, lambda _: 1.0).level(plays, layout)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Of a figure that the gate compares."""
+
+    floor: float
+    """The smallest change for the worse that counts: of times a share of the baseline, of shares absolute."""
+    title: str = ""
+    """Where it differs from the figure's."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row: a figure of a scheme over many plays. More of it is worse, efficiency apart."""
+
+    name: str
+    """In code, YAML and JSON."""
+    title: str
+    """In sentences and tables."""
+    unit: Unit
+    """Times are compared by their ratio, shares (0 to 1, printed in %) by their difference."""
+    pool: Pool
+    meaning: str = ""
+    """The definition, in docs/reference/metrics.md and on the page."""
+    _: KW_ONLY
+    example: str = ""
+    term: str = ""
+    """Its name in a definition, if that is not the title."""
+    where: str = ""
+    """The columns of the results store that it is made from."""
+    head: tuple[str, str] | None = None
+    """The two lines of its column's heading in terminal and page. None: it has no column."""
+    bar_digits: int | None = None
+    """Decimals of its bars on the page, a bar a scheme. None: it has no bars."""
+    is_compared: bool = False
+    """`railyard compare` and the page compare schemes by it."""
+    gate: Gate | None = None
+    is_there: Callable[[Play], bool] = _always
+    """Whether a single play has it."""
+    without: float = math.inf
+    """What counts where there is none."""
+
+    # --- of one play ---
+
+    def of(self, play: Play) -> float:
+        """What the gate compares."""
+        if isinstance(self.pool, Share):
+            return self.pool.of(play)
+        return self.value([play]) if self.is_there(play) else self.without
+
+    def of_pair(self, before: Play, after: Play) -> tuple[float, float]:
+        """Of two plays from the same start."""
+        first, second = self.of(before), self.of(after)
+        if isinstance(self.pool, Share) and self.pool.against is not None:
+            return float(self.pool.against(first, second)), float(self.pool.against(second, first))
+        return first, second
+
+    def deltas(self, before: Sequence[float], after: Sequence[float]) -> list[float]:
+        """What is tested, pair by pair: of times log(after / before), of shares after − before."""
+        return (statistics.log_ratios if self.is_relative else statistics.differences)(before, after)
+
+    # --- of many plays ---
+
+    @property
+    def is_relative(self) -> bool:
+        return self.unit == "s"
+
+    @property
+    def is_counted(self) -> bool:
+        return isinstance(self.pool, Share)
+
+    @property
+    def margin(self) -> float:
+        return MARGINS[self.unit]
+
+    @property
+    def name_in_definition(self) -> str:
+        return self.term or self.title
+
+    @property
+    def gate_title(self) -> str:
+        return (self.gate.title if self.gate else "") or self.title
+
+    def point(self, plays: Plays) -> Point | None:
+        return self.pool.point(plays)
+
+    def value(self, plays: Plays) -> float:
+        """The point as a number; `without` if there is none."""
+        found = self.pool.point(plays)
+        return self.without if found is None else found.value
+
+    def level(self, plays: Plays, layout: Layout) -> Interval | None:
+        return self.pool.level(plays, layout)
+
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds:
+        return self.pool.bounds(plays, layout)
+
+    @property
+    def has_interval(self) -> bool:
+        """A maximum has none: it tells of these plays alone."""
+        return not (isinstance(self.pool, Quantile) and self.pool.q == 1.0)
+
+    @property
+    def is_if_carried(self) -> bool:
+        return isinstance(self.pool, Quantile) and self.pool.if_carried
+
+    @property
+    def is_rare(self) -> bool:
+        return isinstance(self.pool, Ratio) and self.pool.is_rare
+
+    def sums(self, plays: Plays) -> Sums:
+        """Of a ratio: what each play contributes."""
+        if not isinstance(self.pool, Ratio):
+            raise TypeError(f"{self.title} is no ratio")
+        return self.pool.sums(plays)
+
+    def is_known(self, plays: Plays) -> bool:
+        """Whether every play reports what the figure needs."""
+        pool = self.pool
+        return not isinstance(pool, Quantile | Ratio) or all(pool.is_known(play) for play in plays)
+
+    def shown(self, plays: Plays) -> Point | None:
+        """As a table shows it: None where the values do not carry the quantile."""
+        pool = self.pool
+        if isinstance(pool, Quantile) and pool.if_carried:
+            return pool.point(plays) if pool.carries(pool.count(plays)) else None
+        return pool.point(plays)
+
+    def text(self, plays: Plays) -> str:
+        """The cell of a table: "≥ 1.234", "5.1 %", "n too small"; "–" where there is no such figure."""
+        found = self.shown(plays)
+        if found is not None:
+            return found.text(".3f") if self.unit == "s" else f"{replace(found, value=100 * found.value).text('.1f')} %"
+        return NONE if self.pool.point(plays) is None else TOO_SMALL

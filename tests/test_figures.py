@@ -1,0 +1,126 @@
+"""Figures: what they are of plays, and that no other code computes one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import FakeRun
+from railyard.base.paths import ROOT
+from railyard.figures.rows import FIGURES, REBUFFER_RATE, REDUNDANCY, REINJECTION_COST
+from railyard.results.records import load_run
+
+# What only a figure may divide by, or subtract from, another quantity; and what only a figure may take a quantile of.
+PARTS = {"reinjected_bytes", "given_up_bytes", "rebuffer_time_s", "rebuffer_counted_s"}
+SAMPLES = {"rct_s"}
+QUANTILES = {"nearest_rank", "nearest_rank_of", "quantile", "percentile", "median"}
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Names, attributes and keys that an expression reads."""
+    found = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name):
+            found.add(one.id)
+        elif isinstance(one, ast.Attribute):
+            found.add(one.attr)
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+            found.add(one.value)
+    return found
+
+
+def is_ratio(value: ast.AST) -> bool:
+    """Of two quantities of the same kind, such as one chunk's RCT in two arenas."""
+    return any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div) for one in ast.walk(value))
+
+
+def is_count(value: ast.AST) -> bool:
+    """A constant, or the number of plays: what it divides stays a quantity, in another unit or of one play."""
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and ast.unparse(value.func) == "len")
+
+
+def made_of(body: ast.AST, parts: set[str]) -> set[str]:
+    """The parts, and the variables of a function that are computed from them."""
+    known = set(parts)
+    while True:
+        before = len(known)
+        for node in ast.walk(body):
+            if isinstance(node, ast.Assign) and names_in(node.value) & known and not is_ratio(node.value):
+                known |= {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        if len(known) == before:
+            return known
+
+
+def formulas(text: str) -> Iterator[str]:
+    """The expressions that compute a figure."""
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        parts, samples = made_of(function, PARTS), made_of(function, SAMPLES)
+        for node in ast.walk(function):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Sub):
+                sides = [names_in(side) & parts for side in (node.left, node.right)]
+                if any(sides) and not is_count(node.right):
+                    yield f"{node.lineno}: {ast.unparse(node)}"
+            elif isinstance(node, ast.Call) and node.args:
+                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if called in QUANTILES and names_in(node.args[0]) & samples:
+                    yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def files() -> Iterator[Path]:
+    for file in (*sorted((ROOT / "railyard").rglob("*.py")), *sorted((ROOT / "scripts").glob("*.py"))):
+        if (ROOT / "railyard" / "figures") not in file.parents:
+            yield file
+
+
+def test_no_other_code_computes_a_figure() -> None:
+    found = {str(file.relative_to(ROOT)): list(formulas(file.read_text(encoding="utf-8"))) for file in files()}
+    assert not {file: lines for file, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "twice = sum(run.reinjected_bytes for run in runs)\n    return twice / once",
+        "return sent - (run.reinjected_bytes or 0)",
+        'twice = self.sums(arm, "reinjected_bytes")\n    return Sums(twice, sent - twice)',
+        "return run.rebuffer_counted_s / run.play_time_s",
+        'stalled = sum(row["rebuffer_time_s"] for row in rows)\n    share = stalled / played\n    return share',
+        "return nearest_rank(sorted(chunk.rct_s for chunk in chunks), 0.5)",
+        "values = [chunk.rct_s for chunk in run.chunks]\n    return np.percentile(values, [50, 95])",
+    ],
+)
+def test_a_formula_is_found_wherever_it_stands(body: str) -> None:
+    assert len(list(formulas(f"def of(runs):\n    {body}\n"))) == 1
+
+
+def test_a_quantity_in_another_unit_is_no_formula() -> None:
+    assert not list(formulas("def of(run):\n    return run.reinjected_bytes / 1e6\n"))
+
+
+def test_what_is_sent_again_after_a_path_was_given_up_is_redundancy_and_no_cost_of_reinjection(tmp_path: Path) -> None:
+    run = load_run(FakeRun(stream_bytes_sent=12_000_000, reinjected_bytes=1_500_000).write(tmp_path))
+    run = replace(run, given_up_bytes=500_000)
+    assert REDUNDANCY.text([run]) == "20.0 %", "the example of docs/reference/metrics.md"
+    assert REINJECTION_COST.value([run]) == 1.5 / 10.5
+    silent = replace(run, stream_bytes_sent=None, reinjected_bytes=None)
+    assert REDUNDANCY.text([silent]) == "–" and REDUNDANCY.of(silent) == 0.0
+
+
+def test_of_many_plays_a_ratio_is_one_of_sums(tmp_path: Path) -> None:
+    runs = [
+        load_run(FakeRun(seed=seed, play_time_s=played, rebuffer_time_s=1).write(tmp_path))
+        for seed, played in enumerate((10, 30), start=1)
+    ]
+    assert REBUFFER_RATE.value(runs) == 2 / 40
+    assert [REBUFFER_RATE.of(run) for run in runs] == [1 / 10, 1 / 30]
+
+
+def test_every_figure_is_defined() -> None:
+    assert len({figure.name for figure in FIGURES}) == len(FIGURES)
+    for figure in FIGURES:
+        assert figure.meaning.endswith(".") and figure.where, figure.name
