@@ -223,10 +223,6 @@ class Page:
                 found.append(f"asked the network for {data['request']['url']}")
         return found
 
-    def screenshot(self, file: Path, *, whole: bool = False) -> None:
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        file.write_bytes(base64.b64decode(data))
-
     def pdf(self, file: Path) -> None:
         """The page on A4 as PDF, tagged, with an outline and page numbers; written whole or not at all."""
         stream = self.call(

@@ -29,7 +29,6 @@ from railyard.traces.settings import members
 SCHEMA = 1
 JOB_SCHEMA = 1
 PROGRAM = "xlink-sim"
-OUTPUTS = ("player.jsonl", "server.jsonl", "mpshell.json")
 # Virtual time is faster than the wall's; a run that takes so much longer than its time limit will not end.
 WALL_LIMIT_S = 60.0
 WALL_SHARE = 4.0

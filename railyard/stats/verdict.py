@@ -12,7 +12,6 @@ from typing import Literal
 from railyard.stats.intervals import Interval, units_to_decide
 
 Verdict = Literal["holds", "partly", "does not hold", "not decided"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "partly", "does not hold", "not decided")
 Answer = bool | None
 
 

@@ -7,7 +7,6 @@ a trace found by a stated rule). Sizes take parts away or change fields. docs/re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -165,10 +164,3 @@ def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec
 
 def spec_of(document: YamlDocument) -> ExhibitSpec:
     return parse(document, ExhibitSpec)
-
-
-def load_spec(campaign: dict[str, Any], folder: Path) -> ExhibitSpec:
-    """The exhibit that a campaign's record says it is."""
-    if "exhibit" not in campaign:
-        raise UserError(f"{folder}: this campaign is no exhibit; `railyard run NAME` of an exhibit makes one.")
-    return ExhibitSpec.model_validate(campaign["exhibit"])

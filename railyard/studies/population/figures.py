@@ -262,6 +262,3 @@ class Plays:
     def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:
         keys = self._keys(ours, theirs)
         return _rare_improvement(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))
-
-    def compare_first_quantile(self, q: float, ours: str, theirs: str) -> Interval | None:
-        return self.compare_quantile("first_frame", q, ours, theirs, improvement)

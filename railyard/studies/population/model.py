@@ -19,9 +19,6 @@ from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import MODELS
 
-POPULATION_KIND = "population"
-EXHIBIT_KIND = "population-exhibit"
-
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]

@@ -14,7 +14,6 @@ FORMATS: tuple[str, ...] = get_args(Format)
 Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
 UNITS: tuple[str, ...] = get_args(Unit)
 TimeUnit = Literal["s", "ms", "us", "ns"]
-TIME_UNITS: tuple[str, ...] = get_args(TimeUnit)
 Direction = Literal["up", "down"]
 SATURATR_PACKET_BYTES = 1432
 """A data packet of the original saturatr: 1400 of payload, 28 of UDP and IP headers, 4 as the link counts."""
