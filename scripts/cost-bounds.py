@@ -13,7 +13,7 @@ from pathlib import Path
 
 from railyard.base.errors import reported_by
 from railyard.stats.intervals import Interval
-from railyard.studies.cost import PAPERS_RULE, Row, Study
+from railyard.studies.cost import PAPERS_RULE, CostRow, Study
 
 SETTINGS = ((95, 80), (90, 60), (60, 50), (20, 20))
 COLUMNS = ("β %", "at least %", "measured %", "at most %", "measured / at least", "measured / at most")
@@ -23,7 +23,7 @@ def _ratio(found: Interval | None) -> str:
     return "–" if found is None else found.text(".2f")
 
 
-def _line(row: Row) -> str:
+def _line(row: CostRow) -> str:
     measured = row.measured.mapped(lambda share: 100 * share).text(".1f")
     shares = [f"{100 * share:.1f}" for share in (row.beta, row.least, row.most)]
     cells = [*shares[:2], measured, shares[2], _ratio(row.over_least), _ratio(row.over_most)]

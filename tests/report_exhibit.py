@@ -8,10 +8,10 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from railyard.report import figures
-from railyard.report.exhibit import Cell as Value
 from railyard.report.exhibit import Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import load_campaign
+from railyard.results.tables import Value
 from railyard.stats.intervals import METHOD, Interval, bootstrap, quantile_of
 
 

@@ -36,11 +36,11 @@ def plot(
     ] = None,
 ) -> None:
     """Plot the capacity of a pair or a trace over time: all paths, both directions, with outages."""
-    from railyard.traces.plot import Row, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
+    from railyard.traces.plot import Strip, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
 
     with one_sentence():
         if Path(what).is_file():
-            title, rows = Path(what).name, [Row(Path(what).name, read_trace(what), uplink=False)]
+            title, rows = Path(what).name, [Strip(Path(what).name, read_trace(what), uplink=False)]
         elif "/" in what:
             raise TraceError(f"{what}: there is no such trace file")
         else:

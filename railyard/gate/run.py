@@ -27,7 +27,7 @@ from railyard.run.runspec import RunSpec
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
-Cell = tuple[str, str]  # pair and label
+RowName = tuple[str, str]  # pair and label
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -64,9 +64,9 @@ def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
     return known
 
 
-def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[Cell, str]:
+def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[RowName, str]:
     """Where the worst seed of each failed row parts: the two runs once more, with qlog."""
-    found: dict[Cell, str] = {}
+    found: dict[RowName, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         spec = next(s for s in specs if (s.pair, s.label, s.seed) == (row.pair, row.label, row.worst_seed))
         again = [spec.model_copy(update={"qlog": True})]
@@ -100,7 +100,7 @@ class Looks:
         for run in before[1]:
             self.hashes[run.run_id] = (outputs_sha256(before[0] / run.run_id), outputs_sha256(after[0] / run.run_id))
 
-    def moved(self) -> set[Cell]:
+    def moved(self) -> set[RowName]:
         """The rows in which an output differs. Whether it does says nothing of the direction, so that a further look at
         these alone leaves the tests valid."""
         return {(run.pair, run.label) for run in self.before if len(set(self.hashes[run.run_id])) > 1}

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
+from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 
 SCHEMA = 1
@@ -26,8 +27,6 @@ ORDER = (
 
 Size = Literal["small", "default", "full"]
 SIZES: tuple[Size, ...] = ("small", "default", "full")
-Cell = str | int | float | bool | None
-"""What stands in a table; a value that is missing is None."""
 
 
 class _Part(BaseModel):
@@ -42,12 +41,12 @@ class Column(_Part):
 class Table(_Part):
     title: str
     columns: list[Column] = Field(min_length=1)
-    rows: list[list[Cell]]
+    rows: list[list[Value]]
     note: str = ""
 
     @field_validator("rows")
     @classmethod
-    def _finite(cls, rows: list[list[Cell]]) -> list[list[Cell]]:
+    def _finite(cls, rows: list[list[Value]]) -> list[list[Value]]:
         for row in rows:
             for cell in row:
                 if isinstance(cell, float) and not math.isfinite(cell):

@@ -35,7 +35,7 @@ from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.results.summary import Answer, read_answer
 from railyard.results.tables import (
-    Column,
+    TextColumn,
     aligned,
     columns_of,
     marks_in_words,
@@ -213,7 +213,7 @@ def _best(row: list[Cell], figure: Figure | None) -> frozenset[str]:
     return frozenset(first if len(row) > 1 and not any(known[label].at_least for label in first) else [])
 
 
-def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[Column]]:
+def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[TextColumn]]:
     """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
     is shown in any case."""
     told, same = columns_of(row)
@@ -234,7 +234,7 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
     ], same
 
 
-def _short(context: Context, row: list[Cell], column: Column) -> Shortage | None:
+def _short(context: Context, row: list[Cell], column: TextColumn) -> Shortage | None:
     found = [column.short] if TOO_SMALL in column.texts else []
     if column.figure and column.figure.has_interval:
         levels = [(cell, context.interval(row, cell, column.figure)) for cell in row]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
 from railyard.results.campaigns import StoredCampaign, campaigns_or_error, newest_of
-from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, Table
+from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, StoredTable
 from railyard.results.upgrade import as_now, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -79,7 +79,7 @@ def _exhibit_rows(campaign: StoredCampaign) -> dict[str, list[dict[str, Any]]]:
         return {}
     place = {"campaign": campaign.name, "exhibit": exhibit.get("name")}
 
-    def texts(record: dict[str, Any], table: Table) -> dict[str, Any]:
+    def texts(record: dict[str, Any], table: StoredTable) -> dict[str, Any]:
         return {column.name: _as_text(record.get(column.name)) for column in table.columns if column.name not in place}
 
     own = texts(exhibit, EXHIBITS) | {"modelled": bool(exhibit.get("modelled"))}

@@ -24,7 +24,7 @@ from railyard.results import differences, findings, shortage, twins
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
 from railyard.results.records import RESULT_OUTCOMES, Run
-from railyard.results.tables import Column, columns_of, marked, marks_in_words, shortages
+from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages
 from railyard.stats.intervals import FEWEST
 
 ANSWER = "answer.json"
@@ -96,16 +96,16 @@ def _on_time(cell: Cell) -> str:
     return f"{len(cell.void_runs)} of {len(cell.void_runs) + len(cell.runs)} void" if cell.runs else "void"
 
 
-def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list[Column]:
+def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list[TextColumn]:
     shown = [cell.shown for cell in rows]
     if any(cell.pair != differences.ALL for cell in rows):
         lasting = [f"{findings.stalled(cell).value:.1f}" if cell.runs else "–" for cell in shown]
-        columns = [Column(("", "pair"), [cell.pair for cell in rows], number=False)]
-        columns += [Column(("", "scheme"), [cell.label for cell in rows], number=False)]
-        columns += [Column(("stalled", "s a play"), lasting)]
+        columns = [TextColumn(("", "pair"), [cell.pair for cell in rows], number=False)]
+        columns += [TextColumn(("", "scheme"), [cell.label for cell in rows], number=False)]
+        columns += [TextColumn(("stalled", "s a play"), lasting)]
     else:
-        columns = [Column(("", "scheme"), [cell.label for cell in rows], number=False)]
-        columns += [Column(("stalled", "%"), [_stalled(cell, with_ends=with_ends) for cell in shown])]
+        columns = [TextColumn(("", "scheme"), [cell.label for cell in rows], number=False)]
+        columns += [TextColumn(("stalled", "%"), [_stalled(cell, with_ends=with_ends) for cell in shown])]
     known, same = columns_of(rows)
     every = {column.name: column for column in (*known, *same)}
     tail: list[str] = [name for name in ("RCT s p95", "RCT s p99") if name in every and not every[name].is_nowhere]
@@ -115,13 +115,13 @@ def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list
     if outcome.twins is not None:
         apart = _apart(outcome)
         words = [_twin_word(cell, outcome.twins, apart) for cell in rows]
-        columns += [Column(("virtual", "time"), words, number=False)]
+        columns += [TextColumn(("virtual", "time"), words, number=False)]
     if any(run.config["arena"] not in EXACT_ARENAS for run in outcome.runs):
-        columns += [Column(("", "emulator"), [_on_time(cell) for cell in rows], number=False)]
+        columns += [TextColumn(("", "emulator"), [_on_time(cell) for cell in rows], number=False)]
     return columns
 
 
-def _table(columns: Sequence[Column]) -> Table:
+def _table(columns: Sequence[TextColumn]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     seen = ""
     for column in columns:
@@ -141,7 +141,7 @@ def _carry(rows: Sequence[Cell]) -> bool:
     return any(one.runs and differences.layout_of(one.runs).windows >= FEWEST for one in rows)
 
 
-def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[Column]]:
+def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[Table, list[TextColumn]]:
     """The widest table that there is room for: without intervals, then without the columns that say the least."""
     wide = _carry(rows)
     for with_ends, left_out in [(wide, LEAST[:0]), *((False, LEAST[:count]) for count in range(len(LEAST) + 1))]:

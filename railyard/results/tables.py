@@ -36,6 +36,7 @@ def megabytes(value: float) -> str:
 
 
 Value = str | int | float | bool | None
+"""What stands in a table; a value that is missing is None."""
 SIGNIFICANT, MOST_DIGITS = 4, 6
 
 
@@ -68,7 +69,7 @@ def _written(value: Value, places: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class TextColumn:
     """One figure of the comparison: its name in two lines, and its text for each scheme, "–" where there is none."""
 
     head: tuple[str, str]
@@ -103,7 +104,7 @@ def _chunks(cell: Cell) -> str:
     return f"{done}/{len(cell.chunks)}" if cell.censored else f"{done}"
 
 
-def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
+def columns_of(row: Sequence[Cell]) -> tuple[list[TextColumn], list[TextColumn]]:
     """The columns that tell schemes apart, and those that cannot: equal in all rows, also as "n too small". Values of
     stand-ins are marked."""
     every = [marked(column, row) if column.number else column for column in _columns([cell.shown for cell in row], row)]
@@ -111,7 +112,7 @@ def columns_of(row: Sequence[Cell]) -> tuple[list[Column], list[Column]]:
     return [column for column in every if column not in same], same
 
 
-def marked(column: Column, row: Sequence[Cell]) -> Column:
+def marked(column: TextColumn, row: Sequence[Cell]) -> TextColumn:
     texts = [
         f"{text}{cell.mark}" if text not in ("–", TOO_SMALL) else text
         for text, cell in zip(column.texts, row, strict=True)
@@ -119,11 +120,11 @@ def marked(column: Column, row: Sequence[Cell]) -> Column:
     return replace(column, texts=texts)
 
 
-def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[Column]:
+def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[TextColumn]:
     """`row`: whose values are shown; `ran`: the same cells as they ran."""
     paths = "/".join(next((list(cell.down_bytes) for cell in row if cell.runs), []))
     of_figures = [
-        Column(
+        TextColumn(
             figure.head,
             [figure.text(cell.runs) for cell in row],
             figure=figure,
@@ -134,13 +135,13 @@ def _columns(row: Sequence[Cell], ran: Sequence[Cell]) -> list[Column]:
     ]
     return [
         *(column for column in of_figures if not column.is_empty),
-        Column(
+        TextColumn(
             ("MB down", paths),
             ["/".join(megabytes(value) for value in cell.down_bytes.values()) or "–" for cell in row],
         ),
-        Column(("", "chunks"), [_chunks(cell) for cell in row]),
-        Column(("", "outcome"), [cell.outcomes for cell in ran], number=False),
-        Column(("", "fidelity"), [cell.fidelity for cell in ran], number=False),
+        TextColumn(("", "chunks"), [_chunks(cell) for cell in row]),
+        TextColumn(("", "outcome"), [cell.outcomes for cell in ran], number=False),
+        TextColumn(("", "fidelity"), [cell.fidelity for cell in ran], number=False),
     ]
 
 
@@ -165,12 +166,12 @@ def _short_of(cell: Cell, figure: Figure) -> Shortage | None:
     return shortage.of_values(pool.q, count, pool.things, shortage.seeds_of(cell.runs)) if count else None
 
 
-def shortages(columns: Sequence[Column]) -> dict[str, Shortage]:
+def shortages(columns: Sequence[TextColumn]) -> dict[str, Shortage]:
     """Of the columns in which a quantile is "n too small": why."""
     return {column.name: column.short for column in columns if column.short is not None and TOO_SMALL in column.texts}
 
 
-def same_in_words(same: Sequence[Column]) -> str:
+def same_in_words(same: Sequence[TextColumn]) -> str:
     """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
     told = [
         (column.name, str(column.short) if column.is_nowhere else next((t for t in column.texts if t != "–"), ""))

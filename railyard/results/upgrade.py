@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from railyard.base.errors import UserError
 from railyard.results.aggregate import tables_of
 from railyard.results.campaigns import StoredCampaign
-from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, Table
+from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, StoredTable
 from railyard.results.records import load_run
 
 
@@ -38,10 +38,10 @@ def version_of(file: Path) -> int:
     return version
 
 
-def as_now(table: pa.Table, wanted: Table) -> pa.Table:
+def as_now(table: pa.Table, wanted: StoredTable) -> pa.Table:
     """The wanted columns, in their order and types; those that the file has not are null."""
     columns = [column for column in wanted.columns if column is not CAMPAIGN]
-    schema = Table(wanted.name, wanted.about, tuple(columns)).arrow_schema()
+    schema = StoredTable(wanted.name, wanted.about, tuple(columns)).arrow_schema()
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names

@@ -89,7 +89,7 @@ def _share(drawn: Reals, top: Sequence[float], bottom: Sequence[float]) -> Reals
 
 
 @dataclass(frozen=True)
-class Row:
+class CostRow:
     """One setting (X, Y) under one copy rule. Shares, not percent."""
 
     setting: Setting
@@ -103,7 +103,7 @@ class Row:
     over_most: Interval | None  # measured / most
 
 
-def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Population, gated: Population) -> Row:
+def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Population, gated: Population) -> CostRow:
     low, high = limits
     layout = gated.layout
     drawn = weights(layout).astype(np.float64)
@@ -115,7 +115,9 @@ def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Populat
         raise ValueError("no play sent any data")
     with np.errstate(divide="ignore", invalid="ignore"):
         over_least, over_most = interval(cost / least, layout), interval(cost / most, layout)
-    return Row(setting, rule, float(beta[0]), float(least[0]), by_time, measured, float(most[0]), over_least, over_most)
+    return CostRow(
+        setting, rule, float(beta[0]), float(least[0]), by_time, measured, float(most[0]), over_least, over_most
+    )
 
 
 # --- what is run ------------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class Study:
                     plays.setdefault((run.pair, run.seed), []).append(_play(run, place, qlog=qlog))
         return Population([_together(of_place) for of_place in plays.values()])
 
-    def rows(self, settings: Sequence[Setting]) -> Iterator[Row]:
+    def rows(self, settings: Sequence[Setting]) -> Iterator[CostRow]:
         open_gate = {"qoe_control": "off"}
         free = {rule: self.population(f"{rule}-open", {"copy_rule": rule} | open_gate, qlog=True) for rule in RULES}
         ordered = free[PAPERS_RULE].ordered

@@ -202,7 +202,7 @@ def resolved(
 
 
 @dataclass(frozen=True)
-class Row:
+class ThresholdRow:
     """One setting of a table of thresholds; (X, Y) none: re-injection off."""
 
     setting: tuple[float, float] | None
@@ -216,13 +216,13 @@ class Row:
         return "off" if self.setting is None else f"{self.setting[0]:g}-{self.setting[1]:g}"
 
 
-def rows_of(distribution: Distribution, settings: Sequence[tuple[float, float]]) -> list[Row]:
+def rows_of(distribution: Distribution, settings: Sequence[tuple[float, float]]) -> list[ThresholdRow]:
     """The thresholds of each setting, and what the paper says the cost is at least and at most: β(1 − X), β(1 − Y)."""
     beta = distribution.cost
-    rows = [Row(None, None, None, 0.0, 0.0)]
+    rows = [ThresholdRow(None, None, None, 0.0, 0.0)]
     for x, y in settings:
         low, high = distribution.th(x), distribution.th(y)
-        rows.append(Row((x, y), low, high, beta * (1 - x / 100), beta * (1 - y / 100)))
+        rows.append(ThresholdRow((x, y), low, high, beta * (1 - x / 100), beta * (1 - y / 100)))
     return rows
 
 
@@ -271,7 +271,7 @@ def _entry(experiment: Experiment, label: str | None) -> SchemeEntry:
     return wanted[0]
 
 
-def print_rows(console: Console, found: Distribution, rows: Sequence[Row]) -> None:
+def print_rows(console: Console, found: Distribution, rows: Sequence[ThresholdRow]) -> None:
     ordered = found.ordered
     console.print(
         f"{len(ordered)} samples of play-time left in {len(found.runs)} runs with the control off: "
@@ -288,7 +288,7 @@ def print_rows(console: Console, found: Distribution, rows: Sequence[Row]) -> No
     print_table(console, table)
 
 
-def write(folder: Path, distribution: Distribution, rows: Sequence[Row], basis: dict[str, Any]) -> Path:
+def write(folder: Path, distribution: Distribution, rows: Sequence[ThresholdRow], basis: dict[str, Any]) -> Path:
     """`thresholds.json` and `samples.parquet`; returns the first."""
     document = {
         "schema": SCHEMA,

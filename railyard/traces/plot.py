@@ -24,7 +24,7 @@ _DOWN, _UP = BLUE, "#5E8C61"
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class Strip:
     """One link."""
 
     title: str
@@ -32,16 +32,16 @@ class Row:
     uplink: bool
 
 
-def rows_of_pair(pair: Pair) -> list[Row]:
+def rows_of_pair(pair: Pair) -> list[Strip]:
     """Downlink and uplink of each path; one row where both replay the same trace."""
     rows = []
     for path in pair.paths:
         shared = path.uplink == path.downlink
         words = path.name if path.name == path.technology else f"{path.name} ({path.technology})"
         down = read_trace(path.downlink)
-        rows.append(Row(f"{words} down" + (" and up" if shared else ""), down, uplink=False))
+        rows.append(Strip(f"{words} down" + (" and up" if shared else ""), down, uplink=False))
         if not shared:
-            rows.append(Row(f"{words} up", read_trace(path.uplink), uplink=True))
+            rows.append(Strip(f"{words} up", read_trace(path.uplink), uplink=True))
     return rows
 
 
@@ -58,7 +58,9 @@ def outages(trace: Trace, start_ms: int, duration_ms: int) -> list[tuple[float, 
     return [(max(begin, 0) / 1e3, min(end, duration_ms) / 1e3) for begin, end in spans if begin < duration_ms]
 
 
-def write_trace_plot(title: str, rows: Sequence[Row], out: Path, bin_ms: int, start_ms: int, duration_ms: int) -> None:
+def write_trace_plot(
+    title: str, rows: Sequence[Strip], out: Path, bin_ms: int, start_ms: int, duration_ms: int
+) -> None:
     """Draw the rows over one axis of time; shorter traces loop. Raises UserError."""
     if duration_ms // bin_ms > MAX_BINS:
         raise UserError(f"{out}: {duration_ms // bin_ms} bins of {bin_ms} ms cannot be plotted; make them longer")
@@ -71,7 +73,7 @@ def write_trace_plot(title: str, rows: Sequence[Row], out: Path, bin_ms: int, st
     )
 
 
-def _drawn(title: str, rows: Sequence[Row], bin_ms: int, start_ms: int, duration_ms: int) -> Figure:
+def _drawn(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> Figure:
     figure, axes = rows_figure([1.1 if row.uplink else 1.7 for row in rows], title)
     for axis, row in zip(axes, rows, strict=True):
         _draw_row(axis, row, bin_ms, start_ms, duration_ms)
@@ -80,7 +82,7 @@ def _drawn(title: str, rows: Sequence[Row], bin_ms: int, start_ms: int, duration
     return figure
 
 
-def _draw_row(axis: Axes, row: Row, bin_ms: int, start_ms: int, duration_ms: int) -> None:
+def _draw_row(axis: Axes, row: Strip, bin_ms: int, start_ms: int, duration_ms: int) -> None:
     rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
     seconds = np.arange(len(rate) + 1) * bin_ms / 1e3
     colour = _UP if row.uplink else _DOWN
@@ -94,13 +96,13 @@ def _draw_row(axis: Axes, row: Row, bin_ms: int, start_ms: int, duration_ms: int
     axis.set_title(_heading(row, silent, duration_ms))
 
 
-def _heading(row: Row, silent: list[tuple[float, float]], duration_ms: int) -> str:
+def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) -> str:
     lost = sum(end - begin for begin, end in silent) / (duration_ms / 1e3)
     words = f"{len(silent)} outages of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
     return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {words}"
 
 
-def _interactive(title: str, rows: Sequence[Row], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
+def _interactive(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:
     silent = [outages(row.trace, start_ms, duration_ms) for row in rows]
     headings = [_heading(row, spans, duration_ms) for row, spans in zip(rows, silent, strict=True)]
     figure = make_subplots(

@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import PathSeries, ServerSeries, at, capacity, greatest, server_series, thinned
@@ -150,7 +151,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         f"window {outage.window_before:.0f} KB before, {outage.window_at_end:.0f} KB at the end of the outage; "
         f"in flight {outage.in_flight_before:.0f} KB before, up to {outage.in_flight_most:.0f} KB during it"
     )
-    rows: list[list[Cell]] = [
+    rows: list[list[Value]] = [
         ["capacity, Mbps", round(outage.capacity_before, 1), round(outage.capacity_during, 1)],
         ["congestion window, KB", round(outage.window_before), round(outage.window_at_end)],
         ["in flight, KB", round(outage.in_flight_before), round(outage.in_flight_most)],

@@ -13,9 +13,9 @@ from plotly.subplots import make_subplots
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
-from railyard.results.aggregate import Cell as PairCell
-from railyard.results.aggregate import cells
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.results.aggregate import Cell, cells
+from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, of_parts
@@ -51,7 +51,7 @@ def results_of(frame: Frame) -> Results:
     return found
 
 
-def _figures(cell: PairCell) -> Figures | None:
+def _figures(cell: Cell) -> Figures | None:
     median, most = cell.point(RCT_MEDIAN), cell.point(RCT_MAX)
     if median is None or most is None or cell.faulty:
         return None
@@ -215,9 +215,9 @@ def _figure(results: Results, labels: Sequence[str]) -> go.Figure:
 
 
 def _pair_table(results: Results, labels: Sequence[str]) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for pair, row in results.items():
-        line: list[Cell] = [pair]
+        line: list[Value] = [pair]
         for label in labels:
             cell = row.get(label)
             for metric in METRICS:
@@ -232,9 +232,9 @@ def _pair_table(results: Results, labels: Sequence[str]) -> Table:
 
 def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str]) -> Table:
     common = pairs_with(results, *labels)
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for label in labels:
-        line: list[Cell] = [label if label not in APART else f"{label} (ours, none of the five)"]
+        line: list[Value] = [label if label not in APART else f"{label} (ours, none of the five)"]
         for metric in METRICS:
             mean = geometric_mean(results, label, metric, common)
             line.append(mean.text(".3f") if mean else None)

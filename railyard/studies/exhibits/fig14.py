@@ -9,8 +9,9 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict
@@ -184,7 +185,7 @@ def _figure(points: Sequence[Point], radios: dict[str, Radio]) -> go.Figure:
 
 def _table(points: Sequence[Point], radios: dict[str, Radio]) -> Table:
     unit = unit_of(points, radios)
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name in CONFIGURATIONS:
         for point in points:
             if point.configuration != name:
@@ -219,7 +220,7 @@ def _sensitivity(points: Sequence[Point], spec: ExhibitSpec) -> Table:
             words = f"NR {factor:g} × LTE, {'with' if tail else 'without'} tails"
             cases[words] = checks(points, radios_of(spec, factor), tail=tail)
     parts = list(next(iter(cases.values())))
-    rows: list[list[Cell]] = [
+    rows: list[list[Value]] = [
         [part, *(f"{found[part][0]} of {found[part][1]}" for found in cases.values())] for part in parts
     ]
     return Table(

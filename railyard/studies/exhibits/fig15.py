@@ -11,7 +11,8 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.style import PATH_COLOURS
-from railyard.report.exhibit import Cell, Column, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Plot, Table
+from railyard.results.tables import Value
 from railyard.studies.exhibits.frame import plot, styled, translucent, without_runs
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.traces.index import Pair
@@ -88,9 +89,9 @@ def _longest(low: np.ndarray) -> int:
     return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
-def _rows(shown: Shown, bin_ms: int, show_s: float) -> list[list[Cell]]:
+def _rows(shown: Shown, bin_ms: int, show_s: float) -> list[list[Value]]:
     rates = {name: shown.rate(name, bin_ms, show_s) for name in shown.traces}
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for path in shown.pair.paths:
         rate = rates[path.name]
         low = rate < LOW_MBPS

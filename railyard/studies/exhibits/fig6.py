@@ -12,8 +12,9 @@ from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
 from railyard.figures.rows import REINJECTION_COST
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, of_parts
@@ -220,7 +221,7 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
 
 
 def _table(found: Findings) -> Table:
-    rows: list[list[Cell]] = [
+    rows: list[list[Value]] = [
         [
             *(label, found.stalled_places[label], found.starved_places[label]),
             *(found.stall_s[label].text(), found.copied_mb[label].text()),

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, of_parts
@@ -123,7 +124,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         f"{intervals.range_words(gains, 'faster', 'slower', 0)} with the technologies' rates, "
         f"{intervals.range_words(alone, 'faster', 'slower', 0)} where delay alone differs"
     )
-    rows: list[list[Cell]] = [
+    rows: list[list[Value]] = [
         [
             *(PAIRS.get(point.pair, point.pair), point.label, round(point.wifi.value, 1)),
             *(round(point.five_g.value, 1), round(point.gain.value, 1)),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railyard.figures.rows import REBUFFER_RATE
-from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
+from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
@@ -44,7 +45,7 @@ def _rct_tables(frame: Frame, ours: str, quantiles: Sequence[float], *, gain: bo
     for q in quantiles:
         names = [("day", ""), ("viewers", ""), ("sp", "s"), (ours, "s")]
         names += [("improvement" if gain else "change", "%"), ("95 % interval", "%")]
-        rows: list[list[Cell]] = []
+        rows: list[list[Value]] = []
         for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
             how = plays.compare_quantile("rct", q, ours, "sp", improvement if gain else increase)
             both = [cell(plays.quantile("rct", arm, q), 3) for arm in ("sp", ours)]
@@ -103,7 +104,7 @@ def _groups(plays: Plays) -> list[tuple[str, Plays]]:
 
 
 def _group_table(frame: Frame, ours: str) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name, part in [*_groups(frame.plays), ("all", frame.plays)]:
         changes = [part.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.9, 0.99)]
         shares = [round(100 * count / part.viewers(), 1) for count in _per_viewer(part, ours)]
@@ -218,9 +219,9 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
     names = [("day", ""), ("viewers", ""), ("sp", "% of play time")]
     for arm in ours:
         names += [(arm, "% of play time"), ("reduction", "%"), ("95 % interval", "%")]
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name, plays in [*((str(day), frame.plays.day(day)) for day in frame.days), (ALL, frame.plays)]:
-        row: list[Cell] = [name, plays.viewers(), round(100 * plays.value(REBUFFER_RATE, "sp"), 4)]
+        row: list[Value] = [name, plays.viewers(), round(100 * plays.value(REBUFFER_RATE, "sp"), 4)]
         for arm in ours:
             how = plays.rebuffer_improvement(arm, "sp")
             row += [round(100 * plays.value(REBUFFER_RATE, arm), 4), cell(how, 1), span(how)]

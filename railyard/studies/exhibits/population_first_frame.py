@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
-from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
+from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
@@ -125,9 +126,9 @@ def _because(frame: Frame, start: Start) -> str:
 
 
 def _table(frame: Frame, start: Start) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for arm in ("sp", *ARMS):
-        row: list[Cell] = [arm]
+        row: list[Value] = [arm]
         for q in QUANTILES:
             how = _gain(frame, start, arm, q) if arm != "sp" else None
             row += [cell(frame.plays.quantile(start.what, arm, q), 3), cell(how, 1), span(how)]

@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.results.tables import Value
 from railyard.stats.intervals import Interval, bars, percentage, range_words
 from railyard.studies.exhibits.frame import plot, styled
 from railyard.studies.population.campaign import Outcome
@@ -44,11 +45,11 @@ def frame_of(data: Data) -> Frame:
     return Frame(spec, outcome, Plays(outcome.rows))
 
 
-def cell(interval: Interval | None, digits: int = 2) -> Cell:
+def cell(interval: Interval | None, digits: int = 2) -> Value:
     return None if interval is None else round(interval.value, digits) + 0.0
 
 
-def span(interval: Interval | None, digits: int = 1) -> Cell:
+def span(interval: Interval | None, digits: int = 1) -> Value:
     return None if interval is None else interval.ends(lambda end: f"{end:.{digits}f}", " to ")
 
 

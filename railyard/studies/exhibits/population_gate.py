@@ -8,7 +8,8 @@ from pathlib import Path
 from railyard.base.style import BLUE, ORANGE, LineStyle
 from railyard.experiment.model import MeasuredScheme
 from railyard.figures.rows import REINJECTION_COST
-from railyard.report.exhibit import Cell, Claim, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
+from railyard.results.tables import Value
 from railyard.stats.intervals import Interval, Reals
 from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.exhibits import verdicts
@@ -61,7 +62,7 @@ def _raised(ours: Reals, theirs: Reals) -> Reals:
     return -improvement(ours, theirs)
 
 
-def _thresholds(frame: Frame, arm: str) -> tuple[Cell, Cell]:
+def _thresholds(frame: Frame, arm: str) -> tuple[Value, Value]:
     for entry in frame.outcome.entries:
         if entry.base_label() == arm and isinstance(entry, MeasuredScheme):
             return round(entry.measured.t_th1_ms), round(entry.measured.t_th2_ms)
@@ -74,10 +75,10 @@ def _level(frame: Frame, arm: str, q: float) -> Interval | None:
 
 def _cost_table(frame: Frame) -> Table:
     beta = _cost(frame, "control off")
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for setting, arm in SETTINGS.items():
         cost = _cost(frame, arm)
-        bounds: list[Cell] = [None, None]
+        bounds: list[Value] = [None, None]
         if setting != "off" and beta is not None:
             x, y = (float(part) for part in setting.split("-"))
             bounds = [round(beta.value * (1 - x / 100), 2), round(beta.value * (1 - y / 100), 2)]
@@ -95,9 +96,9 @@ def _cost_table(frame: Frame) -> Table:
 
 
 def _level_table(frame: Frame) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name, arm in [("sp", "sp"), *SETTINGS.items()]:
-        row: list[Cell] = [name]
+        row: list[Value] = [name]
         for q in LEVELS.values():
             row.append(cell(frame.plays.quantile("play_time_left", arm, q), 0))
             how = _level(frame, arm, q) if arm != "sp" else None
@@ -115,7 +116,7 @@ def _level_table(frame: Frame) -> Table:
 
 
 def _forms_table(frame: Frame) -> Table:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name, arms in FORMS.items():
         costs = [_cost(frame, arm) for arm in arms]
         rows.append([name, *(entry for cost in costs for entry in (cell(cost), span(cost, 2)))])
@@ -291,7 +292,7 @@ def _in_danger(frame: Frame) -> int:
 def table2(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
     sp = _percent(frame.plays.below("sp", DANGER_MS))
-    rows: list[list[Cell]] = [["sp", cell(sp, 3), span(sp, 2), None, None, None]]
+    rows: list[list[Value]] = [["sp", cell(sp, 3), span(sp, 2), None, None, None]]
     found: dict[str, Interval | None] = {}
     for setting, arm in SETTINGS.items():
         share = _percent(frame.plays.below(arm, DANGER_MS))

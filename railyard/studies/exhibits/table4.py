@@ -11,8 +11,9 @@ import plotly.graph_objects as go
 from railyard.base.style import INK, scheme_styles
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
-from railyard.report.exhibit import Cell, Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
+from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
@@ -123,7 +124,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     increases = sorted({point.increase for points in found.values() for point in points} - {0.0})
     span = f"{increases[0]:g} to {increases[-1]:g} %" if len(increases) > 1 else f"{increases[0]:g} %"
     ours = "; ".join(f"{label}: {_said(change)}" for label, change in changes.items())
-    rows: list[list[Cell]] = [
+    rows: list[list[Value]] = [
         [
             *(label, point.crossing, point.increase, point.value["median"].text(".3f"), point.value["p99"].text(".2f")),
             *(point.change["median"].text("+.1f"), point.change["p99"].text("+.1f")),
