@@ -274,12 +274,16 @@ test-py: setup ## the Python tests: command lines, arenas, interoperability, rep
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@scripts/run-py-tests.sh
 
-# mpshell alone has threads: one writes the logs, one takes commands, one shows figures.
+# mpshell alone has threads: they write the logs, take commands, show figures, and measure how late timers and programs
+# are. Its tests need the other programs as well; those are of the ordinary build. No test may be skipped.
+TSAN_TESTS := $(addprefix tests/test_,mpshell_tools.py mpshell_awake.py lateness.py real_time.py)
+
 .PHONY: tsan
 tsan: setup ## the threads of mpshell under ThreadSanitizer: a data race fails the test that has it
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=tsan build/tsan/bin/mpshell build/tsan/bin/mpshell-ctl
-	@RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q tests/test_mpshell_tools.py
+	@find build/bin -maxdepth 1 -type f ! -name mpshell ! -name mpshell-ctl -exec cp -u -t build/tsan/bin {} +
+	@RAILYARD_REQUIRE_ALL=1 RAILYARD_BIN=$(CURDIR)/build/tsan/bin .venv/bin/python -m pytest -q $(TSAN_TESTS)
 
 COVER ?= c python
 .PHONY: coverage
