@@ -208,6 +208,25 @@ def test_campaigns_of_schema_2_can_be_asked_and_written_again(tmp_path: Path) ->
     assert [row["failed"] for row in ask(tmp_path / "old", "SELECT failed FROM runs")] == [False] * 3
 
 
+def test_campaigns_of_schema_3_can_be_asked_shown_and_written_again(tmp_path: Path, command_line: Command) -> None:
+    """Runs on the wall clock, judged by their deliveries: what lateness can have added was not known."""
+    rows = ask(DATA / "results-schema-3", "SELECT label, void, failed, lateness_p99_us, late_share FROM runs")
+    assert [(row["label"], row["void"], row["failed"]) for row in rows] == [
+        ("sp", False, False),
+        ("sp:lte", False, False),
+        ("xlink", False, False),
+    ]
+    assert all(row["lateness_p99_us"] > 0 and row["late_share"] is None for row in rows)
+    assert ask(DATA / "results-schema-3", "SELECT DISTINCT late_bound_s FROM chunks") == [{"late_bound_s": None}]
+    shutil.copytree(DATA / "results-schema-3", tmp_path / "old")
+    shown = command_line("show", str(tmp_path / "old"))
+    assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
+    write_parquet(load_campaign(tmp_path / "old")[1], tmp_path / "old")
+    again = ask(tmp_path / "old", "SELECT label, void, failed, lateness_p99_us, late_share FROM runs")
+    assert again == rows
+    assert ask(tmp_path / "old", "SELECT DISTINCT late_bound_s FROM chunks") == [{"late_bound_s": None}]
+
+
 # What the files of the first schema say; they were written when it was the present one.
 EFFICIENCY_OF_SCHEMA_1 = {"sp": 0.3415, "sp:lte": 0.9103, "xlink": 0.7758}
 
