@@ -18,6 +18,7 @@ import yaml
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import load_experiment
+from railyard.experiment.stacks import resolve_stack
 from railyard.run import containers
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
@@ -93,7 +94,10 @@ def test_the_server_is_root_only_where_the_kernel_restricts_its_congestion_contr
     free = specs["mptcp"].model_copy(update={"congestion": allowed})
     bound = specs["mptcp"].model_copy(update={"congestion": "no-such-controller"})
     quic = specs["vanilla-mp"].model_copy(update={"congestion": "no-such-controller"})
-    for spec, root in ((free, False), (quic, False), (bound, True)):
+    relay = resolve_stack("tcp", {"cc": "cubic"}, tmp_path).model_copy(update={"options": {"cc": "no-such-controller"}})
+    behind = free.model_copy(update={"stack": relay})
+    own = free.model_copy(update={"stack": relay.model_copy(update={"kernel_cc": False})})
+    for spec, root in ((free, False), (quic, False), (bound, True), (behind, True), (own, False)):
         command = containers.server_command(spec, tmp_path, "s", "me")
         assert options(command, "--cap-add") == (["NET_ADMIN"] if root else [])
         assert options(command, "--user")[0].startswith("0:") == root

@@ -324,6 +324,25 @@ def test_stacks_of_the_project_play_to_the_end(tmp_path: Path) -> None:
     assert outcomes == dict.fromkeys(["libxlink", *built_stacks()], "complete")
 
 
+def restricted_controller() -> str:
+    """One that the kernel keeps from ordinary users, where there is any; newreno is the only one that never is."""
+    have, free = (
+        Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control").read_text().split()
+        for which in ("available", "allowed")
+    )
+    return next((name for name in ("cubic", "bbr") if name in have and name not in free), "newreno")
+
+
+@pytest.mark.privileged
+@pytest.mark.wall_clock
+def test_relays_of_the_kernels_transports_may_choose_any_of_its_controllers(tmp_path: Path) -> None:
+    stacks = [f"{{stack: {name}, cc: {restricted_controller()}}}" for name in ("tcp", "mptcp")]
+    write_experiment(tmp_path, f"[{', '.join(stacks)}]")
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    outcomes = {label: summary["outcome"] for label, summary in summaries(tmp_path / "results").items()}
+    assert sorted(outcomes.values()) == ["complete", "complete"], done.stdout + done.stderr
+
+
 class Upstream(socketserver.BaseRequestHandler):
     """Its first byte says what a connection wants: F, bytes without end; E, its bytes again."""
 

@@ -261,7 +261,8 @@ static bool start_listening(stack *t, char *error) {
     const int one = 1;
     setsockopt(t->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (setsockopt(t->listener, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)) != 0) {
-        snprintf(error, RELAY_ERROR_BYTES, "The kernel does not offer the congestion controller %s.", t->cc);
+        snprintf(error, RELAY_ERROR_BYTES, "The kernel does not offer the congestion controller %s: %s.", t->cc,
+                 strerror(errno));
         return false;
     }
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &t->listener};

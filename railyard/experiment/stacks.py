@@ -71,6 +71,9 @@ class Stack(_Strict):
     certificate: bool = False
     # Whether it is the kernel's MPTCP: the run's namespaces get it switched on, and an endpoint for each path.
     mptcp: bool = False
+    # Whether `cc` is a controller of the kernel's: the server's relay gets the right to choose one that the kernel
+    # keeps from ordinary users.
+    kernel_cc: bool = False
     # What must be there for the build, as a sentence: shown where a program is missing.
     needs: str = ""
 
@@ -79,6 +82,8 @@ class Stack(_Strict):
         for name, option in self.options.items():
             if option.values and option.default is not None and option.default not in option.values:
                 raise ValueError(f"the default of '{name}', {option.default}, is none of its values.")
+        if self.kernel_cc and ("cc" not in self.options or self.options["cc"].default is None):
+            raise ValueError("kernel_cc needs an option cc with a default.")
         return self
 
 
@@ -96,6 +101,7 @@ class StackRun(BaseModel):
     multipath: bool
     certificate: bool = False
     mptcp: bool = False
+    kernel_cc: bool = False
     version: str | None
     sha256: dict[str, str]  # of peer.yaml and of the files among the words of both commands
 
@@ -219,6 +225,7 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
         multipath=stack.can.multipath,
         certificate=stack.certificate,
         mptcp=stack.mptcp,
+        kernel_cc=stack.kernel_cc,
         version=_revision(stack, file),
         sha256={FILE_NAME: hashlib.sha256(file.read_bytes()).hexdigest()}
         | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},

@@ -143,24 +143,36 @@ def _stack_mounts(spec: RunSpec) -> list[str]:
     return [word for host, target in files for word in _mount(host, target, read_only=True)]
 
 
+def _is_restricted(controller: str) -> bool:
+    """Whether the kernel keeps a congestion controller from ordinary users: the machine's setting, read-only in network
+    namespaces. A kernel whose default is another keeps cubic from them."""
+    name = "reno" if controller == "newreno" else controller
+    return name not in Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+
+
+def relay_needs_net_admin(stack: StackRun) -> bool:
+    return stack.kernel_cc and _is_restricted(stack.options["cc"])
+
+
 def server_needs_net_admin(spec: RunSpec) -> bool:
-    """Whether the kernel keeps the run's congestion controller from ordinary users: the machine's setting, read-only
-    in network namespaces."""
-    if spec.transport == "quic":
-        return False
-    return spec.congestion not in Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    return spec.transport != "quic" and _is_restricted(spec.congestion)
+
+
+def _container_needs_net_admin(spec: RunSpec) -> bool:
+    """The relay runs in the server's container."""
+    return server_needs_net_admin(spec) or (spec.stack is not None and relay_needs_net_admin(spec.stack))
 
 
 def server_user(spec: RunSpec) -> int:
     """The server is an ordinary user, but for that one case: who is not root cannot have a capability."""
-    return 0 if server_needs_net_admin(spec) else os.geteuid() or SERVER_UID
+    return 0 if _container_needs_net_admin(spec) else os.geteuid() or SERVER_UID
 
 
 def server_command(spec: RunSpec, run_dir: Path, name: str, owner: str) -> list[str]:
     return [
         *_common(name, owner, "none", "1g", 1),
         *("--user", f"{server_user(spec)}:{os.getegid() or SERVER_UID}"),
-        *(["--cap-add", "NET_ADMIN"] if server_needs_net_admin(spec) else []),
+        *(["--cap-add", "NET_ADMIN"] if _container_needs_net_admin(spec) else []),
         *_sysctl_options(spec),
         *_mount(run_dir / SERVER_FOLDER, RESULTS),
         *_stack_mounts(spec),

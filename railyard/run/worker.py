@@ -284,7 +284,8 @@ class Namespace:
         folder = self._server_folder()
         if stack.certificate:
             _make_certificate(folder, (self.user.pw_uid, self.user.pw_gid) if self.user else None)
-        rights = [] if self.user is None else confine.words(self.user, None)
+        right = "net_admin" if containers.relay_needs_net_admin(stack) else None
+        rights = [] if self.user is None else confine.words(self.user, right)
         return Start(recorded, recorded, rights=rights, folder=folder, real_time=self.spec.real_time)
 
     def server(self) -> Start:
