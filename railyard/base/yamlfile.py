@@ -86,7 +86,7 @@ def field_name(location: Location) -> str:
 
 def near_miss(word: str, known: Iterable[str]) -> str:
     """'; did you mean "x"?' or the list of what there is, to end a sentence about an unknown name."""
-    names = sorted(known)
+    names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
