@@ -21,7 +21,7 @@ build() {
 unset MAKEFLAGS MAKELEVEL
 JOBS=${JOBS:-$(nproc)}
 build
-echo "demo: in virtual time, seven ways of twelve pairs at six places (about 30 s)"
+echo "demo: in virtual time, six schemes over twelve pairs, six places each (about 30 s)"
 run demo
 echo
 echo "demo: live, two pairs at their worst places, eight plays of 15 s (about 3 min; up to 2 more if this machine is late)"

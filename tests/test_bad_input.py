@@ -18,7 +18,7 @@ from conftest import Done
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, programs_dir
-from railyard.base.yamlfile import load_yaml
+from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
 GOOD = """\
@@ -355,3 +355,7 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path, transport: l
         free.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{free.getsockname()[1]}"
     one_sentence(player(tmp_path, *transport, server=nowhere), "xlink-player", nowhere)
+
+
+def test_names_that_occur_twice_are_listed_once() -> None:
+    assert near_miss("zzz", ["one", "two", "one"]) == "known are one, two."

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Command
-from railyard.base.paths import program
+from railyard.base.paths import ROOT, program
 from railyard.run.runspec import RunSpec
 
 Change = Callable[[dict[str, Any], Path], None]
@@ -111,6 +111,13 @@ def test_a_stack_is_one_of_this_installation(name: str, recorded: Path, tmp_path
     assert (
         done.returncode == 2 and done.stderr.count("\n") == 1 and (name in done.stderr or "stack.name" in done.stderr)
     ), done.stderr
+
+
+def test_a_stack_for_a_run_that_has_none_is_refused(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+    peer = str(ROOT / "peers" / "quic-go" / "peer.yaml")
+    done = command_line("repeat", str(recorded), "--yes", "--stack", peer, "--out", str(tmp_path / "again"))
+    assert done.returncode == 2 and "--stack" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "again").exists()
 
 
 def _event(record: dict[str, Any], trap: Path) -> None:

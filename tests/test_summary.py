@@ -15,6 +15,7 @@ from rich.console import Console
 from conftest import Command, FakeRun
 from railyard.base.terminal import MOST_LINES, first_lines
 from railyard.report import write_report
+from railyard.report.sections import Context
 from railyard.results import findings
 from railyard.results.causes import causes
 from railyard.results.records import Run, load_campaign
@@ -195,6 +196,16 @@ def test_a_stand_in_is_in_no_comparison(make_campaign: Make) -> None:
     assert twins and findings.find(load_campaign(out)[1]) is None
 
 
+def test_twins_of_runs_in_virtual_time_are_no_column(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    with_twins(out)
+    for file in (out / "runs").glob("*/run.json"):
+        file.write_text(file.read_text().replace('"mpshell"', '"sim"'))
+    record, runs = load_campaign(out)
+    assert {run.config["arena"] for run in runs} == {"sim"}
+    assert Context(record, runs, folder=out).twins is None
+
+
 def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campaign: Make) -> None:
     runs = [
         FakeRun(seed=seed, rct_s=[rct] * 8, rebuffer_time_s=1.0) for seed, rct in enumerate((1.0, 1.2, 1.04, 1.3), 1)
@@ -204,3 +215,13 @@ def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campai
     known = {within.run_id: [low, high], beyond.run_id: [low, high]}
     assert all_agreements([within, beyond], known)[within.run_id] == "agrees"
     assert differs(beyond, [low, high]) == "RCT median 1.300 s, there 1.000 to 1.200"
+
+
+def test_show_says_once_what_lateness_can_have_added_to_a_void_run(make_campaign: Make, command_line: Command) -> None:
+    out = make_campaign(FakeRun(void=True))
+    [file] = (out / "runs").glob("*/run.json")
+    record = json.loads(file.read_text())
+    record["fidelity"] |= {"reasons": ["lateness can have added 9.1 % to the largest RCT"], "cause": "It was late."}
+    record["fidelity"]["added"] = {"share": 0.091, "figures": {}, "chunk_s": {}}
+    file.write_text(json.dumps(record))
+    assert command_line("show", str(file.parent)).stdout.count("lateness can have added") == 1

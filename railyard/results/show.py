@@ -19,8 +19,7 @@ from railyard.results.campaigns import StoredCampaign
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.tables import megabytes, percent, print_comparison, seconds
 from railyard.run import repeat
-
-BLOCKS = " ▁▂▃▄▅▆▇█"
+from railyard.run.live import BARS
 
 
 def sparkline(run: Run, width: int = 72) -> str:
@@ -31,7 +30,7 @@ def sparkline(run: Run, width: int = 72) -> str:
     step = max(1.0, len(levels) / width)
     sampled = [levels[int(index * step)] for index in range(int(len(levels) / step))]
     top = max(levels) or 1.0
-    return "".join(BLOCKS[round(level / top * (len(BLOCKS) - 1))] for level in sampled)
+    return "".join(BARS[round(level / top * (len(BARS) - 1))] for level in sampled)
 
 
 def _setting(value: Any) -> str:
@@ -75,7 +74,7 @@ def _print_outcome(console: Console, run: Run) -> None:
         soft_wrap=True,
     )
     verdict = "void: " + "; ".join(fidelity["reasons"]) if fidelity["void"] else "on time"
-    if fidelity.get("added"):
+    if fidelity.get("added") and not fidelity["void"]:
         verdict += f"; lateness can have added {fidelity['added']['share'] * 100:.1f} % to a figure at most"
     verdict += f". {fidelity['cause'].removesuffix('.')}" if fidelity.get("cause") else ""
     lateness = (

@@ -57,18 +57,6 @@ class Probe:
     cores: int
 
     @property
-    def p50_us(self) -> float:
-        return self.timers.p50_us
-
-    @property
-    def p99_us(self) -> float:
-        return self.timers.p99_us
-
-    @property
-    def max_us(self) -> float:
-        return self.timers.max_us
-
-    @property
     def is_quiet(self) -> bool:
         return self.late_share <= QUIET_SHARE
 

@@ -112,6 +112,8 @@ def spec_of(
         raise UserError(f"{folder / 'run.json'}: {where}: {mistake['msg']}; no run has such a setting.") from None
     if program_file is not None and spec.arena != "sim":
         raise UserError("--program is an xlink-sim for runs of the arena sim; RAILYARD_BIN names a folder of programs.")
+    if stack is not None and spec.stack is None:
+        raise UserError(f"--stack names the peer.yaml of a stack, and the run has none: its scheme is {spec.scheme}.")
     update: dict[str, Any] = {"program": program_file and program_file.resolve()}
     if spec.stack is not None:
         update["stack"] = _own_stack(spec.stack, stack)
