@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -54,6 +55,12 @@ WALL_CLOCK = (
     "quic_end_to_end",
     "saturatr",
 )
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in its background with SIGINT ignored, which all programs under test would inherit."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
