@@ -202,3 +202,10 @@ def test_a_cell_that_depends_on_chance_fails_the_matrix_if_it_failed_half_of_the
     cell = matrix.Cell("transferloss", "xlink", "noq", "failed", "try 1: lost", tries=4)
     passed = [dataclasses.replace(cell, passed=count) for count in range(4)]
     assert matrix.unexplained(passed) == passed[:3]
+
+
+def test_earlier_results_of_a_case_that_is_no_more_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "matrix.json"
+    earlier = [matrix.Cell(case, "xlink", "quinn", "passed") for case in ("handshake", "renamed-since")]
+    file.write_text(json.dumps([dataclasses.asdict(one) for one in earlier]))
+    assert matrix.with_earlier([], file) == earlier[:1]

@@ -230,8 +230,8 @@ def _about_run(arena: Arena) -> str:
 def with_earlier(cells: Sequence[Cell], file: Path) -> list[Cell]:
     """These cells and those of earlier runs that have not run again, in the order of cases and peers."""
     earlier = [Cell(**cell) for cell in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
-    of_all = {(cell.case, cell.server, cell.client): cell for cell in (*earlier, *cells)}
     order = list(BY_NAME)
+    of_all = {(cell.case, cell.server, cell.client): cell for cell in (*earlier, *cells) if cell.case in order}
     return sorted(of_all.values(), key=lambda cell: order.index(cell.case))
 
 
