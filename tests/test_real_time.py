@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,29 +185,25 @@ def stop_for_50_ms(shell: int) -> None:
 
 HOG = (
     "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])}); "
-    "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))\n"
-    "for _ in range(40):\n"
+    "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40)); print(flush=True)\n"
+    "for _ in range(600):\n"
     " end = time.monotonic() + 0.04\n"
     " while time.monotonic() < end: pass\n"
     " time.sleep(0.06)"
 )
 
 
-class Hogs:
-    """Occupy the cores for 40 ms of each 100, below mpshell and above the endpoints."""
-
-    def __init__(self) -> None:
-        self.started: list[subprocess.Popen[bytes]] = []
-
-    def __call__(self, _: int) -> None:
-        if not self.started:
-            cores = os.sched_getaffinity(0)
-            self.started = [subprocess.Popen([sys.executable, "-c", HOG, str(core)]) for core in cores]
-
-    def end(self) -> None:
-        for hog in self.started:
-            hog.kill()
-            hog.wait()
+@contextmanager
+def hogs() -> Iterator[None]:
+    """Occupy the cores for 40 ms of each 100, below mpshell and above the endpoints, from before the play on."""
+    with ExitStack() as stack:
+        for core in sorted(os.sched_getaffinity(0)):
+            command = [sys.executable, "-c", HOG, str(core)]
+            hog = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            stack.callback(hog.kill)
+            assert hog.stdout is not None
+            assert hog.stdout.readline() == b"\n"
+        yield
 
 
 def only(records: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -226,11 +222,8 @@ def test_a_run_whose_links_are_made_late_is_caught(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_whose_endpoints_are_made_late_is_caught_though_its_links_are_on_time(tmp_path: Path) -> None:
-    hogs = Hogs()
-    try:
-        found = only(play(tmp_path, schemes="[xlink]", duration_s=8, disturb=hogs)[1])
-    finally:
-        hogs.end()
+    with hogs():
+        found = only(play(tmp_path, schemes="[xlink]", duration_s=4)[1])
     assert found["void"]
     assert any("lateness can have added" in reason for reason in found["reasons"])
     assert "for a core" in found["cause"]
