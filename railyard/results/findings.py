@@ -40,6 +40,8 @@ class Findings:
     of_pair: dict[str, list[str]]
     answers: list[str]
     """The same in brief, over all pairs: who stalls least, whether multipath is better, and re-injection."""
+    places: list[str]
+    """That a rule chose where the plays start: of one pair where, of several that it did; empty without a rule."""
 
 
 def replayed_traces(run: Run) -> dict[str, tuple[Trace, Trace]]:
@@ -272,6 +274,13 @@ def _placed(row: Sequence[Cell], rule: object) -> list[str]:
     return [sentence for of_primary in by_primary.values() if (sentence := _place(of_primary))]
 
 
+def _places(rows: dict[str, list[Cell]], rule: object) -> list[str]:
+    if rule == "worst_of_primary" and len(rows) > 1:
+        worst = "where the primary path of its pair has the least capacity (worst_of_primary)"
+        return [f"Each play starts {worst}, so single path on it is shown at its worst."]
+    return [sentence for row in rows.values() for sentence in _placed(row, rule)]
+
+
 def _failures(row: Sequence[Cell]) -> list[str]:
     """A play that fails counts in every figure, and how many do is told."""
     failed = [sum(run.failed for run in cell.runs) for cell in row]
@@ -491,4 +500,4 @@ def find(
         if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
             of_pair[pair] = [nothing, *_not_compared(every, every)]
-    return Findings(headline, of_pair, [answer, *_in_brief(rows, known)])
+    return Findings(headline, of_pair, [answer, *_in_brief(rows, known)], _places(rows, rule))

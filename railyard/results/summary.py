@@ -192,6 +192,7 @@ def summary_lines(console: Console, outcome: Outcome) -> list[str]:
         parts.append(Text(f"… and {len(rows) - MOST_ROWS} more schemes, on the page.", style="dim"))
     answers = outcome.found.answers if outcome.found is not None else []
     parts += [Text(sentence, style="bold" if not place else "") for place, sentence in enumerate(answers)]
+    parts += [Text(sentence) for sentence in (outcome.found.places if outcome.found is not None else [])]
     parts += [Text(few, style="dim")] if few else []
     parts += [Text(sentence, style=style) for sentence, style in _trouble(outcome, rows)]
     return first_lines(console, parts, MOST_LINES - 1)
