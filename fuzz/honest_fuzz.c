@@ -65,10 +65,17 @@ static void note_nonce(honest *h, bool to_server, const uint8_t *tag) {
     FUZZ_CHECK(++h->nonces < NONCES / 2);
 }
 
+/* It looks like a packet, goes to no connection ID, and ends with the same token as often as it is sent. */
+static bool is_stateless_reset(const honest *h, bool to_server, const xl_packet_header *header) {
+    const xl_endpoint *receiver = to_server ? h->w.p.server : h->w.p.client;
+    return header->type == XL_PACKET_1RTT && !xl_cid_map_get(&receiver->map, &header->dcid);
+}
+
 static void note_packets(honest *h, bool to_server, const uint8_t *data, size_t len) {
     xl_packet_header header;
     while (len > 0 && xl_packet_parse(data, len, XL_LOCAL_CID_BYTES, &header) == 0) {
-        if (header.type != XL_PACKET_RETRY && header.type != XL_PACKET_VERSION_NEGOTIATION)
+        if (header.type != XL_PACKET_RETRY && header.type != XL_PACKET_VERSION_NEGOTIATION &&
+            !is_stateless_reset(h, to_server, &header))
             note_nonce(h, to_server, data + header.total_len - 16);
         data += header.total_len;
         len -= header.total_len;
