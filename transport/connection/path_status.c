@@ -30,7 +30,7 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
     if (status == XL_STATUS_ABANDON)
         return xl_connection_close_path(c, index, now);
     if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
-        c->path[index].state == XL_PATH_CLOSED)
+        c->path[index].status == XL_STATUS_ABANDON)
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
     xl_conn_path_ask(c, &c->path[index], status,

@@ -17,6 +17,8 @@
 #define REBOUND_TRIES_MAX   3
 #define CHALLENGE_BYTES     64 /* what the smallest packet with a PATH_CHALLENGE may take */
 
+#define CLOSED_BY_APPLICATION "closed by the application"
+
 /* A slot that nothing refers to any more: closed, nothing in flight. */
 static xl_path *reusable_slot(xl_connection *c) {
     for (size_t i = 1; i < c->path_count; i++) {
@@ -247,7 +249,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
     xl_conn_give_up_in_flight(c, p);
     xl_conn_path_set_state(c, p, XL_PATH_CLOSED, why);
     p->challenge_deadline = XL_NEVER;
-    p->challenge_pending = p->challenge_outstanding = false;
+    p->challenge_pending = p->challenge_outstanding = p->challenge_was_small = false;
     p->probes = 0;
     p->response_count = 0;
     p->status = XL_STATUS_ABANDON;
@@ -264,11 +266,22 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }
 
+/* By connection IDs alone a client that has not heard us on a path cannot tell which of its paths we name. */
+static bool is_unknown_to_client(const xl_connection *c, const xl_path *p) {
+    return c->is_server && !c->path_ids && p->index > 0 && p->state == XL_PATH_VALIDATING;
+}
+
 int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
     if (!c->multipath || index < 0 || (size_t)index >= c->path_count || !xl_path_is_open(&c->path[index]))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
-    xl_conn_path_closed(c, &c->path[index], XL_QERR_APPLICATION_ABANDON_PATH, "closed by the application");
+    xl_path *p = &c->path[index];
+    if (is_unknown_to_client(c, p)) {
+        p->status = XL_STATUS_ABANDON; /* xl_conn_path_validated() closes it */
+        p->status_pending = false;
+    } else {
+        xl_conn_path_closed(c, p, XL_QERR_APPLICATION_ABANDON_PATH, CLOSED_BY_APPLICATION);
+    }
     return 0;
 }
 
@@ -298,7 +311,9 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
 void xl_conn_path_validated(xl_connection *c, xl_path *p) {
     if (c->multipath) {
         xl_conn_prove_others(c, p);
-        if (p->state == XL_PATH_VALIDATING)
+        if (p->state == XL_PATH_VALIDATING && p->status == XL_STATUS_ABANDON)
+            xl_conn_path_closed(c, p, XL_QERR_APPLICATION_ABANDON_PATH, CLOSED_BY_APPLICATION);
+        else if (p->state == XL_PATH_VALIDATING)
             xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "PATH_RESPONSE");
         xl_path_update_pacer(p, c->now);
         return;

@@ -158,6 +158,32 @@ static void paths_over_one_pair_of_addresses_are_not_confused(void **state) {
     both_dialects(opened_at_once);
 }
 
+/* The client has not heard which of its connection IDs the server uses there: it is told once it has. */
+static void closed_by_the_server_before_it_is_heard(pair *p) {
+    pair_link *l = &p->link[0];
+    l->dark[1] = true;
+    assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, 100000);
+    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1].state);
+    assert_int_equal(0, xl_connection_set_path_status(p->sc, 1, XL_STATUS_STANDBY, p->now));
+    assert_int_equal(0, xl_connection_close_path(p->sc, 1, p->now));
+    assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p->sc, 1, XL_STATUS_AVAILABLE, p->now));
+    pair_run(p, 2000000);
+    l->dark[1] = false;
+    pair_run(p, 15000000);
+    assert_int_equal(XL_PATH_CLOSED, p->cc->path[1].state);
+    assert_int_equal(XL_PATH_CLOSED, p->sc->path[1].state);
+    assert_int_equal(2, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, 1000000);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2].state);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[2].state);
+}
+
+static void a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends(void **state) {
+    (void)state;
+    both_dialects(closed_by_the_server_before_it_is_heard);
+}
+
 /* A client that has just moved is moved again by its NAT, and then hears nothing for a while. */
 static void a_single_path_that_was_dark_while_it_moved_works_afterwards(void **state) {
     (void)state;
@@ -192,6 +218,7 @@ static void a_single_path_that_was_dark_while_it_moved_works_afterwards(void **s
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_that_was_opened_in_a_long_outage_works_afterwards),
+        cmocka_unit_test(a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends),
         cmocka_unit_test(paths_over_one_pair_of_addresses_are_not_confused),
         cmocka_unit_test(a_single_path_that_was_dark_while_it_moved_works_afterwards),
         cmocka_unit_test(a_path_that_moves_to_an_address_that_another_one_has_proven_works),

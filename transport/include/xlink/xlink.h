@@ -505,7 +505,8 @@ int xl_connection_move_path(xl_connection *, int path, const xl_addr *local, uin
  * never used. Returns its index (>= 1), which events and statistics use, or XL_ERR_PATH. */
 int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology, uint64_t now);
 /* Closes a path for good and sends PATH_STATUS(Abandon). The connection ends with its last path. The same addresses may
- * be registered again as a new path. It has a new path ID, and a new index while unused indices are left. */
+ * be registered again as a new path. It has a new path ID, and a new index while unused indices are left. A server,
+ * dialect `xlink`: a path that is being validated closes with the validation; before, the client cannot be told. */
 int xl_connection_close_path(xl_connection *, int path, uint64_t now);
 /* Either side, with multipath: requests that a path be abandoned (as above), put on standby, or used. A path is on
  * standby while at least one side requests it. A request for a path that is being validated takes effect with the
