@@ -54,7 +54,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of programs, so that runs can be resolved where nothing was built."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("mpshell", "xlink-server", "xlink-player"):
+    for name in ("mpshell", "xlink-server", "xlink-player", "xlink-sim"):
         (folder / name).write_text("#!/bin/sh\nexit 2\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("RAILYARD_BIN", str(folder))
