@@ -74,7 +74,7 @@ def test_a_campaign_in_virtual_time_leaves_what_any_campaign_leaves(campaign: tu
         assert record["fidelity"]["lateness_max_us"] == 0
         assert list(record["config"]["programs_sha256"]) == ["xlink-sim"]
     page = (out / "report.html").read_text()
-    assert "in the sim arena" in page and "Efficiency: oracle completion time" in page
+    assert "in the sim arena" in page and "Efficiency: Oracle RCT / RCT of a chunk" in page
 
 
 def test_the_kernels_transports_are_named_and_nowhere_else(campaign: tuple[Path, Any]) -> None:
