@@ -453,6 +453,7 @@ pairs:
     technology: lte
     base_rtt_ms: 61
     queue: droptail:packets=77
+    kind: saturated-udp
     downlink: {file: lte.trace, start_s: 0.1}
 """
 
@@ -467,7 +468,7 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
     file = write(tmp_path / "r.csv", "0,4\n1,0\n2,2\n")
     code, out, _ = railyard_traces("convert", file, "--unit", "packets", "--out", tmp_path / "new/r.down")
     assert code == 0
-    assert "from rates, 9024 bytes in 3.000 s: 7 opportunities, 0.03 Mbps" in out
+    assert "from rates, 9024 bytes in 3.000 s: 7 opportunities, 0.03 Mbps; resolution 1000 ms; " in out
     assert read_trace(tmp_path / "new/r.down").period_ms == 3000
     for arguments in (("--unit", "furlongs"), ("--start", "9"), ("--rate-column", "q")):
         code, _, err = railyard_traces("convert", file, "--out", tmp_path / "x", *arguments)
@@ -488,6 +489,7 @@ def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:
     wifi, lte = pair.paths
     assert (wifi.base_rtt_ms, lte.base_rtt_ms, lte.queue, pair.licence) == (30, 61, "droptail:packets=77", "CC0-1.0")
     assert lte.uplink == lte.downlink
+    assert [(path.kind, path.resolution_ms) for path in pair.paths] == [(None, 1000), ("saturated-udp", None)]
     assert read_trace(lte.downlink).opportunities_ms.tolist() == [50, 200]
     assert read_trace(wifi.uplink).opportunities_ms.tolist() == [999, 2499, 2999, 3000]
     bad = write(tmp_path / "bad.yaml", RECIPE.replace("unit: packets}", "unit: furlongs}", 1))

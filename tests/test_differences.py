@@ -201,5 +201,7 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
     assert "n too small: RCT p95 (12 of 98 windows of trace; 86 more: seeds: 98 with start_offset_ms" in done.stdout
     assert "RCT p99 (144 of 368 requests; 224 more: seeds: 31)" in done.stdout
     assert done.stdout.count("RCT p99") == 1, "no row of it"
+    assert "Resolution: 0 of 1 pairs (0%) are coarser than silences of 200 ms" in done.stdout
+    assert "; of 1 it is not known (subway-1)." in done.stdout
     wrong = command_line("compare", str(folder), "--against", "xlnk")
     assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr

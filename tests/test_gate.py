@@ -221,6 +221,7 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert text.startswith("### Railyard gate: 2 regressions\n")
     table = [line for line in text.splitlines() if line.startswith("| ")]
     assert {line.count("|") for line in table} == {len(GATED) + 4}
+    assert "Took 3 s. Resolution: 0 of 1 pairs (0%) are coarser than silences of 200 ms" in text
     assert (
         "+20.0 % [+20.0, +20.0]) **worse**" in text and "worse in 12 of 12 plays" in text and "first <decision>" in text
     )

@@ -89,6 +89,9 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
     assert again.identity() == bare.identity() != spec.identity()
     moved = spec.paths[0].model_copy(update={"delay_traces": {"delay_trace": Path("/elsewhere")}})
     assert spec.model_copy(update={"paths": (moved, spec.paths[1])}).identity() == spec.identity()
+    told = spec.paths[0].model_copy(update={"kind": "restored", "resolution_ms": 500.0})
+    assert told.kind != spec.paths[0].kind
+    assert spec.model_copy(update={"paths": (told, spec.paths[1])}).identity() == spec.identity()
     changed = spec.paths[0].model_copy(update={"delay_traces_sha256": {"delay_trace": "0" * 64}})
     assert spec.model_copy(update={"paths": (changed, spec.paths[1])}).identity() != spec.identity()
 

@@ -230,6 +230,7 @@ def test_the_capacity_is_drawn_only_from_the_traces_that_were_replayed(make_camp
     out = make_campaign(FakeRun(pair="same", paths=[right]), FakeRun(pair="other", paths=[right | {"up_sha256": "0"}]))
     page = write_report(*load_campaign(out), out).read_text()
     assert "Capacity of the emulated links of same" in page
+    assert "Resolution: 0 of 2 pairs (0%) are coarser than silences of 200 ms" in page
     assert "Capacity of the emulated links of other" not in page
 
 

@@ -12,7 +12,7 @@ from railyard.traces.index import MADE_OF_SINGLES, read_index
 from railyard.traces.recorded import COLUMNS, read_recorded
 from railyard.traces.trace import read_trace
 
-HEADER = (*COLUMNS, "pair_kind")
+HEADER = (*COLUMNS, "pair_kind", "kind", "resolution_ms")
 
 
 def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
@@ -27,8 +27,8 @@ def recordings(tmp_path: Path) -> Path:
     (tmp_path / "bus.up").write_text("".join(f"{ms}\n" for ms in range(50, 5001, 50)))
     (tmp_path / "street.down").write_text("".join(f"{ms}\n" for ms in range(20, 8001, 20)))
     rows = (
-        ("bus.down", "bus", "LTE", "down", "recorder A", "CC0", "", "single"),
-        ("street.down", "driving", "5G NSA", "down", "recorder B", "GPL-3.0", "", "single"),
+        ("bus.down", "bus", "LTE", "down", "recorder A", "CC0", "", "single", "saturated-udp", "1"),
+        ("street.down", "driving", "5G NSA", "down", "recorder B", "GPL-3.0", "", "single", "tcp-goodput", "1000"),
     )
     (tmp_path / "INDEX.csv").write_text("".join(",".join(row) + "\n" for row in (HEADER, *rows)))
     return tmp_path
@@ -49,6 +49,7 @@ def test_a_pair_of_two_singles_says_so_and_loops_as_one(recordings: Path, monkey
     assert read_trace(lte.downlink).sha256 == read_trace(recordings / "bus.down").sha256
     assert read_trace(nr.downlink).opportunities_ms[:2].tolist() == [0, 20], "from 1 s on"
     assert lte.uplink != lte.downlink and nr.uplink == nr.downlink
+    assert [(path.kind, path.resolution_ms) for path in pair.paths] == [("saturated-udp", 1), ("tcp-goodput", 1000)]
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(library))
     assert "not recorded together" in railyard_traces("stats", "mixed")[1]
     assert "(two single recordings)" in railyard_traces("list")[1]

@@ -18,6 +18,7 @@ from railyard.traces.index import read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.plot import outages
 from railyard.traces.recorded import read_recorded
+from railyard.traces.resolution import coarse_words, share_words
 from railyard.traces.stats import autocorrelation_time_s
 from railyard.traces.trace import MAX_DIGITS, MAX_MS, Trace, TraceError, format_trace
 from trace_files import GENERATED, in_memory, railyard_traces, write
@@ -163,6 +164,7 @@ def test_statistics_of_a_trace_that_was_laid_out_by_hand() -> None:
     assert stats.dips.spacing_median_s == pytest.approx(4)  # starts at 1, 6 and 9 s
     assert stats.empty_100ms == pytest.approx(0.1)
     assert stats.gaps_per_minute == pytest.approx(6)
+    assert stats.silent_share == pytest.approx(0.1005)
     assert stats.longest_gap_s == pytest.approx(1.005)
 
 
@@ -235,6 +237,8 @@ def test_a_pair_of_an_index_is_resolved_to_files_and_an_mpshell_option(tmp_path:
         ("name: lte", "name: Much_too_long_name", 9, "name"),
         ("queue: infinite", "queue: droptail", 9, "queue"),
         ("base_rtt_ms: 70", "base_rtt_ms: -1", 9, "base_rtt_ms"),
+        ("queue: infinite", "queue: infinite, kind: guessed", 9, "kind"),
+        ("queue: infinite", "queue: infinite, resolution_ms: 0", 9, "resolution_ms"),
         ("schema: 1", "schema: 2", 1, "schema"),
     ],
 )
@@ -320,6 +324,44 @@ def test_pairs_are_derived_from_a_recorded_collection(tmp_path: Path, monkeypatc
     assert (drive.licence, ride.licence) == ("MIT; BSD", "MIT")
 
 
+WITH_KINDS = CSV_HEADER.replace("\n", ",pair_kind,kind,resolution,resolution_ms,note\n")
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "resolution_ms"),
+    [
+        (",,1 s bins,,goodput of one MPTCP subflow\n", "tcp-goodput", 1000),
+        (',,"per packet, 1 ms",,\n', None, 1),
+        (",saturated-tcp,1 s bins,250,goodput\n", "saturated-tcp", 250),
+        (",,by hand,,\n", None, None),
+    ],
+)
+def test_a_collection_says_what_its_traces_are_and_how_fine(
+    tmp_path: Path, cells: str, kind: str | None, resolution_ms: float | None
+) -> None:
+    index = make_collection(tmp_path, [])
+    write(index, WITH_KINDS + "".join(row.rstrip("\n") + "," + cells for row in CSV_ROWS[:2]))
+    (pair,) = read_recorded(index)
+    assert [(path.kind, path.resolution_ms) for path in pair.paths] == [(kind, resolution_ms)] * 2
+    assert bool(coarse_words(pair)) == (resolution_ms is not None and resolution_ms > 200)
+
+
+@pytest.mark.parametrize("cells", [",guessed,,,\n", ",,,soon,\n", ",,,0,\n", ",,,-5,\n"])
+def test_a_kind_or_resolution_that_is_none_is_told_with_its_line(tmp_path: Path, cells: str) -> None:
+    index = make_collection(tmp_path, [])
+    write(index, WITH_KINDS + CSV_ROWS[0].rstrip("\n") + "," + cells)
+    with pytest.raises(TraceError, match=rf"{index}:2: the (kind|resolution) .* correct it"):
+        read_recorded(index)
+
+
+def test_the_share_of_coarse_pairs_is_one_sentence() -> None:
+    assert share_words({"one": [1, 100]}) == ""
+    assert share_words({"one": [1, 100], "two": [200, 1]}).startswith("Resolution: all 2 pairs show silences of 200 ms")
+    said = share_words({"one": [1, 100], "two": [1000, 1], "three": [500, 500], "four": [None, 1]})
+    assert said.startswith("Resolution: 2 of 4 pairs (50%) are coarser than silences of 200 ms")
+    assert said.endswith("(two, three); of 1 it is not known (four).")
+
+
 @pytest.mark.parametrize(
     ("rows", "line", "said"),
     [
@@ -394,6 +436,10 @@ def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
     assert code == 0
     assert "lte down" in out
     assert "if independent" in out
+    (kinds,) = [line for line in out.splitlines() if " kind " in line]
+    assert kinds.count("generated") == 4
+    assert "silent share" in out
+    assert "warning" not in out, "steps of 100 ms show silences of 200 ms"
     code, out, _ = railyard_traces("stats", str(write(tmp_path / "t.down", format_trace(range(0, 2001, 10)))))
     assert code == 0
     assert "1.21" in out  # 201 opportunities in 2 s

@@ -19,7 +19,7 @@ from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment
-from railyard.results import differences, shortage
+from railyard.results import differences, resolution, shortage
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
 from railyard.results.differences import Difference
@@ -163,8 +163,9 @@ def compare_command(
         console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     small = differences.too_small(runs)
-    if small:
-        console.print(small, soft_wrap=True)
+    for sentence in (small, resolution.note(runs)):
+        if sentence:
+            console.print(sentence, soft_wrap=True)
 
 
 def _differences(found: Sequence[Difference], *, by_pair: bool) -> RichTable:

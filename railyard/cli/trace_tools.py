@@ -118,7 +118,9 @@ def convert(
     mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3
     console.print(
         f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
-        f"{done.opportunities} opportunities, {mbps:.2f} Mbps{'; ' if done.note else ''}{done.note}",
+        f"{done.opportunities} opportunities, {mbps:.2f} Mbps"
+        f"{'' if done.resolution_ms is None else f'; resolution {done.resolution_ms:g} ms'}"
+        f"{'; ' if done.note else ''}{done.note}",
         soft_wrap=True,
     )
 

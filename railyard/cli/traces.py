@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +23,8 @@ from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.periods import unequal
 from railyard.traces.presets import MODELS
+from railyard.traces.recorded import describe
+from railyard.traces.resolution import coarse_words
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 
@@ -95,16 +97,24 @@ ROWS: tuple[tuple[str, Callable[[TraceStats], str]], ...] = (
     ("dips p50/p90/max, s", lambda s: _dip_lengths(s.dips)),
     ("dip spacing, median, s", lambda s: number(s.dips.spacing_median_s, 1)),
     ("empty 100 ms bins", lambda s: percent(s.empty_100ms)),
-    ("gaps >= 200 ms a minute", lambda s: number(s.gaps_per_minute, 1)),
-    ("longest gap, s", lambda s: number(s.longest_gap_s)),
+    ("silences >= 200 ms a minute", lambda s: number(s.gaps_per_minute, 1)),
+    ("silent share", lambda s: percent(s.silent_share)),
+    ("longest silence, s", lambda s: number(s.longest_gap_s)),
 )
 
 
-def _print_traces(title: str, traces: dict[str, Trace]) -> None:
+def _origin(kind: str | None, resolution_ms: float | None) -> tuple[str, str]:
+    """What the index says of a trace: its kind, and its resolution."""
+    return kind or "–", "–" if resolution_ms is None else f"{resolution_ms:g}"
+
+
+def _print_traces(title: str, traces: dict[str, Trace], origins: Sequence[tuple[str, str]]) -> None:
     table = Table(title=title, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in traces:
         table.add_column(name, justify="right", no_wrap=True)
+    for heading, cells in zip(("kind", "resolution, ms"), zip(*origins, strict=True), strict=True):
+        table.add_row(heading, *cells)
     stats = [trace_stats(trace) for trace in traces.values()]
     for heading, cell in ROWS:
         table.add_row(heading, *(cell(of_trace) for of_trace in stats))
@@ -124,12 +134,14 @@ def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
 
 def _print_pair(pair: Pair) -> None:
     columns: dict[str, Trace] = {}
+    origins: list[tuple[str, str]] = []
     for path in pair.paths:
         down = read_trace(path.downlink)
+        origins += [_origin(path.kind, path.resolution_ms)] * (1 + (path.uplink != path.downlink))
         columns[f"{path.name} down" if path.uplink != path.downlink else f"{path.name} down = up"] = down
         if path.uplink != path.downlink:
             columns[f"{path.name} up"] = read_trace(path.uplink)
-    _print_traces(f"{pair.name} ({pair.scenario})", columns)
+    _print_traces(f"{pair.name} ({pair.scenario})", columns, origins)
     downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
     for position, (name, trace) in enumerate(downlinks):
         for other_name, other in downlinks[position + 1 :]:
@@ -146,6 +158,8 @@ def _print_pair(pair: Pair) -> None:
     told = unequal({name: trace.period_ms for name, trace in columns.items()})
     if told:
         console.print(f"warning: {told}", soft_wrap=True)
+    if coarse := coarse_words(pair):
+        console.print(f"warning: {coarse}", soft_wrap=True)
     if pair.caveat:
         console.print(pair.caveat, soft_wrap=True)
     console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
@@ -164,7 +178,9 @@ def stats(
         if Path(what).is_file() and is_delay_trace(Path(what)):
             _print_rtt(Path(what).name, rtt_over_time(Path(what)))
         elif Path(what).is_file():
-            _print_traces(Path(what).name, {"trace": read_trace(what)})
+            known = describe(Path(what))
+            origin = _origin(known.kind, known.resolution_ms) if known else _origin(None, None)
+            _print_traces(Path(what).name, {"trace": read_trace(what)}, [origin])
         elif "/" in what:
             raise TraceError(f"{what}: there is no such trace file")
         else:

@@ -16,7 +16,7 @@ from railyard.base.terminal import print_table
 from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
 from railyard.gate.suite import Suite
-from railyard.results import shortage
+from railyard.results import resolution, shortage
 from railyard.results.shortage import Shortage
 
 
@@ -76,8 +76,9 @@ class Verdict:
         looked = f", {len(few)} of them after {suite.first_look} plays" if few else ""
         return (
             f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} plays ({words}){looked}; {self.compared} "
-            f"comparisons moved and were tested, family-wise error {suite.alpha:g}. Took {self.wall_s:.0f} s."
-        )
+            f"comparisons moved and were tested, family-wise error {suite.alpha:g}. Took {self.wall_s:.0f} s. "
+            f"{resolution.note(run for row in self.rows for run in row.after)}"
+        ).rstrip()
 
 
 def _value(comparison: Comparison, value: float) -> str:

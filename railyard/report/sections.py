@@ -26,7 +26,7 @@ from railyard.figures.rows import (
     RCT_P99,
 )
 from railyard.report import figures
-from railyard.results import differences, shortage
+from railyard.results import differences, resolution, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
 from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces
@@ -295,6 +295,7 @@ def abstract(context: Context) -> Iterator[Section]:
         "plays": len(measured_runs),
         "short": shortage.note(shortage.gather(short)),
         "with_ends": any(any(column.ends.values()) for of_pair in columns.values() for column in of_pair),
+        "resolution": resolution.note(context.runs),
         "void": _void(context.runs),
         "all_void": all(run.void for run in context.runs),
         "nothing": not any(cell.shown.runs for row in rows.values() for cell in row),

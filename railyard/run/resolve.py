@@ -93,6 +93,8 @@ def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath
         settings=path.settings | plain,
         delay_traces=delay_traces,
         delay_traces_sha256={name: sha256_file(file) for name, file in delay_traces.items()},
+        kind=path.kind,
+        resolution_ms=path.resolution_ms,
     )
     return run_path, [up, down]
 

@@ -56,11 +56,14 @@ class RunPath(BaseModel):
     settings: dict[str, Value] = {}
     delay_traces: dict[str, Path] = {}
     delay_traces_sha256: dict[str, str] = {}
+    # What the index says of the traces; none where it says nothing.
+    kind: str | None = None
+    resolution_ms: float | None = None
 
     def not_in_identity(self) -> set[str]:
-        """Where files lie does not decide the outcome, nor does a setting that is not there."""
+        """Where files lie and what is said of them decides no outcome, nor does a setting that is not there."""
         unused = {"settings", "delay_traces_sha256"} if not self.settings and not self.delay_traces else set()
-        return {"up", "down", "delay_traces"} | unused
+        return {"up", "down", "delay_traces", "kind", "resolution_ms"} | unused
 
 
 class KernelMachine(BaseModel):

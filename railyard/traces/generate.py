@@ -82,6 +82,8 @@ def index_entry(pair: GeneratedPair) -> PairEntry:
             downlink=f"{pair.name}.{path.name}.down",
             base_rtt_ms=path.base_rtt_ms,
             queue=path.queue,
+            kind="generated",
+            resolution_ms=STEP_MS,
             link={"delay_trace": f"{pair.name}.{path.name}.delay"} if pair.delay_traces and path.rtt else {},
         )
         for path in pair.model.paths

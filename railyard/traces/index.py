@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.base.yamlfile import YamlDocument, load_yaml, parse
-from railyard.traces.names import DeviceName, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
 from railyard.traces.trace import TraceError
 
@@ -25,6 +25,7 @@ MADE_OF_SINGLES = (
 )
 
 Text = Annotated[str, Field(min_length=1)]
+ResolutionMs = Annotated[float, Field(gt=0, le=3_600_000, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class PairPath:
     """Further settings of the link, docs/reference/link.md."""
     delay_traces: dict[str, Path] = field(default_factory=dict)
     """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
+    kind: Kind | None = None
+    """Of its traces; None where the index does not say."""
+    resolution_ms: float | None = None
+    """Of its traces: silences that are shorter are not in them. None where the index does not say."""
 
     @property
     def delay_ms(self) -> float:
@@ -87,6 +92,8 @@ class PathEntry(_Entry):
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)]
     queue: QueueSpec
     link: LinkSettings = {}
+    kind: Kind | None = None
+    resolution_ms: ResolutionMs | None = None
 
 
 class PairEntry(_Entry):
@@ -135,6 +142,8 @@ def _path(document: YamlDocument, location: tuple[str | int, ...], item: PathEnt
         queue=item.queue,
         settings=settings,
         delay_traces={name: _find(document, (*location, "link", name), str(files[name])) for name in files},
+        kind=item.kind,
+        resolution_ms=item.resolution_ms,
     )
 
 
@@ -162,10 +171,11 @@ def entry_data(entry: PairEntry) -> dict[str, object]:
     if entry.recorded is None:
         del data["recorded"]
     for path in data["paths"]:
-        if not path["link"]:
-            del path["link"]
-        if math.floor(path["base_rtt_ms"]) == path["base_rtt_ms"]:
-            path["base_rtt_ms"] = int(path["base_rtt_ms"])
+        for unset in [name for name in ("link", "kind", "resolution_ms") if not path[name]]:
+            del path[unset]
+        for name in ("base_rtt_ms", "resolution_ms"):
+            if name in path and math.floor(path[name]) == path[name]:
+                path[name] = int(path[name])
     return data
 
 

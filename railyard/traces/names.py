@@ -15,6 +15,11 @@ Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 Recorded = Literal["together", "separately"]
 """How the recordings of a pair were made: at the same time and place, or as two single recordings."""
 
+Kind = Literal["saturated-udp", "saturated-tcp", "tcp-goodput", "generated", "restored"]
+"""What a trace is: what a sender delivered that kept the link full (over UDP, or over TCP as counted on the wire), the
+payload that TCP delivered, which is a lower bound of the capacity, a model's output, or a recording in bins that was
+given the silences of others (`traces convert --microstructure`)."""
+
 QUEUE_PATTERN = (
     r"^(infinite|(droptail|drophead)(:(packets|bytes)=[1-9][0-9]{0,11})+"
     r"|(codel|pie|fq_codel)(:(packets|bytes|target|interval|qdelay_ref|max_burst|flows|quantum)=[0-9.]{1,12})*)$"

@@ -1,6 +1,7 @@
 """Pairs of a collection of recorded traces, derived from its `INDEX.csv`.
 
-The file has a line for each trace: file, scenario, technology, direction, source, licence, pair_with and more. Two
+The file has a line for each trace: file, scenario, technology, direction, source, licence, pair_with and more. What
+the columns kind and resolution_ms do not say is taken from the words of the columns note and resolution. Two
 downlink traces that name each other in pair_with are a pair. Its name is what the two file names have in common;
 `hsr_1624_lteU.down` and `hsr_1624_lteM.down` make `hsr_1624`. A downlink without a recorded uplink of the same name
 is replayed in both directions: what silences one direction silences the other.
@@ -16,7 +17,7 @@ from typing import get_args
 
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.links import link_defaults
-from railyard.traces.names import Recorded, Technology
+from railyard.traces.names import Kind, Recorded, Technology
 from railyard.traces.trace import TraceError
 
 CSV_FILE = "INDEX.csv"
@@ -42,6 +43,36 @@ class _Row:
     licence: str
     pair_with: str
     pair_kind: str
+    kind: Kind | None
+    resolution_ms: float | None
+
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_GOODPUT = re.compile(r"goodput|tcp flow|iperf|file download", re.IGNORECASE)
+_RESOLUTION = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?(ms|s)\b")
+
+
+def _kind(place: str, fields: dict[str, str]) -> Kind | None:
+    """What the column kind says, else what the note tells; None where neither does."""
+    said = fields.get("kind") or ""
+    if said:
+        found = next((kind for kind in _KINDS if kind == said), None)
+        if found is None:
+            raise TraceError(f"{place}: the kind {said[:40]!r} is none of {', '.join(_KINDS)}; correct it")
+        return found
+    return "tcp-goodput" if _GOODPUT.search(fields.get("note") or "") else None
+
+
+def _resolution_ms(place: str, fields: dict[str, str]) -> float | None:
+    """What the column resolution_ms says, else the first time that the column resolution names."""
+    said = fields.get("resolution_ms") or ""
+    if said:
+        if not re.fullmatch(r"\d{1,7}(\.\d{1,3})?", said) or float(said) == 0:
+            raise TraceError(f"{place}: the resolution {said[:40]!r} is no positive number of ms; correct it")
+        return float(said)
+    match = _RESOLUTION.search(fields.get("resolution") or "")
+    value = float(match[1]) * (1000 if match[2] == "s" else 1) if match else 0.0
+    return value or None
 
 
 def _technology(index: Path, row: _Row) -> Technology:
@@ -71,6 +102,7 @@ def _read_rows(index: Path) -> dict[str, _Row]:
                 rows[cells["file"]] = _Row(
                     line, index.parent / cells["file"], cells["scenario"], cells["technology"], cells["direction"],
                     cells["source"], cells["licence"], cells["pair_with"], fields.get("pair_kind") or "",
+                    _kind(f"{index}:{line}", fields), _resolution_ms(f"{index}:{line}", fields),
                 )  # fmt: skip
     except OSError as error:
         raise TraceError.unreadable(index, error) from error
@@ -133,8 +165,11 @@ def _make_pair(index: Path, rows: list[_Row]) -> Pair:
             raise TraceError(f"{index}:{row.line}: there is no trace {row.file}; add the file or remove the row")
         link = link_defaults(row.scenario, technology)
         paths.append(
-            PairPath(name, technology, _uplink(row).resolve(), row.file.resolve(), link.base_rtt_ms, link.queue)
-        )
+            PairPath(
+                name, technology, _uplink(row).resolve(), row.file.resolve(), link.base_rtt_ms, link.queue,
+                kind=row.kind, resolution_ms=row.resolution_ms,
+            )
+        )  # fmt: skip
     first, second = rows
     return Pair(
         name=_pair_name(index, first, second),
@@ -177,6 +212,8 @@ class Described:
     scenario: str
     licence: str
     source: str
+    kind: Kind | None
+    resolution_ms: float | None
 
 
 def describe(file: Path) -> Described | None:
@@ -185,4 +222,4 @@ def describe(file: Path) -> Described | None:
     row = _read_rows(index).get(file.name) if index.is_file() else None
     if row is None:
         return None
-    return Described(_technology(index, row), row.scenario, row.licence, row.source)
+    return Described(_technology(index, row), row.scenario, row.licence, row.source, row.kind, row.resolution_ms)

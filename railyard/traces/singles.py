@@ -93,7 +93,9 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
     files: dict[str, bytes] = {}
     entries = []
     names = _device_names(technologies)
-    for single, name, technology, length_s in zip(singles, names, technologies, lengths_s, strict=True):
+    for single, known, name, technology, length_s in zip(
+        singles, described, names, technologies, lengths_s, strict=True
+    ):
         duration_s = min(lengths_s) if cut else length_s
         written = {}
         for direction, file in _directions(single).items():
@@ -108,6 +110,8 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
                 downlink=written["down"],
                 base_rtt_ms=link.base_rtt_ms,
                 queue=link.queue,
+                kind=known.kind if known else None,
+                resolution_ms=known.resolution_ms if known else None,
             )
         )
     try:

@@ -49,6 +49,8 @@ class TraceStats:
     """Share of the 100 ms bins without any opportunity."""
     gaps_per_minute: float
     """Silences of 200 ms or more between neighbouring opportunities, per minute."""
+    silent_share: float
+    """Share of the time that these silences take."""
     longest_gap_s: float
 
 
@@ -136,6 +138,7 @@ def trace_stats(trace: Trace) -> TraceStats:
         dips=find_dips(rate),
         empty_100ms=float((trace.counts(FINE_MS) == 0).mean()),
         gaps_per_minute=int((gaps >= GAP_MS).sum()) * 60e3 / trace.period_ms,
+        silent_share=int(gaps[gaps >= GAP_MS].sum()) / trace.period_ms,
         longest_gap_s=int(gaps.max()) / 1e3,
     )
 

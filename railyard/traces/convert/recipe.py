@@ -6,8 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from railyard.traces.index import MAX_BASE_RTT_MS
-from railyard.traces.names import DeviceName, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
+from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 
 Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "iperf3"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -75,6 +75,9 @@ class PathRecipe(_Part):
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)] | None = None
     queue: QueueSpec | None = None
     """RTT and queue: without them those of the scenario and technology (docs/reference/traces.md)."""
+    kind: Kind | None = None
+    resolution_ms: ResolutionMs | None = None
+    """Kind and resolution: without them what the format of the downlink tells."""
 
 
 class PairRecipe(_Part):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from railyard.traces.convert.archive import unpacked
-from railyard.traces.convert.capacity import Delivered, cut, from_packets, opportunities, scaled
+from railyard.traces.convert.capacity import US_PER_MS, Delivered, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
 from railyard.traces.convert.logs import DATA_RECEIVED, RAW_LOG_HEADER, read_iperf3, read_raw, read_saturatr
 from railyard.traces.convert.movement import is_movement_log, read_movement
@@ -18,6 +18,7 @@ from railyard.traces.convert.rates import delimiter_of, read_rates
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
+from railyard.traces.names import Kind
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, trace_of
 
 _CAPTURE_MAGIC = (
@@ -57,6 +58,9 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "pcap": read_capture,
     "iperf3": read_iperf3,
 }
+
+KINDS: dict[str, Kind] = {"saturatr": "saturated-udp", "raw": "saturated-udp", "movement": "tcp-goodput"}
+"""What the format alone tells."""
 
 
 def _table_format(rows: list[bytes]) -> str | None:
@@ -108,6 +112,9 @@ class Converted:
     measured_bytes: float
     opportunities: int
     period_ms: int
+    kind: Kind | None
+    """None where the format does not tell."""
+    resolution_ms: float | None
     note: str
     """What was decided about columns and units; empty where there was nothing to decide."""
 
@@ -119,14 +126,24 @@ def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
             return convert_trace(file, recipe.model_copy(update={"member": None}))
     form = recipe.format or detect_format(path)
     delivered = READERS[form](path, recipe)
-    note = delivered.note
+    note, resolution_ms = delivered.note, _resolution_ms(delivered, form)
     try:
         delivered = cut(delivered, recipe.start_s * 1e6, recipe.duration_s * 1e6 if recipe.duration_s else None)
         delivered = scaled(delivered, recipe.scale)
         times = opportunities(delivered)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
-    return Converted(format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]), note)
+    return Converted(
+        format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]), KINDS.get(form), resolution_ms,
+        note,
+    )  # fmt: skip
+
+
+def _resolution_ms(delivered: Delivered, form: str) -> float | None:
+    """The ms of a trace for packets, the usual length of the bins for bins; a trace does not tell where it is from."""
+    if form == "mahimahi":
+        return None
+    return 1.0 if delivered.stepwise else round(float(np.median(np.diff(delivered.times_us))) / US_PER_MS, 3)
 
 
 def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[str, bytes], PairEntry]:
@@ -134,12 +151,13 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
     files: dict[str, bytes] = {}
     entries = []
     for path in recipe.paths:
-        names = {}
+        names, done = {}, {}
         for direction, trace in (("down", path.downlink), ("up", path.uplink)):
             if trace is None:
                 continue
             names[direction] = f"{recipe.name}.{path.name}.{direction}"
-            files[names[direction]] = convert_trace(find(trace.file), trace).data
+            done[direction] = convert_trace(find(trace.file), trace)
+            files[names[direction]] = done[direction].data
         link = link_defaults(recipe.scenario, path.technology)
         entries.append(
             PathEntry(
@@ -149,6 +167,8 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
                 downlink=names["down"],
                 base_rtt_ms=link.base_rtt_ms if path.base_rtt_ms is None else path.base_rtt_ms,
                 queue=path.queue or link.queue,
+                kind=path.kind or done["down"].kind,
+                resolution_ms=path.resolution_ms or done["down"].resolution_ms,
             )
         )
     entry = PairEntry(

@@ -1,0 +1,38 @@
+"""What traces cannot show: silences that are shorter than their resolution, and what share of pairs that concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from railyard.traces.index import Pair
+from railyard.traces.stats import GAP_MS
+
+Resolutions = Sequence[float | None]
+"""Of the paths of a pair, ms; None where the index does not say."""
+EFFECT = f"silences of {GAP_MS} ms, the shortest that re-injection is judged by"
+
+
+def is_coarse(resolutions_ms: Resolutions) -> bool:
+    """Whether a path of the pair is recorded in steps longer than the silences that re-injection is judged by."""
+    return any(resolution is not None and resolution > GAP_MS for resolution in resolutions_ms)
+
+
+def coarse_words(pair: Pair) -> str:
+    """One sentence about a pair that is coarse; empty for all others."""
+    steps = {path.name: path.resolution_ms for path in pair.paths}
+    if not is_coarse(list(steps.values())):
+        return ""
+    told = ", ".join(f"{name} {step:g} ms" for name, step in steps.items() if step is not None and step > GAP_MS)
+    return f"Its traces are coarser ({told}) than {EFFECT}: shorter stalls are not in them."
+
+
+def share_words(pairs: Mapping[str, Resolutions]) -> str:
+    """One sentence on several pairs, by name: what share is coarser than the effect that schemes are judged by."""
+    coarse = [name for name, resolutions in pairs.items() if is_coarse(resolutions)]
+    unknown = [name for name, resolutions in pairs.items() if name not in coarse and None in resolutions]
+    if not coarse and not unknown:
+        return f"Resolution: all {len(pairs)} pairs show {EFFECT}." if len(pairs) > 1 else ""
+    said = f"Resolution: {len(coarse)} of {len(pairs)} pairs ({len(coarse) / len(pairs):.0%}) "
+    said += f"are coarser than {EFFECT}: shorter stalls are not in them"
+    said += f" ({', '.join(coarse)})" if coarse else ""
+    return said + (f"; of {len(unknown)} it is not known ({', '.join(unknown)})." if unknown else ".")
